@@ -117,7 +117,7 @@ import Testing
         #expect(withFile.errorLines == ["chekc: no such command and no such file. Did you mean 'framehost check'?"])
         let unknown = try framehost.run("qqq", "g.json")
         #expect(unknown.status == 2)
-        #expect(unknown.error.hasPrefix("qqq: no such command. The commands are run, check, "))
+        #expect(unknown.error.hasPrefix("qqq: no such command. The commands are run, batch, check, "))
     }
 
     @Test func saysItsVersionForShort() throws {
@@ -193,9 +193,8 @@ import Testing
     }
 
     /// Else the next file that is opened becomes standard output.
-    @Test(arguments: [">&-", "2>&-", "<&-", "<&- >&- 2>&-"]) func writesNoLineIntoAFileWhereADescriptorIsClosed(
-        closed: String
-    ) throws {
+    @Test(arguments: [(">&-", 1), ("2>&-", 0), ("<&-", 0), ("<&- >&- 2>&-", 1)])
+    func writesNoLineIntoAFileWhereADescriptorIsClosed(closed: String, status: Int) throws {
         try workspace.write(
             "chain.json",
             """
@@ -207,7 +206,8 @@ import Testing
         let outcome = try Program(URL(fileURLWithPath: "/bin/sh")).run(
             ["-c", "exec \"$0\" chain.json --events \(closed)", try Repository.executable.path],
             folder: workspace.folder.path)
-        #expect(outcome.status == 0, "\(outcome.error)")
+        // Events that cannot be written are lost, and that is a failure; the recording is whole all the same.
+        #expect(outcome.status == status, "\(outcome.error)")
         let files = workspace.names.filter { $0.hasSuffix(".mkv") }
         #expect(files.count >= 9)
         for file in files { #expect(try workspace.data(file).firstRange(of: Data("wallTime".utf8)) == nil, "\(file)") }

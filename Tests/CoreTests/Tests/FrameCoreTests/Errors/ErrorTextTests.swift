@@ -152,7 +152,8 @@ final class NameConverter: Transform {
             try chain.add(ProbeFilter.self, "late")
         }
         #expect(
-            text == "test.json: stages[2].from: 'file' (recording-sink) has no output. Name the stage before 'file'."
+            text
+                == "test.json: stages[2].from: 'file' (recording-sink) has no output. Name the stage whose output it takes: \"from\": \"a\"."
         )
     }
 
@@ -337,6 +338,7 @@ final class NameConverter: Transform {
                 test.json: stages[1]: 'g' asks for hold 3, but greedy declares 1. Choose smaller options, or raise hold in the plugin's StageInfo.
                 test.json: stages[1]: 'g' asks for delay 2, but greedy declares 0. Choose smaller options, or raise delay in the plugin's StageInfo.
                 test.json: stages[1]: 'g' asks for workers 1, but greedy declares 0. Choose smaller options, or raise workers in the plugin's StageInfo.
+                test.json: stages[1]: 'g' asks for delay 2, but greedy keeps no frame back. A filter that delays adopts DelayingFilter.
                 """)
     }
 
