@@ -326,11 +326,12 @@ import Testing
     }
 
     @Test func namesAFolderThatCannotBeRead() throws {
-        let list = try framehost.run("plugins", "--plugin-path", "/nonexistent")
+        let folder = workspace.path("nowhere")
+        let list = try framehost.run("plugins", "--plugin-path", folder)
         #expect(list.status == 2)
         #expect(
             list.errorLines == [
-                "--plugin-path /nonexistent: cannot be read: No such file or directory. Name a folder with plugins."
+                "--plugin-path \(folder): cannot be read: No such file or directory. Name a folder with plugins."
             ])
     }
 

@@ -360,7 +360,7 @@ import Testing
                 outcome.errorLines == [
                     "b.json:4:38: stages[2].path: 'file' would write 'out.mp4', which 'file' of the chain 'a' writes. Name another file.",
                     "d.json:5:55: stages[2].path: 'live' serves port 8554, path '/cam', as does 'live' of the chain 'c'. Give each stage a 'path' or 'port' of its own.",
-                    "f.json: control.listen: 'control' listens at 127.0.0.1:8080, as does 'control' of the chain 'e'. Each chain's control server needs a port of its own: write for example \"control\": { \"listen\": \"127.0.0.1:8081\" }.",
+                    "f.json: control.listen: 'control' listens on port 8080, as does 'control' of the chain 'e'. Set another port for one of them.",
                 ], "\(outcome.error)")
         }
     }
