@@ -310,7 +310,7 @@ import Testing
         #expect(
             try faults(#"{"stages":[{"use":"test-source"},{"id":"n","use":"null-sink"},{"id":"m","use":"null-sink"}]}"#)
                 == [
-                    "1:63: stages[2].from: 'n' (null-sink) has no output. Name the stage before 'n'."
+                    #"1:63: stages[2].from: 'n' (null-sink) has no output. Name the stage whose output it takes: "from": "test-source"."#
                 ])
         #expect(
             try faults(
