@@ -185,6 +185,43 @@ import Testing
         #expect(try workspace.data("out/b.mp4") == Data("somebody's".utf8))
     }
 
+    @Test func doesNotReplaceTheOutputOfAnotherInputNorAnInput() throws {
+        try makeClip("A/a.mp4", frames: 5)
+        try makeClip("B/a.mp4", frames: 6)
+        #expect(try batch("A", "--out", "out").status == 0)
+        let made = try workspace.data("out/a.mp4")
+        let other = try batch("B", "--out", "out")
+        #expect(other.status == 1, "\(other.error)")
+        #expect(other.error.contains("out/a.mp4 was made of \(workspace.path("A/a.mp4"))"), "\(other.error)")
+        #expect(try workspace.data("out/a.mp4") == made)
+        // An archive that was moved is the same archive.
+        try FileManager.default.moveItem(atPath: workspace.path("A"), toPath: workspace.path("C"))
+        #expect(try batch("C", "--out", "out", "--set", "h264.bitrateKbps=300").error.contains("1 made"))
+        let itself = try batch("C/a.mp4", "--out", "C")
+        #expect(itself.status == 1 && itself.error.contains("it would overwrite itself"), "\(itself.error)")
+        let again = try batch("out/a.mp4", "--out", "out")
+        #expect(again.status == 1 && again.error.contains("it would overwrite itself"), "\(again.error)")
+        #expect(try batch("out", "--out", "out").error.contains("is the folder of --out"))
+    }
+
+    /// Equal warnings of many files are said once, with their number.
+    @Test func saysWhatItsWorkersWarnOf() throws {
+        for name in ["a", "b", "c"] { try makeClip("in/\(name).mp4", frames: 5) }
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [ { "use": "file-source", "path": "${input}" },
+                          { "id": "h264", "use": "x264-encoder", "preset": "ultrafast" },
+                          { "use": "recorder", "path": "${output}", "audio": "copy" } ] }
+            """)
+        let outcome = try batch("in", "--out", "out", "--report", "report.csv")
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let warnings = outcome.errorLines.filter { $0.hasPrefix("warning: ") }
+        #expect(outcome.error.contains("3 made, 3 of them with warnings."), "\(outcome.error)")
+        #expect(
+            !warnings.isEmpty && warnings.allSatisfy { $0.contains("sound") || $0.contains("audio") }, "\(warnings)")
+    }
+
     @Test func takesNamesFromLists() throws {
         try makeClip("in/x/a.mp4", frames: 5)
         try makeClip("in/y/a.mp4", frames: 5)
@@ -224,6 +261,11 @@ import Testing
             "Did you mean 'file-source'?"
         ),
         (["in", "--out", "out", "--set", "h264.cfr=1"], "", "--set h264.cfr=1"),
+        (
+            ["in", "--out", "out"],
+            #"{ "control": {}, "stages": [ { "use": "file-source", "path": "${input}" }, { "use": "x264-encoder" }, { "use": "recorder", "path": "${output}" } ] }"#,
+            "each would start 'control'"
+        ), (["in", "chain.json", "--out", "out"], "", "is a chain file or other JSON"),
         (["in/a.mp4", "other/a.mov", "--out", "out"], "", "would become 'a.mp4', and so would other/a.mov"),
         (["in/nothing.mp4", "--out", "out"], "", "in/nothing.mp4: cannot be opened: No such file"),
         (["nothing/*.mp4", "--out", "out"], "", "no file has a name of this pattern"),

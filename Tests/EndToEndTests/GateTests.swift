@@ -361,7 +361,11 @@ import Testing
         // Among the dynamic linker's own lines, which begin with the process's number.
         let fault = outcome.errorLines.first { $0.hasPrefix(workspace.path("chain.json")) } ?? ""
         #expect(fault.contains("libMirrorPlugin.so: was built against another Core ("), "\(fault)")
-        #expect(fault.contains("): the program is older. Build framehost again in its folder: swift build -c release."))
+        #expect(
+            fault.contains("). Build it again: swift build -c release --package-path ")
+                && fault.contains(
+                    "If it is refused again, the program is the older one. Build framehost again in its folder: swift build -c release."
+                ), "\(fault)")
         #expect(!outcome.error.contains("file=\(folder.path)/libMirrorPlugin.so"), "the dynamic linker saw it")
     }
 

@@ -71,7 +71,9 @@ import Testing
         #expect(values.map { $0["name"].string } == ["triplevel", "diffspace"])
         #expect(values[0]["minimum"].int == 0 && values[0]["maximum"].int == 1 && values[0]["live"].bool == true)
         let text = try Program.framehost.run("describe", "frei0r", "cartoon")
-        #expect(text.output.contains("\nValues of \"parameters\"\n") && text.output.contains("  triplevel  number  "))
+        #expect(
+            text.output.contains("\nValues of \"parameters\"\n")
+                && text.output.contains("\n  triplevel: number, 0...1, live; default 1\n"))
         #expect(
             try Program.framehost.run("describe", "frei0r").output.contains(
                 "\nTopics: `framehost describe frei0r NAME` tells"))

@@ -149,7 +149,7 @@ import Testing
         program.send(SIGINT)
         let outcome = try program.finish(timeout: 30)
         #expect(outcome.status == 0, "\(outcome.error)")
-        #expect(outcome.error.contains("Done: 1 frames"))
+        #expect(outcome.error.contains("Done: 1 frame"))
         #expect(Date().timeIntervalSince(begin) < 5)
     }
 

@@ -49,6 +49,8 @@ import Testing
         #expect(variable.error.contains("the environment variable 'RTSP_NOBODY' is not set"), "\(variable.error)")
         let certificate = try check(#""certificate": "cert.pem", "key": "key.pem""#)
         #expect(certificate.status == 2)
-        #expect(certificate.error.contains("cert.pem' with the key"), "\(certificate.error)")
+        #expect(
+            certificate.error.contains("stages[2].certificate: 'cert.pem' cannot be read: No such file or directory."),
+            "\(certificate.error)")
     }
 }

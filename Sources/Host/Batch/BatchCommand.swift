@@ -182,7 +182,9 @@ struct BatchCommand: ParsableCommand {
             guard units.count > 0 else {
                 throw FrameHostError(
                     .invalidConfiguration, place: inputs.first ?? "--list \(list[0])",
-                    what: units.passedOver > 0
+                    what: inputs.contains { FileIdentity(path: $0) == FileIdentity(path: folder.out) }
+                        ? "is the folder of --out"
+                        : units.passedOver > 0
                         ? "has no clip among \(BatchDisplay.files(units.passedOver))" : "has no file",
                     remedy:
                         "Name files, or a folder with clips (\(UnitList.clipEndings.sorted().prefix(8).joined(separator: ", ")), …)."
@@ -226,6 +228,17 @@ struct BatchCommand: ParsableCommand {
             ("input", "Write \"path\": \"${input}\" at the source."),
             ("output", "Write \"path\": \"${output}\" at the recorder."),
         ].filter { !names.contains($0.0) }
+        // Each worker would start it, and only one can have its port or folder.
+        let services = ChainFile.services.keys.sorted().compactMap { key in root[key].map { (key, $0) } }
+        guard services.isEmpty else {
+            throw FrameHostErrors(
+                services.map { key, node in
+                    FrameHostError(
+                        .invalidConfiguration, place: FaultPlace(file: chain, position: node.place, path: key),
+                        what: "a batch starts several workers, and each would start '\(key)'",
+                        remedy: "Use a chain without it for batches.")
+                })
+        }
         guard missing.isEmpty else {
             throw FrameHostErrors(
                 missing.map {
@@ -329,7 +342,7 @@ struct BatchCommand: ParsableCommand {
     private static func opening(_ work: BatchWork, slots: Int, jobs: Int) -> String {
         let why =
             slots < jobs
-            ? "there are no more" : jobs == Processors.usable ? "one for each processor" : "as --jobs says"
+            ? slots == 1 ? "there is only one file" : "there are no more files" : jobs == Processors.usable ? "one for each processor" : "as --jobs says"
         let memory = work.gate.bytes.map { "; workers may take \(AvailableMemory.text($0)) of memory together" } ?? ""
         let passed =
             switch work.units.passedOver {

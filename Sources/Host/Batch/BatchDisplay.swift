@@ -17,6 +17,10 @@ final class BatchDisplay {
     private var lastFrames = 0
     private var isLineOpen = false
     private var hasHeading = false
+    /// What workers warned of: how many more files said the same.
+    private var repeated: [String: Int] = [:]
+    private var withWarnings = 0
+    private static let mostWarnings = 50
 
     init(_ tally: BatchTally, count: Int, isQuiet: Bool, isVerbose: Bool) {
         self.tally = tally
@@ -67,6 +71,15 @@ final class BatchDisplay {
             let tries = result.attempts > 1 ? " after \(result.attempts) attempts" : ""
             RunLog.logger.error("\(result.input): set aside\(tries): \(result.error)")
         }
+        if !result.warnings.isEmpty, result.state == .made { withWarnings += 1 }
+        for text in Set(result.warnings).sorted() where result.state == .made {
+            if repeated[text] != nil {
+                repeated[text]! += 1
+            } else if repeated.count < Self.mostWarnings {
+                repeated[text] = 0
+                RunLog.logger.warning("\(result.input): \(text)")
+            }
+        }
         guard isVerbose else { return }
         if !hasHeading { Terminal.complain(Self.row("file", "frames", "time", "fps", "speed", "size", "what")) }
         hasHeading = true
@@ -94,11 +107,15 @@ final class BatchDisplay {
     func finish(isStopped: Bool) {
         update()
         closeLine()
+        for (text, count) in repeated.sorted(by: { $0.key < $1.key }) where count > 0 {
+            RunLog.logger.warning("\(Self.files(count)) more: \(text)")
+        }
         guard !isQuiet else { return }
         let figures = tally.figures
         var parts = ["\(figures.made) made"]
         if figures.present > 0 { parts.append("\(figures.present) there already") }
         if figures.madeElsewhere > 0 { parts.append("\(figures.madeElsewhere) made by other batches") }
+        if withWarnings > 0 { parts.append("\(withWarnings) of them with warnings") }
         if figures.setAside > 0 { parts.append("\(figures.setAside) set aside") }
         if count > figures.finished { parts.append("\(count - figures.finished) left") }
         let speed = figures.mediaSeconds > 0 ? ", \(Terminal.decimal(figures.mediaSeconds / elapsed))x" : ""

@@ -58,7 +58,8 @@ struct BatchReport {
     /// RFC 4180. A cell that a spreadsheet would take for a formula gets an apostrophe.
     private static func cell(_ text: String) -> String {
         let text = text.first.map { "=+-@\t".contains($0) } == true ? "'" + text : text
-        guard text.contains(where: { ",\"\r\n".contains($0) || $0 == "\r\n" }) else { return text }
+        // Not by characters: a carriage return and a line feed are one.
+        guard text.unicodeScalars.contains(where: { [",", "\"", "\r", "\n"].contains($0) }) else { return text }
         return "\"" + text.map { $0 == "\"" ? "\"\"" : String($0) }.joined() + "\""
     }
 }

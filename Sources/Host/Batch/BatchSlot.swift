@@ -122,7 +122,9 @@ final class BatchSlot {
             let input = try InputIdentity(path, work.identity, digest)
             let folder = UnitFolder(out: work.out, name: output, key: work.chain.key(input, digest))
             if work.isRetrying, isFirstLook { folder.forgetFailures() }
-            switch try folder.look(attempts: work.attempts, owner: work.owner, input: input, work.chain) {
+            switch try folder.look(
+                attempts: work.attempts, owner: work.owner, path: path, input: input, work.chain)
+            {
             case .busy: return false
             case .setAside(let error, let attempts): return setAside(error, attempts: attempts)
             case .done(let record):

@@ -48,11 +48,16 @@ struct UnitFolder {
     ///
     /// - Parameters:
     ///   - attempts: So many failures set a unit aside.
+    ///   - path: The input.
     ///   - record: What the output would depend on now, to say what has changed.
     /// - Throws: ``FrameHostError`` where the folder cannot be read or written.
     func look(
-        attempts: Int, owner: BatchOwner, input: InputIdentity, _ chain: ChainIdentity
+        attempts: Int, owner: BatchOwner, path: String, input: InputIdentity, _ chain: ChainIdentity
     ) throws -> Look {
+        if let own = FileIdentity(path: path), own == FileIdentity(path: "\(out)/\(name)") {
+            return .setAside(
+                "it would overwrite itself: \(out)/\(name) is the input. Choose another --out.", attempts: 0)
+        }
         if let record = Self.record("\(folder)/done") {
             switch try publish(record) {
             case .published: return .done(record)
@@ -92,11 +97,17 @@ struct UnitFolder {
                 return .busy(who)
             }
         }
-        let replaced = try changes(to: input, chain)
-        guard let replaced else { return .setAside(takenText, attempts: 0) }
-        return .free(
-            attempt: max(marks.claims.last ?? 0, marks.failures.last ?? 0) + 1, failures: marks.failures.count,
-            replaced: replaced)
+        switch changes(to: input, of: path, chain) {
+        case .notOurs: return .setAside(takenText, attempts: 0)
+        case .ofAnother(let other):
+            return .setAside(
+                "\(out)/\(name) was made of \(other). Name the folder above both with --base, or choose another --out.",
+                attempts: 0)
+        case .changed(let replaced):
+            return .free(
+                attempt: max(marks.claims.last ?? 0, marks.failures.last ?? 0) + 1, failures: marks.failures.count,
+                replaced: replaced)
+        }
     }
 
     private static let mostAbandoned = 100
@@ -123,12 +134,25 @@ struct UnitFolder {
         return (claims.sorted(), failures.sorted())
     }
 
-    /// What differs from the record that the output in DIR has; empty where there is no output, nil where it is not ours.
-    private func changes(to input: InputIdentity, _ chain: ChainIdentity) throws -> String? {
+    private enum Change {
+        /// What differs from the record of the output in DIR; empty where there is no output.
+        case changed(String)
+        case notOurs
+        /// The output is that of another input, which is still there.
+        case ofAnother(String)
+    }
+
+    private func changes(to input: InputIdentity, of path: String, _ chain: ChainIdentity) -> Change {
         var status = stat()
-        guard lstat("\(out)/\(name)", &status) == 0 else { return "" }
-        for old in oldRecords() where Self.fits(old, 0, in: out) == .same { return old.changes(to: input, chain) }
-        return nil
+        guard lstat("\(out)/\(name)", &status) == 0 else { return .changed("") }
+        for old in oldRecords() where Self.fits(old, 0, in: out) == .same {
+            // An archive that was moved has the same files under other names.
+            if old.inputPath != path, let other = FileIdentity(path: old.inputPath), other != FileIdentity(path: path) {
+                return .ofAnother(old.inputPath)
+            }
+            return .changed(old.changes(to: input, chain))
+        }
+        return .notOurs
     }
 
     /// Records that are true no longer: of other keys, and of an output that somebody removed.

@@ -77,6 +77,9 @@ struct UnitList: Sendable {
             if status.st_mode & S_IFMT == S_IFDIR {
                 return walk(argument, depth: 0, named: argument, base: base, skipped)
             }
+            if argument.hasSuffix(".json") {
+                return fault(argument, "is a chain file or other JSON, and a batch has one chain", "Name files to read.")
+            }
             return add(Array(argument.utf8), base: base, keepsPath: false)
         }
         let missing = errno
@@ -226,7 +229,10 @@ struct UnitList: Sendable {
                     fault(
                         shownInput(Int(other)),
                         "would become '\(output(Int(other)))', and so would \(String(decoding: path, as: UTF8.self))",
-                        "Name the folder above both with --base, so that outputs keep their folders, or do them into different folders."
+                        FileNames.folder(of: shownInput(Int(other)))
+                            == FileNames.folder(of: String(decoding: path, as: UTF8.self))
+                            ? "Do them into different folders."
+                            : "Name the folder above both with --base, so that outputs keep their folders, or do them into different folders."
                     )
                 }
                 return

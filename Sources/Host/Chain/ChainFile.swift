@@ -643,7 +643,8 @@ struct ChainFile {
                 refuse("'\(option)' is not an option", "Change it in the chain file.")
                 continue
             }
-            changes[index, default: []].append((JSONNode.Member(key: option, value: value), setting))
+            let filled = setting.contains("${") ? expanded(value, "stages[\(index)].\(option)") : value
+            changes[index, default: []].append((JSONNode.Member(key: option, value: filled), setting))
         }
         return changes
     }

@@ -185,7 +185,7 @@ struct BatchDispatch {
         let remedy =
             program == "sbatch"
             ? "Say it on a machine that submits to Slurm (Debian: package slurm-client)."
-            : "Install it: pip install framehost-ray."
+            : "Install it from framehost's source tree: pip install ./packaging/ray."
         return FrameHostError(
             .unavailable, place: program,
             what: isMissing ? "is not installed" : "cannot be run: \(String(cString: strerror(code)))", remedy: remedy)

@@ -90,7 +90,7 @@ class StoreBatch:
         try:
             import fsspec
         except ImportError as fault:
-            raise ImportError("object stores need fsspec. Install it: pip install 'framehost-ray[stores]'.") from fault
+            raise ImportError("object stores need fsspec. Install it: pip install fsspec.") from fault
         begin = time.monotonic()
         with open(self.chain, encoding="utf-8") as file:
             text = file.read()
