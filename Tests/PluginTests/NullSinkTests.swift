@@ -37,7 +37,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "'/nowhere/x.raw' cannot be written: No such file or directory. Create the folder, or correct the name."
+                == "dump: '/nowhere/x.raw' cannot be written: No such file or directory. Create the folder, or correct the name."
         )
     }
 

@@ -170,13 +170,13 @@ struct BatchCommand: ParsableCommand {
     private func prepare() throws -> (BatchWork, BatchFolder, ChainTrial) {
         let root = try ChainFile.read(chain)
         try checkVariables(root)
-        var units = UnitList(ending: wholeEnding)
+        var units = UnitList(ending: wholeEnding, base: base, current: BatchFolder.current)
         let folder = try BatchFolder(out)
         do {
             for input in inputs where input != "-" {
-                units.add(argument: input, base: base, skipping: FileIdentity(path: folder.out))
+                units.add(argument: input, skipping: FileIdentity(path: folder.out))
             }
-            for path in list + inputs.filter({ $0 == "-" }) { units.add(list: path, base: base) }
+            for path in list + inputs.filter({ $0 == "-" }) { units.add(list: path) }
             units.finish()
             if !units.faults.isEmpty { throw FrameHostErrors(units.faults) }
             guard units.count > 0 else {
@@ -185,7 +185,7 @@ struct BatchCommand: ParsableCommand {
                     what: inputs.contains { FileIdentity(path: $0) == FileIdentity(path: folder.out) }
                         ? "is the folder of --out"
                         : units.passedOver > 0
-                        ? "has no clip among \(BatchDisplay.files(units.passedOver))" : "has no file",
+                            ? "has no clip among \(BatchDisplay.files(units.passedOver))" : "has no file",
                     remedy:
                         "Name files, or a folder with clips (\(UnitList.clipEndings.sorted().prefix(8).joined(separator: ", ")), …)."
                 )
@@ -195,6 +195,14 @@ struct BatchCommand: ParsableCommand {
                     .invalidConfiguration, place: FaultPlace(argument: "--report \(path)"),
                     what: "cannot be written: \(String(cString: strerror(errno)))",
                     remedy: "Name a file in a folder that can be written.")
+            }
+            for path in report {
+                guard let file = FileIdentity(path: path),
+                    let other = ([chain] + list).first(where: { FileIdentity(path: $0) == file })
+                else { continue }
+                throw FrameHostError(
+                    .invalidConfiguration, place: FaultPlace(argument: "--report \(path)"),
+                    what: "is \(other), which the batch reads", remedy: "Name another file.")
             }
             let registry = try plugins.registry()
             let digest = try FetchLibrary()
@@ -207,6 +215,7 @@ struct BatchCommand: ParsableCommand {
             try folder.checkLinks(owner)
             let work = BatchWork(
                 units: units, out: folder.out, current: BatchFolder.current, chainFile: chain, chain: identity,
+                stamps: FileStamps([chain] + identity.images),
                 identity: self.identity, attempts: attempts, isRetrying: retry,
                 arguments: [
                     "run", "--quiet", "--log-format", "json", "--\(Supervision.option)", "\(WorkerProcess.lineNumber)",
@@ -309,6 +318,7 @@ struct BatchCommand: ParsableCommand {
             }
         }
         var touched = ChainWatch.now()
+        var stopped: Double?
         while work.tally.slots > 0 {
             var patience = timespec(tv_sec: 0, tv_nsec: 50_000_000)
             if sigtimedwait(&signals, nil, &patience) > 0 {
@@ -317,6 +327,13 @@ struct BatchCommand: ParsableCommand {
                     _exit(1)
                 }
                 work.tally.stop()
+            }
+            // Workers have ended by then; a slot may still read a large file for its digest, which nothing depends on.
+            if work.tally.isStopping, stopped == nil { stopped = ChainWatch.now() }
+            if let stopped, ChainWatch.now() - stopped > 3 {
+                display.finish(isStopped: true)
+                work.owner.end()
+                _exit(1)
             }
             if ChainWatch.now() - touched >= work.owner.beat {
                 work.owner.touch()
@@ -342,7 +359,8 @@ struct BatchCommand: ParsableCommand {
     private static func opening(_ work: BatchWork, slots: Int, jobs: Int) -> String {
         let why =
             slots < jobs
-            ? slots == 1 ? "there is only one file" : "there are no more files" : jobs == Processors.usable ? "one for each processor" : "as --jobs says"
+            ? slots == 1 ? "there is only one file" : "there are no more files"
+            : jobs == Processors.usable ? "one for each processor" : "as --jobs says"
         let memory = work.gate.bytes.map { "; workers may take \(AvailableMemory.text($0)) of memory together" } ?? ""
         let passed =
             switch work.units.passedOver {

@@ -69,7 +69,7 @@ final class BatchDisplay {
         closeLine()
         if result.state == .setAside {
             let tries = result.attempts > 1 ? " after \(result.attempts) attempts" : ""
-            RunLog.logger.error("\(result.input): set aside\(tries): \(result.error)")
+            RunLog.logger.error("\(Self.shown(result.input)): set aside\(tries): \(result.error)")
         }
         if !result.warnings.isEmpty, result.state == .made { withWarnings += 1 }
         for text in Set(result.warnings).sorted() where result.state == .made {
@@ -77,7 +77,7 @@ final class BatchDisplay {
                 repeated[text]! += 1
             } else if repeated.count < Self.mostWarnings {
                 repeated[text] = 0
-                RunLog.logger.warning("\(result.input): \(text)")
+                RunLog.logger.warning("\(Self.shown(result.input)): \(text)")
             }
         }
         guard isVerbose else { return }
@@ -86,7 +86,8 @@ final class BatchDisplay {
         let isMade = result.state == .made && result.seconds > 0
         Terminal.complain(
             Self.row(
-                result.output, isMade ? "\(result.frames)" : "–", isMade ? RunDisplay.time(result.seconds) : "–",
+                Self.shown(result.output), isMade ? "\(result.frames)" : "–",
+                isMade ? RunDisplay.time(result.seconds) : "–",
                 isMade ? Terminal.decimal(Double(result.frames) / result.seconds) : "–",
                 isMade && result.mediaSeconds > 0 ? "\(Terminal.decimal(result.mediaSeconds / result.seconds))x" : "–",
                 isMade ? Terminal.bytes(Int(result.bytes)) : "–",
@@ -123,6 +124,13 @@ final class BatchDisplay {
         RunLog.logger.notice(
             "\(how): \(Self.files(count)) in \(RunDisplay.time(elapsed)): \(parts.joined(separator: ", ")). \(figures.frames) frames (\(Terminal.decimal(Double(figures.frames) / elapsed)) fps\(speed)).\(isStopped ? " The same command goes on." : "")"
         )
+    }
+
+    /// A name without what a terminal would act on.
+    private static func shown(_ name: String) -> String {
+        guard name.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7f }) else { return name }
+        return String(
+            String.UnicodeScalarView(name.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? "?" : $0 }))
     }
 
     static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }

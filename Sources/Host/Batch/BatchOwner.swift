@@ -69,7 +69,11 @@ final class BatchOwner: Sendable {
     /// [slot] Whether the owner of a claim lives.
     func life(ofClaim claim: String) -> Life {
         let other = open(claim, O_RDONLY | O_CLOEXEC)
-        guard other >= 0 else { return .unknown }
+        guard other >= 0 else {
+            var status = stat()
+            // A link to nowhere is nobody's.
+            return errno == ENOENT && lstat(claim, &status) == 0 ? .gone : .unknown
+        }
         defer { close(other) }
         var status = stat()
         guard fstat(other, &status) == 0 else { return .unknown }

@@ -12,6 +12,8 @@ final class BatchWork: Sendable {
     let current: String
     let chainFile: String
     let chain: ChainIdentity
+    /// Of the chain file and the images of its plugins.
+    let stamps: FileStamps
     let identity: InputIdentity.Kind
     let attempts: Int
     let isRetrying: Bool
@@ -30,7 +32,8 @@ final class BatchWork: Sendable {
 
     init(
         units: UnitList, out: String, current: String, chainFile: String, chain: ChainIdentity,
-        identity: InputIdentity.Kind, attempts: Int, isRetrying: Bool, arguments: [String], owner: BatchOwner,
+        stamps: FileStamps, identity: InputIdentity.Kind, attempts: Int, isRetrying: Bool, arguments: [String],
+        owner: BatchOwner,
         gate: MemoryGate, tally: BatchTally, shard: (first: Int, of: Int)
     ) {
         self.units = units
@@ -38,6 +41,7 @@ final class BatchWork: Sendable {
         self.current = current
         self.chainFile = chainFile
         self.chain = chain
+        self.stamps = stamps
         self.identity = identity
         self.attempts = attempts
         self.isRetrying = isRetrying
@@ -73,6 +77,15 @@ final class BatchWork: Sendable {
             failures[unit] = count
             return count
         }
+    }
+
+    private let hasStopped = Atomic<Bool>(false)
+
+    /// Ends the batch, and says why once.
+    func stop(because path: String) {
+        guard !hasStopped.exchange(true, ordering: .relaxed) else { return }
+        tally.warn("\(path) changed while the batch ran, so the batch stops. Start it again.")
+        tally.stop()
     }
 
     func putOff(_ unit: Int) { deferred.withLock { $0.append(unit) } }
@@ -172,6 +185,7 @@ final class BatchSlot {
                 })
         } catch {
             outcome = WorkerProcess.Outcome(fault: "\(error)")
+            outcome.isOfMachine = true
         }
         if outcome.isStopped {
             folder.drop(attempt)
@@ -180,8 +194,23 @@ final class BatchSlot {
         // Nobody knows what was read of a file that changed meanwhile.
         if let now = try? InputIdentity(path, work.identity, digest), now != input {
             folder.drop(attempt)
+            let count = work.addFailure(of: result.unit, noted: 0)
+            guard count < work.attempts else {
+                work.tally.add(frames: -outcome.frames)
+                result.error = "it changed each time it was read."
+                result.attempts = count
+                work.tally.add(result)
+                return true
+            }
             work.tally.attemptFailed(
                 "\(result.input): it changed while it was read; it is read again.", frames: outcome.frames)
+            return false
+        }
+        // Workers read the chain file and the plugins themselves: what they made may not be what the record would say.
+        if let changed = work.stamps.changed {
+            folder.drop(attempt)
+            work.tally.add(frames: -outcome.frames)
+            work.stop(because: changed)
             return false
         }
         var fault = outcome.fault
@@ -221,7 +250,11 @@ final class BatchSlot {
             return false
         }
         let text = fault ?? ""
-        folder.fail(attempt, text, isFinal: outcome.isFinal, host: WorkRecord.hostName)
+        if outcome.isOfMachine {
+            folder.drop(attempt)
+        } else {
+            folder.fail(attempt, text, isFinal: outcome.isFinal, host: WorkRecord.hostName)
+        }
         let count = work.addFailure(of: result.unit, noted: failures)
         if count < work.attempts, !outcome.isFinal {
             work.tally.attemptFailed(

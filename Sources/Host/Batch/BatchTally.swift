@@ -103,6 +103,8 @@ final class BatchTally: Sendable {
         }
     }
 
+    func warn(_ text: String) { state.withLock { $0.news.append(.note(text, isWarning: true)) } }
+
     func note(_ text: String) { state.withLock { $0.news.append(.note(text, isWarning: false)) } }
 
     var figures: Figures { state.withLock { $0.figures } }

@@ -58,18 +58,41 @@ struct UnitFolder {
             return .setAside(
                 "it would overwrite itself: \(out)/\(name) is the input. Choose another --out.", attempts: 0)
         }
-        if let record = Self.record("\(folder)/done") {
+        // Somebody's link would lead what is written and removed here to another folder.
+        for path in [unit, folder] where !Self.isFolderOrMissing(path) {
+            return .setAside("\(path) must be a folder that a batch made. Remove it.", attempts: 0)
+        }
+        let done = "\(folder)/done"
+        let seen = FileIdentity(path: done)
+        if let record = Self.record(done) {
+            if let other = Self.otherInput(record, than: path, input) {
+                return .setAside(Self.otherInputText(out, name, other), attempts: 0)
+            }
             switch try publish(record) {
             case .published: return .done(record)
-            case .taken: return .setAside(takenText, attempts: record.attempt)
-            case .changed:
-                return .setAside(
-                    "\(out)/\(name) was changed since it was made. Remove it to have it made anew.",
-                    attempts: record.attempt)
-            case .missing:
-                // Somebody removed an output, to have it made anew. What is still there is known to be ours.
-                rename("\(folder)/done", "\(folder)/\(Self.formerRecord)")
+            case .taken(let name): return .setAside(takenText(name), attempts: record.attempt)
+            case .changed(let name):
+                // Of another chain, by a batch that was ended before it could remove this record.
+                guard oldRecords().contains(where: { Self.fits($0, 0, in: out) == .same }) else {
+                    return .setAside(
+                        "\(out)/\(name) was changed since it was made. Remove it to have it made anew.",
+                        attempts: record.attempt)
+                }
+            case .missing: break
             }
+            // Somebody removed an output, to have it made anew. What is still there is known to be ours.
+            if FileIdentity(path: done) == seen {
+                unlink("\(folder)/\(Self.formerRecord)")
+                rename(done, "\(folder)/\(Self.formerRecord)")
+            }
+        } else if seen != nil {
+            let file = open(done, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+            guard file >= 0 else {
+                return .setAside("\(Self.fault(done, "read", errno))", attempts: 0)
+            }
+            close(file)
+            // Damaged: what it said is not known.
+            if FileIdentity(path: done) == seen { unlink(done) }
         }
         let marks = Self.marks(in: folder)
         if let last = marks.failures.last, marks.failures.count >= attempts || isFinal(last) {
@@ -89,7 +112,8 @@ struct UnitFolder {
             }
         }
         // A batch with another chain, or one that saw the input before it changed: its output comes first.
-        for other in Self.list(unit) ?? [] where other != key && Self.isKey(other) {
+        for other in Self.list(unit) ?? []
+        where other != key && Self.isKey(other) && access("\(unit)/\(other)/done", F_OK) != 0 {
             let claims = Self.marks(in: "\(unit)/\(other)").claims
             if let newest = claims.last,
                 case .lives(let who) = owner.life(ofClaim: "\(unit)/\(other)/\(newest).claim")
@@ -98,11 +122,8 @@ struct UnitFolder {
             }
         }
         switch changes(to: input, of: path, chain) {
-        case .notOurs: return .setAside(takenText, attempts: 0)
-        case .ofAnother(let other):
-            return .setAside(
-                "\(out)/\(name) was made of \(other). Name the folder above both with --base, or choose another --out.",
-                attempts: 0)
+        case .notOurs: return .setAside(takenText(name), attempts: 0)
+        case .ofAnother(let other): return .setAside(Self.otherInputText(out, name, other), attempts: 0)
         case .changed(let replaced):
             return .free(
                 attempt: max(marks.claims.last ?? 0, marks.failures.last ?? 0) + 1, failures: marks.failures.count,
@@ -112,8 +133,25 @@ struct UnitFolder {
 
     private static let mostAbandoned = 100
 
-    private var takenText: String {
+    private func takenText(_ name: String) -> String {
         "\(out)/\(name) exists, and no record says that a batch made it. Remove it, or choose another folder."
+    }
+
+    /// The input that a record was made of, where it is not this one. An archive that was moved is: it has the same
+    /// files, and not where they were.
+    private static func otherInput(_ old: WorkRecord, than path: String, _ input: InputIdentity) -> String? {
+        guard old.inputPath != path else { return nil }
+        guard let other = FileIdentity(path: old.inputPath) else { return old.input == input ? nil : old.inputPath }
+        return other == FileIdentity(path: path) ? nil : old.inputPath
+    }
+
+    private static func otherInputText(_ out: String, _ name: String, _ other: String) -> String {
+        "\(out)/\(name) was made of \(other). Name the folder above both with --base, or choose another --out."
+    }
+
+    private static func isFolderOrMissing(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFDIR
     }
 
     /// The numbers of claims and failures, rising.
@@ -138,7 +176,7 @@ struct UnitFolder {
         /// What differs from the record of the output in DIR; empty where there is no output.
         case changed(String)
         case notOurs
-        /// The output is that of another input, which is still there.
+        /// The output is that of another input.
         case ofAnother(String)
     }
 
@@ -146,10 +184,7 @@ struct UnitFolder {
         var status = stat()
         guard lstat("\(out)/\(name)", &status) == 0 else { return .changed("") }
         for old in oldRecords() where Self.fits(old, 0, in: out) == .same {
-            // An archive that was moved has the same files under other names.
-            if old.inputPath != path, let other = FileIdentity(path: old.inputPath), other != FileIdentity(path: path) {
-                return .ofAnother(old.inputPath)
-            }
+            if let other = Self.otherInput(old, than: path, input) { return .ofAnother(other) }
             return .changed(old.changes(to: input, chain))
         }
         return .notOurs
@@ -240,13 +275,13 @@ struct UnitFolder {
             ("time", .string(WallTime.text(WorkRecord.now()))),
         ])
         let path = "\(folder)/\(attempt.number).failed"
-        let file = open(path + ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        unlink(path + ".new")
+        let file = open(path + ".new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
         if file >= 0 {
             let isWritten = Self.writeAll(Array((words.text(pretty: true) + "\n").utf8), to: file)
             close(file)
-            // Without room for the words the attempt still counts.
-            if !isWritten { truncate(path + ".new", 0) }
-            rename(path + ".new", path)
+            // A failure that cannot be written is counted by this batch alone.
+            if isWritten { rename(path + ".new", path) } else { unlink(path + ".new") }
         }
         drop(attempt)
     }
@@ -306,7 +341,7 @@ struct UnitFolder {
                     .broken, place: "\(attempt.folder)/\(name)", what: "is not a regular file",
                     remedy: "Write only files beside ${output}.")
             }
-            guard name.hasPrefix(work) else {
+            guard name.utf8.starts(with: work.utf8) else {
                 throw FrameHostError(
                     .invalidConfiguration, place: "\(attempt.folder)/\(name)",
                     what: "does not begin with the name of the output, so it would have no name of its own in \(out)",
@@ -314,7 +349,7 @@ struct UnitFolder {
             }
             record.outputs.append(
                 WorkRecord.Output(
-                    name: stem + name.dropFirst(work.count), bytes: Int64(status.st_size),
+                    name: stem + String(Substring(name.utf8.dropFirst(work.utf8.count))), bytes: Int64(status.st_size),
                     modified: WorkRecord.nanoseconds(status.st_mtim)))
         }
         guard !record.outputs.isEmpty else { return .empty }
@@ -329,15 +364,27 @@ struct UnitFolder {
             return .late
         }
         Self.syncFolder(folder)
-        let published = try publish(record)
-        unlink(mine)
-        return published == .published ? .committed(record) : .taken(takenText)
+        // It is the result from here on: what cannot be published now is by a later look.
+        defer {
+            unlink(mine)
+            unlink("\(folder)/\(attempt.number).claim")
+        }
+        do {
+            switch try publish(record) {
+            case .published: return .committed(record)
+            case .taken(let name), .changed(let name): return .taken(takenText(name))
+            case .missing: return .taken("\(folder) was changed while it was written.")
+            }
+        } catch {
+            return .taken("\(FrameHostError.wrap(error))")
+        }
     }
 
     /// Writes an attempt's own record to the disk.
     private func write(_ record: WorkRecord, _ attempt: Attempt) throws {
         let path = "\(folder)/\(attempt.number).done"
-        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        unlink(path)
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
         guard file >= 0 else { throw Self.fault(path, "made", errno) }
         defer { close(file) }
         guard Self.writeAll(Array((record.json.text(pretty: true) + "\n").utf8), to: file), fsync(file) == 0 else {
@@ -347,7 +394,14 @@ struct UnitFolder {
         }
     }
 
-    private enum Publication { case published, taken, changed, missing }
+    private enum Publication {
+        case published
+        /// An output's name in DIR is somebody else's.
+        case taken(String)
+        /// An output is not as it was made.
+        case changed(String)
+        case missing
+    }
 
     /// Brings what a record names to DIR, where it is not there yet. Any batch may do it, and several at once.
     ///
@@ -366,11 +420,13 @@ struct UnitFolder {
                 // Another batch may have published it since we looked.
                 fit = Self.fits(record, index, in: out)
                 if fit == .same { continue }
-                if fit == .other { return .changed }
+                if fit == .other { return .changed(output.name) }
                 isComplete = false
                 continue
             }
-            if let slash = output.name.lastIndex(of: "/") { try Self.makeFolders("\(out)/\(output.name[..<slash])") }
+            if let slash = output.name.utf8.lastIndex(of: UInt8(ascii: "/")) {
+                try Self.makeFolders("\(out)/\(output.name[..<slash])")
+            }
             if link(made, target) == 0 {
                 unlink(made)
                 continue
@@ -387,33 +443,53 @@ struct UnitFolder {
                 continue
             }
             if Self.fits(record, index, in: out) == .same { continue }
-            guard isOurs(output.name) else { return .taken }
+            guard isOurs(output.name, record) else { return .taken(output.name) }
             guard rename(made, target) == 0 || Self.fits(record, index, in: out) == .same else {
                 throw Self.fault(target, "replaced", errno)
             }
         }
         guard isComplete else { return .missing }
-        if hasPublished { sweep() }
+        if hasPublished {
+            removeFormerCompanions(record)
+            sweep()
+        }
         return .published
     }
 
-    /// Whether the file in DIR is what a record of another key says it made.
-    private func isOurs(_ name: String) -> Bool {
+    /// Whether the file in DIR is what another record of the same input says it made.
+    private func isOurs(_ name: String, _ record: WorkRecord) -> Bool {
         oldRecords().contains { old in
-            old.outputs.indices.contains { old.outputs[$0].name == name && Self.fits(old, $0, in: out) == .same }
+            Self.otherInput(old, than: record.inputPath, record.input) == nil
+                && old.outputs.indices.contains { old.outputs[$0].name == name && Self.fits(old, $0, in: out) == .same }
+        }
+    }
+
+    /// Files that lay beside an output which has just been replaced, and do not beside the new one.
+    private func removeFormerCompanions(_ record: WorkRecord) {
+        let names = Set(record.outputs.map(\.name))
+        for old in oldRecords() where Self.fits(old, 0, in: out) != .same {
+            for index in old.outputs.indices
+            where !names.contains(old.outputs[index].name) && Self.fits(old, index, in: out) == .same {
+                unlink("\(out)/\(old.outputs[index].name)")
+            }
         }
     }
 
     /// The name of an output while it was being written.
     private func workName(of output: String) -> String {
-        Self.withoutEnding(workName) + output.dropFirst(Self.withoutEnding(name).count)
+        Self.withoutEnding(workName)
+            + String(Substring(output.utf8.dropFirst(Self.withoutEnding(name).utf8.count)))
     }
 
     /// Removes what is left of attempts, and of keys that are no longer true.
     private func sweep() {
-        let names = Self.list(unit) ?? []
-        for old in names where old != key && Self.isKey(old) { Self.removeAll("\(unit)/\(old)") }
+        for old in Self.list(unit) ?? [] where old != key && Self.isKey(old) {
+            // One that another batch made true after us stays.
+            if let record = Self.record("\(unit)/\(old)/done"), Self.fits(record, 0, in: out) == .same { continue }
+            Self.removeAll("\(unit)/\(old)")
+        }
         // Attempts that were abandoned, or came late: their own are theirs until they see that they are late.
+        guard access("\(folder)/done", F_OK) == 0 else { return }
         for name in Self.list(folder) ?? [] where name != "done" { Self.removeAll("\(folder)/\(name)") }
     }
 
@@ -428,18 +504,23 @@ struct UnitFolder {
         for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         let text = String(decoding: name.utf8.map { isSafe($0) ? $0 : UInt8(ascii: "_") }, as: UTF8.self)
         let stem = withoutEnding(text)
-        return "\(stem)~\(String(hash, radix: 16))\(text.dropFirst(stem.count))"
+        let ending = String(Substring(text.utf8.dropFirst(stem.utf8.count)))
+        return "\(stem)~\(String(hash, radix: 16))\(ending)"
     }
 
     private static func isKey(_ name: String) -> Bool { name.utf8.count == 16 && name.allSatisfy(\.isHexDigit) }
 
-    static func last(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
+    // By bytes: a slash and a combining mark behind it are one character.
+    static func last(_ path: String) -> String {
+        path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? path
+    }
 
     /// `2024/clip` of `2024/clip.mp4`.
     static func withoutEnding(_ path: String) -> String {
-        let start = path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex
-        guard let dot = path[start...].lastIndex(of: "."), dot > start else { return path }
-        return String(path[..<dot])
+        let bytes = path.utf8
+        let start = bytes.lastIndex(of: UInt8(ascii: "/")).map { bytes.index(after: $0) } ?? bytes.startIndex
+        guard let dot = bytes[start...].lastIndex(of: UInt8(ascii: ".")), dot > start else { return path }
+        return String(Substring(bytes[..<dot]))
     }
 
     static func fault(_ path: String, _ verb: String, _ code: Int32) -> FrameHostError {
@@ -476,8 +557,15 @@ struct UnitFolder {
 
     /// Makes a folder and those above it.
     static func makeFolders(_ path: String) throws {
-        if mkdir(path, 0o777) == 0 || errno == EEXIST { return }
-        guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {
+        if mkdir(path, 0o777) == 0 { return }
+        if errno == EEXIST {
+            var status = stat()
+            guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+                throw fault(path, "made", ENOTDIR)
+            }
+            return
+        }
+        guard errno == ENOENT, let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), slash > path.startIndex else {
             throw fault(path, "made", errno)
         }
         try makeFolders(String(path[..<slash]))
@@ -487,6 +575,8 @@ struct UnitFolder {
     /// Removes a file or folder of attempts with all that is in it. Links are not followed.
     static func removeAll(_ path: String) {
         if unlink(path) == 0 || errno == ENOENT { return }
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }
         for name in list(path) ?? [] { removeAll("\(path)/\(name)") }
         rmdir(path)
     }

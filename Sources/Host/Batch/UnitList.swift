@@ -36,7 +36,32 @@ struct UnitList: Sendable {
         "mxf", "ogv", "qt", "ts", "vob", "webm", "wmv", "y4m",
     ]
 
-    init(ending: String) { self.ending = ending }
+    /// Of `--base`, whole and with a slash at its end: outputs keep what their inputs' paths have below it.
+    private let base: [UInt8]?
+    /// The folder that relative names start at, with a slash at its end.
+    private let current: [UInt8]
+
+    /// - Parameters:
+    ///   - base: Nil for what the kind of input gives.
+    ///   - current: The folder that relative names start at.
+    init(ending: String, base: String?, current: String) {
+        self.ending = ending
+        let here = Array((current.hasSuffix("/") ? current : current + "/").utf8)
+        self.current = here
+        self.base = base.map { name in
+            let whole = Self.normal(name.hasPrefix("/") ? Array(name.utf8)[...] : (here + Array(name.utf8))[...])
+            return whole.last == UInt8(ascii: "/") ? whole : whole + [UInt8(ascii: "/")]
+        }
+    }
+
+    /// A whole path without empty parts, `.` and `..`.
+    private static func normal(_ path: ArraySlice<UInt8>) -> [UInt8] {
+        var parts: [ArraySlice<UInt8>] = []
+        for part in path.split(separator: UInt8(ascii: "/")) where !part.elementsEqual(".".utf8) {
+            if part.elementsEqual("..".utf8) { _ = parts.popLast() } else { parts.append(part) }
+        }
+        return parts.isEmpty ? [UInt8(ascii: "/")] : parts.flatMap { [UInt8(ascii: "/")] + $0 }
+    }
 
     var count: Int { entries.count }
 
@@ -69,18 +94,18 @@ struct UnitList: Sendable {
     /// What a person named on the command line: a file, a folder, a pattern of names.
     ///
     /// - Parameters:
-    ///   - base: A folder below which outputs keep their paths; nil for what the kind of argument gives.
     ///   - skipped: A folder that is not looked into: where outputs go.
-    mutating func add(argument: String, base: String?, skipping skipped: FileIdentity?) {
+    mutating func add(argument: String, skipping skipped: FileIdentity?) {
         var status = stat()
         if stat(argument, &status) == 0 {
             if status.st_mode & S_IFMT == S_IFDIR {
-                return walk(argument, depth: 0, named: argument, base: base, skipped)
+                return walk(argument, depth: 0, named: argument, skipped)
             }
             if argument.hasSuffix(".json") {
-                return fault(argument, "is a chain file or other JSON, and a batch has one chain", "Name files to read.")
+                return fault(
+                    argument, "is a chain file or other JSON, and a batch has one chain", "Name files to read.")
             }
-            return add(Array(argument.utf8), base: base, keepsPath: false)
+            return add(Array(argument.utf8), keepsPath: false)
         }
         let missing = errno
         guard argument.contains(where: { "*?[".contains($0) }) else {
@@ -96,11 +121,11 @@ struct UnitList: Sendable {
         for index in 0..<Int(found.gl_pathc) {
             guard let path = found.gl_pathv[index] else { continue }
             if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
-                walk(String(cString: path), depth: 0, named: String(cString: path), base: base, skipped)
+                walk(String(cString: path), depth: 0, named: String(cString: path), skipped)
             } else {
                 add(
                     Array(UnsafeBufferPointer(start: path, count: strlen(path)).map { UInt8(bitPattern: $0) }),
-                    base: base, keepsPath: false)
+                    keepsPath: false)
             }
         }
     }
@@ -108,7 +133,7 @@ struct UnitList: Sendable {
     /// Names of a file, one each line, or with a zero byte after each. Nothing is looked for yet.
     ///
     /// - Parameter path: `-` is standard input.
-    mutating func add(list path: String, base: String?) {
+    mutating func add(list path: String) {
         let file = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
             return fault(
@@ -133,19 +158,20 @@ struct UnitList: Sendable {
             }
             text += buffer[..<count]
         }
+        let last = text.count
         let separator: UInt8 = text[first...].contains(0) ? 0 : UInt8(ascii: "\n")
         var start = first
-        while start < text.count {
-            let end = text[start...].firstIndex(of: separator) ?? text.count
-            var last = end
+        while start < last {
+            let end = text[start..<last].firstIndex(of: separator) ?? last
+            var stop = end
             // Lists of other systems end their lines with CR LF.
-            if separator != 0, last > start, text[last - 1] == UInt8(ascii: "\r") { last -= 1 }
-            if last > start { enter(start, last - start, base: base, keepsPath: true) }
+            if separator != 0, stop > start, text[stop - 1] == UInt8(ascii: "\r") { stop -= 1 }
+            if stop > start { enter(start, stop - start, below: nil, keepsPath: true) }
             start = end + 1
         }
     }
 
-    private mutating func walk(_ folder: String, depth: Int, named: String, base: String?, _ skipped: FileIdentity?) {
+    private mutating func walk(_ folder: String, depth: Int, named: String, _ skipped: FileIdentity?) {
         guard depth < 64 else {
             return fault(folder, "has more than 64 folders within each other", "Name a folder further down.")
         }
@@ -182,9 +208,9 @@ struct UnitList: Sendable {
                 }
             }
             if kind == UInt8(DT_DIR) {
-                walk(String(decoding: path, as: UTF8.self), depth: depth + 1, named: named, base: base, skipped)
+                walk(String(decoding: path, as: UTF8.self), depth: depth + 1, named: named, skipped)
             } else if kind == UInt8(DT_REG), Self.isClip(name) {
-                add(path, base: base, below: named)
+                add(path, below: named)
             } else {
                 passedOver += 1
             }
@@ -196,21 +222,47 @@ struct UnitList: Sendable {
         return clipEndings.contains(String(decoding: name[(dot + 1)...], as: UTF8.self).lowercased())
     }
 
-    private mutating func add(_ path: [UInt8], base: String?, below folder: String) {
+    private mutating func add(_ path: [UInt8], below folder: String) {
         text += path
         let start = text.count - path.count
-        enter(start, path.count, base: base ?? folder, keepsPath: false)
+        enter(start, path.count, below: folder, keepsPath: false)
     }
 
-    private mutating func add(_ path: [UInt8], base: String?, keepsPath: Bool) {
+    private mutating func add(_ path: [UInt8], keepsPath: Bool) {
         text += path
-        enter(text.count - path.count, path.count, base: base, keepsPath: keepsPath)
+        enter(text.count - path.count, path.count, below: nil, keepsPath: keepsPath)
     }
 
-    /// - Parameter keepsPath: The output has the folders of a relative path, where no `base` says more.
-    private mutating func enter(_ start: Int, _ length: Int, base: String?, keepsPath: Bool) {
-        let path = text[start..<start + length]
-        let entry = Entry(start: start, length: UInt32(length), relative: UInt32(Self.relative(path, base, keepsPath)))
+    /// - Parameters:
+    ///   - folder: The folder of the command line in which it was found.
+    ///   - keepsPath: The output has the folders of a relative path, where no `--base` says more.
+    private mutating func enter(_ start: Int, _ length: Int, below folder: String?, keepsPath: Bool) {
+        if let base {
+            let path = text[start..<start + length]
+            if path.starts(with: base), !Self.climbs(path.dropFirst(base.count)) {
+                return enter(
+                    Entry(start: start, length: UInt32(clamping: length), relative: UInt32(base.count)))
+            }
+            let whole = Self.normal(path.first == UInt8(ascii: "/") ? path : (current + path)[...])
+            guard whole.starts(with: base), whole.count > base.count else {
+                return fault(
+                    String(decoding: path.prefix(200), as: UTF8.self),
+                    "must lie below --base \(String(decoding: base, as: UTF8.self))",
+                    "Name a folder above it, or leave --base out.")
+            }
+            text += whole
+            return enter(
+                Entry(
+                    start: text.count - whole.count, length: UInt32(clamping: whole.count),
+                    relative: UInt32(base.count)))
+        }
+        let relative = Self.relative(text[start..<start + length], folder, keepsPath)
+        enter(Entry(start: start, length: UInt32(clamping: length), relative: UInt32(relative)))
+    }
+
+    private mutating func enter(_ entry: Entry) {
+        let length = Int(entry.length)
+        let path = text[entry.start..<entry.start + length]
         guard entries.count < Int(UInt32.max) else { return }
         let stem = stem(entry)
         let isName = !stem.isEmpty && stem.last != UInt8(ascii: "/")
@@ -243,12 +295,12 @@ struct UnitList: Sendable {
         entries.append(entry)
     }
 
-    /// Where the part begins that names the output: below `base`, else behind `/./` or the path where it is kept, else
+    /// Where the part begins that names the output: below the folder that was named, else behind `/./` or the path where it is kept, else
     /// the last name.
-    private static func relative(_ path: ArraySlice<UInt8>, _ base: String?, _ keepsPath: Bool) -> Int {
+    private static func relative(_ path: ArraySlice<UInt8>, _ named: String?, _ keepsPath: Bool) -> Int {
         let slash = UInt8(ascii: "/")
-        if let base {
-            let folder = Array((base.hasSuffix("/") ? base : base + "/").utf8)
+        if let named {
+            let folder = Array((named.hasSuffix("/") ? named : named + "/").utf8)
             if path.starts(with: folder) {
                 let rest = path.dropFirst(folder.count).drop { $0 == slash }
                 if !climbs(rest) { return rest.startIndex - path.startIndex }

@@ -67,6 +67,8 @@ struct ChainIdentity: Sendable {
     let chain: String
     /// SHA-256 of the image of each plugin, by the ids that the chain uses, sorted.
     let plugins: [(id: String, sha256: String)]
+    /// The files of the plugins.
+    let images: [String]
 
     /// Variables that differ from unit to unit.
     static let ownVariables: Set<String> = ["input", "output", "name"]
@@ -79,6 +81,7 @@ struct ChainIdentity: Sendable {
         }
         chain = digest.sha256(of: text)
         let ids = Set((root["stages"]?.asArray ?? []).compactMap { $0["use"]?.asString })
+        images = ids.sorted().compactMap { registry.path(of: $0) }
         plugins = try ids.sorted().compactMap { id in
             guard let path = registry.path(of: id) else { return nil }
             let file = open(path, O_RDONLY | O_CLOEXEC)
@@ -113,5 +116,29 @@ struct ChainIdentity: Sendable {
         let parts =
             [chain, "\(input.bytes)", "\(input.modified)", input.sha256 ?? ""] + plugins.map { "\($0.id)=\($0.sha256)" }
         return String(digest.sha256(of: parts.joined(separator: "\n")).prefix(16))
+    }
+}
+
+/// Files as they were when the batch began, to see whether one has changed. [any thread]
+struct FileStamps: Sendable {
+    private struct Stamp: Equatable {
+        var identity: FileIdentity
+        var bytes: Int64
+        var changed: Int64
+    }
+
+    private let stamps: [(path: String, stamp: Stamp?)]
+
+    init(_ paths: [String]) { stamps = paths.map { ($0, Self.stamp($0)) } }
+
+    /// The first that is not as it was; nil where all are.
+    var changed: String? { stamps.first { Self.stamp($0.path) != $0.stamp }?.path }
+
+    private static func stamp(_ path: String) -> Stamp? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        return Stamp(
+            identity: FileIdentity(status), bytes: Int64(status.st_size),
+            changed: WorkRecord.nanoseconds(status.st_ctim))
     }
 }

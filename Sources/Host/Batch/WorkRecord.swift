@@ -71,7 +71,7 @@ struct WorkRecord: Sendable {
             let list = json["outputs"]?.asArray,
             let attempt = json["attempt"]?.asInt, attempt > 0, let folder = json["folder"]?.asString,
             Self.isInside(folder),
-            !folder.contains("/")
+            !folder.utf8.contains(UInt8(ascii: "/"))
         else { return nil }
         self.folder = folder
         inputPath = input["path"]?.asString ?? ""
@@ -122,8 +122,8 @@ struct WorkRecord: Sendable {
     /// A record comes from a file: its names must not lead out of DIR.
     private static func isInside(_ name: String) -> Bool {
         !name.isEmpty
-            && name.split(separator: "/", omittingEmptySubsequences: false).allSatisfy {
-                !$0.isEmpty && $0 != "." && $0 != ".." && $0 != ".framehost"
+            && name.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).allSatisfy { part in
+                !part.isEmpty && ![".", "..", ".framehost"].contains { part.elementsEqual($0.utf8) }
             }
     }
 

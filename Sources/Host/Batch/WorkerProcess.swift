@@ -16,6 +16,8 @@ final class WorkerProcess {
         var isFinal = false
         /// The batch ended it.
         var isStopped = false
+        /// It says something of this machine at this moment and nothing of the input: it is not noted.
+        var isOfMachine = false
         var frames = 0
         var mediaSeconds = 0.0
         /// The first of its warnings.
@@ -61,6 +63,11 @@ final class WorkerProcess {
         // All of them are above 15 then, so that none is in another's place.
         let (socket, said) = (fcntl(ends[1], F_DUPFD_CLOEXEC, 16), fcntl(pipes[1], F_DUPFD_CLOEXEC, 16))
         let (lock, written) = (fcntl(owner, F_DUPFD_CLOEXEC, 16), fcntl(output, F_DUPFD_CLOEXEC, 16))
+        guard socket >= 0, said >= 0, owner < 0 || lock >= 0, output < 0 || written >= 0 else {
+            let code = errno
+            for file in ends + pipes + [socket, said, lock, written] where file >= 0 { close(file) }
+            throw Self.cannot(code)
+        }
         if written >= 0 {
             posix_spawn_file_actions_adddup2(&actions, written, 1)
         } else {
@@ -150,7 +157,7 @@ final class WorkerProcess {
                     if !hasWaited { waits(planned) }
                     hasWaited = true
                 case .never:
-                    outcome.isFinal = true
+                    (outcome.isFinal, outcome.isOfMachine) = (true, true)
                     errors = [
                         "the chain needs \(AvailableMemory.text(planned)) of memory, and all workers together may take \(AvailableMemory.text(gate.bytes ?? 0)). Do it where there is more memory."
                     ]
@@ -176,6 +183,8 @@ final class WorkerProcess {
         if signal == 0, code == 0 { return }
         let words = errors.isEmpty ? other.suffix(3) : errors.prefix(3)
         let said = words.joined(separator: " ")
+        let ofMachine = [ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM].map { String(cString: strerror($0)) }
+        if ofMachine.contains(where: { said.contains($0) }) { outcome.isOfMachine = true }
         if !outcome.isFinal { outcome.isFinal = signal == 0 && code == 2 }
         if !errors.isEmpty, outcome.isFinal || signal == 0 {
             outcome.fault = said

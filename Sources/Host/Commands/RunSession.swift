@@ -95,7 +95,10 @@ final class RunSession: @unchecked Sendable {
     func run() -> Never {
         var signals = sigset_t()
         sigemptyset(&signals)
-        for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1] { sigaddset(&signals, signal) }
+        // A worker of a batch that is asked to end must not end well with the half of a clip.
+        for signal in supervision == nil ? [SIGINT, SIGTERM, SIGHUP, SIGUSR1] : [SIGUSR1] {
+            sigaddset(&signals, signal)
+        }
         // Blocked here and so in every thread made from now on, those that libraries make while planning too: signals
         // reach `sigwait` alone.
         pthread_sigmask(SIG_BLOCK, &signals, nil)
