@@ -119,6 +119,7 @@ public enum CrashReport {
     /// [control thread] From here on crashes on the threads of `chain`, which does not run yet, name its stages.
     ///
     /// - Parameters:
+    ///   - chain: The chain.
     ///   - name: What the chain is called, where several run; nil for a chain alone.
     ///   - plugin: Gives the file of a kind of stage, where it is known.
     public static func watch(_ chain: Chain, named name: String? = nil, plugin: @escaping (_ use: String) -> String?) {
