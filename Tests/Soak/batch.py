@@ -142,6 +142,7 @@ def disturbed(options, folder, chain):
                 check(out, wanted, faults)
                 out = os.path.join(folder, f"out{rounds}")
                 batches.clear()
+                break
         more = kills < options.kills or freezes < options.freezes
         while len(batches) < options.batches and (more or not batches) and not is_done:
             batches.append(Batch(options.program, chain, inputs, out, options.lease))
