@@ -83,7 +83,8 @@ def leavings(out):
             if name == "done":
                 with open(path) as file:
                     records.setdefault(unit, []).append(json.load(file))
-            else:
+            elif os.path.basename(folder) != "owners":
+                # That of a batch that was killed goes with the next batch.
                 rest.append(os.path.relpath(path, out))
     return records, rest
 

@@ -341,6 +341,7 @@ struct BatchCommand: ParsableCommand {
             }
             display.update()
         }
+        folder.sweepOwners(work.owner)
         work.owner.end()
         display.finish(isStopped: work.tally.isStopping)
         let figures = work.tally.figures
