@@ -123,7 +123,8 @@ class FilesTests(unittest.TestCase):
                 return
             self.assertIn("framehost " + " ".join(path), text)
             for argument in command.get("arguments", []):
-                if argument["valueName"] in ("help", "version"):
+                # What only the program itself says to itself is no option of people's.
+                if argument["valueName"] in ("help", "version") or not argument.get("shouldDisplay", True):
                     continue
                 for name in argument.get("names", []):
                     self.assertIn(("--" if name["kind"] == "long" else "-") + name["name"], text)
