@@ -22,7 +22,7 @@ let plugins = [
     Plugin(name: "CropOrient", shims: ["CYUV"], usesShared: true),
     Plugin(name: "Rate"),
     Plugin(name: "X264Encoder", shims: ["CX264"]),
-    Plugin(name: "FileSource", shims: ["CAVFormat"], usesLiveInput: true),
+    Plugin(name: "FileSource", shims: ["CAVFormat"], usesShared: true, usesLiveInput: true),
     Plugin(name: "Y4M"),
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
     Plugin(name: "Text", usesShared: true, modules: ["Lettering"]),
@@ -34,8 +34,8 @@ let plugins = [
     Plugin(name: "V4L2Sink", shims: ["CV4L2"]),
     Plugin(name: "WindowPreview", shims: ["CSDL2"]),
     Plugin(name: "Pictures", shims: ["CTurboJPEG", "CPNG", "CYUV"], usesShared: true, modules: ["Conversion"]),
-    Plugin(name: "NATSEvents", shims: ["CNATS"], modules: ["Publishing"]),
-    Plugin(name: "MQTTEvents", shims: ["CMosquitto"], modules: ["Publishing"]),
+    Plugin(name: "NATSEvents", shims: ["CNATS"], usesShared: true, modules: ["Publishing"]),
+    Plugin(name: "MQTTEvents", shims: ["CMosquitto"], usesShared: true, modules: ["Publishing"]),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")

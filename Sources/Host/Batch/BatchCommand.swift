@@ -293,11 +293,8 @@ struct BatchCommand: ParsableCommand {
     private static func run(
         _ work: BatchWork, _ folder: BatchFolder, jobs: Int, isQuiet: Bool, isVerbose: Bool, reports: [BatchReport]
     ) throws -> Int32 {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, signal) }
-        // Blocked in all threads made from now on: they reach the wait below alone.
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        // They reach the wait below alone.
+        var signals = BlockedSignals.block([SIGINT, SIGTERM, SIGHUP])
         let slots = min(jobs, max(work.count, 1))
         folder.sweepOwners(work.owner)
         if !isQuiet { RunLog.logger.notice("\(opening(work, slots: slots, jobs: jobs))") }
@@ -330,11 +327,7 @@ struct BatchCommand: ParsableCommand {
             }
             // Workers have ended by then; a slot may still read a large file for its digest, which nothing depends on.
             if work.tally.isStopping, stopped == nil { stopped = ChainWatch.now() }
-            if let stopped, ChainWatch.now() - stopped > 3 {
-                display.finish(isStopped: true)
-                work.owner.end()
-                _exit(1)
-            }
+            if let stopped, ChainWatch.now() - stopped > 3 { break }
             if ChainWatch.now() - touched >= work.owner.beat {
                 work.owner.touch()
                 touched = ChainWatch.now()
@@ -353,6 +346,8 @@ struct BatchCommand: ParsableCommand {
                 isDone = false
             }
         }
+        // No destructors beside a slot that is at work.
+        if work.tally.slots > 0 { _exit(1) }
         return isDone ? 0 : 1
     }
 

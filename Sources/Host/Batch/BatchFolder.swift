@@ -80,14 +80,9 @@ struct BatchFolder {
 
     /// Removes the files of batches that were killed on this machine.
     func sweepOwners(_ owner: BatchOwner) {
-        guard let handle = opendir(owners) else { return }
-        defer { closedir(handle) }
-        while let entry = readdir(handle) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
+        for name in UnitFolder.list(owners) ?? [] where !name.hasPrefix(".") {
             let path = "\(owners)/\(name)"
-            if !name.hasPrefix("."), owner.life(ofClaim: path) == .gone { unlink(path) }
+            if owner.life(ofClaim: path) == .gone { unlink(path) }
         }
     }
 

@@ -228,6 +228,8 @@ struct UnitFolder {
         /// Where its worker writes: the value of `${output}`.
         var output: String
         fileprivate var folder: String
+        /// The owner's file, whose hard link its claim is.
+        fileprivate var owner: FileIdentity?
     }
 
     /// Makes the attempt ours; nil where another batch was quicker.
@@ -245,7 +247,8 @@ struct UnitFolder {
         var random = SystemRandomNumberGenerator()
         let own = "\(number)-\(String(random.next() as UInt32, radix: 16))"
         let attempt = Attempt(
-            number: number, folderName: own, output: "\(folder)/\(own)/\(workName)", folder: "\(folder)/\(own)")
+            number: number, folderName: own, output: "\(folder)/\(own)/\(workName)", folder: "\(folder)/\(own)",
+            owner: FileIdentity(path: owner.path))
         guard mkdir(attempt.folder, 0o777) == 0 else { throw Self.fault(attempt.folder, "made", errno) }
         // Between the look and the claim somebody may have been done.
         if access("\(folder)/done", F_OK) == 0 {
@@ -258,7 +261,13 @@ struct UnitFolder {
     /// Removes what an attempt has made, and its claim: as if it had not been.
     func drop(_ attempt: Attempt) {
         Self.removeAll(attempt.folder)
-        unlink("\(folder)/\(attempt.number).claim")
+        giveBack(attempt)
+    }
+
+    /// Removes the claim. Where numbers have begun anew meanwhile, another batch's has its name, and stays.
+    private func giveBack(_ attempt: Attempt) {
+        let claim = "\(folder)/\(attempt.number).claim"
+        if let owner = attempt.owner, FileIdentity(path: claim) == owner { unlink(claim) }
     }
 
     /// Whether another attempt has made the unit, so that what this one does or fails to do counts no more.
@@ -274,14 +283,13 @@ struct UnitFolder {
             ("error", .string(text)), ("final", .bool(isFinal)), ("host", .string(host)),
             ("time", .string(WallTime.text(WorkRecord.now()))),
         ])
-        let path = "\(folder)/\(attempt.number).failed"
-        unlink(path + ".new")
-        let file = open(path + ".new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        let new = "\(folder)/\(attempt.folderName).failed"
+        let file = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
         if file >= 0 {
             let isWritten = Self.writeAll(Array((words.text(pretty: true) + "\n").utf8), to: file)
             close(file)
             // A failure that cannot be written is counted by this batch alone.
-            if isWritten { rename(path + ".new", path) } else { unlink(path + ".new") }
+            if isWritten { rename(new, "\(folder)/\(attempt.number).failed") } else { unlink(new) }
         }
         drop(attempt)
     }
@@ -354,7 +362,7 @@ struct UnitFolder {
         }
         guard !record.outputs.isEmpty else { return .empty }
         try write(record, attempt)
-        let mine = "\(folder)/\(attempt.number).done"
+        let mine = "\(folder)/\(attempt.folderName).done"
         guard link(mine, "\(folder)/done") == 0 || FileIdentity(path: mine) == FileIdentity(path: "\(folder)/done")
         else {
             let code = errno
@@ -367,7 +375,7 @@ struct UnitFolder {
         // It is the result from here on: what cannot be published now is by a later look.
         defer {
             unlink(mine)
-            unlink("\(folder)/\(attempt.number).claim")
+            giveBack(attempt)
         }
         do {
             switch try publish(record) {
@@ -382,8 +390,7 @@ struct UnitFolder {
 
     /// Writes an attempt's own record to the disk.
     private func write(_ record: WorkRecord, _ attempt: Attempt) throws {
-        let path = "\(folder)/\(attempt.number).done"
-        unlink(path)
+        let path = "\(folder)/\(attempt.folderName).done"
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
         guard file >= 0 else { throw Self.fault(path, "made", errno) }
         defer { close(file) }
@@ -542,7 +549,7 @@ struct UnitFolder {
     }
 
     /// Names in a folder without `.` and `..`; nil where it cannot be read.
-    private static func list(_ folder: String) -> [String]? {
+    static func list(_ folder: String) -> [String]? {
         guard let handle = opendir(folder) else { return nil }
         defer { closedir(handle) }
         var names: [String] = []

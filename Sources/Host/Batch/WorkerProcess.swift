@@ -219,8 +219,8 @@ final class WorkerProcess {
 
     private func hear(_ bytes: [UInt8], _ hears: (Int) -> Void) {
         guard let words = try? JSONReader.read(bytes, file: "worker") else { return }
-        if let bytes = words["bytes"]?.asInt, bytes >= 0 { planned = bytes }
-        if let frames = words["frames"]?.asInt, frames >= outcome.frames {
+        if planned == nil, let bytes = words["bytes"]?.asInt, bytes >= 0 { planned = bytes }
+        if let frames = words["frames"]?.asInt, frames >= outcome.frames, frames < 1 << 40 {
             hears(frames - outcome.frames)
             outcome.frames = frames
         }

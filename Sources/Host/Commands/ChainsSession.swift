@@ -87,13 +87,10 @@ final class ChainsSession: @unchecked Sendable {
 
     /// Runs the chains and ends the process with its exit status.
     func run() -> Never {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1] { sigaddset(&signals, signal) }
-        // Blocked here and so in every thread made from now on: signals reach `sigwait` alone.
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        // They reach `sigwait` alone.
+        let signals = BlockedSignals.block([SIGINT, SIGTERM, SIGHUP, SIGUSR1])
         do {
-            try HostThread.start(name: "chains") { self.control() }
+            try ServiceThread.start(name: "chains") { self.control() }
         } catch {
             exit(report(error).rawValue)
         }
@@ -118,10 +115,15 @@ final class ChainsSession: @unchecked Sendable {
         }
     }
 
+    /// Chains that have not ended. One that left a stage inside its own code keeps its chain when it has.
+    private static func live(_ entries: [Entry]) -> [Chain] {
+        entries.filter { entry in entry.ending.withLock { $0 == nil } }.compactMap(\.run.runningChain)
+    }
+
     private func stop() {
         let (count, started, wasGivingUp) = stopping.withLock { stopping in
             stopping.signals += 1
-            let live = stopping.started.compactMap(\.run.runningChain)
+            let live = Self.live(stopping.started)
             let givesUp = !live.isEmpty && live.allSatisfy { $0.currentState == .finishing }
             defer { stopping.isGivingUp = stopping.isGivingUp || givesUp }
             return (stopping.signals, stopping.started, stopping.isGivingUp)
@@ -134,7 +136,7 @@ final class ChainsSession: @unchecked Sendable {
             RunLog.logger.error("ended by the third signal; what was being written may be incomplete.")
             _exit(1)
         }
-        let live = started.compactMap(\.run.runningChain)
+        let live = Self.live(started)
         // Files that are being finished are given up only when nothing else is left to end.
         let finishing = live.filter { $0.currentState == .finishing }
         for chain in finishing.count == live.count ? live : live.filter({ $0.currentState != .finishing }) {
@@ -203,7 +205,9 @@ final class ChainsSession: @unchecked Sendable {
     ///
     /// - Throws: ``FrameHostErrors`` of all; with ``Wishes/skipsWrong`` only where none can be run.
     private func prepare() throws -> (entries: [Entry], plugins: PluginWatch?) {
+        if let path = wishes.statsPath, let fault = StatsFile.fault(ofReplacing: path) { throw fault }
         let planning = try self.planning()
+        let plugins = wishes.watchesPlugins ? try PluginWatch() : nil
         var faults: [FrameHostError] = []
         var entries: [Entry] = []
         for (index, chain) in planning.list.chains.enumerated() {
@@ -211,12 +215,15 @@ final class ChainsSession: @unchecked Sendable {
             entries.append(entry)
             do {
                 let prepared = try entry.run.prepare()
+                entry.prepared = prepared
                 if let path = wishes.statsPath, let fault = prepared.planned.chain.fault(ofWriting: path, as: "--stats")
                 {
                     throw fault
                 }
-                entry.prepared = prepared
             } catch {
+                // An empty trace would be in the way of the next try.
+                entry.prepared?.planned.chain.discardTrace()
+                entry.prepared = nil
                 faults += planning.faults(error, of: index)
                 entry.isWrong = true
             }
@@ -233,7 +240,7 @@ final class ChainsSession: @unchecked Sendable {
         }
         // What an attached branch names may have been built anew since the registry looked.
         planning.registry.loadsCopies = true
-        return (entries, wishes.watchesPlugins ? try PluginWatch() : nil)
+        return (entries, plugins)
     }
 
     /// Without what several chains say in the same words.
@@ -260,7 +267,7 @@ final class ChainsSession: @unchecked Sendable {
         }
         let start = Handover(prepared)
         do {
-            try HostThread.start(name: entry.chain.name) { [keepsFigures = wishes.statsPath != nil] in
+            try ServiceThread.start(name: entry.chain.name) { [keepsFigures = wishes.statsPath != nil] in
                 CrashReport.useOwnStack()
                 let ending = entry.run.perform(start.take(), keepsFigures: keepsFigures)
                 entry.ending.withLock { $0 = ending }
@@ -268,6 +275,7 @@ final class ChainsSession: @unchecked Sendable {
                 entry.isOver.withLock { $0 = true }
             }
         } catch {
+            prepared.planned.chain.discardTrace()
             display.say(.error, "\(FrameHostError.wrap(error))", chain: entry.chain.name)
             entry.ending.withLock { $0 = RunSession.Ending(status: 1, faults: ["\(FrameHostError.wrap(error))"]) }
             entry.run.letGo()
@@ -341,7 +349,10 @@ final class ChainsSession: @unchecked Sendable {
         var status: Int32 = failed.isEmpty ? 0 : 1
         service?.ended(isSuccess: failed.isEmpty)
         display.finish(count: entries.count, failed: failed)
-        if let path = wishes.statsPath,
+        if let path = wishes.statsPath, let fault = StatsFile.fault(ofReplacing: path) {
+            RunLog.logger.critical("\(fault)")
+            status = 1
+        } else if let path = wishes.statsPath,
             let refusal = RunFiles().write(
                 path, Self.figures(entries, endings).text(pretty: true) + "\n", as: "--stats")
         {

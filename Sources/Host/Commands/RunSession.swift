@@ -93,15 +93,9 @@ final class RunSession: @unchecked Sendable {
 
     /// Runs the chain and ends the process with its exit status.
     func run() -> Never {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        // A worker of a batch that is asked to end must not end well with the half of a clip.
-        for signal in supervision == nil ? [SIGINT, SIGTERM, SIGHUP, SIGUSR1] : [SIGUSR1] {
-            sigaddset(&signals, signal)
-        }
-        // Blocked here and so in every thread made from now on, those that libraries make while planning too: signals
-        // reach `sigwait` alone.
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        // They reach `sigwait` alone. A worker of a batch that is asked to end must not end well with the half of a
+        // clip: signals end it.
+        let signals = BlockedSignals.block(supervision == nil ? [SIGINT, SIGTERM, SIGHUP, SIGUSR1] : [SIGUSR1])
         startControlThread()
         waitForSignals(signals)
     }

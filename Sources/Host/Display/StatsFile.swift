@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// The file of `--stats`: figures of an earlier run are replaced, anything else is kept.
+/// The file of `--stats`: figures of an earlier run, of one chain or of several, are replaced, anything else is kept.
 enum StatsFile {
     /// More than figures of any chain have.
     static let mostBytes = 64 << 20
@@ -17,6 +17,7 @@ enum StatsFile {
         }
         if status.st_size <= mostBytes, let root = try? JSONReader.read(path: path, takesPipes: false),
             ["stages", "links", "pools", "ledger"].allSatisfy({ root[$0] != nil })
+                || root["chains"]?.asArray?.allSatisfy({ $0["chain"] != nil && $0["status"] != nil }) == true
         {
             return nil
         }

@@ -4,6 +4,7 @@ import CMosquitto
 import FrameCore
 import Glibc
 import Publishing
+import Shared
 
 /// A connection to an MQTT broker. The only file that calls libmosquitto.
 ///
@@ -25,6 +26,7 @@ final class MQTTConnection: @unchecked Sendable {
         /// The broker has said why it takes no connection.
         var isRefused = false
         /// Home Assistant has said that it is there.
+        var acknowledgements = 0
         var births = 0
         /// Messages on their way, by the library's number; with the spool's number, 0 for those of no spool.
         var inFlight: [Int32: UInt64] = [:]
@@ -190,6 +192,7 @@ final class MQTTConnection: @unchecked Sendable {
 
     private func acknowledged(_ message: Int32) {
         state.withLock { state in
+            state.acknowledgements &+= 1
             if let number = state.inFlight.removeValue(forKey: message) {
                 if number > 0 { state.done.append(number) }
             } else {
@@ -214,6 +217,8 @@ final class MQTTConnection: @unchecked Sendable {
     /// How often it has connected, and how often Home Assistant has come.
     var occasions: Int { state.withLock { $0.connections + $0.births } }
     var inFlightCount: Int { state.withLock { $0.inFlight.count } }
+    /// Messages that the broker has acknowledged since the beginning.
+    var acknowledgementCount: Int { state.withLock { $0.acknowledgements } }
 
     /// Numbers that were acknowledged since the last call, in the order in which that happened.
     func takeDone() -> [UInt64] {

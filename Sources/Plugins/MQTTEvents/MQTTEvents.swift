@@ -3,6 +3,7 @@
 import FrameCore
 import Glibc
 import Publishing
+import Shared
 
 /// Sends the events of a chain to an MQTT broker, and keeps its state there, where Home Assistant finds it.
 ///
@@ -30,7 +31,7 @@ final class MQTTEvents: Service {
     /// [control thread] Opens the spool; the broker need not be there.
     func start(_ control: any RunControl) throws {
         let folder = control.folder
-        let login = try options.login.map { try ServerLogin.read($0, folder: folder) }
+        let login = try options.login.map { try ServerLogin.read($0) { ServerPath.resolve($0, folder: folder) } }
         let caFile = try options.caFile.map { try ServerPath.readable($0, option: "caFile", folder: folder) }
         let spool = try Spool(
             SpoolFolder(
@@ -89,6 +90,8 @@ final class MQTTEvents: Service {
 final class MQTTSender: Sendable {
     /// Events that are with the library and not acknowledged: so many may come twice after the end of a process.
     private static let mostInFlight = 16
+    /// A broker that is there and acknowledges nothing for so long counts as away, in milliseconds.
+    private static let patience: Int64 = 5000
     /// From one look at the chain's state to the next, in milliseconds.
     private static let lookPause: Int64 = 500
 
@@ -131,6 +134,8 @@ final class MQTTSender: Sendable {
         var stages: [String] = []
         var occasions = 0
         var nextLook: Int64 = 0
+        /// Acknowledgements that are known of.
+        var acknowledgements = 0
         /// Since when the broker is away.
         var awaySince: Int64?
     }
@@ -145,21 +150,29 @@ final class MQTTSender: Sendable {
             if connection.isConnected {
                 keepState(&state, now: now)
                 sendEvents(&state)
-                say { $0.connected(to: server, waiting: spool.waitingCount) }
-                state.awaySince = nil
-            } else {
-                // The first attempt takes a moment; a broker that starts anew takes a second.
-                if state.awaySince == nil { state.awaySince = now }
-                if now - (state.awaySince ?? now) > 2000 {
-                    say { $0.disconnected(connection.reason, waiting: spool.waitingCount, now: control.clock.now()) }
-                }
             }
+            tell(&state, now: now)
             if let end, now >= end || !connection.isConnected || (state.inFlight.isEmpty && spool.waitingCount == 0) {
                 break
             }
             spool.doorbell.wait(milliseconds: end == nil ? 250 : 10)
         }
         sayGoodbye(&state)
+    }
+
+    /// Says whether the broker is there. One that takes connections and ends each at the first message is not.
+    private func tell(_ state: inout Sending, now: Int64) {
+        let (isConnected, count) = (connection.isConnected, connection.acknowledgementCount)
+        if isConnected, count != state.acknowledgements || connection.inFlightCount == 0 {
+            (state.acknowledgements, state.awaySince) = (count, nil)
+            say { $0.connected(to: server, waiting: spool.waitingCount) }
+            return
+        }
+        // The first attempt takes a moment; a broker that starts anew takes a second.
+        if state.awaySince == nil { state.awaySince = now }
+        guard now - (state.awaySince ?? now) > (isConnected ? Self.patience : 2000) else { return }
+        let reason = isConnected ? "it acknowledges nothing" : connection.reason
+        say { $0.disconnected(reason, waiting: spool.waitingCount, now: control.clock.now()) }
     }
 
     /// The spool goes on where all before is acknowledged.
@@ -189,6 +202,8 @@ final class MQTTSender: Sendable {
 
     /// Publishes what has changed; everything after a connection, and when Home Assistant has come.
     private func keepState(_ state: inout Sending, now: Int64) {
+        // More than events: what was published before is not acknowledged, and the library sends it again by itself.
+        guard connection.inFlightCount <= Self.mostInFlight else { return }
         let occasions = connection.occasions
         if occasions != state.occasions {
             state.occasions = occasions

@@ -4,6 +4,7 @@ import CNATS
 import FrameCore
 import Glibc
 import Publishing
+import Shared
 
 /// A connection to a cluster of NATS servers, with JetStream. The only file that calls libnats.
 ///

@@ -3,6 +3,7 @@
 import FrameCore
 import Glibc
 import Publishing
+import Shared
 
 /// Sends the events of a chain to a JetStream stream of NATS, each once.
 ///
@@ -27,7 +28,7 @@ final class NATSEvents: Service {
     /// [control thread] Opens the spool; the server need not be there.
     func start(_ control: any RunControl) throws {
         let folder = control.folder
-        let login = try options.login.map { try ServerLogin.read($0, folder: folder) }
+        let login = try options.login.map { try ServerLogin.read($0) { ServerPath.resolve($0, folder: folder) } }
         let credentials = try options.credentials.map {
             try ServerPath.readable($0, option: "credentials", folder: folder)
         }
@@ -69,7 +70,9 @@ final class NATSEvents: Service {
         running.intake.stop()
         running.sender.stop(milliseconds: 600)
         if !running.thread.wait(milliseconds: 650) {
-            running.sender.connection.close()
+            // The library may be connecting or looking up a name, and holds its lock meanwhile.
+            let connection = running.sender.connection
+            _ = try? PublisherThread("nats/close") { connection.close() }
             running.thread.wait(milliseconds: Int(clamping: max(50, 950 - (SystemMilliseconds.now() - begin))))
         }
         running.intake.flush()
@@ -201,7 +204,8 @@ final class NATSSender: Sendable {
     private func rest(_ state: inout Sending) {
         let end = SystemMilliseconds.now() + Int64(left.map { min($0, 50) } ?? state.pause)
         state.pause = min(2 * state.pause, 2000)
-        while SystemMilliseconds.now() < end { usleep(10_000) }
+        let isEnding = left != nil
+        while SystemMilliseconds.now() < end, (left != nil) == isEnding { usleep(10_000) }
     }
 
     private func say(_ make: (inout OutwardNews) -> OutwardNews.Said?) { news.withLock(make)?.post(control) }

@@ -53,7 +53,11 @@ package final class EventIntake: Sendable {
     }
 
     /// [control thread, after the sender has ended] Writes down what was acknowledged.
-    package func flush() { spool.flush() }
+    package func flush() {
+        // A thread that waits for the disk has the spool's lock.
+        guard thread.withLock({ $0 })?.wait(milliseconds: 1) ?? true else { return }
+        spool.flush()
+    }
 
     private func takeOnce() {
         let (events, lost) = subscription.take()

@@ -281,8 +281,21 @@ package final class Spool: Sendable {
             if index + 1 < state.segments.count { state.reading = (state.segments[index + 1].first, 0) }
             return
         }
-        let wanted = min(max(Self.chunkBytes, 2 * EventText.mostBytes), segment.bytes - state.reading.offset)
-        let bytes = read(segment.first, from: state.reading.offset, count: wanted)
+        let left = segment.bytes - state.reading.offset
+        var wanted = min(Self.chunkBytes, left)
+        var found = read(segment.first, from: state.reading.offset, count: wanted)
+        if let bytes = found, bytes.count == wanted, wanted < left, !bytes.contains(10) {
+            // A longer line.
+            wanted = min(2 * EventText.mostBytes, left)
+            found = read(segment.first, from: state.reading.offset, count: wanted)
+        }
+        guard let bytes = found else {
+            // Without a descriptor the next look may have one. What the disk cannot give any more is passed over.
+            guard errno == EIO else { return }
+            state.losses[.damaged, default: 0] += 1
+            state.reading.offset += min(wanted, 4096)
+            return
+        }
         var rest = bytes[...]
         while records.count < most, let end = rest.firstIndex(of: 10) {
             keep(SpoolRecord(line: rest[..<end]), rest[..<end].isEmpty, &state, &records)
@@ -327,7 +340,7 @@ package final class Spool: Sendable {
         if state.sentFile >= 0 { state.acknowledged = sent(state.sentFile) }
         state.next = state.acknowledged + 1
         if let last = state.segments.last {
-            let (end, number) = mend(last)
+            let (end, number) = try mend(last)
             state.segments[state.segments.count - 1].bytes = end
             state.next = max(state.next, last.first, number + 1)
         }
@@ -360,9 +373,14 @@ package final class Spool: Sendable {
     /// Cuts what follows the last whole line of a segment.
     ///
     /// - Returns: Its length, and its last number; 0 for none.
-    private func mend(_ segment: Segment) -> (bytes: Int, number: UInt64) {
+    /// - Throws: ``FrameHostError`` where it cannot be read: nothing is cut then.
+    private func mend(_ segment: Segment) throws -> (bytes: Int, number: UInt64) {
         // One that somebody else has made larger than it can be is not read as a whole.
-        let bytes = read(segment.first, from: 0, count: min(segment.bytes, 8 << 20))
+        guard let bytes = read(segment.first, from: 0, count: min(segment.bytes, 8 << 20)) else {
+            throw FrameHostError(
+                .unavailable, place: "spool", what: "'\(path(segment.first))' cannot be read: \(reason())",
+                remedy: "Start again when it can be read, or name another folder with 'spool'.")
+        }
         var (end, number): (Int, UInt64) = (0, 0)
         var rest = bytes[...]
         while let line = rest.firstIndex(of: 10) {
@@ -385,19 +403,24 @@ package final class Spool: Sendable {
         return number
     }
 
-    /// As many bytes as there are.
-    private func read(_ segment: UInt64, from offset: Int, count: Int) -> [UInt8] {
+    /// As many bytes as there are, none of a segment that is gone; nil with `errno` where the system gives none of them.
+    private func read(_ segment: UInt64, from offset: Int, count: Int) -> [UInt8]? {
         let file = Glibc.open(path(segment), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard file >= 0 else { return [] }
-        defer { close(file) }
-        return [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
+        guard file >= 0 else { return errno == ENOENT ? [] : nil }
+        var fault: Int32 = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
             while done < count {
                 let got = pread(file, buffer.baseAddress! + done, count - done, offset + done)
                 if got < 0, errno == EINTR { continue }
+                if got < 0 { fault = errno }
                 guard got > 0 else { return }
                 done += got
             }
         }
+        close(file)
+        guard fault != 0, bytes.isEmpty else { return bytes }
+        errno = fault
+        return nil
     }
 
     private func path(_ first: UInt64) -> String {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 import Testing
 
 @testable import FileSource
@@ -50,7 +51,7 @@ import Testing
     }
 
     @Test func putsTheLoginInForLibavformatAlone() throws {
-        let login = NetworkLogin(name: "a b", password: "p@ss:/?#%é")
+        let login = ServerLogin(name: "a b", password: "p@ss:/?#%é")
         #expect(
             try NetworkAddress("rtsp://h:1/x?y").full(login) == "rtsp://a%20b:p%40ss%3A%2F%3F%23%25%C3%A9@h:1/x?y")
         #expect(try NetworkAddress("srt://h:1").full(login) == "srt://h:1")
@@ -59,7 +60,7 @@ import Testing
 
     @Test func hidesLoginAndQueryInOthersWords() throws {
         let address = try NetworkAddress("http://h/x?token=abc")
-        let login = NetworkLogin(name: "viewer", password: "p@ss")
+        let login = ServerLogin(name: "viewer", password: "p@ss")
         let said = "GET http://viewer:p%40ss@h/x?token=abc failed, viewer:p@ss, p@ss"
         #expect(address.hide(login, in: said) == "GET http://***@h/x?*** failed, ***, ***")
         #expect(address.hide(nil, in: "plain") == "plain")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 
 /// The address of a stream, and the part of it that may be shown: scheme, host and path, never a login or anything
 /// after a question mark. Pure.
@@ -90,13 +91,13 @@ struct NetworkAddress: Sendable {
     }
 
     /// The whole address for libavformat.
-    func full(_ login: NetworkLogin?) -> String {
+    func full(_ login: ServerLogin?) -> String {
         guard let login, scheme.takesLogin else { return "\(scheme.rawValue)://\(rest)" }
         return "\(scheme.rawValue)://\(login.encoded)@\(rest)"
     }
 
     /// Removes from another program's text everything that must not be shown.
-    func hide(_ login: NetworkLogin?, in text: String) -> String {
+    func hide(_ login: ServerLogin?, in text: String) -> String {
         var text = text
         // The longest first, since one secret may be part of another.
         for word in ((login?.secrets ?? []) + [query]).filter({ !$0.isEmpty }).sorted(by: { $0.count > $1.count }) {

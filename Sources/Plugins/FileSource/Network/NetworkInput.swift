@@ -2,6 +2,7 @@
 
 import CAVFormat
 import FrameCore
+import Shared
 import Synchronization
 
 /// Whether libavformat may go on, which it asks at least every 100 ms while it waits. [any thread]
@@ -33,7 +34,7 @@ final class Interrupt: Sendable {
 final class NetworkInput {
     struct Settings: Sendable {
         var address: NetworkAddress
-        var login: NetworkLogin?
+        var login: ServerLogin?
         var trust: CertificateTrust
         var isDecoded: Bool
         var transport: NetworkTransport

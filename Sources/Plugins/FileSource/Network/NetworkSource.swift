@@ -2,6 +2,7 @@
 
 import CAVFormat
 import FrameCore
+import Shared
 import Glibc
 import LiveInput
 
@@ -81,7 +82,7 @@ final class NetworkSource: Source {
     func negotiate() throws -> MediaFormat {
         slate = try Slate(
             color: options.slateColor, picturePath: options.slatePicture.map(context.resolve), text: options.slateText)
-        let login = try options.login.map { try NetworkLogin.read($0, resolve: context.resolve) }
+        let login = try options.login.map { try ServerLogin.read($0, resolve: context.resolve) }
         let settings = NetworkInput.Settings(
             address: address, login: login,
             trust: try CertificateTrust(verify: options.verify, caFile: options.caFile.map(context.resolve)),

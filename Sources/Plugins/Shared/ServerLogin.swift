@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// Who to log in as. Its description, and all that is made of it for people, says nothing of it.
+/// Name and password for a server. Neither its description nor any message shows them.
 package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable {
     package let name: String
     package let password: String
@@ -11,17 +11,23 @@ package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable
     package var description: String { "a login" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 
-    private static let mostBytes = 4096
+    /// A file with more is no login, bytes.
+    package static let mostBytes = 4096
 
-    /// Reads the option `login`, in the words of `network-source`. No fault names what is in it.
+    package init(name: String, password: String) {
+        self.name = name
+        self.password = password
+    }
+
+    /// Reads the option `login`. No fault shows what is in it.
     ///
     /// - Parameters:
     ///   - place: A path, or `env:NAME`.
-    ///   - folder: Where a relative path begins.
+    ///   - resolve: Makes a path that begins at the chain file's folder whole.
     /// - Throws: ``FrameHostError``.
-    package static func read(_ place: String, folder: String) throws -> ServerLogin {
+    package static func read(_ place: String, resolve: (String) -> String) throws -> ServerLogin {
         let isVariable = place.hasPrefix("env:")
-        let name = isVariable ? String(place.dropFirst(4)) : ServerPath.resolve(place, folder: folder)
+        let name = isVariable ? String(place.dropFirst(4)) : resolve(place)
         let shown = isVariable ? "the environment variable '\(name)'" : "the file '\(name)'"
         guard let text = isVariable ? getenv(name).map({ String(cString: $0) }) : contents(name) else {
             throw FrameHostError(
@@ -53,25 +59,5 @@ package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable
         let count = Glibc.read(file, &bytes, bytes.count)
         guard count >= 0 else { return nil }
         return String(decoding: bytes[..<count], as: UTF8.self)
-    }
-}
-
-/// Files that options of a service name.
-package enum ServerPath {
-    /// A relative path begins at the chain file's folder.
-    package static func resolve(_ path: String, folder: String) -> String {
-        path.hasPrefix("/") || folder.isEmpty ? path : "\(folder)/\(path)"
-    }
-
-    /// - Throws: ``FrameHostError`` where the file that `option` names cannot be read.
-    package static func readable(_ path: String, option: String, folder: String) throws -> String {
-        let path = resolve(path, folder: folder)
-        guard access(path, R_OK) == 0 else {
-            throw FrameHostError(
-                .invalidConfiguration, place: FaultPlace(option),
-                what: "the file '\(path)' cannot be read: \(String(cString: strerror(errno)))",
-                remedy: "Correct '\(option)', or make the file readable for this user.")
-        }
-        return path
     }
 }

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// Files that options of a service name.
+package enum ServerPath {
+    /// A relative path begins at the chain file's folder.
+    package static func resolve(_ path: String, folder: String) -> String {
+        path.hasPrefix("/") || folder.isEmpty ? path : "\(folder)/\(path)"
+    }
+
+    /// - Throws: ``FrameHostError`` where the file that `option` names cannot be read.
+    package static func readable(_ path: String, option: String, folder: String) throws -> String {
+        let path = resolve(path, folder: folder)
+        guard access(path, R_OK) == 0 else {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(option),
+                what: "the file '\(path)' cannot be read: \(String(cString: strerror(errno)))",
+                remedy: "Correct '\(option)', or make the file readable for this user.")
+        }
+        return path
+    }
+}
