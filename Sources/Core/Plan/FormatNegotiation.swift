@@ -177,12 +177,18 @@ struct FormatNegotiation {
                 "'\(stage.id)' asks for delay \(stage.demand.delay), but \(info.id) keeps no frame back",
                 "A filter that delays adopts DelayingFilter.")
         }
-        if stage.request.onError == .bypass {
-            faults.add(
-                stage.request, "onError",
-                "'bypass' needs a filter that keeps no frame back, and '\(stage.id)' delays by \(stage.demand.delay)",
-                "Use \"stop\", \"continue\" or \"restart\".")
+        checkBypass(stage)
+    }
+
+    /// Frames cannot pass a filter by that keeps others back.
+    private mutating func checkBypass(_ stage: PlannedStage) {
+        guard stage.request.type.kind == .filter, stage.demand.delay > 0, stage.request.onError == .bypass else {
+            return
         }
+        faults.add(
+            stage.request, "onError",
+            "'bypass' needs a filter that keeps no frame back, and '\(stage.id)' delays by \(stage.demand.delay)",
+            "Use \"stop\", \"continue\" or \"restart\".")
     }
 
     // MARK: What runs
@@ -193,6 +199,8 @@ struct FormatNegotiation {
     private mutating func keep(_ stage: inout PlannedStage, _ running: PlannedStage, inputs: [MediaFormat]?) {
         // Keeps the running formats after a fault too, so that the stages behind get no fault from it.
         (stage.inputs, stage.output, stage.demand) = (running.inputs, running.output, running.demand)
+        // What the chain file says of errors may be new.
+        checkBypass(stage)
         guard let inputs else { return }
         let fits =
             inputs.count == running.inputs.count && zip(inputs, running.inputs).allSatisfy { $0.isAsGood(as: $1) }

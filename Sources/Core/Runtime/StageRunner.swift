@@ -354,6 +354,7 @@ final class StageRunner: @unchecked Sendable {
                     output.announceNothing(upTo: pts.nanoseconds)
                 }
             } else if let asDelaying, let output {
+                let emittedBefore = emitted.value
                 times.came(record.pointee.header.orderTime)
                 var frame = Frame(lease)
                 if modifies, !frame.isUnique {
@@ -363,6 +364,9 @@ final class StageRunner: @unchecked Sendable {
                 }
                 try asDelaying.process(frame, output)
                 held.store(asDelaying.held, ordering: .releasing)
+                if output.announcesGaps, emitted.value == emittedBefore, heldNow == 0 {
+                    output.announceNothing(upTo: pts.nanoseconds)
+                }
             }
             checkHold()
             return true

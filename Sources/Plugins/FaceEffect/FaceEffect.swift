@@ -314,12 +314,16 @@ final class FaceEffect: DelayingFilter {
         finder = nil
         painter = nil
         ahead?.stop()
-        let covers = ahead?.covers.coverCounts
+        // Nothing was covered where the start failed.
+        let covers = ahead?.covers.coverCounts ?? TwoWayGuard.How.allCases.map { _ in 0 }
         ahead = nil
         defer { (lines, review) = (nil, nil) }
-        try lines?.close()
-        try review?.close(covers: covers ?? [], isWhole: hasDrained && fault == nil)
+        // Each is closed, whatever becomes of the other.
+        let ofLines = Result { try lines?.close() }
+        let ofReview = Result { try review?.close(covers: covers, isWhole: hasDrained && fault == nil) }
         if let fault { throw fault }
+        try ofLines.get()
+        try ofReview.get()
     }
 }
 

@@ -183,7 +183,10 @@ final class FaceFinder {
         var count = 0
         for index in faces.indices {
             let face = faces[index]
-            if isOfThisFrame, face.confidence < tracks.rules.leastConfidence { weak.append(face.box) }
+            // Within the room that was reserved at the start.
+            if isOfThisFrame, face.confidence < tracks.rules.leastConfidence, weak.count < OpenCV.mostFaces {
+                weak.append(face.box)
+            }
             guard face.confidence >= leastConfidence else { continue }
             faces[count] = face
             count += 1

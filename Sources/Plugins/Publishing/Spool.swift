@@ -377,6 +377,8 @@ package final class Spool: Sendable {
     private func mend(_ segment: Segment) throws -> (bytes: Int, number: UInt64) {
         // One that somebody else has made larger than it can be is not read as a whole.
         guard let bytes = read(segment.first, from: 0, count: min(segment.bytes, 8 << 20)) else {
+            // A folder in its place has no lines. Appending finds it, and keeps the events in memory.
+            if errno == EISDIR { return (0, 0) }
             throw FrameHostError(
                 .unavailable, place: "spool", what: "'\(path(segment.first))' cannot be read: \(reason())",
                 remedy: "Start again when it can be read, or name another folder with 'spool'.")

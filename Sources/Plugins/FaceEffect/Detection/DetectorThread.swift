@@ -52,7 +52,8 @@ final class DetectorThread: @unchecked Sendable {
         gray = GrayPyramid(width: tracking.width, height: tracking.height)
         pixels = .allocate(capacity: width * height * 3)
         pixels.initialize(repeating: 0, count: width * height * 3)
-        faces = .allocate(capacity: OpenCV.mostFaces)
+        // Beside all sure faces, half as many weak ones: none of these takes the place of a sure one.
+        faces = .allocate(capacity: OpenCV.mostFaces * 3 / 2)
         faces.initialize(
             repeating: Detection(box: FaceRect(x: 0, y: 0, width: 0, height: 0), confidence: 0, landmarks: nil))
         pthread_mutex_init(mutex, nil)

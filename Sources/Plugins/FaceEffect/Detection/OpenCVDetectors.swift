@@ -155,7 +155,7 @@ final class YuNetDetector: FaceDetecting {
             for index in 0..<Int(count) where total < buffer.count {
                 let face = Self.detection(found[index])
                 // What a coarse search only suspects must not hide what a fine one sees, nor take its place.
-                if face.confidence < sure, total >= buffer.count / 2 { continue }
+                if face.confidence < sure, total >= buffer.count / 3 { continue }
                 let least = min(sure, face.confidence)
                 let isKnown = buffer[..<coarser].contains { $0.confidence >= least && Self.isSame($0.box, face.box) }
                 if isKnown { continue }

@@ -116,7 +116,8 @@ struct TwoWayGuard {
     }
 
     private static let mostFaces = 2 * FaceTracks.mostTracks
-    private static let mostMoments = 8
+    /// A bound for memory alone: each kind for each face, and one for the frame.
+    private static let mostMoments = 4 * mostFaces + 1
     /// A face that was found once may be none: it is carried back by this, nanoseconds; one that was found `surely`
     /// times as far as the frames go.
     private static let firstReach: Int64 = 170_000_000
@@ -142,7 +143,6 @@ struct TwoWayGuard {
 
     /// Covers by reason, of the frames that came out.
     private(set) var coverCounts = [Int](repeating: 0, count: How.allCases.count)
-    private(set) var momentCounts = [Int](repeating: 0, count: Moment.Kind.allCases.count)
 
     /// - Parameters:
     ///   - capacity: Frames that are looked ahead, at least 1.
@@ -221,7 +221,6 @@ struct TwoWayGuard {
         let plan = plan(oldest)
         oldest += 1
         if !plan.mode.coversAll { for cover in plan.covers { coverCounts[cover.how.rawValue] += 1 } }
-        for moment in plan.moments { momentCounts[moment.kind.rawValue] += 1 }
         return plan
     }
 
@@ -382,6 +381,10 @@ struct TwoWayGuard {
             plans[place].covers[index] = joined
         } else if plans[place].covers.count < Self.mostFaces {
             plans[place].covers.append(joined)
+        } else {
+            // No room: rather too much is covered than a face too little.
+            let last = plans[place].covers.count - 1
+            plans[place].covers[last].box = plans[place].covers[last].box.reaching(cover.box, share: 0)
         }
     }
 

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Iterable
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import ray
@@ -49,13 +52,17 @@ def in_order(
 ) -> list[Any]:
     """Starts tasks, ``at_once`` at most under way, and gathers their results; None for a task that failed for good.
 
-    No more are started once ``stops`` says so of a result; those under way are cancelled.
+    No more are started once ``stops`` says so of a result; those under way are cancelled. SIGINT and SIGTERM raise KeyboardInterrupt.
     """
     under_way: dict[Any, str] = {}
     results: list[Any] = []
 
     def take_one() -> bool:
-        ready, _ = ray.wait(list(under_way), num_returns=1)
+        ready = []
+        while not ready:
+            if signals:
+                raise KeyboardInterrupt
+            ready, _ = ray.wait(list(under_way), num_returns=1, timeout=0.3)
         name = under_way.pop(ready[0])
         try:
             results.append(ray.get(ready[0]))
@@ -64,28 +71,49 @@ def in_order(
             results.append(None)
         return stops(results[-1])
 
-    try:
-        for name, start in tasks:
-            while len(under_way) >= at_once:
+    with _noted_signals() as signals:
+        try:
+            for name, start in tasks:
+                while len(under_way) >= at_once:
+                    if take_one():
+                        return results
+                under_way[start()] = name
+            while under_way:
                 if take_one():
                     return results
-            under_way[start()] = name
-        while under_way:
-            if take_one():
-                return results
-        return results
+            return results
+        finally:
+            for ref in under_way:
+                ray.cancel(ref)
+            if under_way:
+                # Their programs take their attempts back.
+                ray.wait(list(under_way), num_returns=len(under_way), timeout=15)
+
+
+@contextlib.contextmanager
+def _noted_signals() -> Iterator[list[int]]:
+    """SIGINT and SIGTERM that came: an exception from a handler in the middle of Ray's native code can abort the process."""
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield came
     finally:
-        for ref in under_way:
-            ray.cancel(ref)
-        if under_way:
-            # Their programs take their attempts back.
-            ray.wait(list(under_way), num_returns=len(under_way), timeout=15)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def connect() -> None:
     """Ray must know its cluster before it is asked what that has."""
-    if not ray.is_initialized():
-        ray.init()
+    if ray.is_initialized():
+        return
+    of_caller = signal.getsignal(signal.SIGTERM)
+    ray.init()
+    # Ray has put its own in its place, which leaves with the signal's number as the status.
+    if threading.current_thread() is threading.main_thread() and of_caller is not None:
+        signal.signal(signal.SIGTERM, of_caller)
 
 
 def _room(cores: int) -> int:

@@ -149,6 +149,22 @@ final class HastyFilter: Filter {
             ) == true, "\(fault(delay: 3) ?? "nothing")")
     }
 
+    /// Nor by a change of the chain that runs, which keeps the stage.
+    @Test func cannotBePassedByAfterAChangeEither() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try sketch.add(LateWriter.self, "late", options: #"{"delay": 3}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "late-bypass"}"#)
+        let driver = try RunningChainDriver(sketch)
+        sketch.request.stages[1].onError = .bypass
+        let answer = driver.change(to: sketch)
+        #expect(!answer.isOK)
+        #expect(
+            answer.error.contains("onError: 'bypass' needs a filter that keeps no frame back, and 'late' delays by 3."),
+            "\(answer.error)")
+        #expect(driver.finish().isSuccess)
+    }
+
     @Test func aFilterThatSaysItDelaysMustBeOneThatCan() throws {
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "src")
