@@ -63,6 +63,8 @@ public struct ChainPlan: Sendable {
     public var worstLatency: Double?
     /// Queues that the planner added, with the reason.
     public var automaticQueues: [AutomaticQueues.Queue] = []
+    /// The part of the timeline that is made, and what is read beside it; nil for all of it.
+    public var part: TimelinePart?
     /// Where stages make do with something poorer than was asked for, a sentence each.
     public var warnings: [String]
     /// Sentences that a reader of the plan should see: longer queues, copies, what may wait or be lost, what stages

@@ -12,7 +12,7 @@ struct ChainPlanner {
 
     /// - Parameter running: The running chain that the plan changes; nil for a chain that is yet to be started.
     init(_ request: ChainRequest, clock: ChainClock, running: RunningChain? = nil) {
-        self.request = request
+        self.request = request.part == nil ? request : PartPlanner.withGates(request)
         self.running = running
         services = running?.services ?? ChainServices(clock: clock)
     }
@@ -27,13 +27,26 @@ struct ChainPlanner {
         var negotiation = try FormatNegotiation(order.applied(to: request), services, running: running)
         try negotiation.negotiate()
         let stages = negotiation.stages
+        let part = try planPart(stages)
+        for stage in stages { stage.context.part = part }
         let layout = running?.layout ?? MetadataLayout(stages.flatMap(\.request.type.info.metadata))
         try checkWhatStays(stages, layout)
         for stage in stages where !stage.isKept { stage.context.layout = layout }
+        var plan = try plan(stages, layout, isLive: negotiation.isLive)
+        plan.part = part
         return PlannedChain(
-            plan: try plan(stages, layout, isLive: negotiation.isLive), stages: stages, services: services,
+            plan: plan, stages: stages, services: services,
             layout: layout,
             isLive: negotiation.isLive, spare: request.spare, changes: changes(stages))
+    }
+
+    private func planPart(_ stages: [PlannedStage]) throws -> TimelinePart? {
+        guard let part = request.part else { return nil }
+        let planner = PartPlanner(part: part, stages: stages)
+        var faults = PlanFaults(request)
+        planner.check(&faults)
+        try faults.throwAll()
+        return planner.whole
     }
 
     /// Metadata slots and the sizes of pools cannot change during a run.

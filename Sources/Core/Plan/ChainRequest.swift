@@ -33,6 +33,8 @@ public struct ChainRequest: Sendable {
     public var services: [ServiceRequest] = []
     /// What the chain does when something happens. The planner does not look at it.
     public var rules: [Rule] = []
+    /// The part of the timeline that is made; nil for all of it.
+    public var part: TimelinePart?
     /// After this many items each source ends; nil for no limit.
     public var frameLimit: Int?
     /// Standard streams that the program itself uses, so that no stage may use them, at the start or after a change.

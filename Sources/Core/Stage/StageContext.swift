@@ -28,6 +28,12 @@ public final class StageContext: @unchecked Sendable {
     /// Known before `negotiate`.
     public internal(set) var audio: (any AudioOrigin)?
 
+    /// The part of the timeline that the chain makes; nil where it makes all of it. Known before `start`.
+    ///
+    /// A source that is ``StageDemand/isDivisible`` gives the items of the part, those of ``TimelinePart/warmUp`` before
+    /// them, and ``TimelinePart/lookAhead`` frames after them, with the times that they have in a whole run.
+    public internal(set) var part: TimelinePart?
+
     /// Ids of the stages that the input comes from, in the order of `from`; empty in a source. Known before
     /// `negotiate`.
     public internal(set) var inputIDs: [String] = []

@@ -65,6 +65,12 @@ struct BatchCommand: ParsableCommand {
     var lease = 60.0
 
     @ArgumentParser.Option(
+        help: ArgumentHelp(
+            "Divide files that are at least twice as long into parts of so many seconds, which several workers make; a multiple of the encoder's keyframeSeconds.",
+            valueName: "seconds"))
+    var parts: Double?
+
+    @ArgumentParser.Option(
         help: ArgumentHelp("Do only every N-th file, from the i-th on.", valueName: "i/N"))
     var shard: String?
 
@@ -111,10 +117,13 @@ struct BatchCommand: ParsableCommand {
         if !(1...86400).contains(lease) {
             throw ValidationError("--lease \(lease): must be a time from 1 to 86400 s. Write for example --lease 120.")
         }
+        if let parts, !Self.partLengths.contains(parts) {
+            throw ValidationError("--parts \(parts): must be a time from 1 to 86400 s. Write for example --parts 60.")
+        }
         if wholeEnding.count < 2 || wholeEnding.contains("/") || UnitFolder.safe(wholeEnding) != wholeEnding {
             throw ValidationError("--ending \(ending): must be letters and digits, such as .mp4 or .mkv.")
         }
-        if shard != nil, parts == nil {
+        if shard != nil, wholeShard == nil {
             throw ValidationError(
                 "--shard \(shard!): must be two numbers i/N with i from 1 to N. Write for example --shard 3/40.")
         }
@@ -131,10 +140,12 @@ struct BatchCommand: ParsableCommand {
         try engine.check(on)
     }
 
+    static let partLengths = 1.0...86_400.0
+
     private var wholeEnding: String { ending.hasPrefix(".") ? ending : "." + ending }
 
     /// Index of the first unit, and every how many-th is ours.
-    private var parts: (first: Int, of: Int)? {
+    private var wholeShard: (first: Int, of: Int)? {
         guard let shard else { return (0, 1) }
         let numbers = shard.split(separator: "/", omittingEmptySubsequences: false).map { Int($0) }
         guard numbers.count == 2, let first = numbers[0], let count = numbers[1], count >= 1, count <= 1_000_000,
@@ -206,10 +217,10 @@ struct BatchCommand: ParsableCommand {
             }
             let registry = try plugins.registry()
             let digest = try FetchLibrary()
-            let identity = try ChainIdentity(root, settings: settings, registry: registry, digest)
+            let identity = try ChainIdentity(root, settings: settings, parts: parts, registry: registry, digest)
             let common =
                 settings.flatMap { ["--set", $0] } + plugins.pluginPath.flatMap { ["--plugin-path", $0] } + [chain]
-            let trial = ChainTrial(root: root, settings: settings, arguments: common, folder: folder)
+            let trial = ChainTrial(root: root, settings: settings, arguments: common + (parts.map { ["--parts", "\($0)"] } ?? []), folder: folder)
             try trial.check(units)
             let owner = try BatchOwner(in: folder.owners, lease: lease)
             try folder.checkLinks(owner)
@@ -222,7 +233,7 @@ struct BatchCommand: ParsableCommand {
                 ]
                     + common,
                 owner: owner, gate: MemoryGate(), tally: BatchTally(keepsResults: !report.isEmpty),
-                shard: parts ?? (0, 1))
+                queue: BatchQueue(unitCount: units.count, shard: wholeShard ?? (0, 1)), parts: parts)
             return (work, folder, trial)
         } catch {
             folder.removeEmpty()
@@ -278,6 +289,7 @@ struct BatchCommand: ParsableCommand {
         var options = ["--ending", wholeEnding, "--attempts", "\(attempts)", "--identity", identity.rawValue]
         options += ["--lease", "\(lease)", "--jobs", "\(atOnce)", "--log-format", logFormat.rawValue]
         for setting in settings { options += ["--set", setting] }
+        if let parts { options += ["--parts", "\(parts)"] }
         for folder in plugins.pluginPath { options += ["--plugin-path", whole(folder)] }
         if quiet { options.append("--quiet") }
         let dispatch = try BatchDispatch(
@@ -295,10 +307,10 @@ struct BatchCommand: ParsableCommand {
     ) throws -> Int32 {
         // They reach the wait below alone.
         var signals = BlockedSignals.block([SIGINT, SIGTERM, SIGHUP])
-        let slots = min(jobs, max(work.count, 1))
+        let slots = min(jobs, max(work.queue.count, 1))
         folder.sweepOwners(work.owner)
         if !isQuiet { RunLog.logger.notice("\(opening(work, slots: slots, jobs: jobs))") }
-        let display = BatchDisplay(work.tally, count: work.count, isQuiet: isQuiet, isVerbose: isVerbose)
+        let display = BatchDisplay(work.tally, count: work.queue.count, isQuiet: isQuiet, isVerbose: isVerbose)
         for index in 0..<slots {
             work.tally.slotBegins()
             do {
@@ -338,9 +350,9 @@ struct BatchCommand: ParsableCommand {
         work.owner.end()
         display.finish(isStopped: work.tally.isStopping)
         let figures = work.tally.figures
-        var isDone = figures.setAside == 0 && figures.finished == work.count
+        var isDone = figures.setAside == 0 && figures.finished == work.queue.count
         for report in reports {
-            let text = report.text(work.tally.results, figures, count: work.count, seconds: display.elapsed)
+            let text = report.text(work.tally.results, figures, count: work.queue.count, seconds: display.elapsed)
             if let fault = Terminal.writeFile(report.path, text) {
                 RunLog.logger.error("--report \(report.path): \(fault).")
                 isDone = false
@@ -368,7 +380,7 @@ struct BatchCommand: ParsableCommand {
             work.units.repeated == 0
             ? "" : work.units.repeated == 1 ? " 1 name stood twice." : " \(work.units.repeated) names stood twice."
         return
-            "\(BatchDisplay.files(work.count)) into '\(work.out)', \(slots) at once: \(why)\(memory).\(passed)\(repeated)"
+            "\(BatchDisplay.files(work.queue.count)) into '\(work.out)', \(slots) at once: \(why)\(memory).\(passed)\(repeated)"
     }
 }
 

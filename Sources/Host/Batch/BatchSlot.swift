@@ -22,19 +22,15 @@ final class BatchWork: Sendable {
     let owner: BatchOwner
     let gate: MemoryGate
     let tally: BatchTally
-    /// Every how many-th unit is ours, and the first: `--shard`.
-    let shard: (first: Int, of: Int)
-    private let next = Mutex(0)
-    /// Units that somebody else has, or that failed and are tried again once the others are done.
-    private let deferred = Mutex<[Int]>([])
-    /// Failed attempts of this batch, by unit: on a full disk they cannot be noted in the folder.
-    private let failures = Mutex<[Int: Int]>([:])
+    let queue: BatchQueue
+    /// Seconds of each part that a long input is divided into: `--parts`; nil to divide none.
+    let parts: Double?
 
     init(
         units: UnitList, out: String, current: String, chainFile: String, chain: ChainIdentity,
         stamps: FileStamps, identity: InputIdentity.Kind, attempts: Int, isRetrying: Bool, arguments: [String],
         owner: BatchOwner,
-        gate: MemoryGate, tally: BatchTally, shard: (first: Int, of: Int)
+        gate: MemoryGate, tally: BatchTally, queue: BatchQueue, parts: Double?
     ) {
         self.units = units
         self.out = out
@@ -49,34 +45,8 @@ final class BatchWork: Sendable {
         self.owner = owner
         self.gate = gate
         self.tally = tally
-        self.shard = shard
-    }
-
-    /// How many units are ours.
-    var count: Int {
-        units.count > shard.first ? (units.count - shard.first + shard.of - 1) / shard.of : 0
-    }
-
-    /// The next unit that nobody of ours has looked at; nil after the last.
-    func takeNext() -> Int? {
-        next.withLock { next in
-            let unit = shard.first + next * shard.of
-            guard unit < units.count else { return nil }
-            next += 1
-            return unit
-        }
-    }
-
-    /// Counts a failed attempt.
-    ///
-    /// - Parameter noted: How many the folder knows of.
-    /// - Returns: How many there are with this one.
-    func addFailure(of unit: Int, noted: Int) -> Int {
-        failures.withLock { failures in
-            let count = max(failures[unit] ?? 0, noted) + 1
-            failures[unit] = count
-            return count
-        }
+        self.queue = queue
+        self.parts = parts
     }
 
     private let hasStopped = Atomic<Bool>(false)
@@ -87,14 +57,9 @@ final class BatchWork: Sendable {
         tally.warn("\(path) changed while the batch ran, so the batch stops. Start it again.")
         tally.stop()
     }
-
-    func putOff(_ unit: Int) { deferred.withLock { $0.append(unit) } }
-
-    /// The unit that waits longest.
-    func takeDeferred() -> Int? { deferred.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
 }
 
-/// A thread of a batch that does one unit at a time.
+/// A thread of a batch that does one task at a time.
 final class BatchSlot {
     private let work: BatchWork
     private let digest: FetchLibrary
@@ -104,56 +69,160 @@ final class BatchSlot {
         digest = try FetchLibrary()
     }
 
-    /// Does units until none is left.
+    /// Does tasks until none is left.
     func run() {
-        while !work.tally.isStopping, let unit = work.takeNext() {
-            if !doUnit(unit, isFirstLook: true) { work.putOff(unit) }
-        }
-        while !work.tally.isStopping, let unit = work.takeDeferred() {
-            if doUnit(unit, isFirstLook: false) { continue }
-            work.putOff(unit)
-            // Somebody else has it, or it has just failed.
-            for _ in 0..<5 where !work.tally.isStopping { usleep(100_000) }
+        doTasks()
+        if work.parts != nil, work.queue.isShard { helpOthers() }
+    }
+
+    private func doTasks() {
+        while !work.tally.isStopping {
+            switch work.queue.take() {
+            case .nothing: return
+            // Only what is divided gives others something to do.
+            case .wait:
+                guard work.parts != nil else { return }
+                usleep(50_000)
+            case .task(let task, let isFirstLook):
+                let isFinished = doTask(task, isFirstLook: isFirstLook)
+                work.queue.giveBack(task, isFinished: isFinished)
+                if isFinished || isFirstLook { continue }
+                // Somebody else has it, or it has just failed.
+                for _ in 0..<5 where !work.tally.isStopping { usleep(100_000) }
+            }
         }
     }
 
-    /// - Returns: False where it is to be looked at again later.
-    private func doUnit(_ unit: Int, isFirstLook: Bool) -> Bool {
-        let output = work.units.output(unit)
-        var result = UnitResult(unit: unit, state: .setAside, input: work.units.shownInput(unit), output: output)
-        func setAside(_ error: String, attempts: Int = 0) -> Bool {
-            result.error = error
-            result.attempts = attempts
-            work.tally.add(result)
-            return true
+    /// Makes parts of units that other shards have divided; where there are more shards than units, divides them too.
+    private func helpOthers() {
+        for unit in 0..<work.units.count where !work.queue.isOurs(unit) && !work.tally.isStopping {
+            guard let (path, input) = try? input(of: unit) else { continue }
+            let folder = UnitFolder(out: work.out, name: work.units.output(unit), key: work.chain.key(input, digest))
+            guard !folder.hasRecord else { continue }
+            var count = folder.partCount
+            if count == nil, work.queue.hasMoreShards { count = lookForParts(of: path, unit) }
+            guard let count, !work.tally.isStopping else { continue }
+            for index in 0..<count where !folder.part(index).hasOutput && !work.tally.isStopping {
+                // What fails or is another's is the business of who has the unit.
+                _ = doTask(BatchTask(unit: unit, kind: .part(index, of: count)), isFirstLook: false)
+            }
         }
-        guard let named = work.units.input(unit) else {
-            return setAside("its name is not UTF-8, which chain files are. Rename it.")
-        }
+    }
+
+    /// How many parts a unit has; nil where it is not divided.
+    private func lookForParts(of path: String, _ unit: Int) -> Int? {
+        guard let seconds = work.parts else { return nil }
+        let outcome = try? WorkerProcess(
+            arguments: work.arguments, variables: variables(path, work.units.output(unit), "/dev/null"),
+            owner: work.owner.file
+        ).finish(
+            MemoryGate(), isStopping: { work.tally.isStopping }, hears: { _ in }, waits: { _ in }, divides: { _ in true })
+        let count = PartWish.count(outcome?.dividedLength ?? 0, seconds: seconds)
+        return count > 1 ? count : nil
+    }
+
+    private func variables(_ input: String, _ output: String, _ attempt: String) -> [(String, String)] {
+        [
+            ("input", input), ("output", attempt),
+            ("name", UnitFolder.withoutEnding(UnitFolder.last(output))),
+        ]
+    }
+
+    /// The path of a unit's input, and what it is now; nil for a name that chain files cannot have.
+    private func input(of unit: Int) throws -> (path: String, input: InputIdentity)? {
+        guard let named = work.units.input(unit) else { return nil }
         let path = named.hasPrefix("/") ? named : "\(work.current)/\(named)"
+        return (path, try InputIdentity(path, work.identity, digest))
+    }
+
+    /// - Returns: False where it is to be looked at again later.
+    private func doTask(_ task: BatchTask, isFirstLook: Bool) -> Bool {
+        let output = work.units.output(task.unit)
+        var result = UnitResult(
+            unit: task.unit, state: .setAside, input: work.units.shownInput(task.unit), output: output)
         do {
-            let input = try InputIdentity(path, work.identity, digest)
-            let folder = UnitFolder(out: work.out, name: output, key: work.chain.key(input, digest))
+            guard let (path, input) = try input(of: task.unit) else {
+                return setAside(task, &result, "its name is not UTF-8, which chain files are. Rename it.")
+            }
+            let whole = UnitFolder(out: work.out, name: output, key: work.chain.key(input, digest))
+            var folder = whole
+            if case .part(let index, _) = task.kind {
+                // Another batch has made the whole, and removed its parts.
+                if whole.hasRecord { return true }
+                folder = whole.part(index)
+            }
             if work.isRetrying, isFirstLook { folder.forgetFailures() }
             switch try folder.look(
                 attempts: work.attempts, owner: work.owner, path: path, input: input, work.chain)
             {
             case .busy: return false
-            case .setAside(let error, let attempts): return setAside(error, attempts: attempts)
+            case .setAside(let error, let attempts): return setAside(task, &result, error, attempts: attempts)
             case .done(let record):
+                if case .part = task.kind { return true }
                 fill(&result, record)
                 result.state = isFirstLook ? .present : .madeElsewhere
                 work.tally.add(result)
                 return true
             case .free(let number, let failures, let replaced):
+                if case .join(let count) = task.kind {
+                    if let fault = work.queue.fault(of: task.unit) { return setAside(task, &result, fault) }
+                    let missing = (0..<count).filter { !whole.part($0).hasOutput }
+                    guard missing.isEmpty else {
+                        work.queue.addMissing(missing, of: count, task.unit)
+                        return false
+                    }
+                }
                 guard let attempt = try folder.claim(number, owner: work.owner) else { return false }
                 result.replaced = replaced
-                return run(attempt, folder, path, input, failures: failures, &result)
+                return run(Try(task: task, attempt: attempt, folder: folder, whole: whole, failures: failures), path, input, &result)
             }
         } catch {
             let fault = FrameHostError.wrap(error)
-            return setAside(fault.place.description == path ? "\(fault.what). \(fault.remedy)" : "\(fault)")
+            return setAside(
+                task, &result, fault.place.description == path(of: task.unit) ? "\(fault.what). \(fault.remedy)" : "\(fault)")
         }
+    }
+
+    private func path(of unit: Int) -> String {
+        work.units.input(unit).map { $0.hasPrefix("/") ? $0 : "\(work.current)/\($0)" } ?? ""
+    }
+
+    /// Gives up a unit, or a part and with it the unit that waits for it.
+    private func setAside(_ task: BatchTask, _ result: inout UnitResult, _ error: String, attempts: Int = 0) -> Bool {
+        if case .part(let index, let count) = task.kind {
+            work.queue.fail(task.unit, "part \(index + 1) of \(count): \(error)")
+            return true
+        }
+        result.error = error
+        result.attempts = attempts
+        work.tally.add(result)
+        return true
+    }
+
+    /// An attempt at a task.
+    private struct Try {
+        var task: BatchTask
+        var attempt: UnitFolder.Attempt
+        /// Of the task.
+        var folder: UnitFolder
+        /// Of its unit.
+        var whole: UnitFolder
+        /// Of earlier attempts.
+        var failures: Int
+
+        /// What the worker is told beside the chain.
+        func arguments(seconds: Double) -> [String] {
+            switch task.kind {
+            case .whole: []
+            // Not two words: the value may begin with a dash.
+            case .part(let index, let count):
+                ["--\(PartWish.option)=\(PartWish.text(part: index, of: count, seconds: seconds))"]
+            case .join(let count): ["--\(PartWish.option)=\(PartWish.text(join: count, in: whole.partsFolder))"]
+            }
+        }
+
+        var isJoin: Bool { if case .join = task.kind { true } else { false } }
+        var isPart: Bool { if case .part = task.kind { true } else { false } }
     }
 
     private func fill(_ result: inout UnitResult, _ record: WorkRecord) {
@@ -165,24 +234,23 @@ final class BatchSlot {
         result.warnings = record.warnings
     }
 
-    private func run(
-        _ attempt: UnitFolder.Attempt, _ folder: UnitFolder, _ path: String, _ input: InputIdentity, failures: Int,
-        _ result: inout UnitResult
-    ) -> Bool {
-        let name = UnitFolder.withoutEnding(UnitFolder.last(folder.name))
+    private func run(_ it: Try, _ path: String, _ input: InputIdentity, _ result: inout UnitResult) -> Bool {
+        let (task, attempt, folder) = (it.task, it.attempt, it.folder)
         let (began, start) = (WorkRecord.now(), ChainWatch.now())
         var outcome: WorkerProcess.Outcome
         do {
             outcome = try WorkerProcess(
-                arguments: work.arguments, variables: [("input", path), ("output", attempt.output), ("name", name)],
-                owner: work.owner.file
+                arguments: work.arguments + it.arguments(seconds: work.parts ?? 0),
+                variables: variables(path, result.output, attempt.output), owner: work.owner.file
             ).finish(
-                work.gate, isStopping: { work.tally.isStopping }, hears: { work.tally.add(frames: $0) },
+                work.gate, isStopping: { work.tally.isStopping },
+                // Those of a join were counted by its parts.
+                hears: { if !it.isJoin { work.tally.add(frames: $0) } },
                 waits: { bytes in
                     work.tally.note(
                         "\(result.input): waits until \(AvailableMemory.text(bytes + MemoryGate.baseBytes)) of memory are free."
                     )
-                })
+                }, divides: { length in task.kind == .whole && parts(of: length) > 1 })
         } catch {
             outcome = WorkerProcess.Outcome(fault: "\(error)")
             outcome.isOfMachine = true
@@ -191,25 +259,29 @@ final class BatchSlot {
             folder.drop(attempt)
             return false
         }
+        if let length = outcome.dividedLength {
+            folder.drop(attempt)
+            folder.setPartCount(parts(of: length))
+            work.queue.divide(task.unit, into: parts(of: length), joins: true)
+            return true
+        }
+        let frames = it.isJoin ? 0 : outcome.frames
         // Nobody knows what was read of a file that changed meanwhile.
         if let now = try? InputIdentity(path, work.identity, digest), now != input {
             folder.drop(attempt)
-            let count = work.addFailure(of: result.unit, noted: 0)
+            let count = work.queue.addFailure(of: task, noted: 0)
             guard count < work.attempts else {
-                work.tally.add(frames: -outcome.frames)
-                result.error = "it changed each time it was read."
-                result.attempts = count
-                work.tally.add(result)
-                return true
+                work.tally.add(frames: -frames)
+                return setAside(task, &result, "it changed each time it was read.", attempts: count)
             }
             work.tally.attemptFailed(
-                "\(result.input): it changed while it was read; it is read again.", frames: outcome.frames)
+                "\(result.input): it changed while it was read; it is read again.", frames: frames)
             return false
         }
         // Workers read the chain file and the plugins themselves: what they made may not be what the record would say.
         if let changed = work.stamps.changed {
             folder.drop(attempt)
-            work.tally.add(frames: -outcome.frames)
+            work.tally.add(frames: -frames)
             work.stop(because: changed)
             return false
         }
@@ -219,22 +291,25 @@ final class BatchSlot {
                 inputPath: path, input: input, chainFile: work.chainFile, work.chain, attempt: attempt.number,
                 began: began, seconds: ChainWatch.now() - start, frames: outcome.frames,
                 mediaSeconds: outcome.mediaSeconds, warnings: outcome.warnings, replaced: result.replaced)
+            if it.isJoin { add(parts: it, to: &record) }
             do {
                 switch try folder.commit(attempt, record) {
                 case .committed(let whole):
+                    if it.isPart {
+                        work.queue.addFrames(outcome.frames, of: task.unit)
+                        return true
+                    }
+                    // Frames before and behind a part were worked on twice, and are counted once.
+                    if it.isJoin { work.tally.add(frames: outcome.frames - work.queue.frames(of: task.unit)) }
                     record = whole
                     fill(&result, record)
                     result.state = .made
                     work.tally.add(result)
                     return true
                 case .late:
-                    work.tally.add(frames: -outcome.frames)
+                    work.tally.add(frames: -frames)
                     return false
-                case .taken(let text):
-                    result.error = text
-                    result.attempts = attempt.number
-                    work.tally.add(result)
-                    return true
+                case .taken(let text): return setAside(task, &result, text, attempts: attempt.number)
                 case .empty:
                     fault = "the chain ended well and wrote nothing to ${output}."
                     outcome.isFinal = true
@@ -246,7 +321,7 @@ final class BatchSlot {
         // A batch that was frozen for longer than its lease finds the work of its workers removed.
         if folder.isLate(attempt) {
             folder.drop(attempt)
-            work.tally.add(frames: -outcome.frames)
+            work.tally.add(frames: -frames)
             return false
         }
         let text = fault ?? ""
@@ -255,16 +330,27 @@ final class BatchSlot {
         } else {
             folder.fail(attempt, text, isFinal: outcome.isFinal, host: WorkRecord.hostName)
         }
-        let count = work.addFailure(of: result.unit, noted: failures)
+        let count = work.queue.addFailure(of: task, noted: it.failures)
         if count < work.attempts, !outcome.isFinal {
             work.tally.attemptFailed(
-                "\(result.input): attempt \(count) of \(work.attempts) failed: \(text)", frames: outcome.frames)
+                "\(result.input): attempt \(count) of \(work.attempts) failed: \(text)", frames: frames)
             return false
         }
-        work.tally.add(frames: -outcome.frames)
-        result.error = text
-        result.attempts = count
-        work.tally.add(result)
-        return true
+        work.tally.add(frames: -frames)
+        return setAside(task, &result, text, attempts: count)
+    }
+
+    private func parts(of length: Double) -> Int { work.parts.map { PartWish.count(length, seconds: $0) } ?? 1 }
+
+    /// What the records of the parts say belongs to that of the whole.
+    private func add(parts it: Try, to record: inout WorkRecord) {
+        guard case .join(let count) = it.task.kind else { return }
+        for index in 0..<count {
+            guard let part = it.whole.part(index).record else { continue }
+            record.seconds += part.seconds
+            for warning in part.warnings where record.warnings.count < 20 && !record.warnings.contains(warning) {
+                record.warnings.append(warning)
+            }
+        }
     }
 }

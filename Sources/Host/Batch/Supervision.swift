@@ -27,9 +27,11 @@ final class Supervision {
         self.line = line
     }
 
-    /// Says what the plan needs and waits until there is memory for it. Ends the process where there will never be.
+    /// Says what the plan needs and how long the input is, in seconds, and waits until there is memory for it. Ends the process where there will never be.
     func planned(_ chain: Chain) {
-        say([("bytes", .number(chain.plan.memoryBytes))])
+        let lengths = chain.plan.stages.compactMap { $0.demand.expectedDuration?.seconds }
+        say(
+            [("bytes", .number(chain.plan.memoryBytes))] + (lengths.max().map { [("length", .number($0))] } ?? []))
         var answer: UInt8 = 0
         while true {
             let count = read(line, &answer, 1)

@@ -30,6 +30,45 @@ struct UnitFolder {
         workName = Self.safe(Self.last(name))
     }
 
+    // MARK: Parts
+
+    /// Where the parts of a divided input lie: a DIR of its own, whose units they are.
+    var partsFolder: String { "\(folder)/parts" }
+
+    /// The attempts at one part.
+    func part(_ index: Int) -> UnitFolder { UnitFolder(out: partsFolder, name: PartWish.name(index), key: key) }
+
+    /// Says how many parts there are, for batches that help.
+    func setPartCount(_ count: Int) {
+        guard (try? Self.makeFolders(partsFolder)) != nil else { return }
+        let file = open("\(partsFolder)/count", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        guard file >= 0 else { return }
+        _ = Self.writeAll(Array("\(count)\n".utf8), to: file)
+        close(file)
+    }
+
+    /// What ``setPartCount(_:)`` has said; nil where the unit is not divided.
+    var partCount: Int? {
+        let file = open("\(partsFolder)/count", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var text = [UInt8](repeating: 0, count: 16)
+        let length = max(0, read(file, &text, text.count))
+        guard let end = text[..<length].firstIndex(of: 10), let count = Int(String(decoding: text[..<end], as: UTF8.self)),
+            (2...PartWish.mostParts).contains(count)
+        else { return nil }
+        return count
+    }
+
+    /// Whether a record says that the unit is made, true or not.
+    var hasRecord: Bool { access("\(folder)/done", F_OK) == 0 }
+
+    /// What the record says; nil without one.
+    var record: WorkRecord? { Self.record("\(folder)/done") }
+
+    /// Whether the output is in its place.
+    var hasOutput: Bool { access("\(out)/\(name)", F_OK) == 0 }
+
     // MARK: Looking
 
     enum Look {

@@ -63,7 +63,7 @@ struct InputIdentity: Equatable, Sendable {
 
 /// What the outputs of a batch depend on beside their inputs: the chain and the plugins that it uses.
 struct ChainIdentity: Sendable {
-    /// SHA-256 of the chain's text without comments and spaces, of `--set`, and of the variables it names.
+    /// SHA-256 of the chain's text without comments and spaces, of `--set`, of the variables it names, and of `--parts`.
     let chain: String
     /// SHA-256 of the image of each plugin, by the ids that the chain uses, sorted.
     let plugins: [(id: String, sha256: String)]
@@ -74,11 +74,15 @@ struct ChainIdentity: Sendable {
     static let ownVariables: Set<String> = ["input", "output", "name"]
 
     /// - Throws: ``FrameHostError`` where a plugin's file cannot be read.
-    init(_ root: JSONNode, settings: [String], registry: PluginRegistry, _ digest: FetchLibrary) throws {
+    init(
+        _ root: JSONNode, settings: [String], parts: Double?, registry: PluginRegistry, _ digest: FetchLibrary
+    ) throws {
         var text = root.withoutPlaces.text() + "\n" + settings.joined(separator: "\n") + "\n"
         for name in Self.variables(in: text).subtracting(Self.ownVariables).sorted() {
             text += "\(name)=\(getenv(name).map { String(cString: $0) } ?? "")\n"
         }
+        // Rate control does not cross a joint, so the length of the parts is seen in the output.
+        if let parts { text += "parts \(parts)\n" }
         chain = digest.sha256(of: text)
         let ids = Set((root["stages"]?.asArray ?? []).compactMap { $0["use"]?.asString })
         images = ids.sorted().compactMap { registry.path(of: $0) }

@@ -16,6 +16,8 @@ final class WorkerProcess {
         var isFinal = false
         /// The batch ended it.
         var isStopped = false
+        /// The length of its input in seconds, where the batch ended it to divide the input.
+        var dividedLength: Double?
         /// It says something of this machine at this moment and nothing of the input: it is not noted.
         var isOfMachine = false
         var frames = 0
@@ -34,6 +36,7 @@ final class WorkerProcess {
     /// What others print, such as libraries.
     private var other: [String] = []
     private var planned: Int?
+    private var length = 0.0
     private var isGoing = false
 
     private static let mostWords = 20
@@ -127,8 +130,10 @@ final class WorkerProcess {
     ///   - isStopping: Asked a few times a second; true ends the worker at once.
     ///   - hears: Gets each new number of frames.
     ///   - waits: Called once where it has to wait for memory.
+    ///   - divides: Asked once with the length of the input in seconds, before the worker goes; true ends it.
     func finish(
-        _ gate: MemoryGate, isStopping: () -> Bool, hears: (Int) -> Void, waits: (Int) -> Void
+        _ gate: MemoryGate, isStopping: () -> Bool, hears: (Int) -> Void, waits: (Int) -> Void,
+        divides: (Double) -> Bool = { _ in false }
     ) -> Outcome {
         var (isLineOpen, isLogOpen) = (true, true)
         var hasWaited = false
@@ -147,6 +152,11 @@ final class WorkerProcess {
             if polls[1].revents != 0 { isLogOpen = take(log, &logText) { read($0) } }
             // A process that the worker started may keep the log's end.
             if !isLineOpen, polls[1].revents == 0 { isLogOpen = false }
+            if planned != nil, !isGoing, !hasWaited, divides(length) {
+                outcome.dividedLength = length
+                kill(-pid, SIGKILL)
+                break
+            }
             if let planned, !isGoing {
                 switch gate.ask(planned) {
                 case .go:
@@ -177,7 +187,7 @@ final class WorkerProcess {
     }
 
     private func judge(_ status: Int32) {
-        guard !outcome.isStopped else { return }
+        guard !outcome.isStopped, outcome.dividedLength == nil else { return }
         let signal = status & 0x7f
         let code = (status >> 8) & 0xff
         if signal == 0, code == 0 { return }
@@ -220,6 +230,7 @@ final class WorkerProcess {
     private func hear(_ bytes: [UInt8], _ hears: (Int) -> Void) {
         guard let words = try? JSONReader.read(bytes, file: "worker") else { return }
         if planned == nil, let bytes = words["bytes"]?.asInt, bytes >= 0 { planned = bytes }
+        if let seconds = words["length"]?.asDouble, seconds > 0 { length = seconds }
         if let frames = words["frames"]?.asInt, frames >= outcome.frames, frames < 1 << 40 {
             hears(frames - outcome.frames)
             outcome.frames = frames

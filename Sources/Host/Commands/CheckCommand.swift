@@ -28,18 +28,33 @@ struct CheckCommand: ParsableCommand {
     @Flag(help: "Print the plan, or the faults, as JSON.")
     var json = false
 
+    @ArgumentParser.Option(
+        help: ArgumentHelp(
+            "Check also whether a batch can divide the file into parts of so many seconds, and at what cost.",
+            valueName: "seconds"))
+    var parts: Double?
+
     @OptionGroup var plugins: PluginOptions
+
+    func validate() throws {
+        if let parts, !BatchCommand.partLengths.contains(parts) {
+            throw ValidationError("--parts \(parts): must be a time from 1 to 86400 s. Write for example --parts 60.")
+        }
+    }
 
     func run() throws {
         do {
             let list = try ChainList(chains)
             if list.isSeveral { return try checkSeveral(list) }
-            let (request, plan) = try PlanPatience.during {
-                let request = try ChainFile.load(chains[0], registry: plugins.registry(), settings: settings)
-                return (request, try Chain.plan(request))
+            let (request, plan, cost) = try PlanPatience.during {
+                let registry = try plugins.registry()
+                let request = try ChainFile.load(chains[0], registry: registry, settings: settings)
+                let plan = try Chain.plan(request)
+                return (request, plan, try parts.map { try PartCost($0, request, registry) })
             }
-            guard json else { return Terminal.say(text(request, plan)) }
-            Terminal.say(JSONNode.object(members(request, plan)).text(pretty: true))
+            guard json else { return Terminal.say(text(request, plan) + (cost.map { "\n\($0.text)" } ?? "")) }
+            let more = cost.map { [("parts", $0.json)] } ?? []
+            Terminal.say(JSONNode.object(members(request, plan) + more).text(pretty: true))
         } catch {
             let sorted = (error as? FrameHostErrors).map { faults in
                 // Those of several chains are in the order of the chains.
@@ -67,6 +82,11 @@ struct CheckCommand: ParsableCommand {
 
     /// Plans one after the other, each beside those before it, as a run does.
     private func checkSeveral(_ list: ChainList) throws {
+        if let parts {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(argument: "--parts \(parts)"), what: "is of one chain",
+                remedy: "Check the chains one after the other.")
+        }
         let planning = try ChainsPlanning(list, registry: plugins.registry(), settings: settings)
         var faults: [FrameHostError] = []
         var checked: [(chain: ChainList.Chain, request: ChainRequest, plan: ChainPlan)] = []

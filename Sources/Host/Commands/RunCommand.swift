@@ -92,6 +92,10 @@ struct RunCommand: ParsableCommand {
     @ArgumentParser.Option(name: .customLong(Supervision.option), help: .private)
     var supervised: Int32?
 
+    /// Of `framehost batch --parts`.
+    @ArgumentParser.Option(name: .customLong(PartWish.option), help: .private)
+    var part: PartWish?
+
     @OptionGroup var plugins: PluginOptions
 
     func validate() throws {
@@ -153,6 +157,7 @@ struct RunCommand: ParsableCommand {
             let document = try ChainDocument(
                 path: chain, registry: registry, settings: settings, frameLimit: frames, ownStreams: ownStreams)
             var request = try document.request()
+            if let part { request = try part.applied(to: request, registry) }
             // The batch knows what its other workers take.
             if supervised != nil { request.memory = AvailableMemory(bytes: .max) }
             let services = try RunServices(request.services)

@@ -66,6 +66,9 @@ final class FaceEffect: DelayingFilter {
         (demand.hold, demand.delay) = (framesAhead, framesAhead)
         demand.ownBytes = searchBytes + aheadBytes
         demand.cost = searchCost
+        // As long as a face is remembered that is not found again, and covered.
+        demand.warmUp = WarmUp(
+            frames: 2 * framesAhead, time: MediaTime(seconds: 3 + (options.privacy ? options.hold : 0)))
         demand.writesFiles = [options.facesFile, options.reviewFile].compactMap { $0.map(context.resolve) }
         demand.readsFiles = [options.image, options.model].compactMap { $0.map(context.resolve) }
         return demand

@@ -33,6 +33,8 @@ final class FileSource: Source {
     private(set) var orientation = Orientation.up
     var shown = 0
     var shownInPass = 0
+    /// Of a part: frames that were given behind its end.
+    private var behindPart = 0
     // Used in place of reader, converter and timeline where access units are passed on.
     var unitReader: UnitReader?
     var unitTrack: UnitTrack?
@@ -100,6 +102,7 @@ final class FileSource: Source {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.readsFiles = [path]
+        demand.isDivisible = options.decode && !options.loop
         demand.ownBytes = ownBytes
         demand.isPaced = options.pace == .realtime
         if let unitTrack { demand.slabBytes = unitTrack.slabBytes }
@@ -126,7 +129,9 @@ final class FileSource: Source {
         return demand
     }
 
-    private var isWhole: Bool { options.start == 0 && options.duration == nil && !options.loop }
+    private var isWhole: Bool {
+        options.start == 0 && options.duration == nil && !options.loop && context.part == nil
+    }
 
     /// [control thread] Opens the decoder, and reports which parts of the file are not played.
     func start() throws {
@@ -134,7 +139,9 @@ final class FileSource: Source {
             throw FrameHostError(.broken, what: "file-source was started before its file was opened")
         }
         if options.decode { try startDecoder(file, track) }
-        reports?.notCarried(file.otherTracks(than: track.index).filter { audio?.isCarried($0) != true })
+        if context.part == nil {
+            reports?.notCarried(file.otherTracks(than: track.index).filter { audio?.isCarried($0) != true })
+        }
         reports?.conversion(isDecoded: options.decode)
     }
 
@@ -145,7 +152,20 @@ final class FileSource: Source {
             file, track: track.index, threads: Self.threads, loans: loans, deinterlacer: deinterlacer)
         self.reader = reader
         converter = PictureConverter(to: track.format)
+        if let part = context.part { try begin(part, file, track) }
         if let lower = timeline.lower { try reader.enter(at: lower, isFirst: false) }
+    }
+
+    /// The frames of a part begin with those that the stages behind need before it.
+    private func begin(_ part: TimelinePart, _ file: MediaFile, _ track: VideoTrack) throws {
+        guard part.begin > .zero else { return }
+        let fields = options.deinterlace ? 4 : 0
+        let begin = timeline.rawTick(of: part.begin)
+        let early = timeline.rawTick(of: part.begin - part.warmUp.time)
+        let enough = try PartEntry(file, track: track.index).tick(
+            of: part.warmUp.frames + fields, before: begin, from: timeline.lower ?? track.origin,
+            rate: track.format.frameRate)
+        timeline.begin(at: min(early, enough))
     }
 
     /// [stage thread] Closes the file. The decoder returns its loans.
@@ -181,6 +201,10 @@ final class FileSource: Source {
             return .ended
         case .show(let tick, let isDiscontinuity):
             let pts = timeline.timeBase.time(ofTicks: tick)
+            if let end = context.part?.end, pts >= end {
+                guard behindPart < context.part?.lookAhead ?? 0 else { return try endPass(reader) }
+                behindPart += 1
+            }
             guard waits(for: pts) else { return .ended }
             guard let frame = try makeFrame(reader, output) else { return .more }
             report(reader)
@@ -235,7 +259,9 @@ final class FileSource: Source {
         // After a pass without a picture, further passes would go on forever.
         guard options.loop, shownInPass > 0 else {
             reportEnd(reader)
-            if shown == 0 { throw FileFault.nothingPlayed(path, packets: reader.packetsRead) }
+            if shown == 0, context.part == nil {
+                throw FileFault.nothingPlayed(path, packets: reader.packetsRead)
+            }
             return .ended
         }
         shownInPass = 0

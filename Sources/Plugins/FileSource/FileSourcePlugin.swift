@@ -5,5 +5,5 @@ import FrameCore
 /// What the host calls after it has read the manifest and loaded this library. [control thread]
 @c(framehost_plugin_v1)
 public func pluginEntry() -> OpaquePointer {
-    PluginEntry.export(FileSource.self, ImageSource.self, NetworkSource.self)
+    PluginEntry.export(FileSource.self, ImageSource.self, NetworkSource.self, PartSource.self, PartSink.self)
 }

@@ -20,7 +20,7 @@ struct FileTimeline {
 
     let timeBase: TimeBase
     /// The first tick of the range and the first one after it, in the file's own time.
-    let lower: Int64?
+    private(set) var lower: Int64?
     let upper: Int64?
     /// Time stamps that did not rise and were corrected.
     private(set) var repairs = 0
@@ -58,6 +58,16 @@ struct FileTimeline {
             begin: lower.map { timeBase.time(ofTicks: $0) }, end: upper.map { timeBase.time(ofTicks: $0) },
             shift: timeBase.time(ofTicks: cut))
     }
+
+    /// The first tick in the file's own time at or after a time of the chain's timeline.
+    func rawTick(of time: MediaTime) -> Int64 {
+        let nearest = timeBase.ticks(of: time)
+        return cut.plus(timeBase.time(ofTicks: nearest) < time ? nearest + 1 : nearest)
+    }
+
+    /// Pictures before a tick of the file's own time are skipped, where they are not already. The chain's timeline
+    /// stays.
+    mutating func begin(at tick: Int64) { lower = max(lower ?? tick, tick) }
 
     /// A further pass begins: its first picture follows the last one without a gap.
     mutating func beginPass() {

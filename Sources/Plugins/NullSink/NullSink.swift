@@ -47,6 +47,7 @@ final class NullSink: Sink {
 
     var demand: StageDemand {
         var demand = Self.declaredDemand
+        demand.isDivisible = options.dump == nil && options.report == .none
         demand.writesFiles = options.dump.flatMap { $0 == "-" ? nil : [context.resolve($0)] } ?? []
         if options.dump == "-" || options.report != .none {
             // Several stages may write lines to one output, but samples cannot be mixed with lines.

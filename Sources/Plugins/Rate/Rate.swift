@@ -49,6 +49,14 @@ final class Rate: Transform {
         var demand = Self.declaredDemand
         demand.hold = isLive && !options.repeats ? 0 : 1
         demand.delay = isLive ? 0 : 1
+        if inputRate.isZero {
+            demand.warmUp = .never("gives each place the frame nearest to it, and the rate that comes in is not known")
+        } else {
+            // All that come for the same place, and the one before, which is repeated.
+            let forOne = Int((inputRate.value / rate.value).rounded(.up)) + 1
+            demand.warmUp = WarmUp(frames: forOne + 1, time: MediaTime(seconds: 1 / rate.value))
+            demand.lookAhead = forOne
+        }
         return demand
     }
 

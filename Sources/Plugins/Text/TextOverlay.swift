@@ -33,6 +33,14 @@ final class TextOverlay: Filter {
         values = Self.values(options, context)
     }
 
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        if options.text.parts.contains(.frame) {
+            demand.warmUp = .never("writes the numbers of frames, which begin anew in each part")
+        }
+        return demand
+    }
+
     private static func values(_ options: TextOptions, _ context: StageContext) -> TextValues {
         TextValues(options.text, name: options.name ?? context.stageID, chain: context.chainName, isUTC: options.utc)
     }

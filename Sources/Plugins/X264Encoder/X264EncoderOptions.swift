@@ -103,6 +103,12 @@ struct X264EncoderOptions: StageOptions {
     var crf: Double? = nil
 
     @Option(
+        help:
+            "Constant quantizer: nothing of a picture depends on the sizes of others. For tests and comparisons; crf gives more for its bits.",
+        range: 1...51)
+    var qp: Int? = nil
+
+    @Option(
         help: "Highest bitrate over the duration of the buffer. Default: bitrateKbps in a live chain, otherwise none.",
         range: 64...600_000, unit: "kbit/s")
     var vbvMaxKbps: Int? = nil
@@ -133,6 +139,14 @@ struct X264EncoderOptions: StageOptions {
                 "'crf' and 'bitrateKbps' exclude each other",
                 remedy: "Keep one of them. 'vbvMaxKbps' limits the bitrate of a crf.")
         }
+        if qp != nil, let other = crf != nil ? "crf" : bitrateKbps != nil ? "bitrateKbps" : nil {
+            throw OptionFault("'qp' and '\(other)' exclude each other", remedy: "Keep one of them.")
+        }
+        if qp != nil, vbvMaxKbps != nil || vbvBufferKbits != nil {
+            throw OptionFault(
+                "'qp' gives pictures of any size, so no VBV buffer can limit them",
+                remedy: "Use 'crf' or 'bitrateKbps', or leave the VBV options out.")
+        }
         if let vbvMaxKbps, let bitrateKbps, vbvMaxKbps < bitrateKbps {
             throw OptionFault(
                 "'vbvMaxKbps' \(vbvMaxKbps) must be at least 'bitrateKbps' \(bitrateKbps)",
@@ -153,6 +167,7 @@ struct RateControl: Equatable {
     enum Goal: Equatable {
         case average(kbps: Int)
         case quality(Double)
+        case quantizer(Int)
     }
 
     /// The decoder's buffer, filled at `maxKbps`.
@@ -169,6 +184,10 @@ struct RateControl: Equatable {
 
     /// - Parameter isLive: Whether the chain is live. A live stream never exceeds its bitrate for longer than a second.
     init(_ options: X264EncoderOptions, isLive: Bool) {
+        if let qp = options.qp {
+            goal = .quantizer(qp)
+            return
+        }
         if let crf = options.crf {
             goal = .quality(crf)
             buffer = options.vbvMaxKbps.map { Buffer(maxKbps: $0, kbits: options.vbvBufferKbits ?? $0) }

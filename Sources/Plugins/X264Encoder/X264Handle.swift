@@ -220,6 +220,9 @@ final class X264Handle {
         case .quality(let factor):
             parameters.rc.i_rc_method = X264_RC_CRF
             parameters.rc.f_rf_constant = Float(factor)
+        case .quantizer(let qp):
+            parameters.rc.i_rc_method = X264_RC_CQP
+            parameters.rc.i_qp_constant = Int32(qp)
         }
         parameters.rc.i_vbv_max_bitrate = Int32(rate.buffer?.maxKbps ?? 0)
         parameters.rc.i_vbv_buffer_size = Int32(rate.buffer?.kbits ?? 0)

@@ -37,7 +37,10 @@ struct BatchDispatch {
             arguments: ["batch", chain, "--list", "\(folder)/list", "--out", work.out] + arguments,
             // A report that tried again what has just failed would not end sooner or better.
             taskArguments: isRetrying ? ["--retry"] : [],
-            files: work.units.count, tasks: min(options.tasks ?? Self.usualTasks, work.units.count),
+            files: work.units.count, // With parts, several tasks can work at one file.
+            tasks: work.parts == nil
+                ? min(options.tasks ?? Self.usualTasks, work.units.count)
+                : options.tasks ?? min(Self.usualTasks, work.units.count),
             tasksAtOnce: options.tasksAtOnce, cores: options.cores ?? needs.cores * filesAtOnce,
             memoryMiB: options.memory ?? needs.memoryMiB(filesAtOnce: filesAtOnce),
             reports: reports.isEmpty ? ["\(folder)/report.json", "\(folder)/report.csv"] : reports)

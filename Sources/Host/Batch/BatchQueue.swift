@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// One thing that a slot does.
+struct BatchTask: Hashable, Sendable {
+    enum Kind: Hashable, Sendable {
+        /// All of the input, or dividing it where it is long.
+        case whole
+        /// A part, counted from 0.
+        case part(Int, of: Int)
+        /// Parts into the output.
+        case join(of: Int)
+    }
+
+    var unit: Int
+    var kind = Kind.whole
+}
+
+/// What there is to do in a batch, and what became of parts. [any thread]
+final class BatchQueue: Sendable {
+    /// What a slot should do next.
+    enum Order {
+        case task(BatchTask, isFirstLook: Bool)
+        /// Another slot may divide what it has in hand.
+        case wait
+        case nothing
+    }
+
+    private struct State {
+        /// How many units were taken.
+        var taken = 0
+        var parts: [BatchTask] = []
+        /// What somebody else has, what failed and is tried again, and joins that wait for their parts.
+        var deferred: [BatchTask] = []
+        var inHand = 0
+        /// Of divided units: parts that are neither finished nor given up.
+        var pending: [Int: Int] = [:]
+        /// Why a divided unit cannot be made.
+        var faults: [Int: String] = [:]
+        /// Frames of parts that this batch has made, by unit.
+        var frames: [Int: Int] = [:]
+        /// Failed attempts of this batch: on a full disk they cannot be noted in the folder.
+        var failures: [BatchTask: Int] = [:]
+    }
+
+    /// Every how many-th unit is ours, and the first: `--shard`.
+    private let shard: (first: Int, of: Int)
+    private let unitCount: Int
+    private let state = Mutex(State())
+
+    init(unitCount: Int, shard: (first: Int, of: Int)) {
+        self.unitCount = unitCount
+        self.shard = shard
+    }
+
+    /// How many units are ours.
+    var count: Int { unitCount > shard.first ? (unitCount - shard.first + shard.of - 1) / shard.of : 0 }
+
+    /// Whether the unit is ours.
+    func isOurs(_ unit: Int) -> Bool { unit % shard.of == shard.first }
+
+    /// Whether others work at the same list.
+    var isShard: Bool { shard.of > 1 }
+    /// Whether there are more of them than units, so that they can only make parts of each other's.
+    var hasMoreShards: Bool { shard.of > unitCount }
+
+    /// Parts first, so that a film is whole soon; then units that nobody of ours has looked at.
+    func take() -> Order {
+        state.withLock { state in
+            var task: BatchTask?
+            var isFirstLook = true
+            let next = shard.first + state.taken * shard.of
+            if !state.parts.isEmpty {
+                task = state.parts.removeFirst()
+            } else if next < unitCount {
+                task = BatchTask(unit: next)
+                state.taken += 1
+            } else if !state.deferred.isEmpty {
+                task = state.deferred.removeFirst()
+                isFirstLook = false
+            }
+            guard let task else { return state.inHand > 0 ? .wait : .nothing }
+            state.inHand += 1
+            return .task(task, isFirstLook: isFirstLook)
+        }
+    }
+
+    /// A slot is done with a task, for good or until it is looked at again.
+    func giveBack(_ task: BatchTask, isFinished: Bool) {
+        state.withLock { state in
+            state.inHand -= 1
+            if !isFinished {
+                state.deferred.append(task)
+            } else if case .part = task.kind {
+                state.pending[task.unit, default: 1] -= 1
+            }
+        }
+    }
+
+    /// Parts of a unit are to be made, and then joined.
+    func divide(_ unit: Int, into count: Int, joins: Bool) {
+        state.withLock { state in
+            Self.add(Array(0..<count), of: count, unit, &state)
+            if joins { state.deferred.append(BatchTask(unit: unit, kind: .join(of: count))) }
+        }
+    }
+
+    /// Parts that were made and are gone are made again, unless some are still being made.
+    func addMissing(_ parts: [Int], of count: Int, _ unit: Int) {
+        state.withLock { state in
+            guard state.pending[unit] ?? 0 <= 0 else { return }
+            Self.add(parts, of: count, unit, &state)
+        }
+    }
+
+    private static func add(_ parts: [Int], of count: Int, _ unit: Int, _ state: inout State) {
+        state.parts += parts.map { BatchTask(unit: unit, kind: .part($0, of: count)) }
+        state.pending[unit] = parts.count
+    }
+
+    /// Counts a failed attempt.
+    ///
+    /// - Parameter noted: How many the folder knows of.
+    /// - Returns: How many there are with this one.
+    func addFailure(of task: BatchTask, noted: Int) -> Int {
+        state.withLock { state in
+            let count = max(state.failures[task] ?? 0, noted) + 1
+            state.failures[task] = count
+            return count
+        }
+    }
+
+    /// A part was made, or cannot be.
+    func addFrames(_ count: Int, of unit: Int) { state.withLock { $0.frames[unit, default: 0] += count } }
+    func fail(_ unit: Int, _ text: String) { state.withLock { state in if state.faults[unit] == nil { state.faults[unit] = text } } }
+    func frames(of unit: Int) -> Int { state.withLock { $0.frames[unit] ?? 0 } }
+    func fault(of unit: Int) -> String? { state.withLock { $0.faults[unit] } }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// Reads the file of a part, unit by unit. Nothing in it is trusted. One thread at a time.
+final class PartReader {
+    let path: String
+    let format: EncodedFormat
+    /// How many units there are, and the size of the largest in bytes.
+    let count: Int
+    let largest: Int
+    private let file: HeldFile
+    private let head = UnsafeMutableRawBufferPointer.allocate(byteCount: PartFile.Head.byteCount, alignment: 8)
+    private var offset: Int
+    /// Where the head of the end is.
+    private let end: Int
+
+    private static let mostLineBytes = 1 << 20
+
+    /// - Throws: ``FrameHostError`` where the file is not there or not whole.
+    init(_ path: String, as stage: String) throws {
+        self.path = path
+        guard let file = RunFiles.read(path, as: stage) else {
+            throw FrameHostError(
+                .unavailable, place: FaultPlace(path), what: "cannot be read: \(String(cString: strerror(errno)))",
+                remedy: "`framehost batch --parts` makes it; start it again.")
+        }
+        self.file = file
+        var line = [UInt8](repeating: 0, count: Self.mostLineBytes)
+        let read = max(0, pread(file.descriptor, &line, line.count, 0))
+        guard let length = line[..<read].firstIndex(of: 10),
+            let format = PartFile.format(Array(line[..<length]), file: path)
+        else { throw Self.notWhole(path) }
+        self.format = format
+        offset = length + 1
+        var status = stat()
+        guard fstat(file.descriptor, &status) == 0 else { throw Self.notWhole(path) }
+        end = Int(status.st_size) - PartFile.Head.byteCount
+        guard end >= offset, pread(file.descriptor, head.baseAddress, head.count, end) == head.count else {
+            throw Self.notWhole(path)
+        }
+        let last = PartFile.Head(UnsafeRawBufferPointer(head))
+        guard last.isEnd, last.pts >= 0, last.pts <= Int64(end), last.dts >= 0, last.dts <= Int64(end) else {
+            throw Self.notWhole(path)
+        }
+        (count, largest) = (Int(last.pts), Int(last.dts))
+    }
+
+    deinit { head.deallocate() }
+
+    /// The next unit's head; nil behind the last. ``read(into:)`` then gives its bytes.
+    func next() throws -> PartFile.Head? {
+        guard offset < end else { return nil }
+        guard end - offset >= head.count, pread(file.descriptor, head.baseAddress, head.count, offset) == head.count
+        else { throw Self.notWhole(path) }
+        let next = PartFile.Head(UnsafeRawBufferPointer(head))
+        offset += head.count
+        guard !next.isEnd, next.isPossible, Int(next.size) <= min(largest, end - offset) else {
+            throw Self.notWhole(path)
+        }
+        return next
+    }
+
+    /// The bytes of the unit whose head came last.
+    func read(into bytes: UnsafeMutableRawBufferPointer) throws {
+        var done = 0
+        while done < bytes.count {
+            let count = pread(file.descriptor, bytes.baseAddress! + done, bytes.count - done, offset + done)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw Self.notWhole(path) }
+            done += count
+        }
+        offset += bytes.count
+    }
+
+    static func notWhole(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, place: FaultPlace(path), what: "is not a whole part that this version has made",
+            remedy: "Remove it and start the batch again.")
+    }
+}
