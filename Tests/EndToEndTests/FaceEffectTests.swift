@@ -7,14 +7,14 @@ import Testing
 @Suite(.serialized) struct FaceEffectTests {
     private static let cascade = "/usr/share/opencv4/haarcascades/haarcascade_frontalface_alt2.xml"
     private static let hasCascades = FileManager.default.fileExists(atPath: cascade)
-    private static let models: URL? = {
+    static let models: URL? = {
         let beside = Repository.root.deletingLastPathComponent().appending(path: "shared/models")
         let named = ProcessInfo.processInfo.environment["FRAMEHOST_DATA"].map { URL(fileURLWithPath: $0) }
         return [named, beside].compactMap { $0 }.first {
             FileManager.default.fileExists(atPath: $0.appending(path: "face_detection_yunet_2022mar.onnx").path)
         }
     }()
-    private static let noModels: Comment = "no models: set FRAMEHOST_DATA to a folder with both YuNet models"
+    static let noModels: Comment = "no models: set FRAMEHOST_DATA to a folder with both YuNet models"
 
     /// What `check` says of a chain with these options; no data folder of this machine plays a part.
     private func check(_ options: String, in workspace: Workspace) throws -> Outcome {

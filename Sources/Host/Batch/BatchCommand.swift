@@ -220,7 +220,9 @@ struct BatchCommand: ParsableCommand {
             let identity = try ChainIdentity(root, settings: settings, parts: parts, registry: registry, digest)
             let common =
                 settings.flatMap { ["--set", $0] } + plugins.pluginPath.flatMap { ["--plugin-path", $0] } + [chain]
-            let trial = ChainTrial(root: root, settings: settings, arguments: common + (parts.map { ["--parts", "\($0)"] } ?? []), folder: folder)
+            let trial = ChainTrial(
+                root: root, settings: settings, arguments: common + (parts.map { ["--parts", "\($0)"] } ?? []),
+                folder: folder)
             try trial.check(units)
             let owner = try BatchOwner(in: folder.owners, lease: lease)
             try folder.checkLinks(owner)

@@ -133,7 +133,9 @@ final class BatchQueue: Sendable {
 
     /// A part was made, or cannot be.
     func addFrames(_ count: Int, of unit: Int) { state.withLock { $0.frames[unit, default: 0] += count } }
-    func fail(_ unit: Int, _ text: String) { state.withLock { state in if state.faults[unit] == nil { state.faults[unit] = text } } }
+    func fail(_ unit: Int, _ text: String) {
+        state.withLock { state in if state.faults[unit] == nil { state.faults[unit] = text } }
+    }
     func frames(of unit: Int) -> Int { state.withLock { $0.frames[unit] ?? 0 } }
     func fault(of unit: Int) -> String? { state.withLock { $0.faults[unit] } }
 }

@@ -116,7 +116,8 @@ final class BatchSlot {
             arguments: work.arguments, variables: variables(path, work.units.output(unit), "/dev/null"),
             owner: work.owner.file
         ).finish(
-            MemoryGate(), isStopping: { work.tally.isStopping }, hears: { _ in }, waits: { _ in }, divides: { _ in true })
+            MemoryGate(), isStopping: { work.tally.isStopping }, hears: { _ in }, waits: { _ in },
+            divides: { _ in true })
         let count = PartWish.count(outcome?.dividedLength ?? 0, seconds: seconds)
         return count > 1 ? count : nil
     }
@@ -174,12 +175,15 @@ final class BatchSlot {
                 }
                 guard let attempt = try folder.claim(number, owner: work.owner) else { return false }
                 result.replaced = replaced
-                return run(Try(task: task, attempt: attempt, folder: folder, whole: whole, failures: failures), path, input, &result)
+                return run(
+                    Try(task: task, attempt: attempt, folder: folder, whole: whole, failures: failures), path, input,
+                    &result)
             }
         } catch {
             let fault = FrameHostError.wrap(error)
             return setAside(
-                task, &result, fault.place.description == path(of: task.unit) ? "\(fault.what). \(fault.remedy)" : "\(fault)")
+                task, &result,
+                fault.place.description == path(of: task.unit) ? "\(fault.what). \(fault.remedy)" : "\(fault)")
         }
     }
 

@@ -54,7 +54,8 @@ struct UnitFolder {
         defer { close(file) }
         var text = [UInt8](repeating: 0, count: 16)
         let length = max(0, read(file, &text, text.count))
-        guard let end = text[..<length].firstIndex(of: 10), let count = Int(String(decoding: text[..<end], as: UTF8.self)),
+        guard let end = text[..<length].firstIndex(of: 10),
+            let count = Int(String(decoding: text[..<end], as: UTF8.self)),
             (2...PartWish.mostParts).contains(count)
         else { return nil }
         return count

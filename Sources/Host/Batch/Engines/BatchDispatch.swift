@@ -37,7 +37,7 @@ struct BatchDispatch {
             arguments: ["batch", chain, "--list", "\(folder)/list", "--out", work.out] + arguments,
             // A report that tried again what has just failed would not end sooner or better.
             taskArguments: isRetrying ? ["--retry"] : [],
-            files: work.units.count, // With parts, several tasks can work at one file.
+            files: work.units.count,  // With parts, several tasks can work at one file.
             tasks: work.parts == nil
                 ? min(options.tasks ?? Self.usualTasks, work.units.count)
                 : options.tasks ?? min(Self.usualTasks, work.units.count),

@@ -36,7 +36,8 @@ struct PartCost {
             return "parts of \(Self.short(seconds)) s: no frame is worked on twice"
         }
         let what = [
-            before.isEmpty ? nil : "\(before) before each", part.lookAhead > 0 ? "\(part.lookAhead) frames behind it" : nil,
+            before.isEmpty ? nil : "\(before) before each",
+            part.lookAhead > 0 ? "\(part.lookAhead) frames behind it" : nil,
         ].compactMap { $0 }.joined(separator: " and ")
         let cost = more.map { ": \(Self.short(100 * $0 / seconds)) % more work" } ?? ""
         return "parts of \(Self.short(seconds)) s: \(what) are worked on twice\(cost)"

@@ -64,7 +64,9 @@ enum PartFile {
 
     static func line(_ format: EncodedFormat) -> [UInt8] {
         let (video, color) = (format.video, format.video.color)
-        func pair(_ a: some BinaryInteger, _ b: some BinaryInteger) -> JSONNode { .array([.number(Int(a)), .number(Int(b))]) }
+        func pair(_ a: some BinaryInteger, _ b: some BinaryInteger) -> JSONNode {
+            .array([.number(Int(a)), .number(Int(b))])
+        }
         let words: JSONNode = .object([
             ("framehostPart", .number(version)), ("codec", .string(format.codec.rawValue)),
             ("framing", .string(format.framing.rawValue)),
