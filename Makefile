@@ -121,23 +121,24 @@ test-core: test-packages ## Core's tests that want optimised code: allocations p
 # The model checker is pure arithmetic on one thread, and slow where it is not optimised.
 PURE := --skip 'ModelChecker|GraphGenerator'
 
-# Packages that share a folder build Core once.
+# Packages that share a folder build Core once. Without its cache, or SwiftPM takes the plan of the package that was built before for this one's.
+SHARED_SCRATCH := --disable-build-manifest-caching
 test-asan: test-packages ## Core's tests and the camera's under the address sanitizer
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
-	  $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(PURE)
+	  $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(SHARED_SCRATCH) $(PURE)
 	@# A package sees only what is below it. Made here: not every copy of the project keeps symbolic links.
 	@ln -sfn ../../Sources/Plugins Tests/CameraTests/Plugins && ln -sfn ../PluginTests/V4L2 Tests/CameraTests/Tests
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
-	  $(SWIFT) test --package-path Tests/CameraTests --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address
+	  $(SWIFT) test --package-path Tests/CameraTests --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(SHARED_SCRATCH)
 
 test-tsan: test-packages ## Core's tests under the thread sanitizer
-	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(PURE)
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH) $(PURE)
 
 test-rtsp-tsan: test-packages ## the RTSP sink's tests under the thread sanitizer
-	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/RTSPSinkTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/RTSPSinkTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH)
 
 test-control-tsan: test-packages ## the control server's tests under the thread sanitizer; not part of `make test`
-	FRAMEHOST_SANITIZED=1 $(SWIFT) test --no-parallel --package-path Tests/ControlServerTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --no-parallel --package-path Tests/ControlServerTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH)
 
 test-host: build test-packages $(CLIP) ## plugins' tests and the program end to end
 	$(SWIFT) build --build-tests

@@ -106,6 +106,16 @@ final class BatchQueue: Sendable {
         }
     }
 
+    /// A unit is not what it was when it was divided: it is looked at from the beginning.
+    func again(_ unit: Int) {
+        state.withLock { state in
+            state.parts.removeAll { $0.unit == unit }
+            state.pending[unit] = nil
+            state.faults[unit] = nil
+            state.deferred.append(BatchTask(unit: unit))
+        }
+    }
+
     /// Parts that were made and are gone are made again, unless some are still being made.
     func addMissing(_ parts: [Int], of count: Int, _ unit: Int) {
         state.withLock { state in

@@ -113,13 +113,18 @@ final class BatchSlot {
     private func lookForParts(of path: String, _ unit: Int) -> Int? {
         guard let seconds = work.parts else { return nil }
         let outcome = try? WorkerProcess(
-            arguments: work.arguments, variables: variables(path, work.units.output(unit), "/dev/null"),
+            arguments: work.arguments, variables: variables(path, work.units.output(unit), trialOutput(of: unit)),
             owner: work.owner.file
         ).finish(
             MemoryGate(), isStopping: { work.tally.isStopping }, hears: { _ in }, waits: { _ in },
             divides: { _ in true })
         let count = PartWish.count(outcome?.dividedLength ?? 0, seconds: seconds)
         return count > 1 ? count : nil
+    }
+
+    /// A name that a recorder takes, and where nothing is written.
+    private func trialOutput(of unit: Int) -> String {
+        "\(work.out)/\(UnitFolder.hidden)/owners/\(UnitFolder.safe(UnitFolder.last(work.units.output(unit))))"
     }
 
     private func variables(_ input: String, _ output: String, _ attempt: String) -> [(String, String)] {
@@ -147,9 +152,10 @@ final class BatchSlot {
             }
             let whole = UnitFolder(out: work.out, name: output, key: work.chain.key(input, digest))
             var folder = whole
-            if case .part(let index, _) = task.kind {
-                // Another batch has made the whole, and removed its parts.
-                if whole.hasRecord { return true }
+            if case .part(let index, let count) = task.kind {
+                // Another batch has made the whole, and removed its parts; or the input is another one by now, and its join
+                // will divide it anew.
+                if whole.hasRecord || whole.partCount != count { return true }
                 folder = whole.part(index)
             }
             if work.isRetrying, isFirstLook { folder.forgetFailures() }
@@ -166,6 +172,10 @@ final class BatchSlot {
                 return true
             case .free(let number, let failures, let replaced):
                 if case .join(let count) = task.kind {
+                    guard whole.partCount == count else {
+                        work.queue.again(task.unit)
+                        return true
+                    }
                     if let fault = work.queue.fault(of: task.unit) { return setAside(task, &result, fault) }
                     let missing = (0..<count).filter { !whole.part($0).hasOutput }
                     guard missing.isEmpty else {
@@ -265,7 +275,9 @@ final class BatchSlot {
         }
         if let length = outcome.dividedLength {
             folder.drop(attempt)
-            folder.setPartCount(parts(of: length))
+            do { try folder.setPartCount(parts(of: length)) } catch {
+                return setAside(task, &result, "\(FrameHostError.wrap(error))")
+            }
             work.queue.divide(task.unit, into: parts(of: length), joins: true)
             return true
         }

@@ -38,13 +38,23 @@ struct UnitFolder {
     /// The attempts at one part.
     func part(_ index: Int) -> UnitFolder { UnitFolder(out: partsFolder, name: PartWish.name(index), key: key) }
 
-    /// Says how many parts there are, for batches that help.
-    func setPartCount(_ count: Int) {
-        guard (try? Self.makeFolders(partsFolder)) != nil else { return }
-        let file = open("\(partsFolder)/count", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-        guard file >= 0 else { return }
-        _ = Self.writeAll(Array("\(count)\n".utf8), to: file)
+    /// Notes how many parts there are. All who divide the unit note the same.
+    ///
+    /// - Throws: ``FrameHostError`` where the folder cannot be written.
+    func setPartCount(_ count: Int) throws {
+        try Self.makeFolders(partsFolder)
+        var random = SystemRandomNumberGenerator()
+        let new = "\(partsFolder)/count-\(String(random.next() as UInt32, radix: 16))"
+        let file = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        guard file >= 0 else { throw Self.fault(new, "made", errno) }
+        let isWritten = Self.writeAll(Array("\(count)\n".utf8), to: file)
+        let code = errno
         close(file)
+        guard isWritten, rename(new, "\(partsFolder)/count") == 0 else {
+            let code = isWritten ? errno : code
+            unlink(new)
+            throw Self.fault("\(partsFolder)/count", "written", code)
+        }
     }
 
     /// What ``setPartCount(_:)`` has said; nil where the unit is not divided.

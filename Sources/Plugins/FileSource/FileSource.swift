@@ -129,6 +129,9 @@ final class FileSource: Source {
         return demand
     }
 
+    /// Whether it gives what whole runs give at their end.
+    private var isLastPart: Bool { context.part != nil && context.part?.end == nil && options.duration == nil }
+
     private var isWhole: Bool {
         options.start == 0 && options.duration == nil && !options.loop && context.part == nil
     }
@@ -294,6 +297,15 @@ final class FileSource: Source {
         let missing = isWhole ? max(indexed - reader.packetsRead, 0) : 0
         if missing > 0 || !reader.readFault.isEmpty {
             reports.endsEarly(missing: missing, of: indexed, cause: reader.readFault)
+        } else if isLastPart, let part = context.part,
+            let length = indexed > 0 ? file.duration(track.index) : file.declaredLength(track.index)
+        {
+            // Nobody has counted the pictures before the part.
+            let rate = track.format.frameRate
+            let tolerance = MediaTime(seconds: max(0.25, rate.isZero ? 0 : 3 / rate.value))
+            let reached = max(end, part.begin)
+            let whole = length + track.format.timeBase.time(ofTicks: track.origin) - timeline.timeRange.shift
+            if reached + tolerance < whole { reports.endsEarly(at: reached, of: whole) }
         } else if isWhole, indexed == 0, shown > 0, let length = file.declaredLength(track.index) {
             // Lengths are rounded, and may not include the last picture's duration.
             let tolerance = max(MediaTime(seconds: 0.25), MediaTime(seconds: 3 * end.seconds / Double(shown)))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Glibc
 
 /// How a chain becomes one that makes a part of its file, or that joins parts. docs/design/027-parts.md.
 struct PartChain {
@@ -23,7 +24,18 @@ struct PartChain {
         var request = request
         request.part = part
         let sink = try stage("part-sink", request)
+        let output = getenv("output").map { String(cString: $0) }
         for index in request.stages.indices where request.stages[index].type.info.id == Self.recorder {
+            if let output, let path = request.stages[index].options.last(where: { $0.key == "path" })?.value.asString,
+                path.firstRange(of: output) == nil
+            {
+                throw FrameHostError(
+                    .invalidConfiguration,
+                    place: FaultPlace(
+                        file: request.file, position: request.stages[index].place,
+                        path: "stages[\(request.stages[index].fileIndex)].path"),
+                    what: "all parts would write '\(path)'", remedy: "Begin the name with ${output}.")
+            }
             request.stages[index].type = sink
             request.stages[index].options.removeAll { $0.key != "path" }
         }
