@@ -97,6 +97,26 @@ import Testing
         #expect(wrong.isEmpty)
     }
 
+    /// Pauses of the pictures while the sound goes on: a screen that did not change, a camera that was away.
+    @Test(
+        .needs(.ffmpeg), .needs(.ffprobe),
+        arguments: [0, 3],
+        ["between(n,20,60)", "between(n,20,95)", "mod(n,40)", "between(n,20,60)+between(n,63,110)"])
+    func keepsPausesBesideSound(bframes: Int, left: String) throws {
+        let workshop = try ClipWorkshop()
+        let path = try workshop.ffmpeg(
+            [
+                "-f", "lavfi", "-i", ClipWorkshop.moving(count: 150), "-f", "lavfi", "-i",
+                "sine=sample_rate=48000:duration=6", "-vf", "select='not(\(left))'", "-fps_mode", "vfr", "-c:v",
+                "libx264",
+                "-preset", "ultrafast", "-c:a", "aac", "pauses.mp4",
+            ])
+        let (outcome, result) = try workshop.play(
+            path, encoder: ["preset": "veryfast", "bframes": bframes], recorder: ["audio": "copy"])
+        #expect(outcome.status == 0, "\(outcome.error)")
+        try Self.expectSame(try ClipProbe(path), try ClipProbe(result))
+    }
+
     @Test(.needs(.ffmpeg), .needs(.ffprobe)) func countsOnWhereAStreamHasNoTimes() throws {
         let workshop = try ClipWorkshop()
         let (outcome, result) = try workshop.play(try workshop.make("a.h264", ClipWorkshop.moving(count: 50), "-bf 3"))

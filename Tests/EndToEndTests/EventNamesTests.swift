@@ -54,7 +54,8 @@ import Testing
         let known: Set<String> = [
             "mosaic", "source-switch", "convert", "crop-orient", "fps-meter", "face-effect", "file-source",
             "image-source",
-            "network-source", "frei0r", "frei0r-mixer", "null-sink", "rtsp-sink", "rate", "recorder", "replicate",
+            "network-source", "frei0r", "frei0r-mixer", "null-sink", "part-sink", "part-source", "rtsp-sink", "rate",
+            "recorder", "replicate",
             "test-source", "text", "v4l2-sink", "v4l2-source", "window-preview", "x264-encoder", "y4m-sink",
             "y4m-source",
         ]

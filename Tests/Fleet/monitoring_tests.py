@@ -247,12 +247,12 @@ class MonitoringTests(Case):
         self.drip(self.folder / "pipe")
         for name in self.PORTS:
             self.begin(name)
-        # The server that flaps is killed and started anew, four times; then it stays away.
+        # The server that flaps is killed and started anew, more often than the alert asks for: on a busy machine a process can take more
+        # processor time before its first scrape than the one before took until its last, and that restart is not seen. Then it stays away.
         victim = f"127.0.0.1:{self.PORTS['victim']}"
-        for count in range(1, 5):
+        for count in range(1, 7):
             self.kill("flaps")
-            if count < 5:
-                self.begin("flaps")
+            self.begin("flaps")
             self.soon(lambda: re.search(rf'figure="losses"}} {count}\n', get(victim, "/metrics", TOKEN)[1])
                       and 'framehost_stage_state{stage="door",state="streaming"} 1\n' in get(victim, "/metrics", TOKEN)[1], 20, lambda: self.said("victim.log"))
             time.sleep(1)

@@ -251,6 +251,8 @@ public struct StageDemand: Sendable, Equatable {
     /// Sources: the source can give a part of its timeline (``StageContext/part``). Sinks: what the sink makes of a part
     /// can be put together with what others make of the rest.
     public var isDivisible = false
+    /// Sources: the input lists all its pictures, so that parts of ``expectedDuration`` surely make up the whole.
+    public var hasIndex = false
     /// Files that this instance reads. The plan refuses a chain in which another stage would write one of them.
     public var readsFiles: [String] = []
     /// Files that this instance writes. The plan refuses a chain in which another stage would read or write one of

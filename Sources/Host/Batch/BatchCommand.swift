@@ -309,7 +309,8 @@ struct BatchCommand: ParsableCommand {
     ) throws -> Int32 {
         // They reach the wait below alone.
         var signals = BlockedSignals.block([SIGINT, SIGTERM, SIGHUP])
-        let slots = min(jobs, max(work.queue.count, 1))
+        // Of a divided file several can be at work.
+        let slots = work.parts == nil ? min(jobs, max(work.queue.count, 1)) : jobs
         folder.sweepOwners(work.owner)
         if !isQuiet { RunLog.logger.notice("\(opening(work, slots: slots, jobs: jobs))") }
         let display = BatchDisplay(work.tally, count: work.queue.count, isQuiet: isQuiet, isVerbose: isVerbose)

@@ -73,6 +73,7 @@ final class BatchQueue: Sendable {
             let next = shard.first + state.taken * shard.of
             if !state.parts.isEmpty {
                 task = state.parts.removeFirst()
+                if case .join = task?.kind { isFirstLook = false }
             } else if next < unitCount {
                 task = BatchTask(unit: next)
                 state.taken += 1
@@ -92,8 +93,13 @@ final class BatchQueue: Sendable {
             state.inHand -= 1
             if !isFinished {
                 state.deferred.append(task)
-            } else if case .part = task.kind {
+            } else if case .part(_, let count) = task.kind {
                 state.pending[task.unit, default: 1] -= 1
+                guard state.pending[task.unit] ?? 0 <= 0 else { return }
+                // The film is whole soon, also where many units follow.
+                let join = BatchTask(unit: task.unit, kind: .join(of: count))
+                guard let index = state.deferred.firstIndex(of: join) else { return }
+                state.parts.insert(state.deferred.remove(at: index), at: 0)
             }
         }
     }
@@ -144,8 +150,16 @@ final class BatchQueue: Sendable {
     /// A part was made, or cannot be.
     func addFrames(_ count: Int, of unit: Int) { state.withLock { $0.frames[unit, default: 0] += count } }
     func fail(_ unit: Int, _ text: String) {
-        state.withLock { state in if state.faults[unit] == nil { state.faults[unit] = text } }
+        state.withLock { state in
+            guard state.faults[unit] == nil else { return }
+            state.faults[unit] = text
+            // The others would be made for nothing.
+            let before = state.parts.count
+            state.parts.removeAll { $0.unit == unit }
+            state.pending[unit, default: 0] -= before - state.parts.count
+        }
     }
+
     func frames(of unit: Int) -> Int { state.withLock { $0.frames[unit] ?? 0 } }
     func fault(of unit: Int) -> String? { state.withLock { $0.faults[unit] } }
 }

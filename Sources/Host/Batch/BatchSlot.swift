@@ -94,19 +94,35 @@ final class BatchSlot {
     }
 
     /// Makes parts of units that other shards have divided; where there are more shards than units, divides them too.
+    ///
+    /// Stays while such a unit is not whole: who has it may be ended.
     private func helpOthers() {
-        for unit in 0..<work.units.count where !work.queue.isOurs(unit) && !work.tally.isStopping {
-            guard let (path, input) = try? input(of: unit) else { continue }
-            let folder = UnitFolder(out: work.out, name: work.units.output(unit), key: work.chain.key(input, digest))
-            guard !folder.hasRecord else { continue }
-            var count = folder.partCount
-            if count == nil, work.queue.hasMoreShards { count = lookForParts(of: path, unit) }
-            guard let count, !work.tally.isStopping else { continue }
-            for index in 0..<count where !folder.part(index).hasOutput && !work.tally.isStopping {
-                // What fails or is another's is the business of who has the unit.
-                _ = doTask(BatchTask(unit: unit, kind: .part(index, of: count)), isFirstLook: false)
+        while !work.tally.isStopping {
+            var isWaiting = false
+            for unit in 0..<work.units.count where !work.queue.isOurs(unit) && !work.tally.isStopping {
+                if help(unit) { isWaiting = true }
             }
+            guard isWaiting else { return }
+            for _ in 0..<5 where !work.tally.isStopping { usleep(100_000) }
         }
+    }
+
+    /// - Returns: Whether parts of the unit are missing that somebody makes, or gives up.
+    private func help(_ unit: Int) -> Bool {
+        guard work.queue.fault(of: unit) == nil, let (path, input) = try? input(of: unit) else { return false }
+        let folder = UnitFolder(out: work.out, name: work.units.output(unit), key: work.chain.key(input, digest))
+        guard !folder.hasRecord else { return false }
+        var count = folder.partCount
+        if count == nil, work.queue.hasMoreShards {
+            count = lookForParts(of: path, unit)
+            if let count { try? folder.setPartCount(count) }
+        }
+        guard let count else { return false }
+        var isWaiting = false
+        for index in 0..<count where !folder.part(index).hasOutput && !work.tally.isStopping && !folder.hasRecord {
+            if !doTask(BatchTask(unit: unit, kind: .part(index, of: count)), isFirstLook: false) { isWaiting = true }
+        }
+        return isWaiting
     }
 
     /// How many parts a unit has; nil where it is not divided.
@@ -117,7 +133,7 @@ final class BatchSlot {
             owner: work.owner.file
         ).finish(
             MemoryGate(), isStopping: { work.tally.isStopping }, hears: { _ in }, waits: { _ in },
-            divides: { _ in true })
+            divides: { divides($0, hasIndex: $1, nil) })
         let count = PartWish.count(outcome?.dividedLength ?? 0, seconds: seconds)
         return count > 1 ? count : nil
     }
@@ -264,7 +280,7 @@ final class BatchSlot {
                     work.tally.note(
                         "\(result.input): waits until \(AvailableMemory.text(bytes + MemoryGate.baseBytes)) of memory are free."
                     )
-                }, divides: { length in task.kind == .whole && parts(of: length) > 1 })
+                }, divides: { task.kind == .whole && divides($0, hasIndex: $1, result.input) })
         } catch {
             outcome = WorkerProcess.Outcome(fault: "\(error)")
             outcome.isOfMachine = true
@@ -354,6 +370,17 @@ final class BatchSlot {
         }
         work.tally.add(frames: -frames)
         return setAside(task, &result, text, attempts: count)
+    }
+
+    /// Whether an input is made in parts. Where it lists no pictures, times that jump would lose some at the joints.
+    private func divides(_ length: Double, hasIndex: Bool, _ input: String?) -> Bool {
+        guard parts(of: length) > 1 else { return false }
+        if !hasIndex, let input {
+            work.tally.note(
+                "\(input): is made as a whole; only MP4 and MOV files with an index list all their pictures. Copy it into one first: ffmpeg -i IN -c copy OUT.mp4."
+            )
+        }
+        return hasIndex
     }
 
     private func parts(of length: Double) -> Int { work.parts.map { PartWish.count(length, seconds: $0) } ?? 1 }

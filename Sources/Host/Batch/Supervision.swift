@@ -29,9 +29,11 @@ final class Supervision {
 
     /// Says what the plan needs and how long the input is, in seconds, and waits until there is memory for it. Ends the process where there will never be.
     func planned(_ chain: Chain) {
-        let lengths = chain.plan.stages.compactMap { $0.demand.expectedDuration?.seconds }
+        let sources = chain.plan.stages.filter { $0.kind == .source }.map(\.demand)
+        let length = sources.compactMap { $0.expectedDuration?.seconds }.max()
         say(
-            [("bytes", .number(chain.plan.memoryBytes))] + (lengths.max().map { [("length", .number($0))] } ?? []))
+            [("bytes", .number(chain.plan.memoryBytes)), ("hasIndex", .bool(sources.allSatisfy(\.hasIndex)))]
+                + (length.map { [("length", .number($0))] } ?? []))
         var answer: UInt8 = 0
         while true {
             let count = read(line, &answer, 1)

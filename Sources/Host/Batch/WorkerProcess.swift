@@ -37,6 +37,7 @@ final class WorkerProcess {
     private var other: [String] = []
     private var planned: Int?
     private var length = 0.0
+    private var hasIndex = false
     private var isGoing = false
 
     private static let mostWords = 20
@@ -130,10 +131,11 @@ final class WorkerProcess {
     ///   - isStopping: Asked a few times a second; true ends the worker at once.
     ///   - hears: Gets each new number of frames.
     ///   - waits: Called once where it has to wait for memory.
-    ///   - divides: Asked once with the length of the input in seconds, before the worker goes; true ends it.
+    ///   - divides: Asked once, before the worker goes, with the length of the input in seconds and whether it lists all its
+    ///     pictures; true ends the worker.
     func finish(
         _ gate: MemoryGate, isStopping: () -> Bool, hears: (Int) -> Void, waits: (Int) -> Void,
-        divides: (Double) -> Bool = { _ in false }
+        divides: (_ length: Double, _ hasIndex: Bool) -> Bool = { _, _ in false }
     ) -> Outcome {
         var (isLineOpen, isLogOpen) = (true, true)
         var hasWaited = false
@@ -152,7 +154,7 @@ final class WorkerProcess {
             if polls[1].revents != 0 { isLogOpen = take(log, &logText) { read($0) } }
             // A process that the worker started may keep the log's end.
             if !isLineOpen, polls[1].revents == 0 { isLogOpen = false }
-            if planned != nil, !isGoing, !hasWaited, divides(length) {
+            if planned != nil, !isGoing, !hasWaited, divides(length, hasIndex) {
                 outcome.dividedLength = length
                 kill(-pid, SIGKILL)
                 break
@@ -231,6 +233,7 @@ final class WorkerProcess {
         guard let words = try? JSONReader.read(bytes, file: "worker") else { return }
         if planned == nil, let bytes = words["bytes"]?.asInt, bytes >= 0 { planned = bytes }
         if let seconds = words["length"]?.asDouble, seconds > 0 { length = seconds }
+        if let index = words["hasIndex"]?.asBool { hasIndex = index }
         if let frames = words["frames"]?.asInt, frames >= outcome.frames, frames < 1 << 40 {
             hears(frames - outcome.frames)
             outcome.frames = frames

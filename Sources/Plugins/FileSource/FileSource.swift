@@ -33,8 +33,9 @@ final class FileSource: Source {
     private(set) var orientation = Orientation.up
     var shown = 0
     var shownInPass = 0
-    /// Of a part: frames that were given behind its end.
+    /// Of a part: frames that were given behind its end, and the first time that is given.
     private var behindPart = 0
+    private var partBegin: MediaTime?
     // Used in place of reader, converter and timeline where access units are passed on.
     var unitReader: UnitReader?
     var unitTrack: UnitTrack?
@@ -103,6 +104,7 @@ final class FileSource: Source {
         var demand = Self.declaredDemand
         demand.readsFiles = [path]
         demand.isDivisible = options.decode && !options.loop
+        demand.hasIndex = if let file, let track { file.indexedPictures(track.index) != nil } else { false }
         demand.ownBytes = ownBytes
         demand.isPaced = options.pace == .realtime
         if let unitTrack { demand.slabBytes = unitTrack.slabBytes }
@@ -165,10 +167,14 @@ final class FileSource: Source {
         let fields = options.deinterlace ? 4 : 0
         let begin = timeline.rawTick(of: part.begin)
         let early = timeline.rawTick(of: part.begin - part.warmUp.time)
+        let second = timeline.rawTick(of: part.begin - MediaTime(seconds: 1))
         let enough = try PartEntry(file, track: track.index).tick(
             of: part.warmUp.frames + fields, before: begin, from: timeline.lower ?? track.origin,
             rate: track.format.frameRate)
-        timeline.begin(at: min(early, enough))
+        // What is given begins there. Times that do not rise are set right as in a whole run, which looks back at most a
+        // second.
+        partBegin = timeline.timeBase.time(ofTicks: min(early, enough)) - timeline.timeRange.shift
+        timeline.begin(at: min(early, enough, second))
     }
 
     /// [stage thread] Closes the file. The decoder returns its loans.
@@ -204,6 +210,8 @@ final class FileSource: Source {
             return .ended
         case .show(let tick, let isDiscontinuity):
             let pts = timeline.timeBase.time(ofTicks: tick)
+            if let partBegin, pts < partBegin { return .more }
+            if context.part != nil { try checkTimes(reader.tick, isDiscontinuity, at: pts) }
             if let end = context.part?.end, pts >= end {
                 guard behindPart < context.part?.lookAhead ?? 0 else { return try endPass(reader) }
                 behindPart += 1
@@ -222,6 +230,16 @@ final class FileSource: Source {
             try output.emit(frame)
             return .more
         }
+    }
+
+    /// A part knows nothing of jumps before it.
+    private func checkTimes(_ tick: Int64?, _ isDiscontinuity: Bool, at pts: MediaTime) throws {
+        guard tick == nil || isDiscontinuity else { return }
+        throw FrameHostError(
+            .invalidMedia, place: "path",
+            what:
+                "'\(path)' has a picture \(tick == nil ? "without a time" : "whose time steps back") at \(pts.seconds) s, so its parts would not be those of a whole run",
+            remedy: "Make it as a whole, or copy it into an MP4 file with new times.")
     }
 
     /// The picture as a frame of the chain: the one it was decoded into, or else a copied or converted one.

@@ -116,6 +116,12 @@ final class MuxerHandle {
     func reaches(_ unit: RecordedUnit) -> Bool { tracks[0].reaches(pts: unit.pts, dts: unit.dts) }
     func reaches(_ sound: AudioPacket, track index: Int) -> Bool { tracks[index + 1].reaches(sound) }
 
+    /// Whether a fragment that ended here would have the wrong length: libavformat takes that of its last picture from the
+    /// picture's duration, and moves the next fragment's pictures to where that ends.
+    func leavesGap(before unit: RecordedUnit) -> Bool {
+        container != .mkv && tracks.count > 1 && tracks[0].leavesGap(before: unit.dts)
+    }
+
     /// The longest time from one picture to the next.
     var longestGap: MediaTime { tracks[0].longestGap }
 

@@ -37,6 +37,8 @@ final class TextOverlay: Filter {
         var demand = Self.declaredDemand
         if options.text.parts.contains(.frame) {
             demand.warmUp = .never("writes the numbers of frames, which begin anew in each part")
+        } else if options.text.parts.contains(.fps) {
+            demand.warmUp = .never("writes the rate, which is measured anew in each part")
         }
         return demand
     }

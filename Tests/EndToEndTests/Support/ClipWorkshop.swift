@@ -44,12 +44,14 @@ struct ClipWorkshop {
     }
 
     /// file-source → x264-encoder → recorder. Never longer than ``limit``.
-    func play(_ path: String, source options: [String: Any] = [:]) throws -> (outcome: Outcome, result: String) {
+    func play(
+        _ path: String, source options: [String: Any] = [:], encoder: [String: Any] = [:], recorder: [String: Any] = [:]
+    ) throws -> (outcome: Outcome, result: String) {
         let result = workspace.path("out.mp4")
         let stages: [[String: Any]] = [
             ["id": "clip", "use": "file-source", "path": path].merging(options) { $1 },
-            ["id": "h264", "use": "x264-encoder", "preset": "ultrafast"],
-            ["id": "file", "use": "recorder", "path": result, "overwrite": true],
+            ["id": "h264", "use": "x264-encoder", "preset": "ultrafast"].merging(encoder) { $1 },
+            ["id": "file", "use": "recorder", "path": result, "overwrite": true].merging(recorder) { $1 },
         ]
         let chain = try workspace.write("chain.json", JSONSerialization.data(withJSONObject: ["stages": stages]))
         return (try Program.framehost.run([chain, "--quiet"], timeout: Self.limit), result)

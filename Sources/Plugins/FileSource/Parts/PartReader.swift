@@ -77,6 +77,6 @@ final class PartReader {
     static func notWhole(_ path: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, place: FaultPlace(path), what: "is not a whole part that this version has made",
-            remedy: "Remove it and start the batch again.")
+            remedy: "Remove it and start the batch again with --retry.")
     }
 }
