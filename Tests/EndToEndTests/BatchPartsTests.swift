@@ -84,6 +84,7 @@ import Testing
                 "chain.json", "of-\(jobs)", "--parts", "2", "--jobs", jobs, "--report", "report.json")
             #expect(outcome.status == 0, "\(outcome.error)")
             #expect(outcome.error.contains("1 made") && outcome.error.contains("225 frames"), "\(outcome.error)")
+            #expect(outcome.error.contains("\(jobs) at once: "), "\(outcome.error)")
             // The parts are gone.
             #expect(workspace.names(below: "of-\(jobs)/.framehost").allSatisfy { $0.hasSuffix("/done") })
         }
@@ -230,6 +231,51 @@ import Testing
                 && outcome.error.contains(sentence),
             "\(outcome.error)")
         #expect(try batch("chain.json", "out").status == 0)
+    }
+
+    /// Matroska lists keyframes alone: a time that jumps would be seen by one part and not by the next.
+    @Test(.needs(.ffmpeg), .needs(.ffprobe)) func makesAFileWithoutAnIndexAsAWhole() throws {
+        try makeFilm(seconds: 5)
+        let copied = try Tool.ffmpeg.run([
+            "-nostdin", "-v", "error", "-i", workspace.path("film.mp4"), "-c", "copy", workspace.path("film.mkv"),
+        ])
+        try #require(copied.status == 0, "\(copied.error)")
+        try write("chain.json", "")
+        let outcome = try framehost.run(
+            ["batch", "chain.json", "film.mkv", "--out", "out", "--parts", "1"], folder: workspace.folder.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(
+            outcome.error.contains(
+                "film.mkv: is made as a whole; only MP4 and MOV files with an index list all their pictures."),
+            "\(outcome.error)")
+        #expect(try RecordedFile(workspace.path("out/film.mp4")).packets.count == 125)
+    }
+
+    /// What is read ends before the last part, or in it.
+    @Test(.needs(.ffmpeg)) func saysThatAFilmEndsEarly() throws {
+        try makeFilm(more: ["-movflags", "+faststart"])
+        let whole = try workspace.data("film.mp4")
+        try workspace.write("film.mp4", whole.prefix(whole.count * 6 / 10))
+        try write("chain.json", "")
+        let outcome = try batch("chain.json", "out", "--parts", "2")
+        #expect(outcome.error.contains("film.mp4' ends early: "), "\(outcome.error)")
+    }
+
+    /// A recorder that every part would write to.
+    @Test(.needs(.ffmpeg)) func refusesARecorderOfOneName() throws {
+        try makeFilm(seconds: 3)
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [ { "id": "clip", "use": "file-source", "path": "${input}" }, { "id": "h264", "use": "x264-encoder" },
+                          { "use": "recorder", "path": "${output}" },
+                          { "id": "same", "use": "recorder", "from": "h264", "path": "same.mp4" } ] }
+            """)
+        let outcome = try batch("chain.json", "out", "--parts", "1")
+        #expect(outcome.status == 2, "\(outcome.error)")
+        #expect(
+            outcome.error.contains("stages[3].path: all parts would write 'same.mp4'. Begin the name with ${output}."),
+            "\(outcome.error)")
     }
 
     @Test(.needs(.ffmpeg)) func checkSaysWhatPartsCost() throws {

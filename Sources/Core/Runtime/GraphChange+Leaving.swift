@@ -82,6 +82,10 @@ extension GraphChange {
         }
         chain.graphBox.withLock { $0.leaving.append(branch) }
         for runner in removed where runner.kind == .source { runner.shown.context.requestEnd() }
+        // By the threads that they are on now: the ends take them over.
+        let stayingTaps = removed.filter { runner in
+            runner.isTap && !leaving.workers.contains { $0.state === runner.thread }
+        }
         let allEnds = Array(branch.workers.suffix(leaving.inline.count))
         if isRewired { begin(allEnds) }
         // Every thread gets the errand before any of its waits is ended. It performs the errand before its next item,
@@ -109,9 +113,7 @@ extension GraphChange {
         }
         // A tap holds nothing, and a thread that stays must not wait for the branch any more. A thread that leaves with
         // all its stages hands on what it has.
-        for runner in removed where runner.isTap && !leaving.workers.contains(where: { $0.state === runner.thread }) {
-            runner.stop.raise()
-        }
+        for tap in stayingTaps { tap.stop.raise() }
         for queue in leaving.entrances { holds(from: queue.detach().map { $0 + 1 }) }
         for part in left {
             let worker = part.rewiring.worker

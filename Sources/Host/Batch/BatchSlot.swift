@@ -63,6 +63,8 @@ final class BatchWork: Sendable {
 final class BatchSlot {
     private let work: BatchWork
     private let digest: FetchLibrary
+    /// Units of others that are made as a whole.
+    private var undivided = Set<Int>()
 
     init(_ work: BatchWork) throws {
         self.work = work
@@ -113,9 +115,9 @@ final class BatchSlot {
         let folder = UnitFolder(out: work.out, name: work.units.output(unit), key: work.chain.key(input, digest))
         guard !folder.hasRecord else { return false }
         var count = folder.partCount
-        if count == nil, work.queue.hasMoreShards {
+        if count == nil, work.queue.hasMoreShards, !undivided.contains(unit) {
             count = lookForParts(of: path, unit)
-            if let count { try? folder.setPartCount(count) }
+            if let count { try? folder.setPartCount(count) } else { undivided.insert(unit) }
         }
         guard let count else { return false }
         var isWaiting = false
@@ -125,16 +127,18 @@ final class BatchSlot {
         return isWaiting
     }
 
-    /// How many parts a unit has; nil where it is not divided.
+    /// How many parts a unit has; nil where it is not divided. The worker plans, and is ended before it goes.
     private func lookForParts(of path: String, _ unit: Int) -> Int? {
-        guard let seconds = work.parts else { return nil }
-        let outcome = try? WorkerProcess(
+        var count = 1
+        let worker = try? WorkerProcess(
             arguments: work.arguments, variables: variables(path, work.units.output(unit), trialOutput(of: unit)),
-            owner: work.owner.file
-        ).finish(
+            owner: work.owner.file)
+        _ = worker?.finish(
             MemoryGate(), isStopping: { work.tally.isStopping }, hears: { _ in }, waits: { _ in },
-            divides: { divides($0, hasIndex: $1, nil) })
-        let count = PartWish.count(outcome?.dividedLength ?? 0, seconds: seconds)
+            divides: { length, hasIndex in
+                if divides(length, hasIndex: hasIndex, nil) { count = parts(of: length) }
+                return true
+            })
         return count > 1 ? count : nil
     }
 

@@ -100,7 +100,7 @@ final class MuxerHandle {
         } else {
             let ticks = Int64(container.ticksPerSecond(for: descriptions.video.video.timeBase))
             av_dict_set(&settings, "movflags", "frag_keyframe+delay_moov+default_base_moof", 0)
-            av_dict_set(&settings, "frag_duration", "1000000", 0)
+            av_dict_set_int(&settings, "frag_duration", Self.fragmentDuration, 0)
             av_dict_set_int(&settings, "video_track_timescale", ticks, 0)
             av_dict_set_int(
                 &settings, "movie_timescale",
@@ -115,12 +115,6 @@ final class MuxerHandle {
     /// Whether the container can express the unit's time after the last one that was written.
     func reaches(_ unit: RecordedUnit) -> Bool { tracks[0].reaches(pts: unit.pts, dts: unit.dts) }
     func reaches(_ sound: AudioPacket, track index: Int) -> Bool { tracks[index + 1].reaches(sound) }
-
-    /// Whether a fragment that ended here would have the wrong length: libavformat takes that of its last picture from the
-    /// picture's duration, and moves the next fragment's pictures to where that ends.
-    func leavesGap(before unit: RecordedUnit) -> Bool {
-        container != .mkv && tracks.count > 1 && tracks[0].leavesGap(before: unit.dts)
-    }
 
     /// The longest time from one picture to the next.
     var longestGap: MediaTime { tracks[0].longestGap }
@@ -157,6 +151,10 @@ final class MuxerHandle {
         }
         tracks[index + 1].setTimes(packet, sound)
         packet.pointee.flags = AV_PKT_FLAG_KEY
+        // Only pictures end fragments: then libavformat knows when the last picture of one ends, and does not guess it from
+        // that picture's duration, which is wrong before a pause.
+        setFragmentDuration(0, context)
+        defer { if let context = self.context { setFragmentDuration(Self.fragmentDuration, context) } }
         try sound.bytes.withUnsafeBytes { try hand(packet, $0, to: context) }
         try noteSaved()
     }
@@ -176,6 +174,15 @@ final class MuxerHandle {
         packet.pointee.data = nil
         packet.pointee.size = 0
         guard result >= 0 else { throw abandon(because: result) }
+    }
+
+    /// The time of a fragment in microseconds, unless a keyframe ends it earlier.
+    private static let fragmentDuration: Int64 = 1_000_000
+
+    /// - Parameter microseconds: 0 for fragments that no time ends.
+    private func setFragmentDuration(_ microseconds: Int64, _ context: UnsafeMutablePointer<AVFormatContext>) {
+        guard container != .mkv else { return }
+        av_opt_set_int(context.pointee.priv_data, "frag_duration", microseconds, 0)
     }
 
     private func flushFragment(_ context: UnsafeMutablePointer<AVFormatContext>) throws {

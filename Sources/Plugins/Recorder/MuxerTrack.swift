@@ -46,8 +46,6 @@ struct MuxerTrack {
     private(set) var hasBegun = false
     private(set) var end = TrackEnd()
     private var lastDTS = Int64.min
-    /// The duration that was given to the last packet.
-    private var givenDuration: Int64 = 0
     /// The duration for a picture without one: that of the picture before.
     private var lastDuration: Int64 = 0
     /// The most ticks that the container can write: from one packet to the next, from decoding to showing, and for the
@@ -78,9 +76,6 @@ struct MuxerTrack {
     private func reaches(_ pts: Int64, _ dts: Int64) -> Bool {
         pts - dts <= mostGap && (!hasBegun || dts <= lastDTS + mostGap)
     }
-
-    /// Whether a decode time lies behind the end of the last packet, as its duration has it.
-    func leavesGap(before dts: MediaTime) -> Bool { hasBegun && ticks(dts) > lastDTS + givenDuration + 1 }
 
     func reaches(_ sound: AudioPacket) -> Bool {
         reaches(
@@ -113,7 +108,6 @@ struct MuxerTrack {
         packet.pointee.dts = dts
         packet.pointee.pts = max(pts, dts)
         packet.pointee.duration = min(duration ?? lastDuration, mostGap)
-        givenDuration = packet.pointee.duration
         end.add(pts: packet.pointee.pts, dts: dts, duration: packet.pointee.duration)
     }
 }

@@ -84,12 +84,9 @@ final class Recording {
         }
         try checkGap(before: unit)
         if unit.orientation != orientation, !hasReportedOrientation { reportOrientation(unit) }
+        try sound?.take(decodedBefore: unit.dts, write)
         let before = muxer!.savedBytes
-        // A packet of sound may end a fragment. In a gap of the pictures the picture behind it comes first.
-        let isBehindGap = muxer!.leavesGap(before: unit)
-        if !isBehindGap { try sound?.take(decodedBefore: unit.dts, write) }
         try muxer!.write(unit, bytes)
-        if isBehindGap { try sound?.take(decodedBefore: unit.dts, write) }
         policy.add(bytes: bytes.count)
         end = max(end, unit.pts + unit.duration)
         if setup.isLive, muxer!.savedBytes > before { try syncNowAndThen() }
