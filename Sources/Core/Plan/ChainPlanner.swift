@@ -28,7 +28,8 @@ struct ChainPlanner {
         try negotiation.negotiate()
         let stages = negotiation.stages
         let part = try planPart(stages)
-        for stage in stages { stage.context.part = part }
+        // A stage that runs reads it.
+        for stage in stages where !stage.isKept { stage.context.part = part }
         let layout = running?.layout ?? MetadataLayout(stages.flatMap(\.request.type.info.metadata))
         try checkWhatStays(stages, layout)
         for stage in stages where !stage.isKept { stage.context.layout = layout }
