@@ -142,13 +142,7 @@ test-control-tsan: test-packages ## the control server's tests under the thread 
 
 test-host: build test-packages $(CLIP) ## plugins' tests and the program end to end
 	$(SWIFT) build --build-tests
-	@# The control server's in a process of their own, one after the other: it answers on threads that tests block while they
-	@# wait for it. They mostly wait, so the others run beside them. Not by
-	@# `swift test`, of which two at once lock each other out of the build's database.
-	@log=$$(mktemp); trap "rm -f $$log" EXIT; tests=$$($(SWIFT) build --show-bin-path)/framehostPackageTests.xctest; \
-	$$tests --testing-library swift-testing --no-parallel --filter '^ControlServerTests\.' >$$log 2>&1 & control=$$!; status=0; \
-	$(SWIFT) test --skip-build --ignore-lock --skip '^ControlServerTests\.' || status=1; \
-	wait $$control || status=1; cat $$log; exit $$status
+	Tests/run-host $$($(SWIFT) build --show-bin-path)/framehostPackageTests.xctest
 
 test-camera: build test-packages $(CLIP) ## the program with cameras of a real kernel, in a virtual machine (QEMU, no root); LOSSES=200 for a soak
 	$(call install,$(CAMERA_PACKAGES))

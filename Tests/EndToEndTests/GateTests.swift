@@ -339,18 +339,11 @@ import Testing
 
     /// One private method more makes another Core: the plugin would call the wrong method.
     @Test func refusesAPluginOfAnotherCoreAndNothingOfItRuns() throws {
-        let copy = workspace.folder.appending(path: "tree")
-        let tree = copy.appending(path: "Sources/Core")
-        try FileManager.default.createDirectory(at: tree.deletingLastPathComponent(), withIntermediateDirectories: true)
-        try copyWithoutBuilds(Repository.core, to: tree)
+        let copy = PluginBuild.folder.appending(path: "other-core-tree")
+        let oneMore = "\nextension Frame { private func oneMore() -> Int { 1 } }\n"
+        try update(copy.appending(path: "Sources/Core"), to: Repository.core, adding: ["Media/Frame.swift": oneMore])
         let mirror = copy.appending(path: "examples/plugins/mirror")
-        try FileManager.default.createDirectory(
-            at: mirror.deletingLastPathComponent(), withIntermediateDirectories: true)
-        try copyWithoutBuilds(Repository.mirror, to: mirror)
-        let file = tree.appending(path: "Media/Frame.swift")
-        let text = try String(contentsOf: file, encoding: .utf8)
-        try (text + "\nextension Frame { private func oneMore() -> Int { 1 } }\n").write(
-            to: file, atomically: true, encoding: .utf8)
+        try update(mirror, to: Repository.mirror)
         let folder = try PluginBuild.build(mirror, scratch: "other-core")
         try workspace.write(
             "chain.json",
@@ -369,10 +362,23 @@ import Testing
         #expect(!outcome.error.contains("file=\(folder.path)/libMirrorPlugin.so"), "the dynamic linker saw it")
     }
 
-    private func copyWithoutBuilds(_ source: URL, to target: URL) throws {
-        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
-        for name in try FileManager.default.contentsOfDirectory(atPath: source.path) where name != ".build" {
-            try FileManager.default.copyItem(at: source.appending(path: name), to: target.appending(path: name))
+    /// Makes `copy` one of `source` without its builds, and leaves the files alone that are so already: what was built
+    /// of them in an earlier run of the tests stays good.
+    private func update(_ copy: URL, to source: URL, adding: [String: String] = [:]) throws {
+        let files = FileManager.default
+        func names(_ folder: URL) throws -> Set<String> {
+            guard files.fileExists(atPath: folder.path) else { return [] }
+            return Set(try files.subpathsOfDirectory(atPath: folder.path).filter { !$0.hasPrefix(".build") })
+        }
+        let wanted = try names(source)
+        for name in try names(copy).subtracting(wanted) { try? files.removeItem(at: copy.appending(path: name)) }
+        for name in wanted {
+            let (old, new) = (copy.appending(path: name), source.appending(path: name))
+            guard try new.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile == true else { continue }
+            let bytes = try Data(contentsOf: new) + Data((adding[name] ?? "").utf8)
+            if (try? Data(contentsOf: old)) == bytes { continue }
+            try files.createDirectory(at: old.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try bytes.write(to: old)
         }
     }
 }

@@ -25,8 +25,9 @@ import Testing
                 "events": ["option-changed"], "keepAliveSeconds": 5\(more)
               },
               "stages": [
-                { "id": "cam", "use": "test-source", "size": "160x120", "rate": 50, "live": true },
-                { "id": "text", "use": "text", "text": "0" }, { "id": "sink", "use": "null-sink" }
+                { "id": "cam", "use": "test-source", "size": "160x120", "rate": 10, "live": true },
+                { "id": "text", "use": "text", "text": "0", "link": { "queue": 64 } },
+                { "id": "sink", "use": "null-sink" }
               ]
             }
             """)

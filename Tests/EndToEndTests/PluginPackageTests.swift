@@ -19,10 +19,10 @@ import Testing
             ["chain.json", "--plugin-path", folder.path], folder: Repository.mirror.path)
         #expect(outcome.status == 0, "\(outcome.error)")
         #expect(outcome.error.contains("90 delivered, 0 dropped."))
-        let tests = try PluginBuild.swift("test", package: Repository.mirror, scratch: "mirror")
+        let tests = try PluginBuild.swift("test", package: Repository.mirror)
         #expect(tests.status == 0, "\(tests.output)\n\(tests.error)")
         // A debug build of a plugin is refused by a release build of the program.
-        let debug = PluginBuild.scratch("mirror").appending(path: "debug")
+        let debug = try PluginBuild.libraries(of: Repository.mirror, "debug")
         let refused = try framehost.run(["chain.json", "--plugin-path", debug.path], folder: Repository.mirror.path)
         #expect(refused.status == 2)
         #expect(
@@ -70,11 +70,11 @@ import Testing
                 ".gitignore", "Package.swift", "README.md", "Sources/NightModePlugin/NightMode.swift",
                 "Tests/NightModePluginTests/NightModeTests.swift", "chain.json",
             ])
-        let tests = try PluginBuild.swift("test", package: package, scratch: "night-mode")
+        let tests = try PluginBuild.swift("test", package: package)
         #expect(tests.status == 0, "\(tests.output)\n\(tests.error)")
         #expect((tests.output + tests.error).contains("Test run with 2 tests"))
         #expect(!(tests.output + tests.error).contains("warning:"), "\(tests.output)")
-        let folder = try PluginBuild.build(package, scratch: "night-mode")
+        let folder = try PluginBuild.build(package)
         let outcome = try framehost.run(["chain.json", "--plugin-path", folder.path], folder: package.path)
         #expect(outcome.status == 0, "\(outcome.error)")
         #expect(outcome.error.contains("90 delivered, 0 dropped."))
@@ -128,10 +128,10 @@ import Testing
                 swiftLanguageModes: [.v6])
             """)
         let package = workspace.folder.appending(path: "all")
-        let tests = try PluginBuild.swift("test", package: package, scratch: "new-kinds")
+        let tests = try PluginBuild.swift("test", package: package)
         #expect(tests.status == 0, "\(tests.output)\n\(tests.error)")
         #expect((tests.output + tests.error).contains("Test run with 10 tests"), "\(tests.output)")
-        let folder = try PluginBuild.build(package, scratch: "new-kinds")
+        let folder = try PluginBuild.build(package)
         for kind in kinds.keys.sorted() {
             let outcome = try framehost.run(
                 ["chain.json", "--plugin-path", folder.path],

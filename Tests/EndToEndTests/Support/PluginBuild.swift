@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Glibc
 
-/// Plugin packages that tests build: each once in a test run, in a folder below `.build` that the next run finds again.
+/// Plugin packages that tests build: each once in a test run, all in one folder below `.build`, where Core is built once
+/// for all of them and the next run finds it again.
 enum PluginBuild {
     /// The faulty plugins, release.
     static func misbehave() throws -> URL { try misbehaveResult.get() }
     /// examples/plugins/mirror, release.
     static func mirror() throws -> URL { try mirrorResult.get() }
 
-    private static let misbehaveResult = Result { try build(Repository.misbehave, scratch: "misbehave") }
-    private static let mirrorResult = Result { try build(Repository.mirror, scratch: "mirror") }
+    private static let misbehaveResult = Result { try build(Repository.misbehave) }
+    private static let mirrorResult = Result { try build(Repository.mirror) }
 
     /// Images of Tests/Fixtures/plugins/swap, release: version 1, version 2, and version 3 with another layout of its
     /// metadata.
@@ -19,7 +21,7 @@ enum PluginBuild {
     private static let swapResult = Result { try buildSwap() }
 
     private static func buildSwap() throws -> [Int: Data] {
-        let package = scratch("swap-package")
+        let package = folder.appending(path: "swap-package")
         let files = FileManager.default
         if files.fileExists(atPath: package.path) { try files.removeItem(at: package) }
         try files.createDirectory(at: package, withIntermediateDirectories: true)
@@ -34,7 +36,7 @@ enum PluginBuild {
             if version == 3 {
                 try edit(source, "    var gain: Int32", "    var further: Int32 = 0\n    var gain: Int32")
             }
-            let folder = try build(package, scratch: "swap")
+            let folder = try build(package)
             images[version] = try Data(contentsOf: folder.appending(path: "libSwapPlugin.so"))
         }
         return images
@@ -46,21 +48,48 @@ enum PluginBuild {
         try text.replacingOccurrences(of: old, with: new).write(to: file, atomically: true, encoding: .utf8)
     }
 
-    static func scratch(_ name: String) -> URL { Repository.root.appending(path: ".build/end-to-end/\(name)") }
+    static let folder = Repository.root.appending(path: ".build/end-to-end")
 
-    /// Builds a package in release; gives the folder with its libraries.
-    static func build(_ package: URL, scratch name: String) throws -> URL {
-        let outcome = try swift("build", "-c", "release", package: package, scratch: name)
+    /// Builds a package in release; gives a folder with its own libraries alone.
+    ///
+    /// - Parameter scratch: The folder of builds; packages with another Core need another.
+    static func build(_ package: URL, scratch: String = "builds") throws -> URL {
+        let outcome = try swift("build", "-c", "release", package: package, scratch: scratch)
         guard outcome.status == 0 else {
             throw TestFault("\(package.path) does not build:\n\(outcome.output)\n\(outcome.error)")
         }
-        return scratch(name).appending(path: "release")
+        return try libraries(of: package, "release", scratch: scratch)
+    }
+
+    /// What a build of `package` has made, in a folder of its own.
+    static func libraries(of package: URL, _ configuration: String, scratch: String = "builds") throws -> URL {
+        let files = FileManager.default
+        let target = folder.appending(path: "\(scratch)-\(package.lastPathComponent)/.build/\(configuration)")
+        try files.createDirectory(at: target, withIntermediateDirectories: true)
+        for module in try files.contentsOfDirectory(atPath: package.appending(path: "Sources").path) {
+            let name = "lib\(module).so"
+            let built = folder.appending(path: "\(scratch)/\(configuration)/\(name)")
+            guard files.fileExists(atPath: built.path) else { continue }
+            // By rename: another process of tests may have the old one open.
+            let new = target.appending(path: "\(name).\(getpid())")
+            try files.copyItem(at: built, to: new)
+            guard rename(new.path, target.appending(path: name).path) == 0 else {
+                throw TestFault("\(new.path) cannot be renamed")
+            }
+        }
+        return target
     }
 
     /// `swift VERB …` for a package, as a person would call it there.
-    static func swift(_ verb: String, _ arguments: String..., package: URL, scratch name: String) throws -> Outcome {
+    static func swift(_ verb: String, _ arguments: String..., package: URL, scratch: String = "builds") throws
+        -> Outcome
+    {
         guard let path = Tool(name: "swift").path else { throw TestFault("swift is not in PATH") }
+        // Without its cache, or SwiftPM takes the plan of the package that was built before for this one's.
         return try Program(URL(fileURLWithPath: path)).run(
-            [verb, "--package-path", package.path, "--scratch-path", scratch(name).path] + arguments, timeout: 1500)
+            [
+                verb, "--package-path", package.path, "--scratch-path", folder.appending(path: scratch).path,
+                "--disable-build-manifest-caching",
+            ] + arguments, timeout: 1500)
     }
 }
