@@ -272,7 +272,8 @@ final class ControlledRun {
             [
                 "--config-file", run.workspace.path("schemathesis.toml"), "run", run.url + "/openapi.json",
                 "-H", "Authorization: Bearer \(token)", "--phases", "examples,coverage,fuzzing", "--max-examples", "25",
-                "--seed", "1", "--exclude-checks", "positive_data_acceptance", "--exclude-path-regex",
+                "--seed", "1", "--request-timeout", "60", "--exclude-checks", "positive_data_acceptance",
+                "--exclude-path-regex",
                 "(drain|events|pictures|live)$", "--exclude-method", "DELETE", "--no-color",
             ], folder: run.workspace.folder.path, timeout: 300)
         #expect(outcome.status == 0, "\(outcome.output.suffix(6000))\n\(outcome.error.suffix(1000))")

@@ -15,7 +15,7 @@ struct Program {
     /// Runs it to its end.
     func run(
         _ arguments: [String], environment: [String: String] = [:], input: String? = nil, folder: String? = nil,
-        timeout: Double = 60
+        timeout: Double = 180
     ) throws -> Outcome {
         let running = try start(arguments, environment: environment, folder: folder)
         if let input { try running.write(input) }

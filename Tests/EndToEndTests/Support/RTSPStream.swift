@@ -75,7 +75,7 @@ final class RTSPStream {
     }
 
     /// MD5 of each decoded picture, as ffmpeg's framemd5 writes them.
-    static func pictures(_ input: [String], timeout: Double = 90) throws -> [String] {
+    static func pictures(_ input: [String], timeout: Double = 180) throws -> [String] {
         let outcome = try Tool.ffmpeg.run(
             ["-nostdin", "-v", "error"] + input + ["-an", "-fps_mode", "passthrough", "-f", "framemd5", "-"],
             timeout: timeout)

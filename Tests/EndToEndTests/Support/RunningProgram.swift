@@ -138,13 +138,13 @@ final class RunningProgram {
     func listen(seconds: Double) { pump(until: Date() + seconds) { false } }
 
     /// Waits until it has said `text`.
-    func waitForOutput(_ text: String, timeout: Double = 60) throws { try wait(for: text, in: 0, timeout) }
+    func waitForOutput(_ text: String, timeout: Double = 180) throws { try wait(for: text, in: 0, timeout) }
 
-    func waitForError(_ text: String, timeout: Double = 60) throws { try wait(for: text, in: 1, timeout) }
+    func waitForError(_ text: String, timeout: Double = 180) throws { try wait(for: text, in: 1, timeout) }
 
     /// Asks a program with `--commands` for its figures until its sources have given so many frames: time that is
     /// counted in frames.
-    func waitForFrames(_ count: Int, timeout: Double = 120) throws {
+    func waitForFrames(_ count: Int, timeout: Double = 240) throws {
         let deadline = Date() + timeout
         var asked = 0
         while Date() < deadline {
@@ -159,7 +159,7 @@ final class RunningProgram {
     }
 
     /// Waits until so many commands have been answered, those of `waitForFrames` not counted.
-    func waitForAnswers(_ count: Int, timeout: Double = 60) throws {
+    func waitForAnswers(_ count: Int, timeout: Double = 180) throws {
         let isThere = { [self] in
             output.split(separator: "\n").count {
                 $0.contains(#""event":"command-answered""#) && !$0.contains(#""tag":"frames "#)
@@ -172,7 +172,7 @@ final class RunningProgram {
     }
 
     /// Waits until the program takes signals itself: before that one ends it as it ends any process.
-    func waitUntilItTakesSignals(timeout: Double = 60) throws {
+    func waitUntilItTakesSignals(timeout: Double = 180) throws {
         let deadline = Date() + timeout
         while Date() < deadline {
             // proc(5): the mask of any thread but the one in sigwait, for which the kernel shows what it waits for as
@@ -202,7 +202,7 @@ final class RunningProgram {
     private var said: String { "Standard output: \(output.suffix(4000))\nStandard error: \(error.suffix(4000))" }
 
     /// Waits for its end, doing something ten times a second until then.
-    func finish(timeout: Double = 60, _ repeatedly: () -> Void) throws -> Outcome {
+    func finish(timeout: Double = 180, _ repeatedly: () -> Void) throws -> Outcome {
         let deadline = Date() + timeout
         while status == nil, Date() < deadline {
             pump(until: Date() + 0.1) { false }
@@ -213,7 +213,7 @@ final class RunningProgram {
     }
 
     /// Waits for its end.
-    func finish(timeout: Double = 60) throws -> Outcome {
+    func finish(timeout: Double = 180) throws -> Outcome {
         let deadline = Date() + timeout
         pump(until: deadline) { false }
         while status == nil, Date() < deadline {
