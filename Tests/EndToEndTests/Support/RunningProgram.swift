@@ -18,6 +18,7 @@ final class RunningProgram {
     private var texts: [[UInt8]] = [[], []]
     private var status: Int?
     private var processorSeconds = 0.0
+    private var framesAsked = 0
     private static let spawning = NSLock()
 
     init(_ executable: String, _ arguments: [String], environment: [String: String], folder: String?, onTerminal: Bool)
@@ -146,16 +147,21 @@ final class RunningProgram {
     /// counted in frames.
     func waitForFrames(_ count: Int, timeout: Double = 240) throws {
         let deadline = Date() + timeout
-        var asked = 0
         while Date() < deadline {
-            asked += 1
-            try write(#"{ "command": "figures", "tag": "frames \#(asked)" }"# + "\n")
-            try waitForOutput(#""tag":"frames \#(asked)""#, timeout: max(1, deadline.timeIntervalSinceNow))
-            let line = output.split(separator: "\n").last { $0.contains(#""tag":"frames \#(asked)""#) }
-            if let line, let frame = try JSON(parsing: String(line))["frame"].int, frame >= count { return }
+            if try frames(timeout: max(1, deadline.timeIntervalSinceNow)) >= count { return }
             listen(seconds: 0.05)
         }
         throw TestFault("\(name) did not come to frame \(count) within \(timeout) s.\n\(said)")
+    }
+
+    /// How many frames the sources of a program with `--commands` have given: 0 before it knows.
+    func frames(timeout: Double = 240) throws -> Int {
+        framesAsked += 1
+        let tag = #""tag":"frames \#(framesAsked)""#
+        try write(#"{ "command": "figures", "tag": "frames \#(framesAsked)" }"# + "\n")
+        try waitForOutput(tag, timeout: timeout)
+        let line = output.split(separator: "\n").last { $0.contains(tag) }
+        return try line.flatMap { try JSON(parsing: String($0))["frame"].int } ?? 0
     }
 
     /// Waits until so many commands have been answered, those of `waitForFrames` not counted.
