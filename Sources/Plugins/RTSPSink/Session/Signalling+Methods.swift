@@ -84,11 +84,22 @@ extension Signalling {
         }
     }
 
-    /// Nil where another client behind the same address has the port.
+    /// Whether this server has one of the ports, on the client's own machine: it would send to itself, and each packet
+    /// would be a sign of life of a client that may have gone.
+    private func isOwn(_ ports: TransportSpec.Pair<UInt16>, _ connection: Connection) -> Bool {
+        guard connection.peer.isLoopback || connection.peer == connection.local, let own = policy.serverPorts else {
+            return false
+        }
+        return [ports.rtp, ports.rtcp].contains { $0 == own.rtp || $0 == own.rtcp }
+    }
+
+    /// Nil where another client behind the same address has the port, or this server itself.
     private mutating func transport(_ spec: TransportSpec, _ inquiry: Inquiry) -> SessionTransport? {
         if let ports = spec.clientPort, spec.lower == .udp {
             let owners = holders(of: inquiry.connection.peer, ports).compactMap { sessions[$0]?.owner }
-            guard owners.allSatisfy({ $0 == inquiry.connectionID }) else { return nil }
+            guard owners.allSatisfy({ $0 == inquiry.connectionID }), !isOwn(ports, inquiry.connection) else {
+                return nil
+            }
             return .udp(inquiry.connection.peer, ports: ports)
         }
         // QuickTime names no channels, and some clients ask for those of another track.

@@ -428,6 +428,19 @@ private final class Dialogue {
         #expect(client.ended == [first: .replaced])
     }
 
+    /// What the server sends itself would be a sign of life for ever.
+    @Test(arguments: ["8000-8001", "7999-8000", "8001-8002"]) func givesNoClientOfThisMachineItsOwnPorts(ports: String)
+    {
+        let client = Dialogue()
+        let udp = ["Transport": "RTP/AVP;unicast;client_port=\(ports)"]
+        for (number, address) in ["127.0.0.1", "::1", "192.168.1.2"].enumerated() {
+            let id = ConnectionID(10 + number)
+            client.connect(id, from: IPAddress(address)!)
+            #expect(client.say("SETUP", "rtsp://h/live", udp, on: id)?.status == .unsupportedTransport)
+        }
+        #expect(client.say("SETUP", "rtsp://h/live", udp)?.status == .ok, "another machine has ports of its own")
+    }
+
     /// Ports that overlap with those of two sessions, and those of another path: none may be two sessions' at once.
     @Test func givesAPortToOneSessionWhateverPathItPlays() {
         let client = Dialogue()
