@@ -78,6 +78,13 @@ import Testing
         #expect(second.status == 0 && second.error.contains("0 made, 4 there already"), "\(second.error)")
         #expect(try workspace.data("out/a.mp4") == before)
         #expect(try self.report("report.json")["present"].int == 4)
+
+        // A batch that was killed between publishing and sweeping leaves these; the next one removes them.
+        let record = try #require(hidden.first { $0.contains("a.mp4") })
+        let unit = "out/.framehost/" + record.dropLast("/done".count)
+        for name in ["1.claim", "1-abcdef01.done", "1-abcdef01/a.jpg"] { try workspace.write("\(unit)/\(name)", "") }
+        #expect(try batch("in", "--out", "out").status == 0)
+        #expect(workspace.names(below: "out/.framehost") == hidden)
     }
 
     @Test(.needs(.ffprobe)) func makesAnewWhatHasChanged() throws {

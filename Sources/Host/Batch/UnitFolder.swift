@@ -417,7 +417,10 @@ struct UnitFolder {
         else {
             let code = errno
             unlink(mine)
-            guard code == EEXIST else { throw Self.fault("\(folder)/done", "made", code) }
+            // Who was quicker may have swept this one's record away already.
+            guard code == EEXIST || code == ENOENT && isLate(attempt) else {
+                throw Self.fault("\(folder)/done", "made", code)
+            }
             drop(attempt)
             return .late
         }
@@ -509,6 +512,9 @@ struct UnitFolder {
         if hasPublished {
             removeFormerCompanions(record)
             sweep()
+        } else if let names = Self.list(folder), names.count > 1 {
+            // Who published was ended before it could.
+            sweepAttempts(names)
         }
         return .published
     }
@@ -545,9 +551,13 @@ struct UnitFolder {
             if let record = Self.record("\(unit)/\(old)/done"), Self.fits(record, 0, in: out) == .same { continue }
             Self.removeAll("\(unit)/\(old)")
         }
-        // Attempts that were abandoned, or came late: their own are theirs until they see that they are late.
-        guard access("\(folder)/done", F_OK) == 0 else { return }
-        for name in Self.list(folder) ?? [] where name != "done" { Self.removeAll("\(folder)/\(name)") }
+        guard access("\(folder)/done", F_OK) == 0, let names = Self.list(folder) else { return }
+        sweepAttempts(names)
+    }
+
+    /// Removes attempts at what is made: they were abandoned, or came late and will see that they did.
+    private func sweepAttempts(_ names: [String]) {
+        for name in names where name != "done" { Self.removeAll("\(folder)/\(name)") }
     }
 
     // MARK: Names and files
