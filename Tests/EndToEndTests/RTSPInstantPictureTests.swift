@@ -61,8 +61,8 @@ import Testing
         var isGood: Bool { pictures.count >= count && wrong == nil }
     }
 
-    /// Lets `record` write so many pictures to a file; it may decode only then: what decodes while it reads from a
-    /// socket without backpressure needs a processor all the time. Again where datagrams were lost.
+    /// Joins with `record`, which gives at least so many pictures; again where datagrams were lost. A player that reads
+    /// and decodes on one thread loses them on a busy machine, so it should write a file first and decode that.
     private func join(_ record: (_ count: Int) throws -> [String]) throws -> (value: Seen, tries: Int) {
         let play = {
             let count = try waitForMiddleOfGroup() + 3 * Self.rate

@@ -512,9 +512,9 @@ struct UnitFolder {
         if hasPublished {
             removeFormerCompanions(record)
             sweep()
-        } else if let names = Self.list(folder), names.count > 1 {
-            // Who published was ended before it could.
-            sweepAttempts(names)
+        } else {
+            // Who published may have been ended before it could.
+            sweepAttempts()
         }
         return .published
     }
@@ -551,12 +551,13 @@ struct UnitFolder {
             if let record = Self.record("\(unit)/\(old)/done"), Self.fits(record, 0, in: out) == .same { continue }
             Self.removeAll("\(unit)/\(old)")
         }
-        guard access("\(folder)/done", F_OK) == 0, let names = Self.list(folder) else { return }
-        sweepAttempts(names)
+        sweepAttempts()
     }
 
-    /// Removes attempts at what is made: they were abandoned, or came late and will see that they did.
-    private func sweepAttempts(_ names: [String]) {
+    /// Removes attempts at what is made: they were abandoned, or came late and will see that they did. Where the record
+    /// has gone meanwhile, an attempt is somebody's work, and stays.
+    private func sweepAttempts() {
+        guard let names = Self.list(folder), names.contains("done") else { return }
         for name in names where name != "done" { Self.removeAll("\(folder)/\(name)") }
     }
 

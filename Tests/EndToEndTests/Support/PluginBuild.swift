@@ -80,8 +80,8 @@ enum PluginBuild {
         return target
     }
 
-    /// `swift VERB …` for a package, as a person would call it there, but behind all that other tests run: a compiler on
-    /// each processor would starve cameras and players, which have their time.
+    /// `swift VERB …` for a package, as a person would call it there, but at a lower priority: a compiler on each
+    /// processor would starve the cameras and players of other tests, which have deadlines.
     static func swift(_ verb: String, _ arguments: String..., package: URL, scratch: String = "builds") throws
         -> Outcome
     {
