@@ -69,6 +69,22 @@ class Work:
         return figures
 
 
+def batches(kills, run):
+    """Batches into new folders, each accounted for, until as many kills as asked have happened: a fast machine may be done with one before.
+    `run(index, left)` runs one with at most `left` kills; it answers their counts by kind and what to say."""
+    killed, said = 0, []
+    while killed < kills:
+        assert len(said) < 2 * kills, f"only {killed} of {kills} kills in {len(said)} batches: use longer clips (--seconds)"
+        counts, words = run(len(said), kills - killed)
+        killed += sum(counts.values())
+        said.append(words)
+    return "; ".join(said)
+
+
+def said_of(counts):
+    return f"killed {sum(counts.values())} (" + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()) if count) + ")"
+
+
 def processes(*marks):
     """Ids of processes whose command line has all of the marks, without zombies."""
     found = []
