@@ -328,7 +328,12 @@ public final class Chain: @unchecked Sendable {
                     .draining,
                     "draining: sources end, the rest finishes within \(text(seconds: Double(drainNs) / 1e9)) s")
                 changes.close()
-                for runner in graph.everyRunner { runner.shown.context.requestEnd() }
+                // Sources last: a stage that sees an input end asks its context whether the run ends.
+                for isSource in [false, true] {
+                    for runner in graph.everyRunner where (runner.kind == .source) == isSource {
+                        runner.shown.context.requestEnd()
+                    }
+                }
             }
             if let drainDeadline, now >= drainDeadline, !stop.isRaised {
                 let stuck = unfinished(threads)

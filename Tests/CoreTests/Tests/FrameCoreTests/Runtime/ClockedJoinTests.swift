@@ -99,6 +99,27 @@ import Testing
         #expect((long.made.value == 60) == (end == .last), "\(long.made.value)")
     }
 
+    /// A switch would take an input that ends before it knows of the run's end for a lost one.
+    @Test func knowsOfTheEndBeforeItsInputsEnd() throws {
+        for round in 0..<20 {
+            let driver = try RunningChainDriver(
+                try chain("clocked-end-\(round)", everyMs: [Int](repeating: 5, count: 16)))
+            driver.waitForFrames(20)
+            let contexts = driver.chain.runners.filter { $0.kind == .source }.map(\.shown.context)
+            let join = try #require(driver.chain.graph.runner(id: "tick")).shown.context
+            let isAhead = Locked(false)
+            let watch = try TestThread("ends") {
+                while !join.isEnded {
+                    if contexts.contains(where: \.isEnded), !join.isEnded { isAhead.withLock { $0 = true } }
+                }
+            }
+            let result = driver.finish()
+            watch.join(within: 20)
+            #expect(result.isSuccess, "\(result)")
+            #expect(!isAhead.now, "round \(round): a source was told before the join")
+        }
+    }
+
     /// It waits for no input and no link before it blocks: nothing may stand still, with as few buffers as planned.
     @Test func aSlowReaderBehindItKeepsNoSource() throws {
         var sketch = try chain("clocked-slow")
