@@ -43,6 +43,8 @@ final class FrameQueue: @unchecked Sendable {
     private var nothingUpTo = Int64.min
     /// Whether an item was turned away, so that the next accepted one follows a gap.
     private var hasLost = false
+    /// The last offer found no place, and nothing was taken since.
+    private var isPressed = false
     /// The sequence number of the last accepted item.
     private var lastSequence: UInt64 = 0
     /// The sequence number of the last item that was turned away.
@@ -102,7 +104,7 @@ final class FrameQueue: @unchecked Sendable {
     private func offerLocked(_ lease: consuming Lease, mayWait: Bool) -> Lease? {
         let record = lease.record
         let action = state.offer(
-            bytes: record.pointee.queuedBytes, time: record.pointee.header.dts.nanoseconds,
+            bytes: record.pointee.queuedBytes, time: record.pointee.header.queueTime.nanoseconds,
             isKeyframe: record.pointee.header.isKeyframe, mayWait: mayWait)
         switch action {
         case .accept:
@@ -133,12 +135,17 @@ final class FrameQueue: @unchecked Sendable {
                 trace.drop(stage: consumerNumber, reason, frame: record.pointee.header.sequenceNumber)
             }
             hasLost = true
+            isPressed = true
             lastRefused = record.pointee.header.sequenceNumber
             nothingUpTo = max(nothingUpTo, record.pointee.header.pts.nanoseconds &+ heldStep)
             wakeConsumerAndUnlock()
             return nil
         case .wait:
+            // A sink that waits for another input hears that this one is full.
+            isPressed = true
+            let sleeps = consumerSleeps
             consumer.unlock()
+            if sleeps { consumer.signal() }
             return lease
         }
     }
@@ -290,7 +297,7 @@ final class FrameQueue: @unchecked Sendable {
     /// With the lock held and an item there: takes it and unlocks.
     private func popAndUnlock() -> Lease {
         let record = removeFirst()
-        let nextTime = state.depth > 1 ? ring[head].pointee.header.dts.nanoseconds : nil
+        let nextTime = state.depth > 1 ? ring[head].pointee.header.queueTime.nanoseconds : nil
         state.take(bytes: record.pointee.queuedBytes, nextTime: nextTime)
         figures.show(state, losses: false)
         if let trace { trace.level(state.depth) }
@@ -330,6 +337,13 @@ final class FrameQueue: @unchecked Sendable {
             head: state.depth > 0 ? ring[head].pointee.header.pts.nanoseconds : nil, nothingUpTo: nothingUpTo,
             hasEnded: state.hasEnded)
     }
+    /// With the lock held: the state by which a sink of several inputs takes items in the order of their time.
+    var shownInOrder: TimeOrder.Input {
+        TimeOrder.Input(
+            time: state.depth > 0 ? ring[head].pointee.header.orderTime.nanoseconds : nil, isPressed: isPressed,
+            hasEnded: state.hasEnded)
+    }
+
     /// With the lock held: reads and clears what `interrupt()` has set.
     func takeInterrupt() -> Bool {
         defer { isInterrupted = false }
@@ -341,7 +355,8 @@ final class FrameQueue: @unchecked Sendable {
     /// With the lock held: takes the oldest item, keeps the lock.
     func popLocked() -> Lease {
         let record = removeFirst()
-        let nextTime = state.depth > 1 ? ring[head].pointee.header.dts.nanoseconds : nil
+        isPressed = false
+        let nextTime = state.depth > 1 ? ring[head].pointee.header.queueTime.nanoseconds : nil
         state.take(bytes: record.pointee.queuedBytes, nextTime: nextTime)
         figures.show(state, losses: false)
         if let trace { trace.level(state.depth) }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One encoded picture: all NAL units of one time, leased from a slab of the chain.
+/// One encoded picture, all NAL units of one time, or one packet of encoded sound; leased from a slab of the chain.
+///
+/// A unit of sound can be decoded without any other picture: ``isKeyframe`` is true. Its ``pts`` and ``dts`` are equal, and
+/// negative for samples that a decoder needs and nobody hears (``AudioTrackFormat/initialPadding``).
 ///
 /// An access unit moves and is never copied; ``share()`` makes a second lease of the same bytes. Nobody writes the
 /// bytes once the unit is emitted.
@@ -107,7 +110,7 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
     }
 }
 
-/// What travels on a link: a frame or an access unit. ``StageInfo/input`` decides which of them a stage gets.
+/// What travels on a link: a frame, an access unit or a block of sound. ``StageInfo/input`` decides which of them a stage gets.
 ///
 /// A sample moves; take it apart with `consume`:
 ///
@@ -117,14 +120,17 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
 public enum Sample: ~Copyable, Sendable {
     /// A raw picture.
     case frame(Frame)
-    /// An encoded picture.
+    /// An encoded picture, or a packet of encoded sound.
     case accessUnit(AccessUnit)
+    /// Sound that is not encoded.
+    case audioBlock(AudioBlock)
 
     init(_ lease: consuming Lease) {
         self =
             switch lease.record.pointee.header.kind {
             case .frame: .frame(Frame(lease))
             case .accessUnit: .accessUnit(AccessUnit(lease))
+            case .audioBlock: .audioBlock(AudioBlock(lease))
             }
     }
 }

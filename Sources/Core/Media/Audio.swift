@@ -54,8 +54,15 @@ public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
         self.language = language
     }
 
-    public var description: String {
+    public var description: String { description(of: codec) }
+
+    func description(of codec: Codec) -> String {
         "\(codec) \(sampleRate) Hz, \(channelCount == 1 ? "1 channel" : "\(channelCount) channels")"
+    }
+
+    /// As ``VideoFormat/impossibility``.
+    var impossibility: String? {
+        AudioFormat(sampleRate: sampleRate, channelCount: channelCount).impossibility
     }
 }
 

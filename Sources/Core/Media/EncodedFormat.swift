@@ -10,7 +10,18 @@ public struct Codec: Sendable, Hashable, Codable, RawRepresentable, CustomString
 
     /// ITU-T H.264 | ISO/IEC 14496-10.
     public static let h264 = Codec(rawValue: "h264")
-    public var description: String { self == .h264 ? "H.264" : rawValue }
+    /// Advanced Audio Coding, ISO/IEC 14496-3; packets without ADTS headers.
+    public static let aac = Codec(rawValue: "aac")
+    /// Opus, RFC 6716.
+    public static let opus = Codec(rawValue: "opus")
+    public var description: String {
+        switch self {
+        case .h264: "H.264"
+        case .aac: "AAC"
+        case .opus: "Opus"
+        default: rawValue
+        }
+    }
 }
 
 /// What all access units of a link have in common.
@@ -29,14 +40,41 @@ public struct EncodedFormat: Sendable, Hashable, CustomStringConvertible {
     public var framing: Framing
     /// H.264: SPS and PPS, each with a start code, known before the first access unit. Empty where the codec has none.
     public var parameterSets: [UInt8]
-    /// The format of the pictures that were encoded.
-    public var video: VideoFormat
+    /// What was encoded.
+    public var content: Content
     /// How many pictures a decoder must reorder at most: 0 without B-frames.
     public var reorderDepth: Int
     /// The average in kbit/s where the encoder keeps one; nil where quality decides.
     public var bitrateKbps: Int?
 
-    /// A format of access units.
+    /// What access units can be made of.
+    public enum Content: Sendable, Hashable {
+        /// Pictures of this format.
+        case video(VideoFormat)
+        /// Sound; the track says what a container or a client needs to decode it.
+        case audio(AudioTrackFormat)
+    }
+
+    /// The format of the pictures that were encoded; nil for sound.
+    public var video: VideoFormat? {
+        get { if case .video(let format) = content { format } else { nil } }
+        set { if let newValue { content = .video(newValue) } }
+    }
+
+    /// The track of the sound that was encoded; nil for pictures.
+    public var audio: AudioTrackFormat? { if case .audio(let track) = content { track } else { nil } }
+
+    /// A format of access units of sound.
+    public init(codec: Codec, audio: AudioTrackFormat) {
+        self.codec = codec
+        framing = .annexB
+        parameterSets = []
+        content = .audio(audio)
+        reorderDepth = 0
+        bitrateKbps = audio.bitRate > 0 ? max(audio.bitRate / 1000, 1) : nil
+    }
+
+    /// A format of access units of pictures.
     public init(
         codec: Codec, framing: Framing = .annexB, parameterSets: [UInt8] = [], video: VideoFormat,
         reorderDepth: Int = 0,
@@ -45,12 +83,13 @@ public struct EncodedFormat: Sendable, Hashable, CustomStringConvertible {
         self.codec = codec
         self.framing = framing
         self.parameterSets = parameterSets
-        self.video = video
+        content = .video(video)
         self.reorderDepth = reorderDepth
         self.bitrateKbps = bitrateKbps
     }
 
     public var description: String {
+        guard let video else { return audio?.description(of: codec) ?? "\(codec)" }
         let rate = video.frameRate.isZero ? "variable rate" : "\(video.frameRate) fps"
         return "\(codec) \(video.width)x\(video.height) \(rate)"
     }
@@ -62,26 +101,38 @@ public enum MediaFormat: Sendable, Hashable, CustomStringConvertible {
     case video(VideoFormat)
     /// Access units.
     case encoded(EncodedFormat)
+    /// Sound that is not encoded.
+    case audio(AudioFormat)
 
     public var description: String {
         switch self {
         case .video(let format): format.description
         case .encoded(let format): format.description
+        case .audio(let format): format.description
         }
     }
 
-    /// The format of raw pictures; nil for access units.
+    /// The format of raw pictures; nil for anything else.
     public var video: VideoFormat? { if case .video(let format) = self { format } else { nil } }
-    /// The format of access units; nil for raw pictures.
+    /// The format of access units; nil for anything else.
     public var encoded: EncodedFormat? { if case .encoded(let format) = self { format } else { nil } }
+    /// The format of sound that is not encoded; nil for anything else.
+    public var audio: AudioFormat? { if case .audio(let format) = self { format } else { nil } }
 }
 
 extension MediaFormat {
-    /// As ``VideoFormat/impossibility``, of either kind.
+    /// Whether the items lie in a slab, and links are limited in bytes and time too; others have a pool.
+    var liesInSlab: Bool { video == nil }
+
+    /// Whether it is sound, encoded or not.
+    var isSound: Bool { audio != nil || encoded?.audio != nil }
+
+    /// As ``VideoFormat/impossibility``, of every kind.
     var impossibility: String? {
         switch self {
         case .video(let format): format.impossibility
         case .encoded(let format): format.impossibility
+        case .audio(let format): format.impossibility
         }
     }
 }
@@ -93,6 +144,6 @@ extension EncodedFormat {
         if let bitrateKbps, !(1...100_000_000).contains(bitrateKbps) {
             return "a bitrate of \(bitrateKbps) kbit/s, which must be 1...100000000"
         }
-        return video.impossibility
+        return video?.impossibility ?? audio?.impossibility
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Which kind of item a lease holds; fixed for all leases of a pool or slab.
-enum ItemKind: UInt8, Sendable { case frame, accessUnit }
+enum ItemKind: UInt8, Sendable { case frame, accessUnit, audioBlock }
 
-/// The properties of an item, be it a frame or an access unit: its times, number, orientation and metadata.
+/// The properties of an item, be it a frame, an access unit or a block of sound: its times, number, orientation and metadata.
 ///
 /// The header is one cache line in the ``LeaseRecord`` of each lease, so that each branch has its own. Only the holder
 /// of the lease writes it. docs/design/012-items.md.
@@ -38,9 +38,13 @@ struct ItemHeader: ~Copyable {
         self.metadata = metadata
     }
 
-    /// The time by which the items of a link rise: frames by PTS, access units by decode time.
+    /// The time by which the items of a link rise: access units by decode time, others by PTS.
     @inline(__always)
-    var orderTime: MediaTime { kind == .frame ? pts : dts }
+    var orderTime: MediaTime { kind == .accessUnit ? dts : pts }
+
+    /// The time by which links are limited: that of access units and sound. Links of frames have no such limit.
+    @inline(__always)
+    var queueTime: MediaTime { kind == .audioBlock ? pts : dts }
 
     /// As new. The metadata has been cleared by then.
     mutating func reset(orientation: Orientation?) {

@@ -12,7 +12,7 @@ extension BudgetGraph {
                 let keeps = input.map { joins[link.to]?.keeps($0) ?? false } ?? false
                 return Edge(
                     link.from, link.to, capacity: link.settings.capacity, policy: link.settings.policy,
-                    isFixed: asked?.queue != nil, carriesUnits: link.format.encoded != nil, keeps: keeps ? 1 : 0)
+                    isFixed: asked?.queue != nil, carriesUnits: link.format.liesInSlab, keeps: keeps ? 1 : 0)
             })
     }
 }
@@ -21,7 +21,7 @@ extension BudgetGraph.Node {
     fileprivate init(_ stage: PlannedStage, _ rule: JoinRule?) {
         let type = stage.request.type
         let demand = stage.demand
-        let givesUnits = stage.output?.encoded != nil
+        let givesUnits = stage.output?.liesInSlab == true
         let kind: BudgetGraph.Kind =
             switch type.kind {
             case .source: givesUnits ? .encoder : .source

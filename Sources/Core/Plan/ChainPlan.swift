@@ -97,6 +97,23 @@ public struct ChainPlan: Sendable {
         poolBufferBytes = []
     }
 
+    /// Whether two inputs of a stage lead back to one source.
+    func inputsHaveOneOrigin(_ stage: Int) -> Bool {
+        var seen: Set<Int> = []
+        for link in links where link.to == stage {
+            var open = [link.from]
+            var origins: Set<Int> = []
+            while let next = open.popLast() {
+                let before = links.filter { $0.to == next }.map(\.from)
+                if before.isEmpty { origins.insert(next) }
+                open += before
+            }
+            if !seen.isDisjoint(with: origins) { return true }
+            seen.formUnion(origins)
+        }
+        return false
+    }
+
     /// The id that the user knows: for an inserted converter, the id of the stage before it.
     func nameInFile(_ stage: Int) -> String {
         var stage = stage

@@ -105,7 +105,7 @@ struct FormatNegotiation {
         let producers = stage.request.from.map { stages[$0] }
         stage.inputIDs = producers.map(\.id)
         stage.audio = producers.lazy.compactMap { $0.context.offeredAudio ?? $0.audio }.first
-        stage.keyframes = producers.first?.keyframesOfOutput
+        stage.keyframes = producers.lazy.compactMap(\.keyframesOfOutput).first
         let inputs = producers.compactMap(\.output)
         // A stage before it may have failed to say what it gives. That fault is listed already.
         let areKnown = isPossible && inputs.count == producers.count
@@ -356,7 +356,7 @@ extension PlannedStage {
     /// The keyframe request for this stage's output: its own, or that of the stage whose access units it hands on. Nil
     /// where a source makes no keyframes on request.
     fileprivate var keyframesOfOutput: KeyframeRequest? {
-        guard output?.encoded != nil else { return nil }
+        guard output?.encoded?.video != nil else { return nil }
         if demand.outputBuffers == .sameAsInput || isTap { return keyframes }
         return request.type.kind == .source && !demand.makesKeyframes ? nil : context.ownKeyframeRequest
     }
@@ -380,6 +380,10 @@ extension StageInstance {
             return inputs[0]
         case let join as any Join: return try join.negotiate(inputs)
         case let transform as any Transform: return try transform.negotiate(first(of: inputs))
+        case let sink as any MultiSink:
+            _ = try first(of: inputs)
+            try sink.negotiate(inputs)
+            return nil
         case let sink as any Sink:
             try sink.negotiate(first(of: inputs))
             return nil

@@ -102,7 +102,7 @@ public struct JoinRule: Sendable, Equatable {
 extension MediaFormat {
     /// From one item to the next, nanoseconds; 0 where the rate is unknown.
     var frameTime: Int64 {
-        (video?.frameRate ?? encoded?.video.frameRate)?.period ?? 0
+        (video?.frameRate ?? encoded?.video?.frameRate)?.period ?? 0
     }
 }
 

@@ -6,6 +6,10 @@ struct LinkPlanner {
     /// The most access units that wait before a sink whose calls may last any time.
     static let mostUnits = 512
     static let usualPlaces = 2
+    /// Blocks of sound are short: as many of 10 ms are 0.64 s, which a thread behind may be late.
+    static let soundPlaces = 64
+    /// About how long an item of sound lasts, in seconds.
+    static let usualSoundSeconds = 0.02
     private static let usualMegabytes = 64.0
     /// The bytes of a queue that is attached while the chain runs. Slabs have room for one such queue, see
     /// ``SlabSizes``.
@@ -66,7 +70,7 @@ struct LinkPlanner {
     ) -> LinkSettings {
         let places = asked.queue ?? places(from: producer, into: stage, asked, format)
         var settings = LinkSettings(capacity: places, policy: policy(into: stage, asked, format))
-        if format.encoded != nil {
+        if format.liesInSlab {
             let isLate = stages[producer].isTap || (stages[producer].isKept && running?[stage.id] == nil)
             let megabytes = asked.megabytes ?? (isLate ? Self.lateMegabytes : Self.usualMegabytes)
             settings.mostBytes = Int(megabytes * 1e6)
@@ -91,7 +95,7 @@ struct LinkPlanner {
         from producer: Int, into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat
     ) -> LinkSettings? {
         guard let runs = running?.link(from: stages[producer].id, to: stage.id), runs.asked == asked,
-            (runs.settings.mostBytes == nil) == (format.encoded == nil)
+            (runs.settings.mostBytes == nil) == !format.liesInSlab
         else { return nil }
         // For a stage of another kind no rule would make the automatic queue again.
         let isOfOneKind = running?[stage.id]?.request.type.info.id == stage.request.type.info.id
@@ -115,7 +119,7 @@ struct LinkPlanner {
         }
         guard let runs = running?.link(from: stages[producer].id, to: stage.id)?.settings, runs != settings,
             let before = running?[stage.id], stage.request.type.kind.fitsInPlace(of: before.request.type.kind),
-            (runs.mostBytes == nil) == (format.encoded == nil)
+            (runs.mostBytes == nil) == !format.liesInSlab
         else { return }
         let was = runs.capacity == 0 ? "runs inline" : "is a queue of \(runs.capacity), \"\(runs.policy.rawValue)\""
         faults.addRestart(
@@ -130,13 +134,13 @@ struct LinkPlanner {
     private func places(
         from producer: Int, into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat
     ) -> Int {
-        if stage.request.type.info.service == .unbounded {
-            return format.encoded != nil ? Self.mostUnits : Self.usualPlaces
+        if stage.request.type.info.service == .unbounded || takesSeveral(stage) {
+            return format.liesInSlab ? Self.mostUnits : Self.usualPlaces
         }
         let isQueued =
             asked.whenFull != nil || stages[producer].demand.isLive || stages[producer].isTap || isFork(producer)
             || isJoin(stage)
-        return isQueued ? Self.usualPlaces : 0
+        return isQueued ? format.audio != nil ? Self.soundPlaces : Self.usualPlaces : 0
     }
 
     /// The policy that the planner chooses. A network or disk that hangs must not stop a live chain: later it goes on
@@ -144,7 +148,8 @@ struct LinkPlanner {
     private func policy(into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat) -> DropPolicy {
         if let written = asked.whenFull { return written }
         let mayHang = stage.request.type.info.service == .unbounded
-        return format.encoded != nil && mayHang && isLive ? .dropToKeyframe : .wait
+        guard mayHang, isLive, format.liesInSlab else { return .wait }
+        return format.isSound ? .dropOldest : .dropToKeyframe
     }
 
     /// Whether a join can be reached from `stage`. Then a fork serves first whichever branch has room, and an inline
@@ -161,12 +166,14 @@ struct LinkPlanner {
 
     private func isFork(_ producer: Int) -> Bool { readers[producer] > 1 }
     private func isJoin(_ stage: PlannedStage) -> Bool { stage.request.type.kind == .join }
+    /// Whether it is a sink that waits for several stages.
+    private func takesSeveral(_ stage: PlannedStage) -> Bool { !isJoin(stage) && stage.request.from.count > 1 }
 
     private func check(
         _ settings: LinkSettings, _ producer: Int, _ stage: PlannedStage, _ format: MediaFormat,
         _ faults: inout PlanFaults
     ) {
-        let isEncoded = format.encoded != nil
+        let isEncoded = format.encoded != nil && !format.isSound
         if isEncoded, settings.policy != .wait, settings.policy != .dropToKeyframe {
             faults.add(
                 stage.request, "link.whenFull",
@@ -176,19 +183,19 @@ struct LinkPlanner {
         if !isEncoded, settings.policy == .dropToKeyframe {
             faults.add(
                 stage.request, "link.whenFull",
-                "'dropToKeyframe' is for access units, and '\(stage.id)' takes video",
+                "'dropToKeyframe' is for access units of pictures, and '\(stage.id)' takes \(format.isSound ? "sound" : "video")",
                 "Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\".")
         }
         let runsInline =
             running?.link(from: stages[producer].id, to: stage.id)?.settings.capacity == 0 && !isBeforeJoin(producer)
         let isTapped = stages[producer].isTap
-        if settings.capacity == 0, (isFork(producer) && !runsInline) || isJoin(stage) || isTapped {
+        if settings.capacity == 0, (isFork(producer) && !runsInline) || isJoin(stage) || takesSeveral(stage) || isTapped {
             let named = isTapped ? stages[producer].request.from[0] : producer
             faults.add(
                 stage.request, "link.queue",
                 "\"queue\": 0 runs '\(stage.id)' on the thread of '\(stages[named].id)', "
-                    + (isJoin(stage)
-                        ? "but a join waits for several stages"
+                    + (isJoin(stage) || takesSeveral(stage)
+                        ? "but \(isJoin(stage) ? "a join" : "it") waits for several stages"
                         : isTapped ? "which the copies are meant to relieve" : "which feeds several stages"),
                 "Use 1 or more, or leave it out for 2.")
         }

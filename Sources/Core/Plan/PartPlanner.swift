@@ -26,8 +26,10 @@ struct PartPlanner {
     private static func givesPictures(_ index: Int, _ request: ChainRequest) -> Bool {
         let stage = request.stages[index]
         guard stage.type.kind != .sink else { return false }
-        if case .encoded = stage.type.info.output(with: stage.options) { return false }
-        return true
+        switch stage.type.info.output(with: stage.options) {
+        case .encoded, .audio: return false
+        case .video, .any, .sameAsInput, .none: return true
+        }
     }
 
     private static func takesPictures(_ index: Int, _ request: ChainRequest) -> Bool {
@@ -54,6 +56,7 @@ struct PartPlanner {
         case .source:
             return stage.demand.isDivisible ? nil : "(\(stage.request.type.info.id)) cannot begin in the middle"
         case .sink:
+            if stage.request.from.count > 1 { return "takes several inputs" }
             return stage.demand.isDivisible ? nil : "(\(stage.request.type.info.id)) takes whole runs only"
         case .join: return "joins several inputs"
         case .filter, .transform:

@@ -220,7 +220,13 @@ struct PlanFaults {
 extension StageInfo.Media {
     /// The formats as a message shows them: `i420, nv12`.
     var listed: String {
-        if case .video(let formats) = self { return formats.map(\.rawValue).joined(separator: ", ") }
-        return "\(self)"
+        switch self {
+        case .video(let formats): formats.map(\.rawValue).joined(separator: ", ")
+        case .encoded(let codecs): codecs.map(\.description).joined(separator: " or ")
+        case .audio: "sound"
+        case .any: "any input"
+        case .sameAsInput: "what it takes"
+        case .none: "nothing"
+        }
     }
 }

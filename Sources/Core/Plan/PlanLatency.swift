@@ -28,7 +28,9 @@ struct PlanLatency {
     }
 
     private static func frameSeconds(_ format: MediaFormat) -> Double? {
-        let rate = format.video?.frameRate ?? format.encoded?.video.frameRate ?? Rational(0)
+        // A link of sound is limited in time, and its items are short.
+        if format.isSound { return LinkPlanner.usualSoundSeconds }
+        let rate = format.video?.frameRate ?? format.encoded?.video?.frameRate ?? Rational(0)
         return rate.isZero ? nil : 1 / rate.value
     }
 }

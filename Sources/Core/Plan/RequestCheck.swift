@@ -56,7 +56,7 @@ struct RequestCheck {
             faults.add(
                 stage, "", "'\(stage.id)' (\(info.id)) has no input",
                 "Put a source before it, or name one with 'from'.")
-        } else if stage.from.count > 1, stage.type.kind != .join {
+        } else if stage.from.count > 1, stage.type.kind != .join, info.furtherInputs == .none {
             faults.add(
                 stage, "from",
                 "'\(stage.id)' (\(info.id)) takes one input, but \(stage.from.count) are named",
@@ -69,7 +69,9 @@ struct RequestCheck {
     }
 
     private mutating func checkMedia(of stage: StageRequest, from index: Int, gives: StageInfo.Media) {
-        let takes = stage.type.info.input
+        let info = stage.type.info
+        // The order of the inputs of such a sink is free.
+        let takes = stage.from.count > 1 && info.furtherInputs != .none ? info.input.joined(info.furtherInputs) : info.input
         let producer = request.stages[index]
         switch (gives, takes) {
         case (.none, _):
@@ -91,6 +93,20 @@ struct RequestCheck {
                 stage, "from",
                 "'\(stage.id)' takes \(codecs.map(\.description).joined(separator: " or ")), but '\(producer.id)' gives video",
                 "Put an encoder between them.")
+        case (.encoded(let codecs), .encoded(let taken)) where Set(codecs).isDisjoint(with: taken):
+            faults.add(
+                stage, "from",
+                "'\(stage.id)' takes \(takes.listed), but '\(producer.id)' gives \(gives.listed)",
+                taken.contains(where: \.isSound) || !codecs.contains(where: \.isSound)
+                    ? "Name a stage that gives it." : "Name pictures first: \"from\": [\"pictures\", \"\(producer.id)\"].")
+        case (.audio, .video), (.audio, .encoded):
+            faults.add(
+                stage, "from", "'\(stage.id)' takes \(takes.listed), but '\(producer.id)' gives sound",
+                takes.isSound ? "Put an encoder of sound between them: \"use\": \"audio-encoder\"." : "Name a stage that gives it.")
+        case (.video, .audio), (.encoded, .audio):
+            faults.add(
+                stage, "from",
+                "'\(stage.id)' takes sound, but '\(producer.id)' gives \(gives.listed)", "Name a stage that gives sound.")
         default: break
         }
     }

@@ -40,9 +40,9 @@ struct LeaseRecord: ~Copyable {
         self.header = header
     }
 
-    /// Bytes that count towards a link's limit: those of access units. Frames are limited by their pool.
+    /// Bytes that count towards a link's limit: those of a slab. Frames are limited by their pool.
     @inline(__always)
-    var queuedBytes: Int { header.kind == .accessUnit ? byteCount : 0 }
+    var queuedBytes: Int { header.kind == .frame ? 0 : byteCount }
 
     /// Counts the lease as kept by the stage that has it in hand.
     @inline(__always)

@@ -2,7 +2,7 @@
 
 import Synchronization
 
-/// The memory of the access units one encoder or reader gives: bounded in bytes and units by the plan, shared by count.
+/// The memory of the access units or blocks of sound that one stage gives: bounded in bytes and units by the plan, shared by count.
 ///
 /// Pages are reserved at setup and get memory when first used. One thread allocates; any thread returns.
 final class Slab: LeaseOwner, @unchecked Sendable {
@@ -15,6 +15,8 @@ final class Slab: LeaseOwner, @unchecked Sendable {
     let name: String
     let byteCount: Int
     let unitCount: Int
+    /// Channels of the blocks of sound that lie here; 0 for access units.
+    let channelCount: Int
     private let memory: any FrameMemory
     private let base: UnsafeMutableRawPointer
     private let layout: MetadataLayout
@@ -38,8 +40,8 @@ final class Slab: LeaseOwner, @unchecked Sendable {
 
     /// [control thread]
     init(
-        name: String, byteCount: Int, unitCount: Int, leasesPerUnit: Int = 4, metadata: MetadataLayout = .none,
-        memory: any FrameMemory = AnonymousMemory(), stop: StopSignal
+        name: String, byteCount: Int, unitCount: Int, leasesPerUnit: Int = 4, audio: AudioFormat? = nil,
+        metadata: MetadataLayout = .none, memory: any FrameMemory = AnonymousMemory(), stop: StopSignal
     ) throws {
         self.name = name
         self.byteCount = SlabState.rounded(byteCount)
@@ -47,7 +49,8 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         self.memory = memory
         self.stop = stop
         layout = metadata
-        leases = LeaseTable(.accessUnit, layout: metadata)
+        channelCount = audio?.channelCount ?? 0
+        leases = LeaseTable(audio == nil ? .accessUnit : .audioBlock, layout: metadata)
         base = try memory.allocate(byteCount: self.byteCount, touching: false)
         state = SlabState(byteCount: self.byteCount, mostBlocks: unitCount)
         blocks = Array(repeating: Block(), count: unitCount)
@@ -65,11 +68,21 @@ final class Slab: LeaseOwner, @unchecked Sendable {
     /// [allocating thread] Leases room for one access unit of `count` bytes, and waits until there is some.
     ///
     /// - Throws: ``FrameHostError`` `.exhausted` for a unit larger than the slab, `.stopped`.
-    func lease(byteCount count: Int) throws -> AccessUnit {
+    func lease(byteCount count: Int) throws -> AccessUnit { AccessUnit(try takeLease(count)) }
+
+    /// [allocating thread] Leases room for a block of `count` samples of each channel, and waits until there is some.
+    ///
+    /// - Throws: ``FrameHostError`` `.exhausted` for a block larger than the slab, `.stopped`.
+    func lease(sampleCount count: Int) throws -> AudioBlock {
+        let (bytes, isTooMuch) = count.multipliedReportingOverflow(by: channelCount * MemoryLayout<Float>.stride)
+        return AudioBlock(try takeLease(isTooMuch ? .max / 2 : bytes))
+    }
+
+    private func takeLease(_ count: Int) throws -> Lease {
         guard mayHold(byteCount: count) else {
             throw FrameHostError(
                 .exhausted, place: name,
-                what: "an access unit of \(count) bytes is larger than the \(byteCount) bytes reserved for all of them",
+                what: "\(channelCount > 0 ? "a block of sound" : "an access unit") of \(count) bytes is larger than the \(byteCount) bytes reserved for all of them",
                 remedy: "Lower the bitrate, or raise \"link\": { \"megabytes\": … } of the stage that takes them.")
         }
         condition.lock()
@@ -90,7 +103,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
                 record.pointee.byteCount = count
                 record.pointee.since.store(0, ordering: .relaxed)
                 record.pointee.header.reset(orientation: nil)
-                return AccessUnit(Lease(record))
+                return Lease(record)
             }
             waiters += 1
             Spinner.fallAsleep()
@@ -103,9 +116,9 @@ final class Slab: LeaseOwner, @unchecked Sendable {
     /// Whether a unit of `count` bytes would fit in the empty slab.
     func mayHold(byteCount count: Int) -> Bool { SlabState.rounded(count) <= byteCount }
 
-    /// Gives `copy`, a unit of this slab, the header of `unit`.
-    func copyHeader(of unit: borrowing AccessUnit, to copy: borrowing AccessUnit) {
-        copy.record.pointee.header.replace(with: unit.record.pointee.header, layout)
+    /// Gives `copy`, an item of this slab, the header of `item`.
+    func copyHeader(of item: UnsafeMutablePointer<LeaseRecord>, to copy: UnsafeMutablePointer<LeaseRecord>) {
+        copy.pointee.header.replace(with: item.pointee.header, layout)
     }
 
     override func share(_ record: UnsafeMutablePointer<LeaseRecord>) -> UnsafeMutablePointer<LeaseRecord> {

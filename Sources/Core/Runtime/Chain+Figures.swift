@@ -107,7 +107,7 @@ extension Chain {
         return Progress(
             captured: sources.map { $0.made.value }.max() ?? 0, delivered: sinks.map { $0.delivered.value }.max() ?? 0,
             dropped: graph.ledger.dropped, expectedItems: sources.first?.shown.demand.expectedItems,
-            frameRate: format?.video?.frameRate ?? format?.encoded?.video.frameRate ?? Rational(0))
+            frameRate: format?.video?.frameRate ?? format?.encoded?.video?.frameRate ?? Rational(0))
     }
 }
 

@@ -10,9 +10,11 @@ extension Chain {
     public func watchUnits(of id: String, for inbox: UnitInbox) throws -> EncodedFormat {
         let graph = graph
         guard let runner = graph.runner(id: id) else { throw unknown(id) }
-        guard let format = graph.plan.stages.first(where: { $0.id == id })?.output?.encoded else {
+        guard let format = graph.plan.stages.first(where: { $0.id == id })?.output?.encoded,
+            format.video != nil
+        else {
             throw FrameHostError(
-                .invalidConfiguration, place: runner.title, what: "gives no access units",
+                .invalidConfiguration, place: runner.title, what: "gives no access units of pictures",
                 remedy: "Ask an encoder, or a source that passes its stream through.")
         }
         runner.units.watch(id, inbox)
@@ -30,7 +32,7 @@ extension Chain {
     public func requestKeyframe(of id: String) -> Bool {
         let graph = graph
         guard let runner = graph.runner(id: id),
-            graph.plan.stages.first(where: { $0.id == id })?.output?.encoded != nil
+            graph.plan.stages.first(where: { $0.id == id })?.output?.encoded?.video != nil
         else { return false }
         let shown = runner.shown
         if shown.demand.outputBuffers == .sameAsInput {

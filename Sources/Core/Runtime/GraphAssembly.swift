@@ -196,7 +196,8 @@ struct GraphAssembly {
         for slab in plan.slabs {
             let runner = runners[slab.stage]
             let exchange = exchanges.firstIndex { $0.runner === runner }
-            if let kept = runner.output?.slab, exchange.map({ !exchanges[$0].isOfOtherKind }) ?? true,
+            if let kept = runner.output?.slab,
+                kept.channelCount == plan.stages[slab.stage].output?.audio?.channelCount ?? 0, exchange.map({ !exchanges[$0].isOfOtherKind }) ?? true,
                 exchange == nil || (kept.byteCount >= slab.byteCount && kept.unitCount >= slab.unitCount)
             {
                 graph.slabs.append(kept)
@@ -204,7 +205,8 @@ struct GraphAssembly {
             }
             let made = try Slab(
                 name: runner.id, byteCount: slab.byteCount, unitCount: slab.unitCount,
-                leasesPerUnit: max(2, plan.links.count { $0.from == slab.stage } + 1), metadata: layout,
+                leasesPerUnit: max(2, plan.links.count { $0.from == slab.stage } + 1),
+                audio: plan.stages[slab.stage].output?.audio, metadata: layout,
                 stop: runner.stop)
             tracer?.follow(made)
             graph.slabs.append(made)
@@ -244,7 +246,8 @@ struct GraphAssembly {
         for (index, link) in graph.plan.links.enumerated() where link.settings.capacity > 0 {
             let (from, to) = (runners[link.from], runners[link.to])
             let kept = from.output?.links.compactMap(\.queue).first { $0.consumerNumber == to.number }
-            let condition = to.kind == .join ? joinCondition[link.to] ?? Condition() : Condition()
+            // Of a stage with one input, its one queue's.
+            let condition = joinCondition[link.to] ?? Condition()
             joinCondition[link.to] = condition
             let queue =
                 kept
@@ -359,6 +362,11 @@ struct GraphAssembly {
                     JoinInputs(
                         names: graph.plan.links.filter { $0.to == place }.map { graph.plan.nameInFile($0.from) }),
                     graph.plan.joins[place]!, stop: head.stop))
+        case .sink where queues.count > 1:
+            .merge(
+                MergeInlet(
+                    head, queues, isLive: graph.planned.isLive, haveOneOrigin: graph.plan.inputsHaveOneOrigin(place),
+                    stop: head.stop))
         case .filter, .transform, .sink: .queue(queues[0])
         }
     }

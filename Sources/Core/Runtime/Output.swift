@@ -109,7 +109,17 @@ public final class Output {
         guard let slab, slab.mayHold(byteCount: unit.byteCount) else { return nil }
         var copy = try makeAccessUnit(byteCount: unit.byteCount)
         unit.withBytes { bytes in copy.withMutableBytes { $0.copyMemory(from: bytes) } }
-        slab.copyHeader(of: unit, to: copy)
+        slab.copyHeader(of: unit.record, to: copy.record)
+        stage.pixelCopies.add()
+        return copy
+    }
+
+    /// [a tap's thread] The same for a block of sound.
+    func makeCopy(of block: borrowing AudioBlock) throws -> AudioBlock? {
+        guard let slab, slab.mayHold(byteCount: block.record.pointee.byteCount) else { return nil }
+        var copy = try makeAudioBlock(sampleCount: block.sampleCount)
+        block.withSamples { samples in copy.withMutableSamples { _ = $0.update(fromContentsOf: samples) } }
+        slab.copyHeader(of: block.record, to: copy.record)
         stage.pixelCopies.add()
         return copy
     }
@@ -119,7 +129,7 @@ public final class Output {
     /// - Throws: ``FrameHostError`` with code `.stopped`, or `.exhausted` when the unit is larger than all the memory
     ///   that is reserved.
     public func makeAccessUnit(byteCount: Int) throws -> AccessUnit {
-        guard let slab else {
+        guard let slab, slab.channelCount == 0 else {
             throw FrameHostError(
                 .broken, place: stage.id, what: "this stage has no slab: its output is not access units")
         }
@@ -129,6 +139,25 @@ public final class Output {
         stage.thread.leaveWait(inside)
         unit.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
         return unit
+    }
+
+    /// Makes a block of `sampleCount` samples of each channel to fill. Waits for room.
+    ///
+    /// - Throws: ``FrameHostError`` with code `.stopped`, or `.exhausted` when the block is larger than all the memory
+    ///   that is reserved.
+    public func makeAudioBlock(sampleCount: Int) throws -> AudioBlock {
+        guard let slab, slab.channelCount > 0 else {
+            throw FrameHostError(
+                .broken, place: stage.id, what: "this stage has no slab: its output is not sound")
+        }
+        guard sampleCount > 0 else {
+            throw FrameHostError(.broken, place: stage.id, what: "a block of \(sampleCount) samples was asked for")
+        }
+        let inside = stage.thread.enterWait(ThreadState.Place.outsideWait, for: .memory)
+        let block = try slab.lease(sampleCount: sampleCount)
+        stage.thread.leaveWait(inside)
+        block.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
+        return block
     }
 
     // MARK: Sending
@@ -141,6 +170,11 @@ public final class Output {
     /// Hands an access unit on to every link of the output.
     public func emit(_ unit: consuming AccessUnit, as origin: Origin = .answer) throws {
         try emit(unit.release(), origin)
+    }
+
+    /// Hands a block of sound on to every link of the output.
+    public func emit(_ block: consuming AudioBlock, as origin: Origin = .answer) throws {
+        try emit(block.release(), origin)
     }
 
     /// Says that the stage answers an item that came in with nothing, and why.

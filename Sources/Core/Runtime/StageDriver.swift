@@ -30,8 +30,9 @@ public final class StageDriver<S: Stage> {
     private let queue: FrameQueue
     /// By input, of which only a join has several: nil where it takes access units.
     private let inputPools: [FramePool?]
-    /// By input: nil where it takes frames.
+    /// By input: nil where it takes frames; access units and blocks of sound lie in slabs.
     private let inputSlabs: [Slab?]
+    private let inputFormats: [MediaFormat]
     private let joined: JoinInputs?
     let inlet: JoinInlet?
     var joinIsOver = false
@@ -52,7 +53,7 @@ public final class StageDriver<S: Stage> {
     ///   - type: The stage's class.
     ///   - options: The options as a JSON object; comments are allowed.
     ///   - input: The format of the items that the test sends; nil for a source and for a join.
-    ///   - inputs: For a join, the format of each input.
+    ///   - inputs: For a join, or a sink of several inputs, the format of each input.
     ///   - join: For a join, how it brings its inputs together: what a chain file says as `join`.
     ///   - folder: The folder of relative paths: ``StageContext/folder``.
     ///   - chainName: The chain's name: ``StageContext/chainName``.
@@ -83,7 +84,7 @@ public final class StageDriver<S: Stage> {
             jobs: jobs)
         context.isLiveChain = isLive
         context.audio = audio
-        if input?.encoded != nil, makesKeyframes { context.keyframeRequest = KeyframeRequest() }
+        if (input ?? inputs.first)?.encoded?.video != nil, makesKeyframes { context.keyframeRequest = KeyframeRequest() }
         let layout = MetadataLayout(S.info.metadata + metadata)
         context.layout = layout
         let stageType = StageType(type)
@@ -92,6 +93,7 @@ public final class StageDriver<S: Stage> {
         stage = instance.stage as! S
         let isRaw = input?.video != nil
         let inputs = input.map { [$0] } ?? inputs
+        inputFormats = inputs
         context.inputIDs = inputs.indices.map { "\($0)" }
         // Formats that the stage refuses take no memory.
         outputFormat = try instance.negotiate(inputs)
@@ -102,8 +104,10 @@ public final class StageDriver<S: Stage> {
                 stop: stop, clock: clock)
         }
         inputSlabs = try inputs.map {
-            $0.encoded == nil
-                ? nil : try Slab(name: "input", byteCount: slabBytes, unitCount: 256, metadata: layout, stop: stop)
+            $0.liesInSlab
+                ? try Slab(
+                    name: "input", byteCount: slabBytes, unitCount: 256, audio: $0.audio, metadata: layout, stop: stop)
+                : nil
         }
         nextSequences = [UInt64](repeating: 0, count: max(inputs.count, 1))
         context.heldHeaders = HeldHeaders(
@@ -123,9 +127,10 @@ public final class StageDriver<S: Stage> {
                 metadata: layout, stop: stop, clock: clock)
         }
         output.lender = output.pool.map { BufferLender(pool: $0, count: demand.floor, holderCode: 0) }
-        if outputFormat?.encoded != nil {
+        if let outputFormat, outputFormat.liesInSlab {
             output.slab = try Slab(
-                name: "output", byteCount: 2 * slabBytes, unitCount: 1024, metadata: layout, stop: stop)
+                name: "output", byteCount: 2 * slabBytes, unitCount: 1024, audio: outputFormat.audio, metadata: layout,
+                stop: stop)
         }
         runner.output = stageType.kind == .sink ? nil : output
         runner.copyPool =
@@ -181,7 +186,7 @@ public final class StageDriver<S: Stage> {
     public func makeAccessUnit(
         _ bytes: [UInt8], pts: MediaTime, dts: MediaTime? = nil, isKeyframe: Bool = false, input: Int = 0
     ) throws -> AccessUnit {
-        guard inputSlabs.indices.contains(input), let inputSlab = inputSlabs[input] else {
+        guard inputSlabs.indices.contains(input), let inputSlab = inputSlabs[input], inputSlab.channelCount == 0 else {
             throw FrameHostError(.broken, what: "the input is not encoded")
         }
         var unit = try inputSlab.lease(byteCount: bytes.count)
@@ -192,6 +197,38 @@ public final class StageDriver<S: Stage> {
         unit.sequenceNumber = nextSequences[input]
         nextSequences[input] += 1
         return unit
+    }
+
+    /// Makes a block of sound.
+    ///
+    /// - Parameters:
+    ///   - samples: Its samples, interleaved; as many as a multiple of the channels.
+    ///   - pts: When the first is heard.
+    ///   - input: For a sink of several inputs, the input that the block is for.
+    public func makeAudioBlock(_ samples: [Float], pts: MediaTime, input: Int = 0) throws -> AudioBlock {
+        guard inputSlabs.indices.contains(input), let inputSlab = inputSlabs[input], inputSlab.channelCount > 0,
+            inputFormats[input].audio != nil, samples.count % inputSlab.channelCount == 0, !samples.isEmpty
+        else {
+            throw FrameHostError(.broken, what: "the input takes no sound, or not this number of samples")
+        }
+        let count = samples.count / inputSlab.channelCount
+        var block = try inputSlab.lease(sampleCount: count)
+        block.withMutableSamples { _ = $0.update(fromContentsOf: samples) }
+        block.pts = pts
+        block.duration = MediaTime(seconds: Double(count) / Double(inputFormats[input].audio?.sampleRate ?? 1))
+        block.capturedAt = context.clock.now()
+        block.sequenceNumber = nextSequences[input]
+        nextSequences[input] += 1
+        return block
+    }
+
+    /// Hands the stage a block of sound.
+    public func send(_ block: consuming AudioBlock) throws { try send(block.release()) }
+
+    /// Hands a sink of several inputs an access unit of one of them. A chain brings them in the order of their time.
+    public func send(_ unit: consuming AccessUnit, from input: Int) throws {
+        _ = runner.take(unit.release(), from: input)
+        try check()
     }
 
     /// Hands the stage a frame.
@@ -303,6 +340,12 @@ public final class StageDriver<S: Stage> {
     public func takeAccessUnit() -> AccessUnit? {
         guard queue.snapshot().depth > 0, case .item(let lease) = queue.take() else { return nil }
         return AccessUnit(lease)
+    }
+
+    /// Takes the next block of sound that the stage emitted; nil when there is none.
+    public func takeAudioBlock() -> AudioBlock? {
+        guard queue.snapshot().depth > 0, case .item(let lease) = queue.take() else { return nil }
+        return AudioBlock(lease)
     }
 
     /// Changes live options; `options` is a JSON object: `#"{ "strength": 0.2 }"#`.

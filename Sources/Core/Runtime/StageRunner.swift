@@ -75,6 +75,7 @@ final class StageRunner: @unchecked Sendable {
     @exclusivity(unchecked) private var asTransform: (any Transform)?
     @exclusivity(unchecked) private var asJoin: (any Join)?
     @exclusivity(unchecked) private var asSink: (any Sink)?
+    @exclusivity(unchecked) private var asMultiSink: (any MultiSink)?
     @exclusivity(unchecked) private(set) var asSource: (any Source)?
     @exclusivity(unchecked) private var modifies: Bool
     /// The headers of the items inside the present instance, where it gives another kind of item than it takes.
@@ -153,6 +154,7 @@ final class StageRunner: @unchecked Sendable {
         asTransform = instance.stage as? any Transform
         asJoin = instance.stage as? any Join
         asSink = instance.stage as? any Sink
+        asMultiSink = instance.stage as? any MultiSink
         modifies = demand.access == .modify
         heldHeaders = context.heldHeaders
         dropped = .allocate(capacity: DropReason.allCases.count)
@@ -314,8 +316,22 @@ final class StageRunner: @unchecked Sendable {
         swap(&frame, &copy)
     }
 
+    /// [stage thread] One item of one of several inputs into a sink; false when the run was stopped.
+    func take(_ lease: consuming Lease, from index: Int) -> Bool {
+        lease.record.pointee.holder.store(holderCode, ordering: .relaxed)
+        if let trace = thread.trace {
+            trace.begin(.item, stage: number, frame: lease.record.pointee.header.sequenceNumber)
+        }
+        var time = histogram == nil ? 0 : clock.now()
+        thread.elsewhere = 0
+        let goesOn = accept(lease, since: time, from: index)
+        if let trace = thread.trace { trace.end() }
+        if histogram != nil { addTime(&time) }
+        return goesOn
+    }
+
     /// [stage thread] One item into a transform or sink; false when the run was stopped.
-    func accept(_ lease: consuming Lease, since time: Int64) -> Bool {
+    func accept(_ lease: consuming Lease, since time: Int64, from index: Int = 0) -> Bool {
         taken.add()
         let record = lease.record
         let sequence = record.pointee.header.sequenceNumber
@@ -336,7 +352,13 @@ final class StageRunner: @unchecked Sendable {
         do {
             if let asSink {
                 let capturedAt = record.pointee.header.capturedAt
-                switch try asSink.consume(Sample(lease)) {
+                let verdict =
+                    if index > 0, let asMultiSink {
+                        try asMultiSink.consume(Sample(lease), from: index)
+                    } else {
+                        try asSink.consume(Sample(lease))
+                    }
+                switch verdict {
                 case .delivered:
                     delivered.add()
                     if let latency, capturedAt > 0 { latency.add(nanoseconds: clock.now() - capturedAt) }
@@ -620,6 +642,7 @@ final class StageRunner: @unchecked Sendable {
         asTransform = other.stage as? any Transform
         asJoin = other.stage as? any Join
         asSink = other.stage as? any Sink
+        asMultiSink = other.stage as? any MultiSink
         modifies = demand.access == .modify
         heldHeaders = context.heldHeaders
         hasReportedHold = false

@@ -9,6 +9,7 @@ final class Worker: @unchecked Sendable {
         case source
         case queue(FrameQueue)
         case join(JoinInlet)
+        case merge(MergeInlet)
         /// None: the run was on a thread that stays, and this worker only ends it.
         case none
 
@@ -17,6 +18,7 @@ final class Worker: @unchecked Sendable {
             case .source, .none: []
             case .queue(let queue): [queue]
             case .join(let inlet): inlet.queues
+            case .merge(let inlet): inlet.queues
             }
         }
     }
@@ -90,6 +92,7 @@ final class Worker: @unchecked Sendable {
         case .source: runSource()
         case .queue(let queue): runQueue(queue)
         case .join(let inlet): runJoin(head, inlet)
+        case .merge(let inlet): runMerge(head, inlet)
         case .none: if let run { run.end() } else { endQueues() }
         }
         stopMembers()

@@ -46,6 +46,10 @@ final class CopyTap: Transform {
             awaitsKeyframe = false
             _ = consume unit
             try output.emit(copy)
+        case .audioBlock(let block):
+            guard let copy = try output.makeCopy(of: block) else { return output.drop(.noBuffer) }
+            _ = consume block
+            try output.emit(copy)
         }
     }
 }

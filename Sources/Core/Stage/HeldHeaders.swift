@@ -45,9 +45,10 @@ final class HeldHeaders {
     private static func capacity(
         _ kind: StageKind, input: MediaFormat?, output: MediaFormat?, _ demand: StageDemand
     ) -> Int {
-        guard kind == .transform, demand.outputBuffers == .own, input?.encoded != nil || output?.encoded != nil else {
-            return 0
-        }
+        // An encoder cuts sound anew: what it gives has the time of none of the blocks that came in.
+        guard kind == .transform, demand.outputBuffers == .own, input?.encoded != nil || output?.encoded != nil,
+            input?.isSound != true, output?.isSound != true
+        else { return 0 }
         // Beside what is held: the item in hand, and one that was dropped.
         return AvailableMemory.sum(demand.delay, 2)
     }

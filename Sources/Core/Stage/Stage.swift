@@ -323,6 +323,33 @@ extension Sink {
     public func drain() throws {}
 }
 
+/// A sink that takes the items of one or several inputs, such as pictures and their sound: `"from": ["h264", "aac"]`.
+///
+/// Its ``StageInfo/furtherInputs`` says what the inputs beside the first may carry. The runner hands it the items of all
+/// inputs in the order of their time (decode time of access units), as far as that is known: it waits for an input that
+/// has none yet, in a live chain for at most a second. An item that comes later than that is handed on all the same,
+/// with its earlier time. docs/design/033-kinds-of-sample.md.
+///
+/// ```swift
+/// func consume(_ input: consuming Sample, from index: Int) throws -> SinkVerdict {
+///     guard case .accessUnit(let unit) = consume input else { return .dropped(.byStage) }
+///     try tracks[index].write(unit)
+///     return .delivered
+/// }
+/// ```
+public protocol MultiSink: Sink {
+    /// [control thread] Takes note of the formats of all inputs, in the order of `from`; one or several.
+    func negotiate(_ inputs: [MediaFormat]) throws
+
+    /// [stage thread] Takes one item of the input at `index` in `from`.
+    func consume(_ input: consuming Sample, from index: Int) throws -> SinkVerdict
+}
+
+extension MultiSink {
+    public func negotiate(_ input: MediaFormat) throws { try negotiate([input]) }
+    public func consume(_ input: consuming Sample) throws -> SinkVerdict { try consume(input, from: 0) }
+}
+
 /// What a sink did with an item.
 public enum SinkVerdict: Sendable {
     /// The item was written, sent or shown.

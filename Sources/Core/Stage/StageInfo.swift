@@ -16,7 +16,9 @@ public struct StageInfo: Sendable {
         case video([PixelFormat])
         /// Access units of one of these codecs.
         case encoded([Codec])
-        /// Raw pictures in any format, and access units of any codec.
+        /// Sound that is not encoded.
+        case audio
+        /// Raw pictures in any format, access units of any codec, and sound.
         case any
         /// Outputs only: the buffer that came in, in the format that came in.
         case sameAsInput
@@ -53,6 +55,9 @@ public struct StageInfo: Sendable {
     public var summary: String
     /// What the stage takes; `.none` for a source.
     public var input: Media
+    /// What a sink takes on each input beside the first, in any order: `"from": ["h264", "aac"]`; `.none` for a stage
+    /// with one input. Such a sink adopts ``MultiSink``.
+    public var furtherInputs: Media
     /// What the stage gives; `.none` for a sink.
     public var output: Media
     /// What the stage gives in place of ``output`` when an option asks for it.
@@ -84,7 +89,8 @@ public struct StageInfo: Sendable {
     /// Describes a stage; a member that is left out keeps its default.
 
     public init(
-        id: String, summary: String, input: Media = .none, output: Media = .none, otherOutput: OtherOutput? = nil,
+        id: String, summary: String, input: Media = .none, furtherInputs: Media = .none, output: Media = .none,
+        otherOutput: OtherOutput? = nil,
         access: Access = .read, hold: Int = 0,
         delay: Int = 0, workers: Int = 0, service: Service = .bounded, longestCall: MediaTime = MediaTime(seconds: 1),
         metadata: [any FrameMetadata.Type] = [],
@@ -94,6 +100,7 @@ public struct StageInfo: Sendable {
         self.id = id
         self.summary = summary
         self.input = input
+        self.furtherInputs = furtherInputs
         self.output = output
         self.otherOutput = otherOutput
         self.access = access
@@ -304,4 +311,29 @@ extension StageInfo {
         }
         return declaration.fault(of: event.details)
     }
+}
+
+extension StageInfo.Media {
+    /// What an input may carry that takes one or the other.
+    func joined(_ other: StageInfo.Media) -> StageInfo.Media {
+        switch (self, other) {
+        case (.encoded(let some), .encoded(let more)): .encoded(some + more.filter { !some.contains($0) })
+        case (.video(let some), .video(let more)): .video(some + more.filter { !some.contains($0) })
+        default: self == other ? self : .any
+        }
+    }
+
+    /// Whether it is sound, encoded or not.
+    var isSound: Bool {
+        switch self {
+        case .audio: true
+        case .encoded(let codecs): codecs.contains(where: \.isSound)
+        case .video, .any, .sameAsInput, .none: false
+        }
+    }
+}
+
+extension Codec {
+    /// Whether it is one of sound.
+    var isSound: Bool { self == .aac || self == .opus }
 }

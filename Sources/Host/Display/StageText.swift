@@ -24,7 +24,7 @@ struct StageText {
                         "kind",
                         stage.kind.rawValue + (info.isConverter ? ", inserted where two formats do not fit" : ""),
                     ],
-                    ["takes", Self.describe(info.input)], ["gives", Self.output(info)],
+                    ["takes", Self.input(info)], ["gives", Self.output(info)],
                     ["pixels", info.access == .modify ? "may be written in place" : "are read"],
                     ["holds", "at most \(info.hold) buffers after a call, at most \(info.delay) items unanswered"],
                 ], columns: Terminal.columns))
@@ -95,6 +95,12 @@ struct StageText {
         return [text, option.unit].filter { !$0.isEmpty }.joined(separator: " ")
     }
 
+    /// `access units: H.264; on further inputs access units: AAC, Opus`.
+    private static func input(_ info: StageInfo) -> String {
+        guard info.furtherInputs != .none else { return describe(info.input) }
+        return "\(describe(info.input)); on further inputs \(describe(info.furtherInputs))"
+    }
+
     /// `video: i420; with "decode": false access units: H.264`.
     private static func output(_ info: StageInfo) -> String {
         guard let other = info.otherOutput else { return describe(info.output) }
@@ -106,7 +112,8 @@ struct StageText {
         switch media {
         case .video(let formats): "video: " + formats.map(\.rawValue).joined(separator: ", ")
         case .encoded(let codecs): "access units: " + codecs.map(\.description).joined(separator: ", ")
-        case .any: "video and access units"
+        case .audio: "sound"
+        case .any: "video, access units and sound"
         case .sameAsInput: "what it takes"
         case .none: "nothing"
         }
@@ -118,7 +125,7 @@ struct StageText {
         let info = stage.info
         return .object([
             ("id", .string(info.id)), ("summary", .string(info.summary)), ("kind", .string(stage.kind.rawValue)),
-            ("input", .string(Self.describe(info.input))), ("output", .string(Self.output(info))),
+            ("input", .string(Self.input(info))), ("output", .string(Self.output(info))),
             ("access", .string(info.access.rawValue)), ("hold", .number(info.hold)), ("delay", .number(info.delay)),
             ("workers", .number(info.workers)), ("service", .string(info.service.rawValue)),
             ("converter", .bool(info.isConverter)),

@@ -94,6 +94,9 @@ final class NullSink: Sink {
         case .accessUnit(let unit):
             latencies?.add(context.clock.now() - unit.capturedAt)
             try dump?.write(unit)
+        case .audioBlock(let block):
+            latencies?.add(context.clock.now() - block.capturedAt)
+            try dump?.write(block)
         }
         return .delivered
     }

@@ -4,7 +4,7 @@ import FrameCore
 import Glibc
 
 /// Writes samples one after the other, without header: the planes of a frame in order, rows without padding; for access
-/// units their bytes, after the parameter sets.
+/// units their bytes, after the parameter sets; for blocks of sound their samples, as 32-bit floats, interleaved.
 struct RawDump: ~Copyable {
     private let path: String
     /// Nil for standard output.
@@ -35,6 +35,10 @@ struct RawDump: ~Copyable {
     }
 
     func write(_ unit: borrowing AccessUnit) throws { try unit.withBytes { try write($0) } }
+
+    func write(_ block: borrowing AudioBlock) throws {
+        try block.withSamples { try write(UnsafeRawBufferPointer($0)) }
+    }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws {
         guard let base = bytes.baseAddress else { return }

@@ -145,7 +145,7 @@ final class RTSPSink: Sink {
     private func servedPath(_ format: EncodedFormat, _ sets: (sps: [UInt8], pps: [UInt8]), ssrc: UInt32) throws
         -> ServedPath
     {
-        let rate = format.video.frameRate
+        let rate = (format.video?.frameRate ?? Rational(0))
         let description = SessionDescription(
             sessionID: UInt64(UInt32.random(in: 1 ... .max)), address: "", name: String(options.path.dropFirst()),
             sps: sets.sps,
@@ -189,7 +189,7 @@ final class RTSPSink: Sink {
     func consume(_ input: consuming Sample) throws -> SinkVerdict {
         switch consume input {
         case .accessUnit(let unit): publish(unit)
-        case .frame: throw FrameHostError(.broken, what: "the RTSP sink was handed a raw frame")
+        default: throw FrameHostError(.broken, what: "the RTSP sink was handed something that is not encoded")
         }
     }
 

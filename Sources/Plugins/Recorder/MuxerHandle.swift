@@ -98,7 +98,7 @@ final class MuxerHandle {
             // within a second.
             av_dict_set(&settings, "cluster_time_limit", "800", 0)
         } else {
-            let ticks = Int64(container.ticksPerSecond(for: descriptions.video.video.timeBase))
+            let ticks = Int64(container.ticksPerSecond(for: descriptions.pictures.timeBase))
             av_dict_set(&settings, "movflags", "frag_keyframe+delay_moov+default_base_moof", 0)
             av_dict_set_int(&settings, "frag_duration", Self.fragmentDuration, 0)
             av_dict_set_int(&settings, "video_track_timescale", ticks, 0)
@@ -115,6 +115,11 @@ final class MuxerHandle {
     /// Whether the container can express the unit's time after the last one that was written.
     func reaches(_ unit: RecordedUnit) -> Bool { tracks[0].reaches(pts: unit.pts, dts: unit.dts) }
     func reaches(_ sound: AudioPacket, track index: Int) -> Bool { tracks[index + 1].reaches(sound) }
+
+    /// The same for an access unit of sound.
+    func reaches(_ sound: RecordedUnit, track index: Int) -> Bool {
+        tracks[index + 1].reaches(pts: sound.pts, dts: sound.dts)
+    }
 
     /// The longest time from one picture to the next.
     var longestGap: MediaTime { tracks[0].longestGap }
@@ -144,19 +149,39 @@ final class MuxerHandle {
 
     /// Writes one packet of the sound at `index` of the descriptions.
     func write(_ sound: AudioPacket, track index: Int) throws {
-        guard let context, let packet else { return }
-        if container != .mkv, file.size > 0, !tracks[index + 1].hasBegun {
-            // The header was written without this track's begin. The track's first fragment says where it belongs.
-            av_opt_set(context.pointee.priv_data, "movflags", "+frag_discont", 0)
-        }
+        guard let packet else { return }
+        try beginSound(index)
         tracks[index + 1].setTimes(packet, sound)
+        try sound.bytes.withUnsafeBytes { try handSound(packet, $0) }
+    }
+
+    /// Before each packet of the sound at `index`.
+    private func beginSound(_ index: Int) throws {
+        guard let context, container != .mkv, file.size > 0, !tracks[index + 1].hasBegun else { return }
+        // The header was written without this track's begin. The track's first fragment says where it belongs.
+        av_opt_set(context.pointee.priv_data, "movflags", "+frag_discont", 0)
+    }
+
+    private func handSound(_ packet: UnsafeMutablePointer<AVPacket>, _ bytes: UnsafeRawBufferPointer) throws {
+        guard let context else { return }
         packet.pointee.flags = AV_PKT_FLAG_KEY
         // Only pictures end fragments: then libavformat knows when the last picture of one ends, and does not guess it from
         // that picture's duration, which is wrong before a pause.
         setFragmentDuration(0, context)
         defer { if let context = self.context { setFragmentDuration(Self.fragmentDuration, context) } }
-        try sound.bytes.withUnsafeBytes { try hand(packet, $0, to: context) }
+        try hand(packet, bytes, to: context)
         try noteSaved()
+    }
+
+    /// Writes one access unit of the sound at `index` of the descriptions.
+    ///
+    /// - Parameter delay: Is added to its time in the file.
+    func write(_ sound: RecordedUnit, _ bytes: UnsafeRawBufferPointer, track index: Int, delay: MediaTime) throws {
+        guard let packet else { return }
+        try beginSound(index)
+        tracks[index + 1].setTimes(
+            packet, pts: sound.pts + delay, dts: sound.dts + delay, duration: sound.duration)
+        try handSound(packet, bytes)
     }
 
     private func hand(

@@ -82,6 +82,12 @@ final class PreEventRing {
         }
     }
 
+    /// The unit at `index`, from the oldest on.
+    func unit(at index: Int) -> (RecordedUnit, UnsafeRawBufferPointer) {
+        let entry = entries[(first + index) % entryCapacity]!
+        return (entry.unit, UnsafeRawBufferPointer(start: bytes + entry.offset, count: entry.count))
+    }
+
     // MARK: Room
 
     /// Removes as many of the oldest groups as necessary, and returns where `size` bytes fit; nil when they never fit.

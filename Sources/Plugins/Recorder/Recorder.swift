@@ -6,10 +6,10 @@ import FrameCore
 ///
 /// A file is made when its first keyframe arrives, and it plays whatever ends the run. Its time stamps are those that
 /// were given, rounded to the container's tick.
-final class Recorder: Sink {
+final class Recorder: MultiSink {
     static let info = StageInfo(
-        id: "recorder", summary: "Writes encoded video to MP4, MOV or MKV files.", input: .encoded(.h264),
-        service: .unbounded,
+        id: "recorder", summary: "Writes encoded video and sound to MP4, MOV or MKV files.", input: .encoded(.h264),
+        furtherInputs: .encoded(.aac, .opus), service: .unbounded,
         commands: [
             CommandInfo(
                 "start",
@@ -24,7 +24,12 @@ final class Recorder: Sink {
     private let files: RecordingFiles
     private let retention: RetentionPolicy
     private var format: EncodedFormat?
+    private var pictures: VideoFormat?
+    /// The input of the pictures; the others are sounds.
+    private var pictureInput = 0
+    private var soundFormats: [AudioTrackFormat] = []
     private var sound: SoundFeed?
+    private var soundInputs: SoundInputs?
     private var ring: PreEventRing?
     private var state: RecordingState
     private var recording: Recording?
@@ -58,25 +63,46 @@ final class Recorder: Sink {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.writesFiles = files.single.map { [$0] } ?? []
-        if options.preEventSeconds > 0, let format { demand.ownBytes = ringBytes(format) }
+        if options.preEventSeconds > 0, let format {
+            demand.ownBytes = ringBytes(format) + SoundInputs.memory(soundFormats, seconds: ringSeconds)
+        }
         return demand
     }
 
     /// [control thread] Checks the place of the files and creates nothing.
-    func negotiate(_ input: MediaFormat) throws {
-        guard let format = input.encoded, format.framing == .annexB, !format.parameterSets.isEmpty else {
+    func negotiate(_ inputs: [MediaFormat]) throws {
+        let places = inputs.indices.filter { inputs[$0].encoded?.video != nil }
+        guard let place = places.first, places.count == 1 else {
             throw FrameHostError(
-                .broken, what: "the recorder needs H.264 with start codes and parameter sets, but was offered \(input)")
+                .invalidConfiguration, place: "from",
+                what: places.isEmpty ? "none of the inputs has pictures" : "\(places.count) of the inputs have pictures",
+                remedy: "Name one input with pictures, and as many with sound as there are.")
+        }
+        guard let format = inputs[place].encoded, let pictures = format.video, format.framing == .annexB,
+            !format.parameterSets.isEmpty
+        else {
+            throw FrameHostError(
+                .broken,
+                what: "the recorder needs H.264 with start codes and parameter sets, but was offered \(inputs[place])")
+        }
+        pictureInput = place
+        soundFormats = inputs.compactMap(\.encoded?.audio)
+        for track in soundFormats {
+            guard let obstacle = TrackDescriptions.obstacle(to: track, in: container) else { continue }
+            throw FrameHostError(
+                .invalidConfiguration, place: "from", what: obstacle,
+                remedy: "Record to .mkv, or to .mp4 with AAC or Opus.")
         }
         if let fault = files.fault { throw fault }
-        guard container.carriesOrientation || format.video.orientation == .up else {
+        guard container.carriesOrientation || pictures.orientation == .up else {
             throw FrameHostError(
                 .invalidConfiguration,
-                what: "a Matroska file cannot store the orientation \(format.video.orientation)",
+                what: "a Matroska file cannot store the orientation \(pictures.orientation)",
                 remedy: "Record to .mp4 or .mov, or put a 'crop-orient' before the encoder to turn the pictures.")
         }
         if options.audio == .copy { try checkSound() }
         self.format = format
+        self.pictures = pictures
     }
 
     private func checkSound() throws {
@@ -94,6 +120,9 @@ final class Recorder: Sink {
     func start() throws {
         PatternFolder.removeLeftOvers(of: files.pattern, single: files.single, context.files)
         if options.preEventSeconds > 0, let format { ring = makeRing(format) }
+        if !soundFormats.isEmpty {
+            soundInputs = SoundInputs(soundFormats, seconds: options.preEventSeconds > 0 ? ringSeconds : 0)
+        }
         guard options.audio == .copy else { return }
         guard let origin = context.audio, !origin.tracks.isEmpty else {
             return context.post(
@@ -113,7 +142,7 @@ final class Recorder: Sink {
 
     private func makeRing(_ format: EncodedFormat) -> PreEventRing {
         // With more than a thousand pictures a second the ring holds fewer seconds, and the recorder reports that.
-        let rate = format.video.frameRate.isZero ? 120 : min(max(30, format.video.frameRate.value), 1000)
+        let rate = pictures.map(\.frameRate.value).map { $0 == 0 ? 120 : min(max(30, $0), 1000) } ?? 120
         return PreEventRing(
             seconds: options.preEventSeconds, byteCapacity: ringBytes(format),
             unitCapacity: 1024 + Int(rate * ringSeconds * 2))
@@ -122,15 +151,28 @@ final class Recorder: Sink {
     // MARK: Access units
 
     /// [stage thread] Writes one access unit, or keeps it for later.
-    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+    func consume(_ input: consuming Sample, from index: Int) throws -> SinkVerdict {
         if let error = deferred {
             deferred = nil
             throw error
         }
         switch consume input {
-        case .accessUnit(let unit): return try take(unit)
-        case .frame: throw FrameHostError(.broken, what: "the recorder was handed a raw frame")
+        case .accessUnit(let unit):
+            if index == pictureInput { return try take(unit) }
+            return try take(sound: unit, at: index < pictureInput ? index : index - 1)
+        default: throw FrameHostError(.broken, what: "the recorder was handed something that is not encoded")
         }
+    }
+
+    private func take(sound unit: consuming AccessUnit, at track: Int) throws -> SinkVerdict {
+        let about = RecordedUnit(unit)
+        var verdict = SinkVerdict.idle
+        if let recording {
+            do { try unit.withBytes { try recording.append(sound: about, $0, at: track) } } catch { throw failed(error) }
+            verdict = .delivered
+        }
+        unit.withBytes { soundInputs?.keep(about, $0, track: track) }
+        return verdict
     }
 
     private func take(_ unit: consuming AccessUnit) throws -> SinkVerdict {
@@ -173,11 +215,11 @@ final class Recorder: Sink {
 
     /// Begins a recording with the units in the ring.
     private func begin() throws {
-        guard let format else {
+        guard let format, let pictures else {
             throw FrameHostError(.broken, what: "the recorder was handed an access unit before its format")
         }
         let setup = RecordingSetup(
-            format: format, container: container,
+            format: format, pictures: pictures, sounds: soundFormats, container: container,
             policy: SegmentPolicy(seconds: options.segmentSeconds, megabytes: options.segmentMegabytes),
             finalize: options.finalize,
             isLive: context.isLiveChain, room: room)
@@ -186,7 +228,13 @@ final class Recorder: Sink {
         ) { [unowned self] in fileChanged($0) }
         self.recording = recording
         hasBegun = true
-        try ring?.forEach { try recording.append($0, $1) }
+        guard let ring else { return }
+        var past = soundInputs.map(SoundInputs.Past.init)
+        try ring.forEach { unit, bytes in
+            try past?.take(before: unit.dts) { try recording.append(sound: $1, $2, at: $0) }
+            try recording.append(unit, bytes)
+        }
+        try past?.take(before: .max) { try recording.append(sound: $1, $2, at: $0) }
     }
 
     private func finishRecording() throws {

@@ -5,6 +5,10 @@ import FrameCore
 /// What all recordings of one recorder have in common.
 struct RecordingSetup {
     var format: EncodedFormat
+    /// The format of the pictures that were encoded.
+    var pictures: VideoFormat
+    /// Tracks that come on inputs of their own.
+    var sounds: [AudioTrackFormat] = []
     var container: Container
     var policy: SegmentPolicy
     var finalize: FinalizeWhen
@@ -38,8 +42,11 @@ final class Recording {
 
     private var policy: SegmentPolicy
     private var muxer: MuxerHandle?
-    /// The sound tracks of the current file, by the feed's indices.
+    /// The sound tracks of the current file that are read beside the pictures, by the feed's indices. Behind them are
+    /// those of ``RecordingSetup/sounds``.
     private var soundTracks: [Int] = []
+    /// Sounds of the current file that its container cannot go on with.
+    private var endedSounds: [Bool] = []
     private var orientation = Orientation.up
     private var hasReportedOrientation = false
     private var origin = MediaTime.zero
@@ -118,13 +125,38 @@ final class Recording {
         policy.add(bytes: packet.bytes.count)
     }
 
+    /// Writes one access unit of the sound at `index` of the setup's. Before the first picture there is no file that
+    /// could hold it.
+    func append(sound unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer, at index: Int) throws {
+        guard let muxer, !endedSounds[index] else { return }
+        let track = soundTracks.count + index
+        // Only what leads to the first sample of the run is kept though nobody hears it.
+        if unit.pts + unit.duration <= origin, !(keepsTimes && finished.files == 0) { return }
+        let format = setup.sounds[index]
+        let padding = MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
+        // Readers of Matroska subtract Opus' delay, which libavformat writes, from its times; those of MP4 do not.
+        let delay = setup.container == .mkv && format.codec == .opus ? padding : .zero
+        // Matroska has no times less than 0, except those within the decoder's delay.
+        if setup.container == .mkv, unit.pts - origin + padding < .zero { return }
+        guard muxer.reaches(unit, track: track) else {
+            endedSounds[index] = true
+            return reportEnd(ofSound: track)
+        }
+        try muxer.write(unit, bytes, track: track, delay: delay)
+        policy.add(bytes: bytes.count)
+    }
+
     private func endSound(at index: Int) {
+        reportEnd(ofSound: soundTracks[index])
+        soundTracks[index] = -1
+    }
+
+    private func reportEnd(ofSound track: Int) {
         context.post(
             "sound-ended", level: .warning,
             text:
-                "audio track \(soundTracks[index] + 1) ends here in '\(path)': its next packet is too far away for \(setup.container.name)"
+                "audio track \(track + 1) ends here in '\(path)': its next packet is too far away for \(setup.container.name)"
         )
-        soundTracks[index] = -1
     }
 
     /// Syncs the file once a second. A power cut then costs at most two seconds: the last fragment, and the time
@@ -154,7 +186,9 @@ final class Recording {
         orientation = setup.container.carriesOrientation ? unit.orientation : .up
         soundTracks = sound?.remaining() ?? []
         let tracks = TrackDescriptions(
-            video: setup.format, orientation: orientation, audio: soundTracks.map { sound!.format(of: $0) })
+            video: setup.format, pictures: setup.pictures, orientation: orientation,
+            audio: soundTracks.map { sound!.format(of: $0) } + setup.sounds)
+        endedSounds = setup.sounds.map { _ in false }
         muxer = try MuxerHandle(
             file: file, container: setup.container, tracks: tracks, origin: origin,
             creationTime: setup.isLive ? unixTime : nil)

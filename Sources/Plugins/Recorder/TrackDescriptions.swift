@@ -6,6 +6,8 @@ import FrameCore
 /// The tracks of a container: one of pictures, and any number of sounds.
 struct TrackDescriptions {
     var video: EncodedFormat
+    /// The format of the pictures that were encoded as ``video``.
+    var pictures: VideoFormat
     /// Written as the track's matrix where the container has one.
     var orientation: Orientation
     var audio: [AudioTrackFormat]
@@ -19,7 +21,7 @@ struct TrackDescriptions {
     {
         let picture = try Self.newStream(context)
         try describePictures(picture, carriesOrientation: container.carriesOrientation)
-        picture.pointee.time_base = AVRational(num: 1, den: container.ticksPerSecond(for: video.video.timeBase))
+        picture.pointee.time_base = AVRational(num: 1, den: container.ticksPerSecond(for: pictures.timeBase))
         return try [picture]
             + audio.map { format in
                 let stream = try Self.newStream(context)
@@ -50,7 +52,7 @@ struct TrackDescriptions {
 
     private func describePictures(_ stream: UnsafeMutablePointer<AVStream>, carriesOrientation: Bool) throws {
         let parameters = stream.pointee.codecpar!
-        let picture = video.video
+        let picture = pictures
         parameters.pointee.codec_type = AVMEDIA_TYPE_VIDEO
         parameters.pointee.codec_id = AV_CODEC_ID_H264
         parameters.pointee.width = Int32(picture.width)

@@ -17,7 +17,7 @@ struct CameraUnits {
     init(_ format: EncodedFormat, imageBytes: Int, makesKeyframes: Bool) {
         self.format = format
         self.makesKeyframes = makesKeyframes
-        let raw = format.video.width * format.video.height * 3 / 2
+        let raw = format.video.map { $0.width * $0.height * 3 / 2 } ?? 0
         // An encoded picture is not larger than a raw one. But small pictures may be mostly headers.
         mostBytes = min(imageBytes, max(raw, 1 << 20)) + UnitStream.mostSetBytes
     }
@@ -119,7 +119,7 @@ extension V4L2Source {
         // Cameras do not reorder pictures.
         unit.dts = unit.pts
         unit.capturedAt = time
-        unit.duration = units!.format.video.frameRate.period
+        unit.duration = units!.format.video?.frameRate.period ?? .zero
         unit.isKeyframe = isKeyframe
         unit.isMirroredInPreviews = options.isMirroredInPreviews
         unit.isDiscontinuity = followsGap

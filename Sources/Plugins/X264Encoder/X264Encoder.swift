@@ -123,8 +123,8 @@ final class X264Encoder: Transform {
         case .frame(let frame):
             guard let picture = try encode(frame, output) else { return }
             try emit(picture, output)
-        case .accessUnit:
-            throw FrameHostError(.broken, what: "x264-encoder was handed an access unit")
+        default:
+            throw FrameHostError(.broken, what: "x264-encoder was handed something other than a frame")
         }
     }
 

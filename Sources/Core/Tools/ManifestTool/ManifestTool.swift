@@ -170,7 +170,7 @@ struct SourceScan {
     private func export(_ type: String) throws -> (id: String, kind: String) {
         let kinds = [
             "Source": "source", "Filter": "filter", "DelayingFilter": "filter", "Transform": "transform",
-            "Join": "join", "Sink": "sink", "Service": "service", "PictureEncoder": "encoder",
+            "Join": "join", "Sink": "sink", "MultiSink": "sink", "Service": "service", "PictureEncoder": "encoder",
         ]
         for (name, text) in texts {
             let pattern = #"(?:class|struct|actor)\s+"# + type + #"\s*:\s*([A-Za-z0-9_,\s.]+?)\s*\{"#

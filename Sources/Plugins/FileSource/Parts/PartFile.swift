@@ -62,8 +62,8 @@ enum PartFile {
 
     private static let version = 1
 
-    static func line(_ format: EncodedFormat) -> [UInt8] {
-        let (video, color) = (format.video, format.video.color)
+    static func line(_ format: EncodedFormat, of video: VideoFormat) -> [UInt8] {
+        let color = video.color
         func pair(_ a: some BinaryInteger, _ b: some BinaryInteger) -> JSONNode {
             .array([.number(Int(a)), .number(Int(b))])
         }

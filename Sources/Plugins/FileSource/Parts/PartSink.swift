@@ -46,10 +46,10 @@ final class PartSink: Sink {
 
     /// [control thread] Writes nothing.
     func negotiate(_ input: MediaFormat) throws {
-        guard let format = input.encoded else {
+        guard let format = input.encoded, let video = format.video else {
             throw FrameHostError(.broken, what: "part-sink needs access units, but was offered \(input)")
         }
-        line = PartFile.line(format)
+        line = PartFile.line(format, of: video)
     }
 
     /// [control thread] Makes the file: a part without a picture has one too.
