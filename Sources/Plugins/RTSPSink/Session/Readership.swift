@@ -30,7 +30,8 @@ struct ReaderFigures: Sendable {
     /// Takes over the packets lost that were noted elsewhere, where there are more.
     mutating func raiseLosses(to other: ReaderFigures) {
         packetsLost = max(packetsLost, other.packetsLost)
-        sound?.packetsLost = max(sound?.packetsLost ?? 0, other.sound?.packetsLost ?? 0)
+        let soundLost = max(sound?.packetsLost ?? 0, other.sound?.packetsLost ?? 0)
+        sound?.packetsLost = soundLost
     }
 
     /// Adds what was dropped before.
