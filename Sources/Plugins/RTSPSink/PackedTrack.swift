@@ -26,9 +26,9 @@ struct PackedTrack<Packetizer: UnitPacketizer> {
     /// - Parameters:
     ///   - index: Of the block in the stream.
     ///   - soundsBefore: How many blocks of sound came before.
-    ///   - reports: Makes the sender reports that go before the unit; nil where none are due.
+    ///   - reports: The sender reports that go before the unit; nil where none are due.
     mutating func pack(
-        _ unit: borrowing AccessUnit, index: UInt64, soundsBefore: UInt64, reports: () -> PerMedium<[UInt8]>?
+        _ unit: borrowing AccessUnit, index: UInt64, soundsBefore: UInt64, reports: PerMedium<[UInt8]>?
     ) -> MediaBlock? {
         let isKeyframe = medium == .pictures && unit.isKeyframe
         let pts = unit.pts.nanoseconds
@@ -37,7 +37,6 @@ struct PackedTrack<Packetizer: UnitPacketizer> {
             guard plan.packetCount > 0 else { return nil }
             let block = ring.next()
             mostBytes = max(mostBytes, plan.byteCount)
-            let reports = reports()
             block.fill(
                 index: index, isKeyframe: isKeyframe, unit: bytes, plannedBytes: plan.byteCount,
                 reservedBytes: mostBytes, timestamp: clock.timestamp(ofPTS: pts), report: reports?[medium],

@@ -52,7 +52,8 @@ final class RTSPSink: MultiSink {
             let pictures = places.isEmpty ? "none" : "\(places.count)"
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
-                what: "\(pictures) of the \(inputs.count) inputs have pictures, and a path has one of pictures and one of sound",
+                what:
+                    "\(pictures) of the \(inputs.count) inputs have pictures, and a path has one of pictures and one of sound",
                 remedy: "Name one input with H.264, and at most one with AAC or Opus.")
         }
         guard let format = inputs[place].encoded, format.framing == .annexB,
@@ -236,7 +237,7 @@ final class RTSPSink: MultiSink {
         // The first interval is halved (RFC 3550, 6.2). Clients keep media together by what the reports say, so they
         // hear of a new anchor before what goes by it.
         let reportTime = isAnchored && hub.sound != nil ? now : nextReport ?? now + Self.reportInterval / 2
-        let reports = { now >= reportTime ? hub.senderReports() : nil }
+        let reports = now >= reportTime ? hub.senderReports() : nil
         let block =
             switch medium {
             case .pictures: pictures?.pack(unit, index: nextIndex, soundsBefore: soundCount, reports: reports)

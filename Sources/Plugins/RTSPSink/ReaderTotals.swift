@@ -62,9 +62,9 @@ final class ReaderTotals: Sendable {
                         )
                     ] : [])
                 + [
-                ("refusedConnections", .number(refusedConnections)), ("failedLogins", .number(failedLogins)),
-                ("longestHoldMicroseconds", .number(Int(longestHold / 1000))),
-                ("readers", .array(readers.map(ReaderReports.details))),
-            ] + (keptGroup.map { [("keptGroup", $0)] } ?? []))
+                    ("refusedConnections", .number(refusedConnections)), ("failedLogins", .number(failedLogins)),
+                    ("longestHoldMicroseconds", .number(Int(longestHold / 1000))),
+                    ("readers", .array(readers.map(ReaderReports.details))),
+                ] + (keptGroup.map { [("keptGroup", $0)] } ?? []))
     }
 }

@@ -16,7 +16,8 @@ struct RTPClock: Sendable, Equatable {
     static let mostTicksPerSecond: Int64 = 1_000_000
 
     init(start: UInt32, ticksPerSecond: Int64 = RTPClock.ticksPerSecond) {
-        precondition((1...Self.mostTicksPerSecond).contains(ticksPerSecond), "a clock has 1 to 1,000,000 ticks a second")
+        precondition(
+            (1...Self.mostTicksPerSecond).contains(ticksPerSecond), "a clock has 1 to 1,000,000 ticks a second")
         self.start = start
         self.ticksPerSecond = ticksPerSecond
     }

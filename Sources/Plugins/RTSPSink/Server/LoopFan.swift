@@ -106,7 +106,7 @@ final class LoopFan: @unchecked Sendable {
     func add(_ reader: UDPReader, _ entry: StreamHub.Entry) {
         reader.nextIndex = entry.kept.first?.index ?? entry.nextIndex
         udpReaders.append(reader)
-        if let reports = hub.firstReports() { sender?.sendControl(reports, to: reader) }
+        if let reports = hub.firstReports(of: entry) { sender?.sendControl(reports, to: reader) }
         for block in entry.kept { sender?.send(block, to: [reader], scratch) }
         reader.nextIndex = entry.nextIndex
         guard let backlog = entry.backlog else { return }

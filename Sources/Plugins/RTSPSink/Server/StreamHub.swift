@@ -246,8 +246,10 @@ final class StreamHub: Sendable {
 
     /// [any thread] The same of each medium, of one moment and by one mapping of their times to the wall clock, which
     /// is what players keep them together by. Empty for a medium that the stream does not have.
-    func senderReports() -> PerMedium<[UInt8]> {
-        let moment = boundedNow
+    ///
+    /// - Parameter earlier: How long before now that moment is, nanoseconds.
+    func senderReports(earlier: Int64 = 0) -> PerMedium<[UInt8]> {
+        let moment = MediaTime(nanoseconds: boundedNow - earlier).nanoseconds
         let (anchor, sent) = shared.withLockedValue { ($0.anchor, $0.sent) }
         func report(_ track: Track, _ counts: SentCounts) -> [UInt8] {
             let ticks = track.clock.ticks(ofNanoseconds: moment - anchor)
@@ -264,9 +266,17 @@ final class StreamHub: Sendable {
 
     /// [network loop] The reports that a reader gets as it begins; nil where nothing has said yet where the stream's
     /// times lie, and media would be kept together by a mapping that does not hold. Then they come with the first unit.
-    func firstReports() -> PerMedium<[UInt8]>? {
-        guard sound == nil || shared.withLockedValue({ $0.hasAnchor }) else { return nil }
-        return senderReports()
+    ///
+    /// For a reader that begins with an old keyframe, reports of this moment would be of no use at first: GStreamer
+    /// believes none that is more than a second ahead of the packets, nor one that is before them. So they are of half a
+    /// second after that keyframe. The mapping is the same.
+    func firstReports(of entry: Entry) -> PerMedium<[UInt8]>? {
+        guard sound != nil else { return senderReports() }
+        guard let anchor = shared.withLockedValue({ $0.hasAnchor ? $0.anchor : nil }) else { return nil }
+        guard let keyframe = entry.backlog?.keyframe else { return senderReports() }
+        let present = clock.timestamp(ofPTS: boundedNow - anchor)
+        let age = clock.nanoseconds(ofTicks: Int64(Int32(bitPattern: present &- keyframe.timestamp)))
+        return senderReports(earlier: max(0, age - 500_000_000))
     }
 
     /// A sender report of each medium, and BYE: the stream has ended (RFC 3550, 6.6).

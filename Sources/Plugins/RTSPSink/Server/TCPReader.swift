@@ -36,7 +36,7 @@ final class TCPReader {
     }
 
     func begin(_ entry: StreamHub.Entry, of hub: StreamHub, now: Int64) {
-        if let reports = hub.firstReports() { sendControl(reports) } else { reportsOwed = hub }
+        if let reports = hub.firstReports(of: entry) { sendControl(reports) } else { reportsOwed = hub }
         backlog = entry.backlog.map {
             Backlog(hub: hub, index: $0.keyframe.index + 1, sounds: $0.keyframe.soundsBefore, lastTaken: now)
         }

@@ -127,7 +127,8 @@ struct Readership<Fan: Sendable>: Sendable {
         guard session.reader == order.number else { return .overtaken }
         let old = readers[order.sessionID]
         readers[order.sessionID] = Reader(
-            order: order, fan: fan, since: old?.since ?? now, figures: old?.figures ?? ReaderFigures(order), isPlaying: true)
+            order: order, fan: fan, since: old?.since ?? now, figures: old?.figures ?? ReaderFigures(order),
+            isPlaying: true)
         // A session keeps its path and transport: one that is set up anew has lost its reader.
         if old == nil { count(order, by: 1) }
         return old == nil ? .joined : .resumed

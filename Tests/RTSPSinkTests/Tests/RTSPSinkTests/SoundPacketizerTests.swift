@@ -88,21 +88,23 @@ import Testing
 
     // MARK: Config
 
-    @Test(arguments: [
-        // LC, 48 kHz, stereo: alone, and with what libavcodec puts behind it.
-        ([0x11, 0x90], [0x11, 0x90]), ([0x11, 0x90, 0x56, 0xe5, 0x00], [0x11, 0x90]),
-        // LC, 44.1 kHz, mono.
-        ([0x12, 0x08, 0x56, 0xe5, 0x00], [0x12, 0x08]),
-        // The rate as a number of 24 bits: 5 + 4 + 24 + 4 + 3 bits.
-        ([0x17, 0x80, 0x5d, 0xc0, 0x10, 0x56], [0x17, 0x80, 0x5d, 0xc0, 0x10]),
-        // A core coder with its delay: 14 bits more.
-        ([0x11, 0x92, 0, 0, 0x77], [0x11, 0x92, 0, 0]),
-        // SBR by its own object type, and channels by an element: taken whole.
-        ([0x2b, 0x11, 0x88, 0], [0x2b, 0x11, 0x88, 0]), ([0x11, 0x80, 4, 0xc8], [0x11, 0x80, 4, 0xc8]),
-        // Nothing, too short, object type 0, a reserved rate, cut within the rate.
-        ([], nil), ([0x11], nil), ([0x01, 0x90], nil), ([0x16, 0x90], nil), ([0x17, 0x80], nil),
-        ([UInt8](repeating: 0x11, count: 257), nil),
-    ] as [([UInt8], [UInt8]?)]) func findsWhereTheConfigEnds(extradata: [UInt8], config: [UInt8]?) {
+    @Test(
+        arguments: [
+            // LC, 48 kHz, stereo: alone, and with what libavcodec puts behind it.
+            ([0x11, 0x90], [0x11, 0x90]), ([0x11, 0x90, 0x56, 0xe5, 0x00], [0x11, 0x90]),
+            // LC, 44.1 kHz, mono.
+            ([0x12, 0x08, 0x56, 0xe5, 0x00], [0x12, 0x08]),
+            // The rate as a number of 24 bits: 5 + 4 + 24 + 4 + 3 bits.
+            ([0x17, 0x80, 0x5d, 0xc0, 0x10, 0x56], [0x17, 0x80, 0x5d, 0xc0, 0x10]),
+            // A core coder with its delay: 14 bits more.
+            ([0x11, 0x92, 0, 0, 0x77], [0x11, 0x92, 0, 0]),
+            // SBR by its own object type, and channels by an element: taken whole.
+            ([0x2b, 0x11, 0x88, 0], [0x2b, 0x11, 0x88, 0]), ([0x11, 0x80, 4, 0xc8], [0x11, 0x80, 4, 0xc8]),
+            // Nothing, too short, object type 0, a reserved rate, cut within the rate.
+            ([], nil), ([0x11], nil), ([0x01, 0x90], nil), ([0x16, 0x90], nil), ([0x17, 0x80], nil),
+            ([UInt8](repeating: 0x11, count: 257), nil),
+        ] as [([UInt8], [UInt8]?)]) func findsWhereTheConfigEnds(extradata: [UInt8], config: [UInt8]?)
+    {
         #expect(AudioSpecificConfig.bytes(in: extradata) == config)
     }
 
