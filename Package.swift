@@ -84,7 +84,9 @@ let package = Package(
         .target(name: "CX264", path: "Sources/Plugins/Shims/CX264", linkerSettings: [.linkedLibrary("x264")]),
         .target(
             name: "CAVFormat", path: "Sources/Plugins/Shims/CAVFormat",
-            linkerSettings: [.linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("avutil")]),
+            linkerSettings: [
+                .linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("swresample"), .linkedLibrary("avutil"),
+            ]),
         .systemLibrary(
             name: "CFreeType", path: "Sources/Plugins/Shims/CFreeType", pkgConfig: "freetype2",
             providers: [.apt(["libfreetype-dev"])]),
