@@ -16,12 +16,12 @@ struct Plugin {
 
 let plugins = [
     Plugin(name: "TestSource", usesShared: true),
-    Plugin(name: "NullSink"),
+    Plugin(name: "NullSink", modules: ["PictureStamp"]),
     Plugin(name: "FPSMeter", usesShared: true),
     Plugin(name: "Convert", usesShared: true, modules: ["Conversion"]),
     Plugin(name: "CropOrient", shims: ["CYUV"], usesShared: true),
     Plugin(name: "Rate"),
-    Plugin(name: "X264Encoder", shims: ["CX264"]),
+    Plugin(name: "X264Encoder", shims: ["CX264"], modules: ["PictureStamp"]),
     Plugin(name: "FileSource", shims: ["CAVFormat"], usesShared: true, usesLiveInput: true),
     Plugin(name: "Y4M"),
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
@@ -75,6 +75,8 @@ let package = Package(
         .target(
             name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Sources/Plugins/Stills",
             exclude: ["README.md"]),
+        .target(
+            name: "PictureStamp", dependencies: [core], path: "Sources/Plugins/PictureStamp", exclude: ["README.md"]),
         .target(name: "Publishing", dependencies: [core], path: "Sources/Plugins/Publishing", exclude: ["README.md"]),
         // C libraries: a module map and a header each, at most one small .c beside them.
         // Without aligned loops, where the linker happens to put them decides whether scaling takes a fifth longer.
@@ -132,7 +134,9 @@ let package = Package(
                 path: "Sources/Plugins/NestedPlugins"),
             .testTarget(
                 name: "PluginTests",
-                dependencies: [core, "Shared", "LiveInput", "Lettering", "Stills", "Conversion", "Publishing"]
+                dependencies: [
+                    core, "Shared", "LiveInput", "Lettering", "Stills", "Conversion", "Publishing", "PictureStamp",
+                ]
                     + plugins.map { .target(name: $0.name) },
                 path: "Tests/PluginTests",
                 // Every plugin exports the one entry symbol; a test program that links several takes any of them.
