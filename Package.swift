@@ -36,6 +36,7 @@ let plugins = [
     Plugin(name: "WindowPreview", shims: ["CSDL2"]),
     Plugin(name: "Pictures", shims: ["CTurboJPEG", "CPNG", "CYUV"], usesShared: true, modules: ["Conversion"]),
     Plugin(name: "NATSEvents", shims: ["CNATS"], usesShared: true, modules: ["Publishing"]),
+    Plugin(name: "Audio", shims: ["CAudio"]),
     Plugin(name: "MQTTEvents", shims: ["CMosquitto"], usesShared: true, modules: ["Publishing"]),
 ]
 
@@ -90,6 +91,10 @@ let package = Package(
             linkerSettings: [
                 .linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("swresample"), .linkedLibrary("avutil"),
             ]),
+        // No pkgConfig: a system library has one, and this one stands for four.
+        .systemLibrary(
+            name: "CAudio", path: "Sources/Plugins/Shims/CAudio",
+            providers: [.apt(["libavcodec-dev", "libavutil-dev", "libswresample-dev", "libebur128-dev"])]),
         .systemLibrary(
             name: "CFreeType", path: "Sources/Plugins/Shims/CFreeType", pkgConfig: "freetype2",
             providers: [.apt(["libfreetype-dev"])]),
