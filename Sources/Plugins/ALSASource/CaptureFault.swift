@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// Why a device cannot be used, as sentences.
+enum CaptureFault {
+    private static let names: [Int32: String] = [
+        EACCES: "EACCES", EAGAIN: "EAGAIN", EBADFD: "EBADFD", EBUSY: "EBUSY", EINVAL: "EINVAL", EIO: "EIO",
+        ENODEV: "ENODEV", ENOENT: "ENOENT", ENOMEM: "ENOMEM", ENOSYS: "ENOSYS", ENOTTY: "ENOTTY", ENXIO: "ENXIO",
+        EPERM: "EPERM", EPIPE: "EPIPE", ESTRPIPE: "ESTRPIPE", ETIMEDOUT: "ETIMEDOUT", EHOSTDOWN: "EHOSTDOWN",
+        ECONNREFUSED: "ECONNREFUSED",
+    ]
+
+    /// `snd_pcm_open: No such device (ENODEV)`.
+    static func text(_ fault: CardFault) -> String {
+        "\(fault.call): \(String(cString: strerror(fault.errno))) (\(names[fault.errno] ?? "errno \(fault.errno)"))"
+    }
+
+    static func noFormat(_ name: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "device",
+            what: "'\(name)' must give interleaved samples of 16 or 32 bits, or floats, and does not",
+            remedy: name.hasPrefix("hw:")
+                ? "Use 'plug\(name)', which converts." : "`framehost describe alsa-source` lists the devices.")
+    }
+
+    /// The fault for an answer of ALSA, with a remedy.
+    static func of(_ fault: CardFault, _ name: String) -> FrameHostError {
+        let cause = text(fault)
+        switch fault.errno {
+        case EACCES, EPERM:
+            return FrameHostError(
+                .unavailable, place: "device", what: "this user may not open '\(name)'",
+                remedy: "Join the group that may open the sound cards: `sudo usermod -aG audio $USER`. Then log in again.",
+                cause: cause)
+        case EBUSY:
+            return FrameHostError(
+                .unavailable, place: "device", what: "'\(name)' is in use",
+                remedy: "End the program that uses it, or use a device that several programs can share, such as 'default'.",
+                cause: cause)
+        case ENOENT, ENODEV, ENXIO, EHOSTDOWN, ECONNREFUSED:
+            return FrameHostError(
+                .unavailable, place: "device", what: "there is no device '\(name)' for capture",
+                remedy: "`framehost describe alsa-source` lists those that there are. \"ifMissing\": \"wait\" starts without it.",
+                cause: cause)
+        default:
+            return FrameHostError(
+                .callFailed, place: "device", what: "'\(name)' fails",
+                remedy: "Check `dmesg` for messages of its driver, or use 'plughw:' in place of 'hw:'.", cause: cause)
+        }
+    }
+}
