@@ -24,6 +24,7 @@ private enum FakeMicrophone {
         let text =
             "</usr/share/alsa/alsa.conf>\npcm_type.fakemic { lib \"\(folder)/mic.so\" }\n" + pcm("mic_exact")
             + pcm("mic_fast", "ppm 300.0") + pcm("mic_stall") + pcm("mic_pull") + pcm("mic_quiet") + pcm("mic_late")
+            + pcm("mic_chain")
             + "pcm.mic_plug { type plug slave.pcm mic_exact }\n"
         guard let file = fopen("\(folder)/asound.conf", "w") else { return nil }
         fputs(text, file)
@@ -132,6 +133,40 @@ private final class Listener {
 
     func figure(_ name: String) -> Double {
         driver.stage.figures.json.asObject?.first { $0.key == name }?.value.asDouble ?? .nan
+    }
+}
+
+/// Counts what comes, and whether its times rise.
+private final class SoundSink: Sink {
+    static let info = StageInfo(id: "sound-sink", summary: "Takes sound.", input: .audio)
+
+    struct Options: StageOptions {}
+
+    struct Count: Sendable {
+        var samples = 0
+        var late = 0
+    }
+
+    private static let counts = Locked(Count())
+    static var count: Count { counts.withLock { $0 } }
+    static func reset() { counts.withLock { $0 = Count() } }
+
+    var options: Options
+    private var end = MediaTime.min
+
+    init(options: Options, context: StageContext) { self.options = options }
+
+    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        guard case .audioBlock(let block) = consume input else { return .dropped(.byStage) }
+        let samples = block.sampleCount
+        // Rounding down makes an end a nanosecond early.
+        let isLate = block.pts + MediaTime(nanoseconds: 1) < end
+        end = block.pts + block.duration
+        Self.counts.withLock {
+            $0.samples += samples
+            $0.late += isLate ? 1 : 0
+        }
+        return .delivered
     }
 }
 
@@ -283,5 +318,53 @@ struct ALSASourceTests {
         let one = try #require(try ALSASource.topic("MIC_EXACT"))
         #expect(one.facts == [StageTopic.Fact("sampleRate", "8000...96000"), StageTopic.Fact("channels", "1...2")])
         #expect(try ALSASource.topic("no_such_microphone") == nil)
+    }
+
+    /// What a card may be doing when the chain is stopped.
+    enum State: String, CaseIterable, Sendable { case missing, streaming, still, lost }
+
+    /// A thread that is not back 0.8 s after a stop is abandoned by name.
+    @Test(arguments: State.allCases) func stopsWithinASecond(in state: State) throws {
+        SoundSink.reset()
+        func set(_ file: String, _ isSet: Bool) throws { try FakeMicrophone.set(file, of: "mic_chain", isSet) }
+        try set("gone", state == .missing)
+        defer {
+            try? set("gone", false)
+            try? set("still", false)
+        }
+        let options = try JSONReader.read(
+            Array(#"{ "device": "mic_chain", "ifMissing": "wait" }"#.utf8), file: "options"
+        ).asObject
+        let chain = try Chain(
+            ChainRequest(
+                file: "test.json", folder: ".",
+                stages: [
+                    StageRequest(id: "mic", type: StageType(ALSASource.self), options: options ?? [], from: []),
+                    StageRequest(id: "sink", type: StageType(SoundSink.self), options: [], from: [0]),
+                ]))
+        let subscription = chain.subscribe()
+        let clock = ChainClock()
+        let deadline = clock.now() + 20_000_000_000
+        var names: [String] = []
+        var looks = 0
+        var cancelledAt: Int64 = 0
+        let result = chain.run {
+            names += subscription.take().events.map(\.name)
+            guard chain.currentState == .streaming, cancelledAt == 0, SoundSink.count.samples > 9600 else { return }
+            looks += 1
+            switch state {
+            case .missing, .streaming: break
+            case .still: if looks == 1 { try? set("still", true) }
+            case .lost: if looks == 1 { try? set("gone", true) }
+            }
+            let isReady = state == .lost ? names.contains("device-lost") : looks > 5
+            guard isReady || clock.now() > deadline else { return }
+            cancelledAt = clock.now()
+            chain.cancel()
+        }
+        #expect(cancelledAt > 0 && cancelledAt < deadline, "\(names)")
+        #expect(clock.now() - cancelledAt < 1_000_000_000)
+        #expect(result.isSuccess && result.drops.isEmpty, "\(result)")
+        #expect(SoundSink.count.late == 0)
     }
 }
