@@ -113,7 +113,8 @@ final class CaptureDevice {
             buffer: Int(clamping: buffer))
         // No number of a driver is believed unseen.
         guard AudioFormat.sampleRates.contains(format.rate), (1...64).contains(format.channels),
-            (1...mostBytes / format.frameBytes).contains(format.period), format.buffer >= format.period
+            (1...mostBytes / format.frameBytes).contains(format.period),
+            (format.period...16 * mostBytes).contains(format.buffer)
         else { throw CaptureFault.noFormat(name) }
         return format
     }
@@ -193,7 +194,7 @@ final class CaptureDevice {
         snd_pcm_status_get_htstamp(status, &stamp)
         return Status(
             stamp: Int64(stamp.tv_sec) &* 1_000_000_000 &+ Int64(stamp.tv_nsec),
-            available: Int(clamping: snd_pcm_status_get_avail(status)))
+            available: min(Int(clamping: snd_pcm_status_get_avail(status)), format.buffer))
     }
 
     /// Reads at most `frames` frames.
@@ -203,7 +204,7 @@ final class CaptureDevice {
         let count = snd_pcm_readi(pcm, bytes, snd_pcm_uframes_t(frames))
         guard count != -Int(EAGAIN) else { return 0 }
         guard count >= 0 else { throw CardFault(call: "snd_pcm_readi", errno: Int32(clamping: -count)) }
-        return count
+        return min(count, frames)
     }
 
     /// Wakes a card that the system has suspended.

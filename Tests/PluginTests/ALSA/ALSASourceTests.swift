@@ -320,6 +320,20 @@ struct ALSASourceTests {
         #expect(try ALSASource.topic("no_such_microphone") == nil)
     }
 
+    /// The microphone `mic_chain` before a ``SoundSink``.
+    private func chain() throws -> Chain {
+        let options = try JSONReader.read(
+            Array(#"{ "device": "mic_chain", "ifMissing": "wait" }"#.utf8), file: "options"
+        ).asObject
+        return try Chain(
+            ChainRequest(
+                file: "test.json", folder: ".",
+                stages: [
+                    StageRequest(id: "mic", type: StageType(ALSASource.self), options: options ?? [], from: []),
+                    StageRequest(id: "sink", type: StageType(SoundSink.self), options: [], from: [0]),
+                ]))
+    }
+
     /// What a card may be doing when the chain is stopped.
     enum State: String, CaseIterable, Sendable { case missing, streaming, still, lost }
 
@@ -332,16 +346,7 @@ struct ALSASourceTests {
             try? set("gone", false)
             try? set("still", false)
         }
-        let options = try JSONReader.read(
-            Array(#"{ "device": "mic_chain", "ifMissing": "wait" }"#.utf8), file: "options"
-        ).asObject
-        let chain = try Chain(
-            ChainRequest(
-                file: "test.json", folder: ".",
-                stages: [
-                    StageRequest(id: "mic", type: StageType(ALSASource.self), options: options ?? [], from: []),
-                    StageRequest(id: "sink", type: StageType(SoundSink.self), options: [], from: [0]),
-                ]))
+        let chain = try chain()
         let subscription = chain.subscribe()
         let clock = ChainClock()
         let deadline = clock.now() + 20_000_000_000
@@ -366,5 +371,36 @@ struct ALSASourceTests {
         #expect(clock.now() - cancelledAt < 1_000_000_000)
         #expect(result.isSuccess && result.drops.isEmpty, "\(result)")
         #expect(SoundSink.count.late == 0)
+    }
+
+    @Test func goesOnAfterAPauseWithoutAnOverrun() throws {
+        SoundSink.reset()
+        let chain = try chain()
+        let subscription = chain.subscribe()
+        let clock = ChainClock()
+        let deadline = clock.now() + 20_000_000_000
+        var names: [String] = []
+        var (pausedAt, resumedAt): (Int64, Int64) = (0, 0)
+        var (before, after) = (0, 0)
+        let result = chain.run {
+            names += subscription.take().events.map(\.name)
+            let (now, samples) = (clock.now(), SoundSink.count.samples)
+            if pausedAt == 0, samples > 9600 {
+                pausedAt = now
+                chain.pause(stage: "mic") { _ in }
+            } else if resumedAt == 0, pausedAt > 0, now - pausedAt > 900_000_000 {
+                (resumedAt, before) = (now, samples)
+                chain.resume(stage: "mic") { _ in }
+            } else if resumedAt > 0, now - resumedAt > 500_000_000 || now > deadline {
+                after = samples
+                chain.cancel()
+            }
+        }
+        #expect(result.isSuccess && result.drops.isEmpty, "\(result)")
+        #expect(names.contains("stage-resumed"))
+        #expect(!names.contains("overrun") && !names.contains("device-lost"))
+        #expect(SoundSink.count.late == 0)
+        // Half a second of sound, and nothing in place of what was not wanted.
+        #expect(after - before > 14_000 && after - before < 36_000)
     }
 }
