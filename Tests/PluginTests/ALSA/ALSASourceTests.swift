@@ -50,7 +50,7 @@ private enum FakeMicrophone {
 }
 
 /// What came out of a source, with the checks that hold for each block.
-private final class Listener {
+private final class SoundListener {
     let driver: StageDriver<ALSASource>
     private(set) var samples: [Float] = []
     private(set) var origin: Int64?
@@ -178,7 +178,7 @@ struct ALSASourceTests {
     private static let amplitude = 10_922.0 / 32_768
 
     @Test func givesLevelAndToneOfTheMicrophone() throws {
-        let listener = try Listener("mic_exact")
+        let listener = try SoundListener("mic_exact")
         let before = listener.now
         try listener.listen(seconds: 2.5)
         let after = listener.now
@@ -196,7 +196,7 @@ struct ALSASourceTests {
     }
 
     @Test func takesUpTheDriftOfAFastCard() throws {
-        let listener = try Listener("mic_fast", channels: 1)
+        let listener = try SoundListener("mic_fast", channels: 1)
         try listener.listen(seconds: 9)
         let ppm = listener.figure("ppm")
         try listener.driver.stop()
@@ -207,7 +207,7 @@ struct ALSASourceTests {
     }
 
     @Test func convertsRateAndSamplesBehindAPlug() throws {
-        let listener = try Listener("mic_plug", ", \"periodMs\": 20", rate: 44_100, channels: 1)
+        let listener = try SoundListener("mic_plug", ", \"periodMs\": 20", rate: 44_100, channels: 1)
         try listener.listen(seconds: 1.5)
         try listener.driver.stop()
         let tone = listener.tone(near: 440, from: 0.25, seconds: 1)
@@ -216,7 +216,7 @@ struct ALSASourceTests {
     }
 
     @Test func fillsAnOverrunWithSilenceOfItsLength() throws {
-        let listener = try Listener("mic_stall")
+        let listener = try SoundListener("mic_stall")
         try listener.listen(seconds: 0.6)
         // The chain stands still for longer than the card remembers.
         usleep(900_000)
@@ -238,7 +238,7 @@ struct ALSASourceTests {
     }
 
     @Test func givesSilenceWhileTheDeviceIsGone() throws {
-        let listener = try Listener("mic_pull")
+        let listener = try SoundListener("mic_pull")
         try listener.listen(seconds: 0.5)
         try FakeMicrophone.set("gone", of: "mic_pull", true)
         try listener.listen(seconds: 1.5)
@@ -262,7 +262,7 @@ struct ALSASourceTests {
     }
 
     @Test func noticesACardThatStopsDelivering() throws {
-        let listener = try Listener("mic_quiet")
+        let listener = try SoundListener("mic_quiet")
         try listener.listen(seconds: 0.3)
         try FakeMicrophone.set("still", of: "mic_quiet", true)
         let began = listener.now
@@ -281,7 +281,7 @@ struct ALSASourceTests {
 
     @Test func startsWithoutADeviceAndWaitsForIt() throws {
         try FakeMicrophone.set("gone", of: "mic_late", true)
-        let listener = try Listener("mic_late", ", \"ifMissing\": \"wait\"")
+        let listener = try SoundListener("mic_late", ", \"ifMissing\": \"wait\"")
         try listener.listen(seconds: 0.4)
         #expect(listener.samples.count > 2 * 48_000 * 3 / 10)
         try FakeMicrophone.set("gone", of: "mic_late", false)
@@ -295,7 +295,7 @@ struct ALSASourceTests {
 
     @Test func failsWithoutItsDeviceWhenItShall() throws {
         do {
-            _ = try Listener("no_such_microphone")
+            _ = try SoundListener("no_such_microphone")
             Issue.record("a device was made up")
         } catch {
             #expect(
@@ -303,7 +303,7 @@ struct ALSASourceTests {
                     "there is no device 'no_such_microphone' for capture. `framehost describe alsa-source` lists those")
             )
         }
-        let listener = try Listener("mic_pull", ", \"whileLost\": \"stop\"")
+        let listener = try SoundListener("mic_pull", ", \"whileLost\": \"stop\"")
         try listener.listen(seconds: 0.2)
         try FakeMicrophone.set("gone", of: "mic_pull", true)
         defer { try? FakeMicrophone.set("gone", of: "mic_pull", false) }
