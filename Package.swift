@@ -16,12 +16,12 @@ struct Plugin {
 
 let plugins = [
     Plugin(name: "TestSource", usesShared: true),
-    Plugin(name: "NullSink"),
+    Plugin(name: "NullSink", modules: ["PictureStamp"]),
     Plugin(name: "FPSMeter", usesShared: true),
     Plugin(name: "Convert", usesShared: true, modules: ["Conversion"]),
     Plugin(name: "CropOrient", shims: ["CYUV"], usesShared: true),
     Plugin(name: "Rate"),
-    Plugin(name: "X264Encoder", shims: ["CX264"]),
+    Plugin(name: "X264Encoder", shims: ["CX264"], modules: ["PictureStamp"]),
     Plugin(name: "FileSource", shims: ["CAVFormat"], usesShared: true, usesLiveInput: true),
     Plugin(name: "Y4M"),
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
@@ -36,6 +36,7 @@ let plugins = [
     Plugin(name: "WindowPreview", shims: ["CSDL2"]),
     Plugin(name: "Pictures", shims: ["CTurboJPEG", "CPNG", "CYUV"], usesShared: true, modules: ["Conversion"]),
     Plugin(name: "NATSEvents", shims: ["CNATS"], usesShared: true, modules: ["Publishing"]),
+    Plugin(name: "Audio", shims: ["CAudio"]),
     Plugin(name: "MQTTEvents", shims: ["CMosquitto"], usesShared: true, modules: ["Publishing"]),
 ]
 
@@ -76,6 +77,8 @@ let package = Package(
         .target(
             name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Sources/Plugins/Stills",
             exclude: ["README.md"]),
+        .target(
+            name: "PictureStamp", dependencies: [core], path: "Sources/Plugins/PictureStamp", exclude: ["README.md"]),
         .target(name: "Publishing", dependencies: [core], path: "Sources/Plugins/Publishing", exclude: ["README.md"]),
         // C libraries: a module map and a header each, at most one small .c beside them.
         // Without aligned loops, where the linker happens to put them decides whether scaling takes a fifth longer.
@@ -85,7 +88,13 @@ let package = Package(
         .target(name: "CX264", path: "Sources/Plugins/Shims/CX264", linkerSettings: [.linkedLibrary("x264")]),
         .target(
             name: "CAVFormat", path: "Sources/Plugins/Shims/CAVFormat",
-            linkerSettings: [.linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("avutil")]),
+            linkerSettings: [
+                .linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("swresample"), .linkedLibrary("avutil"),
+            ]),
+        // No pkgConfig: a system library has one, and this one stands for four.
+        .systemLibrary(
+            name: "CAudio", path: "Sources/Plugins/Shims/CAudio",
+            providers: [.apt(["libavcodec-dev", "libavutil-dev", "libswresample-dev", "libebur128-dev"])]),
         .systemLibrary(
             name: "CFreeType", path: "Sources/Plugins/Shims/CFreeType", pkgConfig: "freetype2",
             providers: [.apt(["libfreetype-dev"])]),
@@ -136,7 +145,9 @@ let package = Package(
                 path: "Sources/Plugins/NestedPlugins"),
             .testTarget(
                 name: "PluginTests",
-                dependencies: [core, "Shared", "LiveInput", "Lettering", "Stills", "Conversion", "Publishing"]
+                dependencies: [
+                    core, "Shared", "LiveInput", "Lettering", "Stills", "Conversion", "Publishing", "PictureStamp",
+                ]
                     + plugins.map { .target(name: $0.name) },
                 path: "Tests/PluginTests",
                 // The tests build it themselves: ALSA loads it.

@@ -26,5 +26,5 @@ compile_media_chain() {
     objects+=("$work/$module.o")
   done
   swiftc "${flags[@]}" Tests/Fuzz/MediaChainFuzz.swift "${objects[@]}" -module-name FuzzTarget -o "$out" -L "$built" -lFrameCore \
-    -lFrameNetwork -lx264 -lavformat -lavcodec -lavutil -lswscale -lnettle -lfreetype -lpng16 -lturbojpeg -Xlinker "-rpath=$PWD/$built"
+    -lFrameNetwork -lx264 -lavformat -lavcodec -lavutil -lswscale -lswresample -lnettle -lfreetype -lpng16 -lturbojpeg -Xlinker "-rpath=$PWD/$built"
 }

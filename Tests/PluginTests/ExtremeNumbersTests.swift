@@ -215,7 +215,8 @@ import Testing
     @Test func writesAMatrixForAnyShapeOfSamples() throws {
         let folder = try ScratchFolder()
         var format = RecorderStreams.format()
-        (format.video.sampleAspectRatio, format.video.orientation) = (Rational(.max, 1), .right)
+        format.video?.sampleAspectRatio = Rational(.max, 1)
+        format.video?.orientation = .right
         let recorder = try StageDriver(
             Recorder.self, options: #"{ "path": "\#(folder.file("a.mp4"))" }"#, input: .encoded(format))
         let unit = try recorder.makeAccessUnit(

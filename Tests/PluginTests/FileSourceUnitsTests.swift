@@ -97,7 +97,7 @@ import Testing
         let played = try Self.play(path)
         #expect(played.units.count == 50)
         #expect(played.units.flatMap(\.bytes) == (try Self.stream(path, folder)))
-        let base = played.format.video.timeBase
+        let base = played.format.video!.timeBase
         let times = try Self.times(path, folder)
         #expect(played.units.map { base.ticks(of: $0.pts) } == times.map { $0[0] })
         // Matroska does not say when pictures are decoded; libavformat finds it out after the first two.
@@ -209,7 +209,7 @@ import Testing
         let played = try Self.play(folder.file("turned.mp4"))
         let decoded = try ClipMaker.read(folder.file("turned.mp4"))
         #expect(decoded.format.orientation != .up)
-        #expect(played.format.video.orientation == decoded.format.orientation)
+        #expect(played.format.video?.orientation == decoded.format.orientation)
     }
 
     // MARK: What is not passed on
@@ -313,7 +313,7 @@ import Testing
         #expect(Self.rise(both.units))
         #expect(both.gaps == [50])
         #expect(both.events.map(\.name).filter { $0 == "parameter-sets-changed" }.count == 1)
-        #expect(both.format.video.width == 160)
+        #expect(both.format.video?.width == 160)
     }
 
     /// Bytes flipped all over, and ends cut off: a sentence or units that a recorder takes, never a trap.

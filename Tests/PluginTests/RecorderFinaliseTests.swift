@@ -28,8 +28,8 @@ import Testing
         let folder = try ScratchFolder()
         let stream = try RecorderSegmentTests.encoded(frames: 100)
         var format = stream.format
-        format.video.orientation = .right
-        format.video.sampleAspectRatio = Rational(4, 3)
+        format.video?.orientation = .right
+        format.video?.sampleAspectRatio = Rational(4, 3)
         for name in ["never", "always"] {
             let recorder = try StageDriver(
                 recording: #"{ "path": "\#(folder.file("\(name).\(ending)"))", "finalize": "\#(name)" }"#, format)

@@ -46,8 +46,8 @@ import Testing
     /// between two ticks, it came to be -1, which players read as the end of time.
     @Test(arguments: ["mp4", "mov", "mkv"]) func beginsAtZeroWhereverTheFirstTimeLies(ending: String) throws {
         var format = RecorderStreams.format()
-        format.video.frameRate = Rational(0)
-        format.video.timeBase = TimeBase(1, 1_000_000)
+        format.video?.frameRate = Rational(0)
+        format.video?.timeBase = TimeBase(1, 1_000_000)
         // Matroska's tick is 1,000,000 ns.
         for offset: Int64 in [0, 1, 499, 500, 501, 999, 499_999, 500_000, 500_001, 5_000_000_500, -500] {
             let folder = try ScratchFolder()

@@ -128,6 +128,33 @@ import Testing
         #expect(still[0] == still[1])
     }
 
+    @Test(arguments: [("30", [0, 1, 2, 30, 31, 32, 60, 61, 62]), ("29.5", [0, 1, 2, 30, 31, 32, 59, 60, 61])])
+    func flashesForThreeFramesFromEachWholeSecondOn(rate: String, light: [Int]) throws {
+        let all = try frames(
+            "{ \"size\": \"32x18\", \"pattern\": \"flash\", \"rate\": \(rate), \"number\": false }", count: 88)
+        for (index, planes) in all.enumerated() {
+            let luma: UInt8 = light.contains(index) ? 235 : 16
+            #expect(planes[0].allSatisfy { $0 == luma })
+            #expect((planes[1] + planes[2]).allSatisfy { $0 == 128 })
+        }
+    }
+
+    @Test func flashesOnTheSecondsOfTheClockWhenLive() throws {
+        let clock = ManualClock(at: 7_700_000_000)
+        let driver = try StageDriver(
+            TestSource.self,
+            options: #"{ "rate": 8, "live": true, "size": "32x16", "pattern": "flash", "number": false }"#,
+            clock: clock)
+        var light: [Int64] = []
+        for _ in 0..<16 {
+            _ = try driver.produce()
+            let frame = try driver.nextFrame()
+            if frame.withPlane(0, { $0.row(0)[0] }) == 235 { light.append(frame.pts.nanoseconds / 1_000_000) }
+        }
+        // Frames come each 125 ms from 7.7 s on.
+        #expect(light == [8075, 8200, 8325, 9075, 9200, 9325])
+    }
+
     @Test func paintsTheSequenceNumber() throws {
         let all = try frames(#"{ "size": "320x240", "pattern": "checker" }"#, count: 12)
         for (index, planes) in all.enumerated() {

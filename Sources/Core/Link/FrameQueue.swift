@@ -124,6 +124,10 @@ final class FrameQueue: @unchecked Sendable {
             let second = head + 1
             head = (head + count) % ringCount
             append(lease.release())
+            if state.settings.policy != .dropToKeyframe {
+                state.settleEviction(
+                    bytes: first.pointee.queuedBytes, oldestTime: ring[head].pointee.header.queueTime.nanoseconds)
+            }
             ring[head].pointee.header.isDiscontinuity = true
             wakeConsumerAndUnlock()
             _ = Lease(first)

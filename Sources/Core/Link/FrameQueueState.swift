@@ -67,6 +67,7 @@ struct FrameQueueState: Sendable {
         case .dropNewest:
             return reject(.queueFull)
         case .dropOldest, .latest:
+            // ``settleEviction(bytes:oldestTime:)`` says which item it was.
             counts.evicted[(settings.policy == .latest ? DropReason.replaced : .evicted).rawValue] += 1
             depth -= 1
             accept(bytes: more, time: time)
@@ -88,6 +89,12 @@ struct FrameQueueState: Sendable {
             accept(bytes: more, time: time)
             return .evictThenAccept(all)
         }
+    }
+
+    /// One item has gone before the last offer was accepted: its bytes, and the decode time of the oldest one now.
+    mutating func settleEviction(bytes less: Int, oldestTime time: Int64) {
+        bytes -= less
+        oldestTime = time
     }
 
     private mutating func reject(_ reason: DropReason) -> OfferAction {

@@ -131,6 +131,10 @@ struct FormatNegotiation {
         let instance = stage.instance
         stage.context.audio = stage.audio
         stage.context.inputIDs = request.from.map(nameInFile)
+        stage.context.takenOutputs = Set(
+            request.type.info.furtherOutputs.map(\.name).filter { name in
+                self.request.stages.contains { $0.id == "\(request.id).\(name)" }
+            })
         stage.context.keyframeRequest = stage.keyframes.map { KeyframeRequest(to: $0) }
         do {
             let output = try CrashNote.during("\(request.id) (\(request.type.info.id)) was negotiating") {

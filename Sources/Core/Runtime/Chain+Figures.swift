@@ -101,7 +101,10 @@ extension Chain {
     public var progress: Progress {
         let graph = graph
         let (plan, runners) = (graph.plan, graph.runners)
-        let sources = runners.filter { $0.kind == .source }
+        // Blocks of sound are no frames; a chain without pictures counts them all the same.
+        let all = runners.filter { $0.kind == .source }
+        let pictures = all.filter { !$0.givesSound }
+        let sources = pictures.isEmpty ? all : pictures
         let sinks = runners.filter { $0.kind == .sink }
         let format = sources.first.flatMap { source in plan.stages.first { $0.id == source.id }?.output }
         return Progress(

@@ -126,6 +126,7 @@ struct GraphAssembly {
             number: graph.nextNumber, id: stage.request.id, info: type.info, kind: type.kind, instance: stage.instance,
             context: stage.context, onError: stage.request.onError, isTimed: timed)
         runner.frameTime = stage.output?.frameTime ?? 0
+        runner.givesSound = stage.output?.isSound == true
         graph.nextNumber += 1
         graph.runners.append(runner)
         newRunners.append(runner)

@@ -7,6 +7,8 @@
 public struct Ledger: Sendable, Equatable {
     /// Items that sources gave.
     public var captured = 0
+    /// How many of ``captured`` are sound: blocks, or packets of encoded sound.
+    public var capturedSound = 0
     /// Items that stages made without an input of their own: repeats, slates.
     public var made = 0
     /// Further leases that forks made.
@@ -30,6 +32,7 @@ extension Ledger {
     /// The account of a stage: what it gave, took and has in hand.
     init(of runner: StageRunner) {
         if runner.kind == .source { captured = runner.made.value } else { made = runner.made.value }
+        if runner.kind == .source, runner.givesSound { capturedSound = captured }
         copies = runner.copies.value
         delivered = runner.delivered.value
         merged = runner.merged.value
@@ -47,6 +50,7 @@ extension Ledger {
 
     static func += (sum: inout Ledger, part: Ledger) {
         sum.captured += part.captured
+        sum.capturedSound += part.capturedSound
         sum.made += part.made
         sum.copies += part.copies
         sum.delivered += part.delivered

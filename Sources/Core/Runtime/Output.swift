@@ -183,6 +183,10 @@ public final class Output {
         stage.heldHeaders?.doubt()
     }
 
+    /// Says that an item that came in goes on as a part of others: an encoder of sound cuts blocks anew. What the stage
+    /// makes of them it emits as ``Origin/made``.
+    public func absorb() { stage.merged.add() }
+
     private func emit(_ lease: consuming Lease, _ origin: Origin) throws {
         let record = lease.record
         if stage.isSource {

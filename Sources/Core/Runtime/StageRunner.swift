@@ -127,6 +127,8 @@ final class StageRunner: @unchecked Sendable {
     @exclusivity(unchecked) private(set) var toldUpTo = Int64.min
     /// From one item of its output to the next by the format, nanoseconds; 0 where no rate is known.
     var frameTime: Int64 = 0
+    /// Whether its output is sound, encoded or not. Set before it runs.
+    var givesSound = false
     /// The last property, so that it is freed after the stage, whose `deinit` may still release frames.
     private let keeperOwner = KeeperOwner()
 

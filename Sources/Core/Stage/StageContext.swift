@@ -58,6 +58,9 @@ public final class StageContext: @unchecked Sendable {
     private(set) var planNotes: [(text: String, isWarning: Bool)] = []
     /// What a source offers the stages behind it.
     private(set) var offeredAudio: (any AudioOrigin)?
+    /// [from `negotiate` on] The outputs of a source beside the first that the chain takes
+    /// (``StageInfo/furtherOutputs``), by name.
+    public internal(set) var takenOutputs: Set<String> = []
     /// What the runner adds to a source's times.
     let timeOffset = TimeOffset()
     private let recovery = Locked(Recovery())

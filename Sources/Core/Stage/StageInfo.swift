@@ -62,6 +62,8 @@ public struct StageInfo: Sendable {
     public var output: Media
     /// What the stage gives in place of ``output`` when an option asks for it.
     public var otherOutput: OtherOutput?
+    /// Sources: what the source can give beside ``output``, each on a thread of its own: `"from": "clip.audio"`.
+    public var furtherOutputs: [FurtherOutput]
     /// Whether the stage writes the pixels of the frames that it is handed.
     public var access: Access
     /// How many input buffers the stage still leases after a call, at most.
@@ -91,7 +93,7 @@ public struct StageInfo: Sendable {
     public init(
         id: String, summary: String, input: Media = .none, furtherInputs: Media = .none, output: Media = .none,
         otherOutput: OtherOutput? = nil,
-        access: Access = .read, hold: Int = 0,
+        furtherOutputs: [FurtherOutput] = [], access: Access = .read, hold: Int = 0,
         delay: Int = 0, workers: Int = 0, service: Service = .bounded, longestCall: MediaTime = MediaTime(seconds: 1),
         metadata: [any FrameMetadata.Type] = [],
         commands: [CommandInfo] = [], events: [EventDeclaration] = [], isConverter: Bool = false,
@@ -103,6 +105,7 @@ public struct StageInfo: Sendable {
         self.furtherInputs = furtherInputs
         self.output = output
         self.otherOutput = otherOutput
+        self.furtherOutputs = furtherOutputs
         self.access = access
         self.hold = hold
         self.delay = delay
@@ -134,6 +137,21 @@ extension StageInfo {
 }
 
 extension StageInfo {
+    /// A further output of a source: a source of its own in the plan, with the options of the first.
+    ///
+    /// ```swift
+    /// furtherOutputs: [StageInfo.FurtherOutput("audio", FileSound.type)]
+    /// ```
+    public struct FurtherOutput: Sendable {
+        /// What stands behind the dot: `audio`.
+        public var name: String
+        /// The kind of source that gives it. Its options are of the same type as those of the first.
+        public var type: StageType
+
+        /// Names an output.
+        public init(_ name: String, _ type: StageType) { (self.name, self.type) = (name, type) }
+    }
+
     /// Another kind of output, where one option has one value: a file's access units with `"decode": false`.
     ///
     /// ```swift

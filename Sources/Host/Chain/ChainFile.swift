@@ -24,6 +24,9 @@ struct ChainFile {
     private var faults: [FrameHostError] = []
     /// Whether a stage's input is unknown, so that the links cannot be checked further.
     private var hasBrokenFrom = false
+    /// Outputs beside the first that some stage takes. Their indices follow those of the file's stages.
+    private var furtherOutputs: [FurtherOutput] = []
+    private var mostIndex = 0
     /// Options whose text names a variable that the environment does not have, by index of the stage. Their values are
     /// not checked any further.
     private var unknownValues: [Int: Set<String>] = [:]
@@ -113,12 +116,14 @@ struct ChainFile {
         var request = ChainRequest(file: name, folder: folder, stages: [])
         readTop(root, &request)
         let ids = readIDs(nodes)
+        mostIndex = nodes.count
         let changes = readSettings(settings, ids: ids)
         for (index, node) in nodes.enumerated() {
             if let stage = readStage(node, index, ids: ids, changes: changes[index] ?? []) {
                 request.stages.append(stage)
             }
         }
+        addFurtherOutputs(ids, complete: request.stages.count == nodes.count, &request)
         readBuffers(root["buffers"], ids: ids, &request)
         if let on = root["on"] {
             var rules = RuleReader(file: name, ids: Set(ids.keys), stages: request.stages)
@@ -427,13 +432,50 @@ struct ChainFile {
                 fault(place, "\(path).from", "no stage '\(parts[0])'", near ?? "Name the id of a stage of this chain.")
                 return nil
             }
-            if parts.count == 2, parts[1] != "video" {
-                fault(
-                    place, "\(path).from", "'\(parts[0])' has no output '\(parts[1])'",
-                    "Write \"from\": \"\(parts[0])\".")
+            guard parts.count == 2, parts[1] != "video" else { return found }
+            let output = FurtherOutput(stage: found, name: parts[1], place: place, path: "\(path).from")
+            if let known = furtherOutputs.firstIndex(where: { $0.stage == found && $0.name == parts[1] }) {
+                return mostIndex + known
             }
-            return found
+            furtherOutputs.append(output)
+            return mostIndex + furtherOutputs.count - 1
         }
+    }
+
+    /// Adds a source for each further output that is named (`clip.audio`): of the kind that the stage's plugin says, with
+    /// the stage's options.
+    private mutating func addFurtherOutputs(_ ids: [String: Int], complete: Bool, _ request: inout ChainRequest) {
+        for output in furtherOutputs {
+            let id = ids.first { $0.value == output.stage }?.key ?? ""
+            guard complete else { continue }
+            let stage = request.stages[output.stage]
+            let all = stage.type.info.furtherOutputs
+            guard let found = all.first(where: { $0.name == output.name }) else {
+                hasBrokenFrom = true
+                let others = all.map { "\"\(id).\($0.name)\"" }
+                fault(
+                    output.place, output.path, "'\(id)' has no output '\(output.name)'",
+                    "Write \"from\": \((["\"\(id)\""] + others).joined(separator: " or ")).")
+                continue
+            }
+            var further = StageRequest(
+                id: "\(id).\(output.name)", type: found.type, options: stage.options, from: [], onError: stage.onError,
+                fileIndex: stage.fileIndex, place: stage.place)
+            (further.ownPlaces, further.settings) = (stage.ownPlaces, stage.settings)
+            request.stages.append(further)
+        }
+        guard hasBrokenFrom else { return }
+        for index in request.stages.indices {
+            request.stages[index].from = request.stages[index].from.filter { $0 < request.stages.count }
+        }
+    }
+
+    /// One that a `from` names.
+    private struct FurtherOutput {
+        var stage: Int
+        var name: String
+        var place: TextPlace
+        var path: String
     }
 
     private mutating func readLink(_ node: JSONNode?, _ path: String) -> LinkRequest {

@@ -88,7 +88,7 @@ struct ChainSchema {
                 "from",
                 [
                     "description":
-                        "The stage that gives its input. Default: the stage before it. A list for a join.",
+                        "The stage that gives its input, or an output of it (clip.audio). Default: the stage before it. A list for a join, and for a sink of several inputs.",
                     "anyOf": [["type": "string"], ["type": "array", "minItems": 1, "items": ["type": "string"]]],
                 ]
             ),

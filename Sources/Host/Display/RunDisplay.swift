@@ -168,10 +168,12 @@ final class RunDisplay {
         for line in result.drops { complain(.notice, line) }
         let ledger = chain.ledger
         let how = result.isSuccess ? "Done" : "Failed"
-        let fps = elapsed > 0 ? Terminal.decimal(Double(ledger.captured) / elapsed) : "–"
+        let frames = ledger.captured - ledger.capturedSound
+        let fps = elapsed > 0 ? Terminal.decimal(Double(frames) / elapsed) : "–"
+        let sound = ledger.capturedSound > 0 ? " and \(ledger.capturedSound) blocks of sound" : ""
         complain(
             .notice,
-            "\(how): \(ledger.captured) \(ledger.captured == 1 ? "frame" : "frames") in \(Self.time(elapsed)) (\(fps) fps), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
+            "\(how): \(frames) \(frames == 1 ? "frame" : "frames")\(sound) in \(Self.time(elapsed)) (\(fps) fps), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
         )
     }
 

@@ -27,6 +27,9 @@ final class FileAudio: AudioOrigin {
         self.context = context
     }
 
+    /// The index of a track among all tracks of the file.
+    func index(ofTrack track: Int) -> Int { indices[track] }
+
     /// [control thread]
     func open(track: Int) throws -> any AudioReader {
         let reader = try FileAudioReader(

@@ -14,7 +14,7 @@ final class FileSource: Source {
         id: "file-source", summary: "Plays the video of a file, in real time or as fast as the chain takes it.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
         otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)),
-        events: events,
+        furtherOutputs: [StageInfo.FurtherOutput("audio", FileSound.type)], events: events,
         realTime: StageInfo.RealTime(with: "pace", .string(FilePace.realtime.rawValue)))
 
     var options: FileSourceOptions
@@ -78,13 +78,15 @@ final class FileSource: Source {
             format = .encoded(try negotiateUnits(file, track))
         }
         if !options.loop {
-            let range = options.decode ? timeline.timeRange : unitTimeline.timeRange
-            let audio = FileAudio(file, range: range, context: context)
+            let audio = FileAudio(file, range: timeRange, context: context)
             if !audio.tracks.isEmpty { context.offerAudio(audio) }
             self.audio = audio
         }
         return format
     }
+
+    /// The part of the file that is played, once it is negotiated.
+    var timeRange: FileTimeRange { options.decode ? timeline.timeRange : unitTimeline.timeRange }
 
     private func prepareDecoder(_ file: MediaFile, _ track: VideoTrack) {
         timeline = FileTimeline(
@@ -145,9 +147,15 @@ final class FileSource: Source {
         }
         if options.decode { try startDecoder(file, track) }
         if context.part == nil {
-            reports?.notCarried(file.otherTracks(than: track.index).filter { audio?.isCarried($0) != true })
+            reports?.notCarried(file.otherTracks(than: track.index).filter { !isTaken($0) })
         }
         reports?.conversion(isDecoded: options.decode)
+    }
+
+    /// Whether a recorder carries the track along, or the chain takes it as the output `audio`.
+    private func isTaken(_ track: OtherTrack) -> Bool {
+        if audio?.isCarried(track) == true { return true }
+        return context.takenOutputs.contains("audio") && audio?.index(ofTrack: 0) == track.index
     }
 
     private func startDecoder(_ file: MediaFile, _ track: VideoTrack) throws {

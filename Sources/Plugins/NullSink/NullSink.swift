@@ -8,10 +8,12 @@ enum NullReport: String, OptionChoice {
     case none
     /// `pingpong_ns p50=<ns> p99=<ns>`: from ``Frame/capturedAt`` to the arrival here.
     case latency
+    /// Nothing; shows the latency by the time of capture in the stream as figures.
+    case stream
 }
 
 struct NullSinkOptions: StageOptions {
-    @Option(help: "Prints a line at the end. latency prints the time since capture.") var report = NullReport.none
+    @Option(help: "Prints a line at the end. latency prints the time since capture; stream shows it as figures, by what \"stamp\" of x264-encoder says in the stream.") var report = NullReport.none
     @Option(
         help:
             "Where to write all samples before they are dropped: a file, or - for standard output. Rows have no padding."
@@ -20,7 +22,7 @@ struct NullSinkOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         if dump == "" { throw OptionFault("dump is empty", remedy: "Name a file, or - for standard output.") }
-        if dump == "-", report != .none {
+        if dump == "-", report == .latency {
             throw OptionFault(
                 "dump and report both use standard output", remedy: "Name a file for dump, or leave report out.")
         }
@@ -35,6 +37,7 @@ final class NullSink: Sink {
     var options: NullSinkOptions
     private let context: StageContext
     private var latencies: LatencySamples?
+    private var streamLatency: StreamLatency?
     private var dump: RawDump?
     /// Written before a dump of access units, so that it plays.
     private var parameterSets: [UInt8] = []
@@ -49,7 +52,7 @@ final class NullSink: Sink {
         var demand = Self.declaredDemand
         demand.isDivisible = options.dump == nil && options.report == .none
         demand.writesFiles = options.dump.flatMap { $0 == "-" ? nil : [context.resolve($0)] } ?? []
-        if options.dump == "-" || options.report != .none {
+        if options.dump == "-" || options.report == .latency {
             // Several stages may write lines to one output, but samples cannot be mixed with lines.
             demand.claims = [
                 StandardStream.output.claim(
@@ -62,6 +65,11 @@ final class NullSink: Sink {
 
     /// [control thread] Looks whether the dump can be written, and writes nothing.
     func negotiate(_ input: MediaFormat) throws {
+        if options.report == .stream, input.encoded?.video == nil {
+            throw FrameHostError(
+                .invalidConfiguration, place: "report", what: "\"stream\" needs access units of pictures, but the input is \(input)",
+                remedy: "Put the stage behind an encoder, or use \"latency\".")
+        }
         parameterSets = input.encoded?.parameterSets ?? []
         guard let path = options.dump, path != "-" else { return }
         let file = context.resolve(path)
@@ -79,6 +87,11 @@ final class NullSink: Sink {
     /// [control thread] Reserves the samples, opens the file.
     func start() throws {
         if options.report == .latency { latencies = LatencySamples(capacity: 1_000_000) }
+        if options.report == .stream {
+            let seen = StreamLatency()
+            streamLatency = seen
+            context.showFigures { seen.figures }
+        }
         guard let path = options.dump else { return }
         dump = try RawDump(path: path == "-" ? path : context.resolve(path), context.files, as: context.stageID)
         try parameterSets.withUnsafeBytes { try dump?.write($0) }
@@ -86,13 +99,15 @@ final class NullSink: Sink {
 
     /// [stage thread] Only reads. Waits only where `dump` waits.
     func consume(_ input: consuming Sample) throws -> SinkVerdict {
-        if latencies == nil, dump == nil { return .delivered }
+        if latencies == nil, dump == nil, streamLatency == nil { return .delivered }
         switch consume input {
         case .frame(let frame):
             latencies?.add(context.clock.now() - frame.capturedAt)
             try dump?.write(frame)
         case .accessUnit(let unit):
-            latencies?.add(context.clock.now() - unit.capturedAt)
+            let now = context.clock.now()
+            latencies?.add(now - unit.capturedAt)
+            streamLatency?.see(unit, now: context.clock.unixTime(at: now))
             try dump?.write(unit)
         case .audioBlock(let block):
             latencies?.add(context.clock.now() - block.capturedAt)

@@ -33,6 +33,7 @@ extension RTSPSink {
                 .number("refusedPackets", "Packets that the operating system refused to send."),
                 .number("packetsLost", "Packets that it reported as lost."),
                 .number("lossPercent", "The same for the last report interval (%)."),
+                .object("sound", "If it has set up sound, the same for that: droppedUnits, packetsLost, lossPercent."),
                 .string("user", "User name, if it has logged in."),
             ]),
         EventDeclaration(

@@ -3,13 +3,14 @@
 import FrameCore
 import FrameNetwork
 
-/// Serves H.264 at `rtsp://host:port/path` to any number of players.
+/// Serves H.264, alone or with AAC or Opus, at `rtsp://host:port/path` to any number of players.
 ///
 /// Each access unit is packed once, on the stage thread, and handed to the event loops of the readers. Nothing here
 /// waits for a reader.
-final class RTSPSink: Sink {
+final class RTSPSink: MultiSink {
     static let info = StageInfo(
-        id: "rtsp-sink", summary: "Serves encoded video over RTSP.", input: .encoded(.h264), service: .unbounded,
+        id: "rtsp-sink", summary: "Serves encoded video and its sound over RTSP.", input: .encoded(.h264),
+        furtherInputs: .encoded(.aac, .opus), service: .unbounded,
         commands: [
             CommandInfo("readers", "Posts the event 'readers': each reader with its transport, delay and losses.")
         ], events: events)
@@ -23,16 +24,19 @@ final class RTSPSink: Sink {
     private let context: StageContext
     private var format: EncodedFormat?
     private var sets: (sps: [UInt8], pps: [UInt8])?
+    /// The input of the pictures; another one has the sound.
+    private var pictureInput = 0
+    private var sound: SoundTrack?
     private var hub: StreamHub?
     private var server: RTSPServer?
-    private var packetizer: H264Packetizer?
-    private var ring = BlockRing(count: 1)
+    private var pictures: PackedTrack<H264Packetizer>?
+    private var sounds: PackedTrack<SoundPacketizer>?
     private var nextIndex: UInt64 = 0
-    /// The packed size of the largest unit so far.
-    private var mostBytes = 0
+    private var soundCount: UInt64 = 0
     /// Chain clock; nil before the first unit.
     private var nextReport: Int64?
-    private var hasAnchor = false
+    /// Which medium the stream's anchor was found by.
+    private var anchoredBy: Medium?
     private var hasReportedGroup = false
 
     /// [control thread] Opens nothing.
@@ -41,17 +45,29 @@ final class RTSPSink: Sink {
         self.context = context
     }
 
-    /// [control thread] Reads the parameter sets, for the description.
-    func negotiate(_ input: MediaFormat) throws {
-        guard let format = input.encoded, format.framing == .annexB,
+    /// [control thread] Reads what decoders must know before the first unit, for the description.
+    func negotiate(_ inputs: [MediaFormat]) throws {
+        let places = inputs.indices.filter { inputs[$0].encoded?.audio == nil }
+        guard let place = places.first, places.count == 1, inputs.count <= 2 else {
+            let pictures = places.isEmpty ? "none" : "\(places.count)"
+            throw FrameHostError(
+                .invalidConfiguration, place: "from",
+                what:
+                    "\(pictures) of the \(inputs.count) inputs have pictures, and a path has one of pictures and one of sound",
+                remedy: "Name one input with H.264, and at most one with AAC or Opus.")
+        }
+        guard let format = inputs[place].encoded, format.framing == .annexB,
             let sets = NALUnits.parameterSets(in: format.parameterSets)
         else {
             throw FrameHostError(
-                .broken, what: "the RTSP sink needs H.264 with start codes and parameter sets, but was offered \(input)"
+                .broken,
+                what: "the RTSP sink needs H.264 with start codes and parameter sets, but was offered \(inputs[place])"
             )
         }
         self.format = format
         self.sets = sets
+        pictureInput = place
+        sound = try inputs.count == 1 ? nil : inputs[1 - place].encoded.map(SoundTrack.init)
         // Credentials that cannot be read now cannot be read at the start either.
         if let users = options.users { _ = try CredentialsFile.read(users) { context.resolve($0) } }
         _ = try endpoint.tlsContext()
@@ -62,7 +78,7 @@ final class RTSPSink: Sink {
     private var keepsGroup: Bool { context.keyframeRequest == nil && options.joinAt == .lastKeyframe }
 
     private var groupLimits: GroupStore.Limits {
-        GroupStore.Limits(seconds: options.keptSeconds, megabytes: options.keptMegabytes)
+        GroupStore.Limits(seconds: options.keptSeconds, megabytes: options.keptMegabytes, hasSound: sound != nil)
     }
 
     private var endpoint: ServerEndpoint {
@@ -106,17 +122,14 @@ final class RTSPSink: Sink {
         }
         let endpoint = endpoint
         let hub = try makeHub()
-        let packetizer = H264Packetizer(
-            sps: sets.sps, pps: sets.pps, mostPacketBytes: options.packetBytes, payloadType: 96, ssrc: hub.ssrc,
-            firstSequenceNumber: UInt16.random(in: .min ... .max))
         var policy = SessionPolicy(timeoutSeconds: options.sessionSeconds)
         policy.mostConnectionsPerAddress = options.maxConnectionsPerAddress
         let reports = ReaderReports(context: context, path: options.path)
         let stream = RTSPServer.Stream(hub: hub, report: reports.report)
         let server = try ServerRegistry.shared.attach(
-            stream, servedPath(format, sets, ssrc: hub.ssrc), endpoint, policy: policy)
-        (self.hub, self.server, self.packetizer) = (hub, server, packetizer)
-        ring = BlockRing(count: Self.ringBlocks)
+            stream, servedPath(format, sets, hub), endpoint, policy: policy)
+        (self.hub, self.server) = (hub, server)
+        makeTracks(hub, sets)
         context.showFigures { [path = options.path] in
             reports.totals.details(
                 server.readers(of: path), refusedConnections: server.refusedConnections,
@@ -124,6 +137,22 @@ final class RTSPSink: Sink {
                 longestHold: server.longestHold, keptGroup: hub.groupFigures)
         }
         sayWhere(endpoint)
+    }
+
+    private func makeTracks(_ hub: StreamHub, _ sets: (sps: [UInt8], pps: [UInt8])) {
+        pictures = PackedTrack(
+            .pictures, clock: hub.clock, pictureClock: hub.clock,
+            packetizer: H264Packetizer(
+                sps: sets.sps, pps: sets.pps, mostPacketBytes: options.packetBytes, payloadType: 96, ssrc: hub.ssrc,
+                firstSequenceNumber: .random(in: .min ... .max)),
+            ring: BlockRing(count: Self.ringBlocks))
+        guard let sound, let track = hub.sound else { return }
+        sounds = PackedTrack(
+            .sound, clock: track.clock, pictureClock: hub.clock,
+            packetizer: SoundPacketizer(
+                sound.form, mostPacketBytes: options.packetBytes, payloadType: sound.description.payloadType,
+                ssrc: track.ssrc, firstSequenceNumber: .random(in: .min ... .max)),
+            ring: BlockRing(count: sound.ringBlocks, mostPackets: 8))
     }
 
     private func makeHub() throws -> StreamHub {
@@ -135,23 +164,31 @@ final class RTSPSink: Sink {
         let chainClock = context.clock
         let request = context.keyframeRequest
         let group = keepsGroup ? try GroupStore(limits: groupLimits) : nil
+        let ssrc = UInt32.random(in: 1 ... .max)
         return StreamHub(
-            path: options.path, ssrc: .random(in: 1 ... .max), clock: RTPClock(start: .random(in: .min ... .max)),
+            path: options.path, ssrc: ssrc, clock: RTPClock(start: .random(in: .min ... .max)),
+            sound: sound.map { sound in
+                StreamHub.Track(
+                    // Another one than that of the pictures, and not 0.
+                    ssrc: ssrc ^ 0x8000_0000 == 0 ? 1 : ssrc ^ 0x8000_0000,
+                    clock: RTPClock(start: .random(in: .min ... .max), ticksPerSecond: sound.ticksPerSecond))
+            },
             canonicalName: "framehost-\(UInt32.random(in: .min ... .max))", queueLimits: limits,
             group: group, requestKeyframe: { request?.raise() },
             now: { chainClock.now() }, unixTime: { chainClock.unixTime(at: $0) })
     }
 
-    private func servedPath(_ format: EncodedFormat, _ sets: (sps: [UInt8], pps: [UInt8]), ssrc: UInt32) throws
+    private func servedPath(_ format: EncodedFormat, _ sets: (sps: [UInt8], pps: [UInt8]), _ hub: StreamHub) throws
         -> ServedPath
     {
         let rate = (format.video?.frameRate ?? Rational(0))
-        let description = SessionDescription(
+        var description = SessionDescription(
             sessionID: UInt64(UInt32.random(in: 1 ... .max)), address: "", name: String(options.path.dropFirst()),
             sps: sets.sps,
             pps: sets.pps,
             bitrateKbps: format.bitrateKbps, frameRate: rate.isZero ? nil : Self.decimal(rate))
-        var served = ServedPath(description: description, ssrc: ssrc)
+        description.sound = sound?.description
+        var served = ServedPath(description: description, ssrc: hub.ssrc, soundSSRC: hub.sound?.ssrc)
         if let users = options.users {
             served.challenge = Challenge(
                 scheme: options.authentication, credentials: try CredentialsFile.read(users) { context.resolve($0) })
@@ -186,35 +223,30 @@ final class RTSPSink: Sink {
     // MARK: Access units
 
     /// [stage thread] Packs one access unit and hands it to the loops.
-    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+    func consume(_ input: consuming Sample, from index: Int) throws -> SinkVerdict {
         switch consume input {
-        case .accessUnit(let unit): publish(unit)
+        case .accessUnit(let unit): publish(unit, index == pictureInput ? .pictures : .sound)
         default: throw FrameHostError(.broken, what: "the RTSP sink was handed something that is not encoded")
         }
     }
 
-    private func publish(_ unit: borrowing AccessUnit) -> SinkVerdict {
+    private func publish(_ unit: borrowing AccessUnit, _ medium: Medium) -> SinkVerdict {
         guard let hub else { return .idle }
-        setAnchor(unit, hub)
         let now = context.clock.now()
-        // The first interval is halved (RFC 3550, 6.2).
-        let reportTime = nextReport ?? now + Self.reportInterval / 2
-        let isKeyframe = unit.isKeyframe
-        let timestamp = hub.clock.timestamp(ofPTS: unit.pts.nanoseconds)
-        let block = unit.withBytes { bytes -> MediaBlock? in
-            let plan = packetizer!.plan(bytes, isKeyframe: isKeyframe)
-            guard plan.packetCount > 0 else { return nil }
-            let block = ring.next()
-            mostBytes = max(mostBytes, plan.byteCount)
-            block.fill(
-                index: nextIndex, isKeyframe: isKeyframe, unit: bytes, plannedBytes: plan.byteCount,
-                reservedBytes: mostBytes,
-                timestamp: timestamp, report: now >= reportTime ? hub.senderReport() : nil, packetizer: &packetizer!)
-            return block
-        }
+        let isAnchored = setAnchor(unit, medium, hub)
+        // The first interval is halved (RFC 3550, 6.2). Clients keep media together by what the reports say, so they
+        // hear of a new anchor before what goes by it.
+        let reportTime = isAnchored && hub.sound != nil ? now : nextReport ?? now + Self.reportInterval / 2
+        let reports = now >= reportTime ? hub.senderReports() : nil
+        let block =
+            switch medium {
+            case .pictures: pictures?.pack(unit, index: nextIndex, soundsBefore: soundCount, reports: reports)
+            case .sound: sounds?.pack(unit, index: nextIndex, soundsBefore: soundCount, reports: reports)
+            }
         guard let block else { return .dropped(.byStage) }
         nextReport = now >= reportTime ? now + Self.reportInterval : reportTime
         nextIndex += 1
+        if medium == .sound { soundCount += 1 }
         if let bound = hub.publish(block) { reportGroup(bound) }
         return .delivered
     }
@@ -238,13 +270,21 @@ final class RTSPSink: Sink {
             details: ["path": .string(options.path), "bound": .string(bound.rawValue)])
     }
 
-    /// Finds where the stream's times lie on the chain clock, at the first unit and after each gap.
-    private func setAnchor(_ unit: borrowing AccessUnit, _ hub: StreamHub) {
-        guard !hasAnchor || unit.isDiscontinuity else { return }
-        hasAnchor = true
+    /// Finds where the stream's times lie on the chain clock, at the first unit and after each gap. The media have one
+    /// timeline, and that of the pictures counts: sound is the measure only before the first picture.
+    ///
+    /// - Returns: Whether it was found anew.
+    private func setAnchor(_ unit: borrowing AccessUnit, _ medium: Medium, _ hub: StreamHub) -> Bool {
+        switch (medium, anchoredBy) {
+        case (.pictures, .pictures), (.sound, .sound): guard unit.isDiscontinuity else { return false }
+        case (.sound, .pictures): return false
+        case (_, nil), (.pictures, .sound): break
+        }
+        anchoredBy = medium
         hub.setAnchor(
             captured: MediaTime(nanoseconds: unit.capturedAt == 0 ? context.clock.now() : unit.capturedAt),
             pts: unit.pts)
+        return true
     }
 
     /// [stage thread]

@@ -73,6 +73,18 @@ struct ReaderReports: Sendable {
                 ("droppedUnits", .number(figures.droppedUnits)), ("refusedPackets", .number(figures.refusedPackets)),
                 ("packetsLost", .number(figures.packetsLost)),
                 ("lossPercent", .number(Double(figures.fractionLost) / 2.56)),
-            ] + (figures.user.map { [("user", JSONNode.string($0))] } ?? []))
+            ]
+                + (figures.sound.map { sound in
+                    [
+                        (
+                            "sound",
+                            .object([
+                                ("droppedUnits", .number(sound.droppedUnits)),
+                                ("packetsLost", .number(sound.packetsLost)),
+                                ("lossPercent", .number(Double(sound.fractionLost) / 2.56)),
+                            ])
+                        )
+                    ]
+                } ?? []) + (figures.user.map { [("user", JSONNode.string($0))] } ?? []))
     }
 }

@@ -10,6 +10,8 @@ final class ReaderTotals: Sendable {
         var playing = 0
         var mostPlaying = 0
         var droppedUnits = 0
+        var droppedSounds = 0
+        var hadSound = false
         var left: [String: Int] = [:]
     }
 
@@ -18,13 +20,15 @@ final class ReaderTotals: Sendable {
     func count(_ event: ReaderEvent) {
         counts.withLockedValue { counts in
             switch event {
-            case .joined:
+            case .joined(let order):
+                if order.transports[.sound] != nil { counts.hadSound = true }
                 counts.joined += 1
                 counts.playing += 1
                 counts.mostPlaying = max(counts.mostPlaying, counts.playing)
             case .left(let figures, let departure, _):
                 counts.playing -= 1
                 counts.droppedUnits += figures.droppedUnits
+                counts.droppedSounds += figures.sound?.droppedUnits ?? 0
                 counts.left["\(departure)", default: 0] += 1
             case .refused, .failedLogins: break
             }
@@ -48,9 +52,19 @@ final class ReaderTotals: Sendable {
                 ("joined", .number(counts.joined)), ("mostAtOnce", .number(counts.mostPlaying)),
                 ("left", .object(left)),
                 ("droppedUnits", .number(counts.droppedUnits + readers.reduce(0) { $0 + $1.droppedUnits })),
-                ("refusedConnections", .number(refusedConnections)), ("failedLogins", .number(failedLogins)),
-                ("longestHoldMicroseconds", .number(Int(longestHold / 1000))),
-                ("readers", .array(readers.map(ReaderReports.details))),
-            ] + (keptGroup.map { [("keptGroup", $0)] } ?? []))
+            ]
+                + (counts.hadSound
+                    ? [
+                        (
+                            "droppedSounds",
+                            JSONNode.number(
+                                counts.droppedSounds + readers.reduce(0) { $0 + ($1.sound?.droppedUnits ?? 0) })
+                        )
+                    ] : [])
+                + [
+                    ("refusedConnections", .number(refusedConnections)), ("failedLogins", .number(failedLogins)),
+                    ("longestHoldMicroseconds", .number(Int(longestHold / 1000))),
+                    ("readers", .array(readers.map(ReaderReports.details))),
+                ] + (keptGroup.map { [("keptGroup", $0)] } ?? []))
     }
 }

@@ -30,6 +30,8 @@ final class Recorder: MultiSink {
     private var soundFormats: [AudioTrackFormat] = []
     private var sound: SoundFeed?
     private var soundInputs: SoundInputs?
+    /// Sound that was kept before the recording began and is not in its file yet.
+    private var pastSound: SoundInputs.Past?
     private var ring: PreEventRing?
     private var state: RecordingState
     private var recording: Recording?
@@ -63,9 +65,8 @@ final class Recorder: MultiSink {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.writesFiles = files.single.map { [$0] } ?? []
-        if options.preEventSeconds > 0, let format {
-            demand.ownBytes = ringBytes(format) + SoundInputs.memory(soundFormats, seconds: ringSeconds)
-        }
+        demand.ownBytes = SoundInputs.memory(soundFormats, seconds: options.preEventSeconds > 0 ? ringSeconds : 0)
+        if options.preEventSeconds > 0, let format { demand.ownBytes += ringBytes(format) }
         return demand
     }
 
@@ -192,6 +193,7 @@ final class Recorder: MultiSink {
             case .begin:
                 try begin()
                 try unit.withBytes { try recording!.append(about, $0) }
+                try givePastSound()
             case .record: try unit.withBytes { try recording!.append(about, $0) }
             }
         } catch { throw failed(error) }
@@ -228,16 +230,22 @@ final class Recorder: MultiSink {
         ) { [unowned self] in fileChanged($0) }
         self.recording = recording
         hasBegun = true
-        guard let ring else { return }
-        var past = soundInputs.map(SoundInputs.Past.init)
-        try ring.forEach { unit, bytes in
-            try past?.take(before: unit.dts) { try recording.append(sound: $1, $2, at: $0) }
+        pastSound = soundInputs.map(SoundInputs.Past.init)
+        // Each picture before the sound that is decoded before it: the first one makes the file.
+        try ring?.forEach { unit, bytes in
             try recording.append(unit, bytes)
+            try pastSound?.take(before: unit.dts) { try recording.append(sound: $1, $2, at: $0) }
         }
-        try past?.take(before: .max) { try recording.append(sound: $1, $2, at: $0) }
+    }
+
+    private func givePastSound() throws {
+        guard let recording else { return }
+        try pastSound?.take(before: .max) { try recording.append(sound: $1, $2, at: $0) }
+        pastSound = nil
     }
 
     private func finishRecording() throws {
+        try givePastSound()
         try recording?.finish()
         recording = nil
     }

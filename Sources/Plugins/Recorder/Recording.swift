@@ -130,10 +130,10 @@ final class Recording {
     func append(sound unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer, at index: Int) throws {
         guard let muxer, !endedSounds[index] else { return }
         let track = soundTracks.count + index
-        // Only what leads to the first sample of the run is kept though nobody hears it.
-        if unit.pts + unit.duration <= origin, !(keepsTimes && finished.files == 0) { return }
         let format = setup.sounds[index]
         let padding = MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
+        // Before the first picture only what a decoder needs for the sound beside it, though nobody hears it.
+        if unit.pts + unit.duration + padding <= fileBegin { return }
         // Readers of Matroska subtract Opus' delay, which libavformat writes, from its times; those of MP4 do not.
         let delay = setup.container == .mkv && format.codec == .opus ? padding : .zero
         // Matroska has no times less than 0, except those within the decoder's delay.

@@ -4,7 +4,8 @@ import FrameCore
 
 /// The sound that comes on inputs of its own, in the order of its time beside the pictures'.
 ///
-/// Used on the stage thread. Keeps the last seconds of each track where the recorder has a pre-event memory.
+/// Used on the stage thread. Keeps the last seconds of each track: those of the pre-event memory, and at least what comes
+/// shortly before the first picture, such as the samples that a decoder needs before the first that is heard.
 final class SoundInputs {
     let formats: [AudioTrackFormat]
     private let rings: [PreEventRing]
@@ -16,26 +17,27 @@ final class SoundInputs {
         return max(Int(Double(rate) / 8 * seconds * 1.5), 10_000)
     }
 
+    private static let leastSeconds = 0.5
+
     /// The memory that `init` takes, in bytes.
     static func memory(_ formats: [AudioTrackFormat], seconds: Double) -> Int {
-        seconds > 0 ? formats.reduce(0) { $0 + ringBytes($1, seconds: seconds) } : 0
+        formats.reduce(0) { $0 + ringBytes($1, seconds: max(seconds, leastSeconds)) }
     }
 
     /// [control thread]
     ///
     /// - Parameters:
     ///   - formats: In the order of the inputs.
-    ///   - seconds: How far back the sound is kept; 0 for not at all.
+    ///   - seconds: How far back the sound is kept.
     init(_ formats: [AudioTrackFormat], seconds: Double) {
         self.formats = formats
-        rings =
-            seconds > 0
-            ? formats.map { format in
-                let packets = Double(format.sampleRate) / Double(max(format.samplesPerPacket, 64))
-                return PreEventRing(
-                    seconds: seconds, byteCapacity: Self.ringBytes(format, seconds: seconds),
-                    unitCapacity: 64 + Int(packets * seconds * 1.5))
-            } : []
+        let seconds = max(seconds, Self.leastSeconds)
+        rings = formats.map { format in
+            let packets = Double(format.sampleRate) / Double(max(format.samplesPerPacket, 64))
+            return PreEventRing(
+                seconds: seconds, byteCapacity: Self.ringBytes(format, seconds: seconds),
+                unitCapacity: 64 + Int(packets * seconds * 1.5))
+        }
     }
 
     /// Keeps a unit for a recording that begins later.
@@ -43,7 +45,7 @@ final class SoundInputs {
         if rings.indices.contains(track) { rings[track].add(unit, bytes) }
     }
 
-    /// Goes once through what is kept, beside the pictures that are kept.
+    /// Goes once through what was kept when it was made, beside the pictures.
     struct Past {
         private let rings: [PreEventRing]
         private var next: [Int]

@@ -55,6 +55,8 @@ struct Background {
                     }
                 }
             }
+        case .flash:
+            addBand(0, height) { $0.fill(x: 0, y: 0, width: width, height: 2, Paint(RGBColor(hex: 0), for: format)) }
         case .solid: addBand(0, height) { $0.fill(x: 0, y: 0, width: width, height: 2, Paint(color, for: format)) }
         case .none: break
         }

@@ -47,7 +47,7 @@ struct MovingParts {
             let x = way * (frame % framesPerCrossing) / framesPerCrossing / 2 * 2
             picture.fill(x: x, y: (format.height * 7 / 8 - side / 2) / 2 * 2, width: side, height: side, white)
         case .balls: for ball in balls { paint(ball, frame: frame, on: picture) }
-        case .gradient, .checker, .solid, .none: break
+        case .gradient, .checker, .solid, .flash, .none: break
         }
     }
 

@@ -25,6 +25,8 @@ final class TestSource: Source {
     private let period: MediaTime
 
     private var background: Background?
+    /// What a flash shows in place of the background; nil for another pattern.
+    private var flash: (light: Background, watch: FlashWatch)?
     private let moving: MovingParts
     private let number: SequenceNumber
     private let strip: TimestampStrip
@@ -78,6 +80,10 @@ final class TestSource: Source {
     /// [control thread] Renders the model rows.
     func start() {
         background = Background(options.pattern, color: options.color, format: format)
+        if options.pattern == .flash {
+            let white = RGBColor(red: 255, green: 255, blue: 255)
+            flash = (Background(.solid, color: white, format: format), FlashWatch())
+        }
         count = 0
         slot = 0
         origin = nil
@@ -90,15 +96,19 @@ final class TestSource: Source {
         let index = count
         count += 1
         guard var frame = try output.makeFrame() else { return .more }
+        // A live flash is painted by the time that the picture then has.
+        let flashTime = flash != nil && options.live ? context.clock.now() : nil
         if options.pattern != .none {
+            let pts = flashTime ?? format.timeBase.time(ofTicks: Int64(index)).nanoseconds
+            let isLight = flash?.watch.isLight(at: pts, period: period.nanoseconds) == true
             frame.withMutablePicture { picture in
-                background!.paint(picture)
+                (isLight ? flash!.light : background!).paint(picture)
                 moving.paint(frame: index, on: picture)
                 if options.number { number.paint(index, on: picture) }
             }
         }
         if options.live || options.stamp {
-            let now = context.clock.now()
+            let now = flashTime ?? context.clock.now()
             frame.capturedAt = now
             if options.stamp {
                 let word = TimestampStrip.word(microseconds: now / 1000)

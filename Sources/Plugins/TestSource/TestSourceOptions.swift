@@ -14,6 +14,8 @@ enum TestPattern: String, OptionChoice {
     case checker
     /// One colour.
     case solid
+    /// Black, and white for three pictures from each whole second on.
+    case flash
     /// Nothing: pixels stay as they are in the buffer.
     case none
 }
@@ -27,7 +29,11 @@ struct TestSourceOptions: StageOptions {
     @Option(help: "Gives each frame when it is due, like a camera. false gives frames as fast as the chain takes them.")
     var live =
         false
-    @Option(help: "What is painted. none leaves the buffers unpainted.") var pattern = TestPattern.bars
+    @Option(
+        help:
+            "What is painted. flash is black, and white for 3 frames from each whole second on. none leaves the buffers unpainted."
+    )
+    var pattern = TestPattern.bars
     @Option(help: "Colour of the solid pattern.") var color = RGBColor(red: 0, green: 0, blue: 0)
     @Option(help: "Paints the sequence number into the picture, unless the pattern is none or the number does not fit.")
     var number = true

@@ -16,6 +16,8 @@ final class X264Encoder: Transform {
     var options: X264EncoderOptions
     private let context: StageContext
     private var encoder: X264Handle?
+    private var stamps: StampRing?
+    private var faces: MetadataSlot<Faces>?
     private var ticks = TickCounter(timeBase: .nanoseconds)
     private var pacer: KeyframePacer
     private var watchesTime = false
@@ -88,6 +90,11 @@ final class X264Encoder: Transform {
 
     /// [control thread] Reports what is cut off.
     func start() {
+        if options.stamp {
+            stamps = StampRing(mostDelay: encoder?.maximumDelay ?? 0)
+            // Where no stage finds faces there is no slot.
+            faces = context.slot(for: Faces.self)
+        }
         guard isCut, let format = encodedFormat else { return }
         context.post(
             "picture-cut",
@@ -109,6 +116,7 @@ final class X264Encoder: Transform {
         demand.delay = encoder?.maximumDelay ?? 0
         if slabBytes > 0 { demand.slabBytes = slabBytes }
         demand.ownBytes = encoder?.ownBytes ?? 0
+        if options.stamp { demand.ownBytes += StampRing.byteCount(mostDelay: demand.delay) }
         if let encodedFormat {
             demand.cost = encodedFormat.cost(nanosecondsPerPixel: options.preset.nanosecondsPerPixel)
         }
@@ -137,7 +145,11 @@ final class X264Encoder: Transform {
     }
 
     /// [stage thread] Closes x264.
-    func stop() { encoder = nil }
+    func stop() {
+        encoder = nil
+        // x264 reads them until it is closed.
+        stamps = nil
+    }
 
     /// [stage thread] The only live option is the bitrate.
     ///
@@ -179,7 +191,10 @@ final class X264Encoder: Transform {
             return nil
         }
         let isDue = pacer.isDue(at: frame.pts, watchesTime: watchesTime)
-        return try encoder.encode(frame, tick: tick, asKeyframe: isDue)
+        let message = stamps?.add(
+            capturedAt: context.clock.unixTime(at: frame.capturedAt), sequenceNumber: frame.sequenceNumber,
+            faces: faces.flatMap { frame[$0] })
+        return try encoder.encode(frame, tick: tick, asKeyframe: isDue, message: message)
     }
 
     private func emit(_ picture: EncodedPicture, _ output: Output) throws {

@@ -133,6 +133,12 @@ struct X264EncoderOptions: StageOptions {
     @Option(help: "Most B-frames in a row. Default: set by preset and tune.", range: 0...16)
     var bframes: Int? = nil
 
+    @Option(
+        help:
+            "Puts into the stream, before each picture, when it was captured, its number and its faces (an SEI message). `framehost latency` reads it."
+    )
+    var stamp = false
+
     func validate() throws(OptionFault) {
         if crf != nil, bitrateKbps != nil {
             throw OptionFault(

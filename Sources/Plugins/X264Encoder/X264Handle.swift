@@ -106,10 +106,18 @@ final class X264Handle {
     /// Encodes one frame; gives the picture that became ready, which is an earlier one when x264 looks ahead or
     /// reorders.
     ///
-    /// - Parameter tick: PTS in the format's time base, later than that of the frame before.
+    /// - Parameters:
+    ///   - tick: PTS in the format's time base, later than that of the frame before.
+    ///   - message: An SEI message for the picture. x264 reads it when it encodes the picture.
     /// - Throws: ``FrameHostError`` `.callFailed`.
-    func encode(_ frame: borrowing Frame, tick: Int64, asKeyframe: Bool) throws -> EncodedPicture? {
+    func encode(
+        _ frame: borrowing Frame, tick: Int64, asKeyframe: Bool, message: UnsafeMutablePointer<x264_sei_payload_t>? = nil
+    ) throws -> EncodedPicture? {
         x264_picture_init(picture)
+        if let message {
+            picture.pointee.extra_sei.num_payloads = 1
+            picture.pointee.extra_sei.payloads = message
+        }
         // A keyframe is an IDR picture here (no open GOPs). If it were requested as an IDR picture, x264 would warn
         // where its own count makes one too.
         picture.pointee.i_type = asKeyframe ? X264_TYPE_KEYFRAME : X264_TYPE_AUTO

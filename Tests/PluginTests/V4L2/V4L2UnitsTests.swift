@@ -87,7 +87,7 @@ import Testing
         let driver = try driver()
         let format = try #require(driver.outputFormat?.encoded)
         #expect(format.parameterSets == Self.sets && format.framing == .annexB && format.codec == .h264)
-        #expect(format.video.width == 64 && format.video.height == 32 && format.video.frameRate == Rational(25))
+        #expect(format.video?.width == 64 && format.video?.height == 32 && format.video?.frameRate == Rational(25))
         camera.sequence = 15
         let begin = clock.now()
         let seen = try units(driver, 30)

@@ -8,7 +8,8 @@ import subprocess
 SOURCES = ["test-source", "file-source"]
 FILTERS = ["convert", "crop-orient", "rate", "fps-meter", "text", "replicate", "frei0r", "face-effect"]
 SINKS = ["recorder", "rtsp-sink", "null-sink"]
-KINDS = SOURCES + FILTERS + ["frei0r-mixer", "x264-encoder"] + SINKS
+SOUND_FILTERS = ["gain", "audio-meter", "audio-resample"]
+KINDS = SOURCES + FILTERS + ["frei0r-mixer", "x264-encoder", "tone-source", "audio-encoder"] + SOUND_FILTERS + SINKS
 EFFECTS = ["glow", "brightness", "invert0r", "cartoon", "pixeliz0r", "vertigo", "delay0r", "nosync0r", "sobel", "flippo", "hqdn3d", "plasma", "onecol0r"]
 MIXERS = ["addition", "blend", "screen", "multiply", "alphaover", "xfade0r", "composition"]
 FACE_WEIGHT = 0.25
@@ -238,9 +239,34 @@ class Chain:
             stage["keyframeSeconds"] = dice.choice([0.04, 0.1, 0.2, 0.5])
         self.ends(stage, self.open_coded, self.coded)
 
+    def sound(self):
+        """Encoded sound of a file or of a tone; the id of its encoder."""
+        dice = self.dice
+        files = [stage["id"] for stage in self.stages if stage["use"] == "file-source"]
+        if files and dice.random() < 0.5:
+            end = dice.choice(files) + (".audio" if dice.random() < 0.97 else ".sound")
+        else:
+            stage = self.add("tone-source")
+            if stage.get("live") is True or (self.live and dice.random() < 0.8):
+                stage["live"] = True
+                self.live = True
+            if not self.wild:
+                stage["sampleRate"] = dice.choice([8000, 16000, 44100, 48000])
+            end = stage["id"]
+        while dice.random() < 0.3:
+            end = self.add(dice.choice(SOUND_FILTERS), end)["id"]
+        stage = self.add("audio-encoder", end)
+        self.coded.append(stage["id"])
+        return stage["id"]
+
     def sink(self, kind, inputs):
         dice = self.dice
         stage = self.add(kind, self.take(inputs, keeps=dice.random() < 0.4))
+        if kind != "null-sink" and dice.random() < 0.3:
+            # Behind the sink in the file: the order of a file's stages is free.
+            stage["from"] = [stage["from"]] + [self.sound() for _ in range(dice.choices([1, 2], [90, 10])[0])]
+            if dice.random() < 0.2:
+                stage["from"].reverse()
         if kind == "null-sink":
             if dice.random() < 0.25:
                 stage["dump"] = self.place.output(dice, ["dump.raw", "existing.txt", "full/dump", "-", "sub/dump", "ro/dump", "fifo", "link.txt"])

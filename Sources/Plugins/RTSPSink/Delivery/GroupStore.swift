@@ -13,23 +13,27 @@ import FrameCore
 final class GroupStore: @unchecked Sendable {
     struct Limits: Sendable, Equatable {
         var mostBytes: Int
-        /// From the keyframe to the newest unit, in RTP's ticks.
+        /// From the keyframe to the newest unit, in ticks of the pictures' clock.
         var mostTicks: Int64
+        /// Whether there are units of sound too.
+        var hasSound: Bool
 
-        init(mostBytes: Int, mostTicks: Int64) {
+        init(mostBytes: Int, mostTicks: Int64, hasSound: Bool = false) {
             self.mostBytes = mostBytes
             self.mostTicks = mostTicks
+            self.hasSound = hasSound
         }
 
         /// - Parameters:
         ///   - seconds: Of media time, at most 3600.
         ///   - megabytes: Of packets, at most 4096.
-        init(seconds: Double, megabytes: Double) {
-            self.init(mostBytes: Int(megabytes * 1_000_000), mostTicks: Int64(seconds * 90_000))
+        init(seconds: Double, megabytes: Double, hasSound: Bool = false) {
+            self.init(
+                mostBytes: Int(megabytes * 1_000_000), mostTicks: Int64(seconds * 90_000), hasSound: hasSound)
         }
 
-        /// Room for 250 pictures a second.
-        var mostUnits: Int { max(1024, Int(mostTicks / 360)) }
+        /// Room for 250 pictures a second, and 400 units of sound: those of Opus with 2.5 ms each.
+        var mostUnits: Int { max(1024, Int(mostTicks / 360)) + (hasSound ? max(1024, Int(mostTicks / 225)) : 0) }
         /// Memory for all of it.
         var byteCount: Int { mostBytes + mostUnits * MemoryLayout<Unit>.stride }
     }
@@ -42,11 +46,21 @@ final class GroupStore: @unchecked Sendable {
         var timestamp: UInt32
         var firstSequenceNumber: UInt16
         var isKeyframe: Bool
+        var medium = Medium.pictures
+        /// In ticks of the pictures' clock; nil for the same as `timestamp`.
+        var pictureTime: UInt32?
+        /// How many units of sound came before in the stream.
+        var soundsBefore: UInt64 = 0
+
+        /// When it is shown or heard, in the pictures' clock.
+        var time: UInt32 { pictureTime ?? timestamp }
     }
 
     /// The group as a new reader finds it.
     struct Backlog {
         var keyframe: Unit
+        /// The first sound that is not heard before the keyframe is shown; nil where there is none yet.
+        var firstSound: Unit?
         /// Mean bytes for each second of media.
         var bytesPerSecond: Int
     }
@@ -57,6 +71,7 @@ final class GroupStore: @unchecked Sendable {
     let limits: Limits
     private let memory: UnsafeMutableRawBufferPointer
     private var units: [Unit] = []
+    private var firstSound: Unit?
     private(set) var byteCount = 0
     /// From the keyframe to the newest unit.
     private(set) var ticks: Int64 = 0
@@ -77,7 +92,9 @@ final class GroupStore: @unchecked Sendable {
     /// Where a reader begins; nil where something since the keyframe is missing.
     var backlog: Backlog? {
         guard bound == nil, let keyframe = units.first else { return nil }
-        return Backlog(keyframe: keyframe, bytesPerSecond: byteCount / Int(max(1, ticks / RTPClock.ticksPerSecond)))
+        return Backlog(
+            keyframe: keyframe, firstSound: firstSound,
+            bytesPerSecond: byteCount / Int(max(1, ticks / RTPClock.ticksPerSecond)))
     }
     /// Units of the group so far.
     var count: Int { units.count }
@@ -90,11 +107,11 @@ final class GroupStore: @unchecked Sendable {
     func add(_ unit: Unit, _ bytes: UnsafeRawBufferPointer) -> Bound? {
         if unit.isKeyframe {
             units.removeAll(keepingCapacity: true)
-            (byteCount, ticks, bound) = (0, 0, nil)
+            (byteCount, ticks, bound, firstSound) = (0, 0, nil, nil)
         }
         guard bound == nil, unit.isKeyframe || !units.isEmpty else { return nil }
         let first = units.first ?? unit
-        let distance = Int64(Int32(bitPattern: unit.timestamp &- first.timestamp))
+        let distance = Int64(Int32(bitPattern: unit.time &- first.time))
         if bytes.count > limits.mostBytes - byteCount {
             bound = .bytes
         } else if distance.magnitude > UInt64(limits.mostTicks) {
@@ -106,6 +123,7 @@ final class GroupStore: @unchecked Sendable {
             (placed.offset, placed.byteCount) = (byteCount, bytes.count)
             UnsafeMutableRawBufferPointer(rebasing: memory[byteCount...]).copyMemory(from: bytes)
             units.append(placed)
+            if unit.medium == .sound, distance >= 0, firstSound == nil { firstSound = placed }
             byteCount += bytes.count
             ticks = max(ticks, distance)
         }

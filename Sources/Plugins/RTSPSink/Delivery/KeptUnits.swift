@@ -9,12 +9,15 @@ struct KeptUnits<Unit: QueuedUnit> {
         /// then starts with an older keyframe instead.
         var crowdedWindow: Int64 = 500_000_000
         var mostUnits = 64
+        /// The same for units that stand alone.
+        var mostAlone = 256
         var mostBytes = 16 << 20
     }
 
     let limits: Limits
     private var units: [Unit] = []
     private var byteCount = 0
+    private var aloneCount = 0
     private var keyframeTime: Int64 = 0
     /// The window of the newest keyframe, nanoseconds.
     private var window: Int64
@@ -39,8 +42,13 @@ struct KeptUnits<Unit: QueuedUnit> {
         }
         units.append(unit)
         byteCount += unit.byteCount
+        if unit.standsAlone { aloneCount += 1 }
         // An incomplete group is of no use.
-        if now - keyframeTime > window || units.count > limits.mostUnits || byteCount > limits.mostBytes { clear() }
+        if now - keyframeTime > window || units.count - aloneCount > limits.mostUnits || aloneCount > limits.mostAlone
+            || byteCount > limits.mostBytes
+        {
+            clear()
+        }
     }
 
     /// All units from the keyframe on; none when it is too long ago.
@@ -50,5 +58,6 @@ struct KeptUnits<Unit: QueuedUnit> {
     mutating func clear() {
         units.removeAll(keepingCapacity: true)
         byteCount = 0
+        aloneCount = 0
     }
 }

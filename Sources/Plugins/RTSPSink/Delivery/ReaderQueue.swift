@@ -4,14 +4,21 @@
 protocol QueuedUnit: Sendable {
     var isKeyframe: Bool { get }
     var byteCount: Int { get }
+    /// Whether it is decoded without any other unit: a unit of sound.
+    var standsAlone: Bool { get }
+}
+
+extension QueuedUnit {
+    var standsAlone: Bool { false }
 }
 
 /// The units that wait for a slow reader: bounded in time and bytes, and cut only at keyframes.
 ///
 /// A value without threads or clock: the connection asks it what to do. When the oldest unit waits longer than it may,
 /// whole units are dropped: those before the newest waiting keyframe, or all, and then every further unit up to the
-/// next keyframe. So a reader can always decode what it gets. It sees a gap in time, never a broken picture. A reader
-/// that takes nothing at all for too long is stuck.
+/// next keyframe. So a reader can always decode what it gets. It sees a gap in time, never a broken picture. Units that
+/// stand alone wait among the others and are cut with them, but need no keyframe to go on. A reader that takes nothing
+/// at all for too long is stuck.
 struct ReaderQueue<Unit: QueuedUnit> {
     struct Limits: Sendable {
         /// Longest wait in the queue, nanoseconds.
@@ -32,10 +39,12 @@ struct ReaderQueue<Unit: QueuedUnit> {
     private var entries: [Entry] = []
     private var first = 0
     private(set) var byteCount = 0
-    /// Units left out since the reader's first keyframe.
+    /// Units left out since the reader's first keyframe, without those that stand alone.
     private(set) var droppedCount = 0
+    /// Units left out that stand alone.
+    private(set) var droppedAloneCount = 0
     private var hasBegun: Bool
-    /// Whether units are dropped up to the next keyframe.
+    /// Whether units are dropped up to the next keyframe, all but those that stand alone.
     private(set) var awaitsKeyframe: Bool
     /// Since when something has waited for the reader, even if it was dropped meanwhile; nil when the reader has taken
     /// everything.
@@ -60,7 +69,9 @@ struct ReaderQueue<Unit: QueuedUnit> {
 
     /// Adds a unit, or drops it.
     mutating func add(_ unit: Unit, now: Int64) -> Admission {
-        if awaitsKeyframe {
+        if unit.standsAlone {
+            guard hasBegun else { return .dropped }
+        } else if awaitsKeyframe {
             guard unit.isKeyframe else {
                 if hasBegun { droppedCount += 1 }
                 return .dropped
@@ -72,7 +83,7 @@ struct ReaderQueue<Unit: QueuedUnit> {
         byteCount += unit.byteCount
         if waitingSince == nil { waitingSince = now }
         if age(now: now) > limits.mostAge || byteCount > limits.mostBytes { shorten() }
-        return awaitsKeyframe ? .dropped : .queued
+        return isEmpty ? .dropped : .queued
     }
 
     /// The next unit to send. To be called whenever the reader's socket takes bytes.
@@ -92,9 +103,16 @@ struct ReaderQueue<Unit: QueuedUnit> {
     /// The reader has got units from a keyframe on in another way, and goes on with the units that come now.
     mutating func begin() { (awaitsKeyframe, hasBegun) = (false, true) }
 
-    /// `count` units were lost before they came here: drops units up to the next keyframe.
-    mutating func missed(_ count: Int = 0) {
-        if hasBegun { droppedCount += count }
+    /// Units were lost before they came here: drops units up to the next keyframe.
+    ///
+    /// - Parameters:
+    ///   - count: How many, without those that stand alone.
+    ///   - alone: How many that stand alone.
+    mutating func missed(_ count: Int = 0, alone: Int = 0) {
+        if hasBegun {
+            droppedCount += count
+            droppedAloneCount += alone
+        }
         drop(before: entries.count)
         awaitsKeyframe = true
     }
@@ -107,8 +125,10 @@ struct ReaderQueue<Unit: QueuedUnit> {
     }
 
     private mutating func drop(before end: Int) {
-        droppedCount += end - first
-        for index in first..<end { byteCount -= entries[index].unit.byteCount }
+        for index in first..<end {
+            byteCount -= entries[index].unit.byteCount
+            if entries[index].unit.standsAlone { droppedAloneCount += 1 } else { droppedCount += 1 }
+        }
         first = end
         compact()
     }

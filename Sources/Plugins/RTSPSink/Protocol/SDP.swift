@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The session description of one H.264 track (RFC 4566; attributes of RFC 2326, C.1, and RFC 6184, 8.1).
+/// The session description of one H.264 track (RFC 4566; attributes of RFC 2326, C.1, and RFC 6184, 8.1), and of its
+/// sound where it has some.
 ///
 /// A fixed template: one pair of parameter sets, and `c=` with the unspecified address. A multicast address would make
 /// players choose multicast.
@@ -19,6 +20,7 @@ struct SessionDescription: Sendable, Equatable {
     /// Pictures per second, where they are constant.
     var frameRate: String?
     var control = RTSPURL.trackName(0)
+    var sound: SoundDescription?
 
     /// `profile-level-id`: bytes 1 to 3 of the SPS.
     var profileLevelID: String { ASCII.hex(sps.dropFirst().prefix(3)).uppercased() }
@@ -40,6 +42,7 @@ struct SessionDescription: Sendable, Equatable {
         ]
         if let frameRate { lines.append("a=framerate:\(frameRate)") }
         lines.append("a=control:\(control)")
+        if let sound { lines += sound.lines }
         return lines.map { $0 + "\r\n" }.joined()
     }
 }

@@ -12,6 +12,10 @@ struct TransportSpec: Sendable, Equatable {
             self.rtp = rtp
             self.rtcp = rtcp
         }
+
+        func overlaps(_ other: Pair) -> Bool {
+            [rtp, rtcp].contains { $0 == other.rtp || $0 == other.rtcp }
+        }
     }
 
     var lower: Lower

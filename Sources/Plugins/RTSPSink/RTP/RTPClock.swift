@@ -1,32 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The one mapping between a stream's times, RTP's 90 kHz ticks and NTP's wall clock (RFC 3550, 5.1 and 6.4.1).
+/// The one mapping between a medium's times, RTP's ticks and NTP's wall clock (RFC 3550, 5.1 and 6.4.1).
 ///
 /// An RTP time is computed only from a PTS, never by adding up durations, so it cannot drift.
 struct RTPClock: Sendable, Equatable {
+    /// Of pictures.
     static let ticksPerSecond: Int64 = 90_000
 
     /// The RTP time of PTS 0: random (RFC 3550, 5.1).
     let start: UInt32
+    /// At most ``mostTicksPerSecond``.
+    let ticksPerSecond: Int64
 
-    /// Ticks of `nanoseconds`, rounded to the nearest. 90,000 / 10⁹ is 9 / 100,000.
-    static func ticks(ofNanoseconds nanoseconds: Int64) -> Int64 {
+    /// Above the sample rate of any sound.
+    static let mostTicksPerSecond: Int64 = 1_000_000
+
+    init(start: UInt32, ticksPerSecond: Int64 = RTPClock.ticksPerSecond) {
+        precondition(
+            (1...Self.mostTicksPerSecond).contains(ticksPerSecond), "a clock has 1 to 1,000,000 ticks a second")
+        self.start = start
+        self.ticksPerSecond = ticksPerSecond
+    }
+
+    /// Ticks of `nanoseconds`, rounded to the nearest.
+    func ticks(ofNanoseconds nanoseconds: Int64) -> Int64 {
         let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
-        let half: Int64 = rest < 0 ? -50_000 : 50_000
-        return seconds &* ticksPerSecond &+ (rest * 9 + half) / 100_000
+        let half: Int64 = rest < 0 ? -500_000_000 : 500_000_000
+        return seconds &* ticksPerSecond &+ (rest * ticksPerSecond + half) / 1_000_000_000
     }
 
     /// The moment of `ticks`, rounded to the nearest nanosecond.
-    static func nanoseconds(ofTicks ticks: Int64) -> Int64 {
+    func nanoseconds(ofTicks ticks: Int64) -> Int64 {
         let (seconds, rest) = ticks.quotientAndRemainder(dividingBy: ticksPerSecond)
-        let half: Int64 = rest < 0 ? -4 : 4
-        return seconds &* 1_000_000_000 &+ (rest * 100_000 + half) / 9
+        let half = rest < 0 ? -ticksPerSecond / 2 : ticksPerSecond / 2
+        return seconds &* 1_000_000_000 &+ (rest * 1_000_000_000 + half) / ticksPerSecond
     }
 
     /// The RTP time of a PTS in nanoseconds.
     func timestamp(ofPTS nanoseconds: Int64) -> UInt32 {
-        start &+ UInt32(truncatingIfNeeded: Self.ticks(ofNanoseconds: nanoseconds))
+        start &+ UInt32(truncatingIfNeeded: ticks(ofNanoseconds: nanoseconds))
     }
+}
+
+extension RTPClock {
+    private static let ofPictures = RTPClock(start: 0)
+
+    /// ``ticks(ofNanoseconds:)-swift.method`` of pictures.
+    static func ticks(ofNanoseconds nanoseconds: Int64) -> Int64 { ofPictures.ticks(ofNanoseconds: nanoseconds) }
+
+    /// ``nanoseconds(ofTicks:)-swift.method`` of pictures.
+    static func nanoseconds(ofTicks ticks: Int64) -> Int64 { ofPictures.nanoseconds(ofTicks: ticks) }
 }
 
 /// A moment as NTP writes it: seconds since 1900 and their fraction in 2⁻³² s (RFC 3550, 4).

@@ -101,13 +101,14 @@ final class DatagramSender: Sendable {
     func send(_ block: MediaBlock, to readers: [UDPReader], _ scratch: DatagramScratch) {
         block.buffer.withUnsafeReadableBytes { bytes in
             let base = UnsafeMutableRawPointer(mutating: bytes.baseAddress!)
+            for medium in Medium.allCases {
+                guard let report = block.reports[medium] else { continue }
+                let part = iovec(iov_base: base + report.offset, iov_len: report.byteCount)
+                for reader in readers { sendOne(part, to: reader, medium) }
+            }
             scratch.setParts(block.packets, base)
             if canSegment { sendRuns(block, readers, scratch, segmented: true) }
             sendRuns(block, readers, scratch, segmented: false)
-            if let report = block.report {
-                let part = iovec(iov_base: base + report.offset, iov_len: report.byteCount)
-                for reader in readers where !reader.awaitsKeyframe { sendOne(part, to: reader) }
-            }
         }
     }
 
@@ -130,7 +131,8 @@ final class DatagramSender: Sendable {
                 let step = segmented ? run.packetCount : 1
                 for first in stride(from: run.firstPacket, to: run.firstPacket + run.packetCount, by: step) {
                     for place in 0..<count {
-                        let address = group[place]._withUnsafeGuaranteedRef { $0.media }
+                        // A reader is in the group only if it has this medium.
+                        let address = group[place]._withUnsafeGuaranteedRef { $0.addresses[block.medium]!.media }
                         sends[place] = fh_datagrams(
                             address: address.generic, address_bytes: address.byteCount,
                             parts: scratch.parts.baseAddress! + first,
@@ -178,18 +180,21 @@ final class DatagramSender: Sendable {
         }
     }
 
-    private func sendOne(_ part: iovec, to reader: UDPReader) {
+    /// Nothing is sent of a medium that the reader has not set up.
+    private func sendOne(_ part: iovec, to reader: UDPReader, _ medium: Medium) {
+        guard let control = reader.addresses[medium]?.control else { return }
         _ = sendto(
-            controlSocket, part.iov_base, part.iov_len, Int32(MSG_DONTWAIT), reader.control.generic,
-            reader.control.byteCount)
+            controlSocket, part.iov_base, part.iov_len, Int32(MSG_DONTWAIT), control.generic, control.byteCount)
     }
 
-    /// [network loop] A compound RTCP packet.
-    func sendControl(_ bytes: [UInt8], to reader: UDPReader) {
-        bytes.withUnsafeBytes { buffer in
-            sendOne(
-                iovec(iov_base: UnsafeMutableRawPointer(mutating: buffer.baseAddress!), iov_len: buffer.count),
-                to: reader)
+    /// [network loop] A compound RTCP packet for each medium that the reader has set up.
+    func sendControl(_ packets: PerMedium<[UInt8]>, to reader: UDPReader) {
+        for medium in Medium.allCases {
+            packets[medium].withUnsafeBytes { buffer in
+                guard let base = buffer.baseAddress else { return }
+                sendOne(
+                    iovec(iov_base: UnsafeMutableRawPointer(mutating: base), iov_len: buffer.count), to: reader, medium)
+            }
         }
     }
 }

@@ -8,6 +8,8 @@ import FrameNetwork
 final class LoopFan: @unchecked Sendable {
     /// A loop this far behind, in blocks, loses them; its readers go on with the next keyframe.
     static let mostPending = 256
+    /// The same for a stream with sound, which has several units for each picture.
+    static let mostPendingWithSound = 1024
     /// How often readers over UDP that catch up get units, and how many bytes all of them together.
     static let step = TimeAmount.milliseconds(5)
     static let mostStepBytes = 1 << 20
@@ -15,11 +17,12 @@ final class LoopFan: @unchecked Sendable {
     private struct Mailbox {
         var blocks: [MediaBlock] = []
         var isScheduled = false
-        var lostCount = 0
+        var lost = PerMedium(0)
     }
 
     let hub: StreamHub
     let loop: any EventLoop
+    private let mostPending: Int
     private let sender: DatagramSender?
     private let mailbox = NIOLockedValueBox(Mailbox())
     // Below: on the loop.
@@ -44,6 +47,7 @@ final class LoopFan: @unchecked Sendable {
         reportStuck: @escaping @Sendable (PlayOrder) -> Void
     ) {
         self.hub = hub
+        mostPending = hub.sound == nil ? Self.mostPending : Self.mostPendingWithSound
         self.report = report
         self.loop = loop
         self.sender = sender
@@ -54,8 +58,8 @@ final class LoopFan: @unchecked Sendable {
     /// [any thread] Never waits.
     func post(_ block: MediaBlock) {
         let mustSchedule = mailbox.withLockedValue { mailbox -> Bool in
-            if mailbox.blocks.count >= Self.mostPending {
-                mailbox.lostCount += mailbox.blocks.count
+            if mailbox.blocks.count >= mostPending {
+                for block in mailbox.blocks { mailbox.lost[block.medium] += 1 }
                 mailbox.blocks.removeAll(keepingCapacity: true)
             }
             mailbox.blocks.append(block)
@@ -78,15 +82,15 @@ final class LoopFan: @unchecked Sendable {
     }
 
     private func swap() {
-        let lostCount = mailbox.withLockedValue { mailbox -> Int in
+        let lost = mailbox.withLockedValue { mailbox -> PerMedium<Int> in
             Swift.swap(&mailbox.blocks, &spare)
             mailbox.isScheduled = false
-            defer { mailbox.lostCount = 0 }
-            return mailbox.lostCount
+            defer { mailbox.lost = PerMedium(0) }
+            return mailbox.lost
         }
-        guard lostCount > 0 else { return }
-        for reader in tcpReaders { reader.missed(lostCount) }
-        for reader in udpReaders { reader.missed(lostCount) }
+        guard lost.pictures + lost.sound > 0 else { return }
+        for reader in tcpReaders { reader.missed(lost) }
+        for reader in udpReaders { reader.missed(lost) }
     }
 
     // MARK: Readers
@@ -94,7 +98,7 @@ final class LoopFan: @unchecked Sendable {
     /// [network loop] Begins to feed a reader: kept blocks at once, then new ones.
     func add(_ reader: TCPReader, _ entry: StreamHub.Entry) {
         tcpReaders.append(reader)
-        reader.begin(entry, of: hub, report: hub.senderReport(), now: StreamHub.monotonic())
+        reader.begin(entry, of: hub, now: StreamHub.monotonic())
         watch()
     }
 
@@ -102,13 +106,13 @@ final class LoopFan: @unchecked Sendable {
     func add(_ reader: UDPReader, _ entry: StreamHub.Entry) {
         reader.nextIndex = entry.kept.first?.index ?? entry.nextIndex
         udpReaders.append(reader)
-        sender?.sendControl(hub.senderReport(), to: reader)
+        if let reports = hub.firstReports(of: entry) { sender?.sendControl(reports, to: reader) }
         for block in entry.kept { sender?.send(block, to: [reader], scratch) }
         reader.nextIndex = entry.nextIndex
         guard let backlog = entry.backlog else { return }
         let stepsPerSecond = Int(1_000_000_000 / Self.step.nanoseconds)
         reader.pace = UDPReader.Pace(
-            index: backlog.keyframe.index + 1,
+            index: backlog.keyframe.index + 1, sounds: backlog.keyframe.soundsBefore,
             bytesPerStep: max(
                 UDPReader.Pace.leastBytes, UDPReader.Pace.hurry * backlog.bytesPerSecond / stepsPerSecond),
             allowance: -backlog.keyframe.byteCount)
@@ -147,22 +151,23 @@ final class LoopFan: @unchecked Sendable {
         pace.allowance = min(pace.allowance + pace.bytesPerStep, pace.bytesPerStep)
         var sent = 0
         while pace.allowance > 0 {
-            switch hub.catchUp(pace.index, into: paced) {
-            case .unit(let leftOut):
-                if leftOut > 0 { reader.leftOut(leftOut) }
+            switch hub.catchUp(pace.index, sounds: pace.sounds, into: paced) {
+            case .unit(let leftOut, let sounds):
+                if leftOut + sounds > 0 { reader.leftOut(PerMedium(pictures: leftOut, sound: sounds)) }
                 reader.nextIndex = paced.index
                 sender.send(paced, to: [reader], scratch)
                 reader.nextIndex = .max
                 pace.index = paced.index + 1
+                pace.sounds = paced.soundsBefore + (paced.medium == .sound ? 1 : 0)
                 pace.allowance -= paced.byteCount
                 sent += paced.byteCount
             case .done(let index):
                 reader.pace = nil
                 reader.nextIndex = index
                 return sent
-            case .lost(let leftOut, let index):
+            case .lost(let leftOut, let sounds, let index):
                 reader.pace = nil
-                reader.leftOut(leftOut)
+                reader.leftOut(PerMedium(pictures: leftOut, sound: sounds))
                 reader.nextIndex = index
                 return sent
             }

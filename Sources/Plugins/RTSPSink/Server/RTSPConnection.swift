@@ -253,21 +253,20 @@ final class RTSPConnection: ChannelDuplexHandler {
             response.status = status
             return answer(response, context)
         }
-        var info = RTPInfo(url: order.controlURL)
-        if let first = entry.kept.first {
-            info.sequenceNumber = first.firstSequenceNumber
-            info.rtpTime = first.timestamp
+        let info = order.transports.media.map { medium in
+            let first = entry.firstPacket(of: medium)
+            return RTPInfo(
+                url: order.controlURL(of: medium), sequenceNumber: first?.sequenceNumber, rtpTime: first?.timestamp)
         }
-        response.headers.append("RTP-Info", info.text)
+        response.headers.append("RTP-Info", info.map(\.text).joined(separator: ","))
         answer(response, context)
         switch order.transport {
-        case .tcp(_, let channels):
-            let reader = TCPReader(
-                order: order, channels: channels, channel: context.channel, limits: fan.hub.queueLimits)
+        case .tcp:
+            let reader = TCPReader(order: order, channel: context.channel, limits: fan.hub.queueLimits)
             readers[order.sessionID] = reader
             fan.add(reader, entry)
-        case .udp(let address, let ports):
-            guard let reader = server.udpReader(order, address, ports) else { return }
+        case .udp:
+            guard let reader = server.udpReader(order) else { return }
             // The answer is sent before the first datagram.
             context.flush()
             fan.add(reader, entry)

@@ -287,13 +287,16 @@ final class RTSPServer: Sendable {
 
     /// Notes that a datagram came from a client. [network loop]
     private func heard(_ endpoint: Signalling.Endpoint, _ data: ByteBuffer) {
-        guard let id = locked({ $0.readership.signalling.heard(from: endpoint, now: StreamHub.monotonic()) }),
-            let report = RTCP.receptionReport(Array(data.readableBytesView))
-        else { return }
+        let whose = locked { state -> (String, Medium)? in
+            guard let id = state.readership.signalling.heard(from: endpoint, now: StreamHub.monotonic()),
+                let medium = state.readership.signalling.sessions[id]?.transports.medium(onPort: endpoint.port)
+            else { return nil }
+            return (id, medium)
+        }
+        guard let (id, medium) = whose, let report = RTCP.receptionReport(Array(data.readableBytesView)) else { return }
         locked { state in
             state.readership.note(id) { figures in
-                figures.packetsLost = report.packetsLost
-                figures.fractionLost = report.fractionLost
+                figures.note(report, of: medium)
             }
         }
     }
@@ -310,11 +313,14 @@ final class RTSPServer: Sendable {
     /// [network loop] A session begins to play on this loop. From now on it can only be removed on this loop, after
     /// this call.
     func start(_ order: PlayOrder, on loop: any EventLoop) -> Start {
-        guard let fan = fan(of: order.path, on: loop), var entry = fan.hub.join(fan) else { return .refused(.notFound) }
+        let hasPictures = order.transports[.pictures] != nil
+        guard let fan = fan(of: order.path, on: loop), var entry = fan.hub.join(fan, hasPictures: hasPictures) else {
+            return .refused(.notFound)
+        }
         let beginning = locked { $0.readership.begin(order, on: fan, now: StreamHub.monotonic()) }
         switch beginning {
         case .joined:
-            fan.hub.countJoin(atOnce: entry.backlog != nil)
+            if hasPictures { fan.hub.countJoin(atOnce: entry.backlog != nil) }
             fan.report(.joined(order))
         // It has already had a part of the kept group: its times would step back.
         case .resumed where entry.backlog != nil: (entry.kept, entry.backlog) = ([], nil)
@@ -341,11 +347,15 @@ final class RTSPServer: Sendable {
     }
 
     /// [network loop] The reader of a session over UDP; nil where the server has no such ports.
-    func udpReader(_ order: PlayOrder, _ address: IPAddress, _ ports: TransportSpec.Pair<UInt16>) -> UDPReader? {
+    func udpReader(_ order: PlayOrder) -> UDPReader? {
         guard let sender = datagrams.withLockedValue({ $0 }) else { return nil }
-        return UDPReader(
-            order: order, media: SocketAddressStorage(address, port: ports.rtp, isIPv6: sender.isIPv6),
-            control: SocketAddressStorage(address, port: ports.rtcp, isIPv6: sender.isIPv6))
+        let addresses = PerMedium(pictures: Medium.pictures, sound: .sound).map { medium -> UDPReader.Addresses? in
+            guard case .udp(let address, let ports) = order.transports[medium] else { return nil }
+            return UDPReader.Addresses(
+                media: SocketAddressStorage(address, port: ports.rtp, isIPv6: sender.isIPv6),
+                control: SocketAddressStorage(address, port: ports.rtcp, isIPv6: sender.isIPv6))
+        }
+        return UDPReader(order: order, addresses: addresses)
     }
 
     /// Stops the packets of readers that have lost their sessions: at once for those on `loop`, for others on their own
@@ -363,17 +373,15 @@ final class RTSPServer: Sendable {
         let (reader, fan) = (stopped.reader, stopped.reader.fan)
         let seen = fan.remove(reader.order.number)
         var figures = seen ?? reader.figures
-        figures.packetsLost = max(figures.packetsLost, reader.figures.packetsLost)
+        figures.raiseLosses(to: reader.figures)
         // It may also have lost units before a pause.
-        if seen != nil {
-            figures.droppedUnits += reader.figures.droppedUnits
-            figures.refusedPackets += reader.figures.refusedPackets
-        }
+        if seen != nil { figures.addDrops(of: reader.figures) }
         guard let departure = stopped.departure else {
             return locked { state in
                 state.readership.note(reader.order.sessionID) {
                     $0.droppedUnits = figures.droppedUnits
                     $0.refusedPackets = figures.refusedPackets
+                    $0.sound?.droppedUnits = figures.sound?.droppedUnits ?? 0
                 }
             }
         }
@@ -392,7 +400,7 @@ final class RTSPServer: Sendable {
         return fans.flatMap { fan in (try? fan.loop.submit { fan.figures }.wait()) ?? [] }.map { figures in
             var figures = figures
             if let known = known[figures.sessionID]?.figures, figures.transport == "udp" {
-                (figures.packetsLost, figures.fractionLost) = (known.packetsLost, known.fractionLost)
+                figures.takeLosses(of: known)
             }
             return figures
         }

@@ -7,7 +7,7 @@ import FrameNetwork
 ///
 /// The stage thread packs each access unit once and hands the block to every loop that has readers. A loop without
 /// readers is not woken. A new reader takes the kept blocks and its place in the order of blocks in one step, so that
-/// no block comes twice and none is missed.
+/// no block comes twice and none is missed. A block is of pictures or of sound; both have one order.
 final class StreamHub: Sendable {
     /// What loops and the stage thread share; used only under the lock.
     private struct Shared {
@@ -16,17 +16,33 @@ final class StreamHub: Sendable {
         var requests = KeyframeRequests()
         var fans: [LoopFan] = []
         var nextIndex: UInt64 = 0
-        var nextSequenceNumber: UInt16 = 0
-        var packetCount: UInt32 = 0
-        var payloadByteCount: UInt32 = 0
+        /// Blocks of sound so far.
+        var soundCount: UInt64 = 0
+        var sent = PerMedium(SentCounts())
         /// Chain clock less PTS, nanoseconds.
         var anchor: Int64 = 0
+        var hasAnchor = false
         var isClosed = false
     }
 
+    /// What a sender report says of a medium so far.
+    private struct SentCounts {
+        var packets: UInt32 = 0
+        var payloadBytes: UInt32 = 0
+    }
+
+    /// How a medium's packets are marked.
+    struct Track: Sendable {
+        var ssrc: UInt32
+        var clock: RTPClock
+    }
+
     let path: String
+    /// Of the pictures.
     let ssrc: UInt32
     let clock: RTPClock
+    /// Nil where the stream has no sound.
+    let sound: Track?
     let canonicalName: String
     let queueLimits: ReaderQueue<MediaBlock>.Limits
     /// Asks the encoder for a keyframe; called by event loops, must not block.
@@ -39,13 +55,15 @@ final class StreamHub: Sendable {
     private let shared: NIOLockedValueBox<Shared>
 
     init(
-        path: String, ssrc: UInt32, clock: RTPClock, canonicalName: String, queueLimits: ReaderQueue<MediaBlock>.Limits,
+        path: String, ssrc: UInt32, clock: RTPClock, sound: Track? = nil, canonicalName: String,
+        queueLimits: ReaderQueue<MediaBlock>.Limits,
         group: GroupStore? = nil, requestKeyframe: @escaping @Sendable () -> Void,
         now: @escaping @Sendable () -> Int64, unixTime: @escaping @Sendable (Int64) -> Int64
     ) {
         self.path = path
         self.ssrc = ssrc
         self.clock = clock
+        self.sound = sound
         self.canonicalName = canonicalName
         self.queueLimits = queueLimits
         self.group = group
@@ -69,7 +87,7 @@ final class StreamHub: Sendable {
     /// Both lie within ±2^61 ns (``MediaTime``), and so does the present: their differences do not overflow.
     func setAnchor(captured moment: MediaTime, pts: MediaTime) {
         let anchor = moment.nanoseconds - pts.nanoseconds
-        shared.withLockedValue { $0.anchor = anchor }
+        shared.withLockedValue { ($0.anchor, $0.hasAnchor) = (anchor, true) }
     }
 
     /// [stage thread] Hands a block to all loops with readers. Never waits for one.
@@ -82,18 +100,16 @@ final class StreamHub: Sendable {
         return shared.withLockedValue { shared in
             var bound: GroupStore.Bound?
             if let group {
-                bound = block.buffer.withUnsafeReadableBytes { bytes in
-                    group.add(block.keptUnit, UnsafeRawBufferPointer(rebasing: bytes[..<block.mediaByteCount]))
-                }
+                bound = block.withMediaBytes { group.add(block.keptUnit, $0) }
                 if bound != nil { shared.joins.groupsTooLarge += 1 }
             } else {
                 let isCrowded = block.isKeyframe && shared.requests.sawKeyframe(now: now)
                 shared.kept.add(block, now: now, isCrowded: isCrowded)
             }
             shared.nextIndex = block.index + 1
-            shared.nextSequenceNumber = block.firstSequenceNumber &+ UInt16(truncatingIfNeeded: block.packets.count)
-            shared.packetCount &+= UInt32(block.packets.count)
-            shared.payloadByteCount &+= UInt32(payloadBytes)
+            if block.medium == .sound { shared.soundCount = block.soundsBefore + 1 }
+            shared.sent[block.medium].packets &+= UInt32(block.packets.count)
+            shared.sent[block.medium].payloadBytes &+= UInt32(payloadBytes)
             for fan in shared.fans { fan.post(block) }
             return bound
         }
@@ -113,11 +129,25 @@ final class StreamHub: Sendable {
 
     /// Where a reader begins.
     struct Entry {
-        var kept: [MediaBlock]
+        var kept: [MediaBlock] = []
         /// Blocks before this one have come already.
         var nextIndex: UInt64
         /// The kept group, in which the reader catches up after the keyframe. The keyframe is in `kept`.
         var backlog: GroupStore.Backlog?
+
+        /// The number and time of a medium's first packet, where it is known.
+        func firstPacket(of medium: Medium) -> (sequenceNumber: UInt16, timestamp: UInt32)? {
+            guard let keyframe = kept.first else { return nil }
+            switch medium {
+            case .pictures: return (keyframe.firstSequenceNumber, keyframe.timestamp)
+            case .sound:
+                if let unit = backlog?.firstSound { return (unit.firstSequenceNumber, unit.timestamp) }
+                let block = kept.first {
+                    $0.medium == .sound && Int32(bitPattern: $0.pictureTime &- keyframe.pictureTime) >= 0
+                }
+                return block.map { ($0.firstSequenceNumber, $0.timestamp) }
+            }
+        }
     }
 
     /// Counts of readers that joined a stream with a kept group, and of its groups.
@@ -130,11 +160,14 @@ final class StreamHub: Sendable {
     }
 
     /// [network loop] A reader begins: `fan` gets every block from the entry on.
-    func join(_ fan: LoopFan) -> Entry? {
+    ///
+    /// - Parameter hasPictures: False for a reader of sound alone, which begins with the next block.
+    func join(_ fan: LoopFan, hasPictures: Bool = true) -> Entry? {
         let now = boundedNow
         let (entry, mustAsk) = shared.withLockedValue { shared -> (Entry?, Bool) in
             if shared.isClosed { return (nil, false) }
             if !shared.fans.contains(where: { $0 === fan }) { shared.fans.append(fan) }
+            guard hasPictures else { return (Entry(nextIndex: shared.nextIndex), false) }
             if let group { return (self.entry(group, shared.nextIndex), false) }
             let kept = shared.kept.current(now: now)
             return (Entry(kept: kept, nextIndex: shared.nextIndex), kept.isEmpty && shared.requests.noteNeed(now: now))
@@ -147,7 +180,7 @@ final class StreamHub: Sendable {
     /// An entry with a copy of the keyframe. What the answer to PLAY says of the first packet then holds, even if
     /// another keyframe comes before the rest was sent.
     private func entry(_ group: GroupStore, _ nextIndex: UInt64) -> Entry {
-        guard let backlog = group.backlog else { return Entry(kept: [], nextIndex: nextIndex) }
+        guard let backlog = group.backlog else { return Entry(nextIndex: nextIndex) }
         let block = MediaBlock()
         block.copy(backlog.keyframe, group.bytes(of: backlog.keyframe))
         return Entry(kept: [block], nextIndex: nextIndex, backlog: backlog)
@@ -163,26 +196,31 @@ final class StreamHub: Sendable {
 
     /// What comes next for a reader that catches up.
     enum CatchUp: Equatable {
-        /// A unit, which was copied; so many before it were left out.
-        case unit(leftOut: Int)
+        /// A unit, which was copied; so many before it were left out, pictures and sounds.
+        case unit(leftOut: Int, sounds: Int = 0)
         /// The reader has everything that was published. Blocks from this one on come by themselves.
         case done(nextIndex: UInt64)
         /// The rest of the group is not there. So many units were left out, and blocks from this one on come by
         /// themselves.
-        case lost(leftOut: Int, nextIndex: UInt64)
+        case lost(leftOut: Int, sounds: Int = 0, nextIndex: UInt64)
     }
 
     /// [network loop] The unit at `index` of the kept group, or the keyframe where that is newer, copied into `block`.
     ///
-    /// - Parameter block: The reader's own.
-    func catchUp(_ index: UInt64, into block: MediaBlock) -> CatchUp {
+    /// - Parameters:
+    ///   - sounds: How many units of sound there are before `index`.
+    ///   - block: The reader's own.
+    func catchUp(_ index: UInt64, sounds: UInt64 = 0, into block: MediaBlock) -> CatchUp {
         let next = shared.withLockedValue { shared -> CatchUp in
             guard index < shared.nextIndex else { return .done(nextIndex: shared.nextIndex) }
             guard let group, let unit = group.unit(from: index) else {
-                return .lost(leftOut: Int(shared.nextIndex - index), nextIndex: shared.nextIndex)
+                let missed = Int(shared.soundCount - sounds)
+                return .lost(
+                    leftOut: Int(shared.nextIndex - index) - missed, sounds: missed, nextIndex: shared.nextIndex)
             }
             block.copy(unit, group.bytes(of: unit))
-            return .unit(leftOut: Int(unit.index - index))
+            let missed = Int(unit.soundsBefore - sounds)
+            return .unit(leftOut: Int(unit.index - index) - missed, sounds: missed)
         }
         if case .unit = next { block.findPackets() }
         return next
@@ -202,20 +240,50 @@ final class StreamHub: Sendable {
     /// [network loop] `fan` has no reader any more, and gets no blocks.
     func leave(_ fan: LoopFan) { shared.withLockedValue { shared in shared.fans.removeAll { $0 === fan } } }
 
-    /// [any thread] A compound packet with a sender report of this moment (RFC 3550, 6.4.1): its two times are the same
-    /// tick.
-    func senderReport() -> [UInt8] {
-        let moment = boundedNow
-        let (anchor, packets, bytes) = shared.withLockedValue { ($0.anchor, $0.packetCount, $0.payloadByteCount) }
-        let ticks = RTPClock.ticks(ofNanoseconds: moment - anchor)
-        let pts = RTPClock.nanoseconds(ofTicks: ticks)
-        let report = SenderReport(
-            ssrc: ssrc, ntp: NTPTime(unixNanoseconds: unixTime(pts + anchor)), rtpTime: clock.timestamp(ofPTS: pts),
-            packetCount: packets,
-            byteCount: bytes)
-        return RTCP.bytes([.senderReport(report, []), .canonicalName(ssrc: ssrc, canonicalName)])
+    /// [any thread] A compound packet with a sender report of the pictures at this moment (RFC 3550, 6.4.1): its two
+    /// times are the same tick.
+    func senderReport() -> [UInt8] { senderReports().pictures }
+
+    /// [any thread] The same of each medium, of one moment and by one mapping of their times to the wall clock, which
+    /// is what players keep them together by. Empty for a medium that the stream does not have.
+    ///
+    /// - Parameter earlier: How long before now that moment is, nanoseconds.
+    func senderReports(earlier: Int64 = 0) -> PerMedium<[UInt8]> {
+        let moment = MediaTime(nanoseconds: boundedNow - earlier).nanoseconds
+        let (anchor, sent) = shared.withLockedValue { ($0.anchor, $0.sent) }
+        func report(_ track: Track, _ counts: SentCounts) -> [UInt8] {
+            let ticks = track.clock.ticks(ofNanoseconds: moment - anchor)
+            let pts = track.clock.nanoseconds(ofTicks: ticks)
+            let report = SenderReport(
+                ssrc: track.ssrc, ntp: NTPTime(unixNanoseconds: unixTime(pts + anchor)),
+                rtpTime: track.clock.timestamp(ofPTS: pts), packetCount: counts.packets, byteCount: counts.payloadBytes)
+            return RTCP.bytes([.senderReport(report, []), .canonicalName(ssrc: track.ssrc, canonicalName)])
+        }
+        return PerMedium(
+            pictures: report(Track(ssrc: ssrc, clock: clock), sent.pictures),
+            sound: sound.map { report($0, sent.sound) } ?? [])
     }
 
-    /// A sender report, and BYE: the stream has ended (RFC 3550, 6.6).
-    func bye() -> [UInt8] { senderReport() + RTCP.bytes([.bye([ssrc])]) }
+    /// [network loop] The reports that a reader gets as it begins; nil where nothing has said yet where the stream's
+    /// times lie, and media would be kept together by a mapping that does not hold. Then they come with the first unit.
+    ///
+    /// For a reader that begins with an old keyframe, reports of this moment would be of no use at first: GStreamer
+    /// believes none that is more than a second ahead of the packets, nor one that is before them. So they are of half a
+    /// second after that keyframe. The mapping is the same.
+    func firstReports(of entry: Entry) -> PerMedium<[UInt8]>? {
+        guard sound != nil else { return senderReports() }
+        guard let anchor = shared.withLockedValue({ $0.hasAnchor ? $0.anchor : nil }) else { return nil }
+        guard let keyframe = entry.backlog?.keyframe else { return senderReports() }
+        let present = clock.timestamp(ofPTS: boundedNow - anchor)
+        let age = clock.nanoseconds(ofTicks: Int64(Int32(bitPattern: present &- keyframe.timestamp)))
+        return senderReports(earlier: max(0, age - 500_000_000))
+    }
+
+    /// A sender report of each medium, and BYE: the stream has ended (RFC 3550, 6.6).
+    func bye() -> PerMedium<[UInt8]> {
+        var reports = senderReports()
+        reports.pictures += RTCP.bytes([.bye([ssrc])])
+        if let sound { reports.sound += RTCP.bytes([.bye([sound.ssrc])]) }
+        return reports
+    }
 }

@@ -9,32 +9,38 @@ final class TCPReader {
     private struct Backlog {
         let hub: StreamHub
         var index: UInt64
+        /// How many units of sound there are before `index`.
+        var sounds: UInt64
         let block = MediaBlock()
         /// When the socket last took something.
         var lastTaken: Int64
     }
 
-    private let channels: TransportSpec.Pair<UInt8>
+    /// Of each medium that is set up.
+    private let channels: PerMedium<TransportSpec.Pair<UInt8>?>
     private let channel: any Channel
     private var queue: ReaderQueue<MediaBlock>
     private var nextIndex: UInt64 = 0
     private var backlog: Backlog?
-    var lastReport: ReceptionReport?
+    private var gate: SoundGate
+    /// Where the reports come from that it gets before its first block; nil once it has them.
+    private var reportsOwed: StreamHub?
+    private var lastReports = PerMedium<ReceptionReport?>(nil)
 
-    init(
-        order: PlayOrder, channels: TransportSpec.Pair<UInt8>, channel: any Channel,
-        limits: ReaderQueue<MediaBlock>.Limits
-    ) {
+    init(order: PlayOrder, channel: any Channel, limits: ReaderQueue<MediaBlock>.Limits) {
         self.order = order
-        self.channels = channels
+        channels = order.transports.channels
         self.channel = channel
-        queue = ReaderQueue(limits: limits)
+        gate = SoundGate(order.transports)
+        queue = ReaderQueue(limits: limits, awaitsKeyframe: order.transports[.pictures] != nil)
     }
 
-    func begin(_ entry: StreamHub.Entry, of hub: StreamHub, report: [UInt8], now: Int64) {
-        sendControl(report)
-        backlog = entry.backlog.map { Backlog(hub: hub, index: $0.keyframe.index + 1, lastTaken: now) }
-        for block in entry.kept { _ = queue.add(block, now: now) }
+    func begin(_ entry: StreamHub.Entry, of hub: StreamHub, now: Int64) {
+        if let reports = hub.firstReports(of: entry) { sendControl(reports) } else { reportsOwed = hub }
+        backlog = entry.backlog.map {
+            Backlog(hub: hub, index: $0.keyframe.index + 1, sounds: $0.keyframe.soundsBefore, lastTaken: now)
+        }
+        for block in entry.kept where admits(block) { _ = queue.add(block, now: now) }
         // The keyframe is already more than the queue holds.
         if queue.awaitsKeyframe { backlog = nil }
         nextIndex = entry.nextIndex
@@ -45,13 +51,28 @@ final class TCPReader {
         // A reader that catches up takes this block from the kept group.
         guard backlog == nil, block.index >= nextIndex else { return }
         nextIndex = block.index + 1
+        guard admits(block) else { return }
+        if let hub = reportsOwed {
+            reportsOwed = nil
+            sendControl(hub.senderReports())
+        }
         _ = queue.add(block, now: now)
     }
 
-    /// - Parameter count: How many units were lost before they came here.
-    func missed(_ count: Int) {
+    private func admits(_ block: MediaBlock) -> Bool {
+        gate.admits(block.medium, isKeyframe: block.isKeyframe, time: block.pictureTime)
+    }
+
+    /// - Parameter lost: How many units were lost before they came here.
+    func missed(_ lost: PerMedium<Int>) {
         // A reader that catches up takes nothing from the mailbox.
-        if backlog == nil { queue.missed(count) }
+        if backlog == nil { drop(lost) }
+    }
+
+    /// Drops units up to the next keyframe. Of the lost ones those count that the reader would have got.
+    private func drop(_ lost: PerMedium<Int>) {
+        queue.missed(
+            channels.pictures == nil ? 0 : lost.pictures, alone: channels.sound == nil ? 0 : lost.sound)
     }
 
     /// Hands the socket as much as it takes. The rest waits in the queue, where it can still be dropped.
@@ -70,21 +91,23 @@ final class TCPReader {
     private func catchUp(now: Int64) -> Bool {
         var hasWritten = false
         while channel.isWritable, let place = backlog {
-            switch place.hub.catchUp(place.index, into: place.block) {
-            case .unit(let leftOut):
-                if leftOut > 0 {
-                    queue.missed(leftOut)
+            switch place.hub.catchUp(place.index, sounds: place.sounds, into: place.block) {
+            case .unit(let leftOut, let sounds):
+                if leftOut + sounds > 0 {
+                    drop(PerMedium(pictures: leftOut, sound: sounds))
                     queue.begin()
                 }
+                backlog?.index = place.block.index + 1
+                backlog?.sounds = place.block.soundsBefore + (place.block.medium == .sound ? 1 : 0)
+                guard admits(place.block) else { continue }
                 channel.write(place.block.interleaved(on: channels), promise: nil)
                 hasWritten = true
-                backlog?.index = place.block.index + 1
                 backlog?.lastTaken = now
             case .done(let index):
                 nextIndex = index
                 backlog = nil
-            case .lost(let leftOut, let index):
-                queue.missed(leftOut)
+            case .lost(let leftOut, let sounds, let index):
+                drop(PerMedium(pictures: leftOut, sound: sounds))
                 nextIndex = index
                 backlog = nil
             }
@@ -92,17 +115,24 @@ final class TCPReader {
         return hasWritten
     }
 
-    /// Sends a compound RTCP packet.
-    func sendControl(_ bytes: [UInt8]) {
-        var buffer = channel.allocator.buffer(capacity: bytes.count + H264Packetizer.interleavingBytes)
-        buffer.writeMultipleIntegers(UInt8(0x24), channels.rtcp, UInt16(bytes.count))
-        buffer.writeBytes(bytes)
-        channel.writeAndFlush(buffer, promise: nil)
+    /// Sends a compound RTCP packet for each medium that is set up.
+    func sendControl(_ packets: PerMedium<[UInt8]>) {
+        for medium in Medium.allCases {
+            guard let pair = channels[medium] else { continue }
+            let bytes = packets[medium]
+            var buffer = channel.allocator.buffer(capacity: bytes.count + H264Packetizer.interleavingBytes)
+            buffer.writeMultipleIntegers(UInt8(0x24), pair.rtcp, UInt16(bytes.count))
+            buffer.writeBytes(bytes)
+            channel.write(buffer, promise: nil)
+        }
+        channel.flush()
     }
 
     func receive(on channel: UInt8, _ payload: [UInt8]) {
-        guard channel == channels.rtcp, let report = RTCP.receptionReport(payload) else { return }
-        lastReport = report
+        guard let medium = Medium.allCases.first(where: { channels[$0]?.rtcp == channel }),
+            let report = RTCP.receptionReport(payload)
+        else { return }
+        lastReports[medium] = report
     }
 
     func isStuck(now: Int64) -> Bool {
@@ -111,10 +141,11 @@ final class TCPReader {
     }
 
     func figures(now: Int64) -> ReaderFigures {
-        ReaderFigures(
-            sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user,
-            queueMs: Int(queue.age(now: now) / 1_000_000), droppedUnits: queue.droppedCount,
-            packetsLost: lastReport?.packetsLost ?? 0,
-            fractionLost: lastReport?.fractionLost ?? 0)
+        var figures = ReaderFigures(order)
+        figures.queueMs = Int(queue.age(now: now) / 1_000_000)
+        figures.droppedUnits = queue.droppedCount
+        figures.sound?.droppedUnits = queue.droppedAloneCount
+        figures.note(lastReports)
+        return figures
     }
 }

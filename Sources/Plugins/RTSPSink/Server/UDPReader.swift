@@ -3,25 +3,31 @@
 /// A reader whose packets are datagrams. [network loop]
 final class UDPReader {
     let order: PlayOrder
-    let media: SocketAddressStorage
-    let control: SocketAddressStorage
-    var awaitsKeyframe = true
+    /// Of each medium that is set up.
+    struct Addresses {
+        var media: SocketAddressStorage
+        var control: SocketAddressStorage
+    }
+
+    let addresses: PerMedium<Addresses?>
+    var awaitsKeyframe: Bool
     var nextIndex: UInt64 = 0
     /// False once a message of several packets was refused on the way to it; see ``DatagramSender``.
     var takesRuns = true
     /// Datagrams for which the socket had no room.
     var refusedCount = 0
-    var lastReport: ReceptionReport?
 
-    init(order: PlayOrder, media: SocketAddressStorage, control: SocketAddressStorage) {
+    init(order: PlayOrder, addresses: PerMedium<Addresses?>) {
         self.order = order
-        self.media = media
-        self.control = control
+        self.addresses = addresses
+        awaitsKeyframe = addresses.pictures != nil
+        gate = SoundGate(order.transports)
     }
 
     /// Units that it did not get after it had begun.
-    private var droppedUnits = 0
+    private var droppedUnits = PerMedium(0)
     private var hasBegun = false
+    private var gate: SoundGate
 
     /// How it catches up in the kept group. Datagrams have no backpressure, so they must be paced.
     struct Pace {
@@ -30,6 +36,8 @@ final class UDPReader {
         static let leastBytes = 8 << 10
         static let hurry = 8
         var index: UInt64
+        /// How many units of sound there are before `index`.
+        var sounds: UInt64
         let bytesPerStep: Int
         /// Less than 0 after a large unit.
         var allowance = 0
@@ -40,32 +48,41 @@ final class UDPReader {
     func admits(_ block: MediaBlock) -> Bool {
         guard block.index >= nextIndex else { return false }
         nextIndex = block.index + 1
+        guard gate.admits(block.medium, isKeyframe: block.isKeyframe, time: block.pictureTime) else { return false }
+        if block.standsAlone { return true }
         if block.isKeyframe {
             awaitsKeyframe = false
             hasBegun = true
         }
-        if awaitsKeyframe, hasBegun { droppedUnits += 1 }
+        if awaitsKeyframe, hasBegun { droppedUnits.pictures += 1 }
         return !awaitsKeyframe
     }
 
     /// Units were lost before they came here: drops units up to the next keyframe.
-    func missed(_ count: Int) {
+    func missed(_ lost: PerMedium<Int>) {
         // A reader that catches up takes nothing from the mailbox.
         guard pace == nil else { return }
-        leftOut(count)
+        leftOut(lost)
     }
 
-    /// `count` units before the next one were left out.
-    func leftOut(_ count: Int) {
+    /// So many units before the next one were left out.
+    func leftOut(_ lost: PerMedium<Int>) {
+        guard addresses.pictures != nil else {
+            droppedUnits.sound += lost.sound
+            return
+        }
         awaitsKeyframe = true
-        if hasBegun { droppedUnits += count }
+        guard hasBegun else { return }
+        droppedUnits.pictures += lost.pictures
+        if addresses.sound != nil { droppedUnits.sound += lost.sound }
     }
 
+    /// Without what it has reported: datagrams come to the server, which notes their losses.
     var figures: ReaderFigures {
-        ReaderFigures(
-            sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user,
-            droppedUnits: droppedUnits,
-            refusedPackets: refusedCount, packetsLost: lastReport?.packetsLost ?? 0,
-            fractionLost: lastReport?.fractionLost ?? 0)
+        var figures = ReaderFigures(order)
+        figures.droppedUnits = droppedUnits.pictures
+        figures.sound?.droppedUnits = droppedUnits.sound
+        figures.refusedPackets = refusedCount
+        return figures
     }
 }

@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// What a reader lost of its sound.
+struct SoundFigures: Sendable, Equatable {
+    /// Units that were dropped because it, or its loop, was too slow.
+    var droppedUnits = 0
+    /// From its last receiver report.
+    var packetsLost: Int32 = 0
+    var fractionLost: UInt8 = 0
+}
+
 /// The figures of a reader, for the event `readers` and for `client-left`.
 struct ReaderFigures: Sendable {
     var sessionID: String
@@ -8,13 +17,38 @@ struct ReaderFigures: Sendable {
     var user: String?
     /// How long the oldest unit waits in its queue, milliseconds.
     var queueMs = 0
-    /// Units that were dropped because it, or its loop, was too slow.
+    /// Pictures that were dropped because it, or its loop, was too slow.
     var droppedUnits = 0
     /// Packets for which the socket had no room or no route.
     var refusedPackets = 0
-    /// From its last receiver report.
+    /// From its last receiver report of the pictures.
     var packetsLost: Int32 = 0
     var fractionLost: UInt8 = 0
+    /// Nil where it has set up no sound.
+    var sound: SoundFigures?
+
+    /// Takes over the packets lost that were noted elsewhere, where there are more.
+    mutating func raiseLosses(to other: ReaderFigures) {
+        packetsLost = max(packetsLost, other.packetsLost)
+        let soundLost = max(sound?.packetsLost ?? 0, other.sound?.packetsLost ?? 0)
+        sound?.packetsLost = soundLost
+    }
+
+    /// Adds what was dropped before.
+    mutating func addDrops(of other: ReaderFigures) {
+        droppedUnits += other.droppedUnits
+        refusedPackets += other.refusedPackets
+        sound?.droppedUnits += other.sound?.droppedUnits ?? 0
+    }
+}
+
+extension ReaderFigures {
+    /// Of a reader that has lost nothing yet.
+    init(_ order: PlayOrder) {
+        self.init(
+            sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user,
+            sound: order.transports[.sound] == nil ? nil : SoundFigures())
+    }
 }
 
 /// The sessions of a port and the readers that belong to them: one value, each of whose changes is one step under the
@@ -92,10 +126,9 @@ struct Readership<Fan: Sendable>: Sendable {
         guard let session = signalling.sessions[order.sessionID] else { return .ended }
         guard session.reader == order.number else { return .overtaken }
         let old = readers[order.sessionID]
-        let figures = ReaderFigures(
-            sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user)
         readers[order.sessionID] = Reader(
-            order: order, fan: fan, since: old?.since ?? now, figures: old?.figures ?? figures, isPlaying: true)
+            order: order, fan: fan, since: old?.since ?? now, figures: old?.figures ?? ReaderFigures(order),
+            isPlaying: true)
         // A session keeps its path and transport: one that is set up anew has lost its reader.
         if old == nil { count(order, by: 1) }
         return old == nil ? .joined : .resumed

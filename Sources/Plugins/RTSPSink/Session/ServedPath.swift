@@ -5,6 +5,8 @@ struct ServedPath: Sendable {
     /// The stream's description. Its address is filled in for each client.
     var description: SessionDescription
     var ssrc: UInt32
+    /// Nil where there is no sound.
+    var soundSSRC: UInt32? = nil
     /// Nil where everybody may play.
     var challenge: Challenge?
     /// Whose addresses may play; all where it is empty.
@@ -12,6 +14,8 @@ struct ServedPath: Sendable {
     var carriesUDP = true
     var carriesTCP = true
     var mostReaders = 1000
+
+    func ssrc(of medium: Medium) -> UInt32? { medium == .pictures ? ssrc : soundSSRC }
 
     func allows(_ address: IPAddress) -> Bool { allowed.isEmpty || allowed.contains { $0.contains(address) } }
 }
@@ -50,6 +54,64 @@ enum SessionTransport: Sendable, Equatable {
     case udp(IPAddress, ports: TransportSpec.Pair<UInt16>)
 
     var name: String { if case .tcp = self { "tcp" } else { "udp" } }
+
+    /// Whether both travel over the same connection, or both as datagrams.
+    func isLike(_ other: SessionTransport) -> Bool {
+        switch (self, other) {
+        case (.tcp(let one, _), .tcp(let another, _)): one == another
+        case (.udp, .udp): true
+        default: false
+        }
+    }
+}
+
+/// How the packets of each medium of a session travel: of one medium or of both, all of them the same way.
+struct SessionTransports: Sendable, Equatable {
+    /// The medium that was set up first.
+    private let firstMedium: Medium
+    /// Of the medium that was set up first.
+    let first: SessionTransport
+    /// Of the other one; nil where that is not set up.
+    private let second: SessionTransport?
+
+    init(_ medium: Medium, _ transport: SessionTransport) {
+        (firstMedium, first, second) = (medium, transport, nil)
+    }
+
+    private init(_ firstMedium: Medium, _ first: SessionTransport, and second: SessionTransport) {
+        (self.firstMedium, self.first, self.second) = (firstMedium, first, second)
+    }
+
+    subscript(medium: Medium) -> SessionTransport? { medium == firstMedium ? first : second }
+
+    /// Those that are set up, pictures first.
+    var media: [Medium] { Medium.allCases.filter { self[$0] != nil } }
+
+    /// With this medium set up, or set up anew. Where it travels in another way, it is the only one from then on.
+    func with(_ medium: Medium, _ transport: SessionTransport) -> SessionTransports {
+        guard let kept = self[medium.other], kept.isLike(transport) else { return SessionTransports(medium, transport) }
+        return SessionTransports(medium.other, kept, and: transport)
+    }
+
+    func forEach(_ body: (SessionTransport) -> Void) {
+        body(first)
+        if let second { body(second) }
+    }
+
+    /// The medium that has this port of the client, for RTP or for RTCP.
+    func medium(onPort port: UInt16) -> Medium? {
+        Medium.allCases.first { medium in
+            guard case .udp(_, let ports) = self[medium] else { return false }
+            return ports.rtp == port || ports.rtcp == port
+        }
+    }
+
+    /// The channels of each medium; nil where packets are datagrams, or for a medium that is not set up.
+    var channels: PerMedium<TransportSpec.Pair<UInt8>?> {
+        PerMedium(pictures: Medium.pictures, sound: .sound).map { medium in
+            if case .tcp(_, let channels) = self[medium] { channels } else { nil }
+        }
+    }
 }
 
 /// A session that plays, with what the fan-out must know about it.
@@ -58,11 +120,20 @@ struct PlayOrder: Sendable, Equatable {
     /// The number of this PLAY, never used twice: a session that pauses and plays again has another reader.
     var number: UInt64
     var path: String
-    var transport: SessionTransport
+    var transports: SessionTransports
     var peer: IPAddress
     var user: String?
-    /// The track's URL for `RTP-Info`.
-    var controlURL: String
+    /// The stream's URL as the client has written it.
+    var url: RTSPURL
+
+    var transport: SessionTransport { transports.first }
+
+    /// A track's URL, for `RTP-Info`.
+    func controlURL(of medium: Medium) -> String {
+        var control = url
+        control.track = medium.rawValue
+        return control.text
+    }
 }
 
 /// Why a reader has left; also the text of the event.

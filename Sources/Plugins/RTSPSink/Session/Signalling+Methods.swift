@@ -36,20 +36,26 @@ extension Signalling {
 
     // MARK: SETUP
 
-    /// VLC and others set up the stream's own URL after a failure. With one track it is clear what they mean.
+    /// VLC and others set up the stream's own URL after a failure. With one track it is clear what they mean; with two
+    /// RFC 2326, 10.4, has them name one.
     mutating func setUp(_ path: ServedPath, _ inquiry: Inquiry) -> [SignallingAction] {
-        guard inquiry.url.track ?? 0 == 0 else { return inquiry.refuse(.notFound) }
+        if inquiry.url.track == nil, path.soundSSRC != nil { return inquiry.refuse(.aggregateNotAllowed) }
+        guard let medium = Medium(rawValue: inquiry.url.track ?? 0), let ssrc = path.ssrc(of: medium) else {
+            return inquiry.refuse(.notFound)
+        }
         var actions: [SignallingAction] = []
+        var present: SessionTransports?
         if let id = inquiry.sessionID {
             guard owns(inquiry, id), let session = sessions[id] else { return inquiry.refuse(.sessionNotFound) }
             guard session.path == inquiry.url.path else { return inquiry.refuse(.aggregateNotAllowed) }
             guard !session.isPlaying else { return inquiry.refuse(.notValidInThisState) }
+            present = session.transports
         }
         visits += inquiry.question.transports.count
         guard let spec = inquiry.question.transports.first(where: { isUsable($0, path, inquiry) }) else {
             return inquiry.refuse(.unsupportedTransport)
         }
-        guard let transport = transport(spec, inquiry) else { return inquiry.refuse(.unsupportedTransport) }
+        guard let transport = transport(spec, medium, inquiry) else { return inquiry.refuse(.unsupportedTransport) }
         let old = superseded(by: transport, inquiry)
         guard
             readerCount(of: inquiry.url.path) - old.count(where: { sessions[$0]?.path == inquiry.url.path })
@@ -63,12 +69,13 @@ extension Signalling {
         insert(
             id,
             Session(
-                path: inquiry.url.path, transport: transport, peer: inquiry.connection.peer, user: inquiry.user,
-                owner: inquiry.connectionID,
+                path: inquiry.url.path,
+                transports: present?.with(medium, transport) ?? SessionTransports(medium, transport),
+                peer: inquiry.connection.peer, user: inquiry.user, owner: inquiry.connectionID,
                 lastHeard: inquiry.now))
         let headers = [
             ("Session", SessionHeader(id: id, timeoutSeconds: timeout).text),
-            ("Transport", answer(spec, transport, path).text),
+            ("Transport", answer(spec, transport, ssrc).text),
         ]
         return actions + [.respond(inquiry.response(.ok, headers))]
     }
@@ -93,21 +100,27 @@ extension Signalling {
         return [ports.rtp, ports.rtcp].contains { $0 == own.rtp || $0 == own.rtcp }
     }
 
-    /// Nil where another client behind the same address has the port, or this server itself.
-    private mutating func transport(_ spec: TransportSpec, _ inquiry: Inquiry) -> SessionTransport? {
+    /// Nil where another client behind the same address has the port, or the session's other medium, or this server
+    /// itself.
+    private mutating func transport(_ spec: TransportSpec, _ medium: Medium, _ inquiry: Inquiry) -> SessionTransport? {
+        let otherTransport = inquiry.sessionID.flatMap { sessions[$0]?.transports[medium.other] }
         if let ports = spec.clientPort, spec.lower == .udp {
             let owners = holders(of: inquiry.connection.peer, ports).compactMap { sessions[$0]?.owner }
             guard owners.allSatisfy({ $0 == inquiry.connectionID }), !isOwn(ports, inquiry.connection) else {
                 return nil
             }
+            if case .udp(_, let taken) = otherTransport, ports.overlaps(taken) { return nil }
             return .udp(inquiry.connection.peer, ports: ports)
         }
         // QuickTime names no channels, and some clients ask for those of another track.
         visits += inquiry.connection.sessions.count
-        let taken = inquiry.connection.sessions.filter { $0 != inquiry.sessionID }.flatMap { id -> [UInt8] in
-            guard case .tcp(inquiry.connectionID, let channels) = sessions[id]?.transport else { return [] }
-            return [channels.rtp, channels.rtcp]
+        var taken: Set<UInt8> = []
+        func take(_ transport: SessionTransport?) {
+            guard case .tcp(inquiry.connectionID, let channels) = transport else { return }
+            taken.formUnion([channels.rtp, channels.rtcp])
         }
+        for id in inquiry.connection.sessions where id != inquiry.sessionID { sessions[id]?.transports.forEach(take) }
+        take(otherTransport)
         if let asked = spec.interleaved, !taken.contains(asked.rtp), !taken.contains(asked.rtcp) {
             return .tcp(inquiry.connectionID, channels: asked)
         }
@@ -132,7 +145,7 @@ extension Signalling {
         return old
     }
 
-    private func answer(_ asked: TransportSpec, _ transport: SessionTransport, _ path: ServedPath) -> TransportSpec {
+    private func answer(_ asked: TransportSpec, _ transport: SessionTransport, _ ssrc: UInt32) -> TransportSpec {
         var spec = TransportSpec(asked.lower)
         switch transport {
         case .tcp(_, let channels): spec.interleaved = channels
@@ -140,7 +153,7 @@ extension Signalling {
             spec.clientPort = ports
             spec.serverPort = policy.serverPorts
         }
-        spec.ssrc = path.ssrc
+        spec.ssrc = ssrc
         return spec
     }
 
@@ -168,8 +181,6 @@ extension Signalling {
         // A live stream plays from now on at its own speed, whatever range and scale a client asks for, and the answer
         // says so. gst-rtsp-server and VLC's server do the same.
         guard inquiry.question.range != .unreadable else { return inquiry.refuse(.invalidRange, [("Session", id)]) }
-        var control = inquiry.url
-        control.track = 0
         let pace =
             (inquiry.question.hasScale ? [("Scale", "1.0")] : [])
             + (inquiry.question.hasSpeed ? [("Speed", "1.0")] : [])
@@ -182,9 +193,8 @@ extension Signalling {
             $0.lastReader = number
         }
         let order = PlayOrder(
-            sessionID: id, number: number, path: session.path, transport: session.transport, peer: session.peer,
-            user: session.user,
-            controlURL: control.text)
+            sessionID: id, number: number, path: session.path, transports: session.transports, peer: session.peer,
+            user: session.user, url: inquiry.url)
         return [.play(order, response)]
     }
 

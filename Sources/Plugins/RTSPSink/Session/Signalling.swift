@@ -25,7 +25,7 @@ struct Signalling: Sendable {
 
     struct Session: Sendable {
         var path: String
-        var transport: SessionTransport
+        var transports: SessionTransports
         var peer: IPAddress
         var user: String?
         /// The number of the PLAY by which it plays; nil while it does not.
@@ -37,6 +37,8 @@ struct Signalling: Sendable {
         var lastHeard: Int64
 
         var isPlaying: Bool { reader != nil }
+        /// Of the medium that was set up first. The other one travels in the same way.
+        var transport: SessionTransport { transports.first }
     }
 
     struct AddressUse: Sendable {
@@ -225,10 +227,7 @@ struct Signalling: Sendable {
         sessionsOfPath[session.path]?.remove(id)
         if sessionsOfPath[session.path]?.isEmpty == true { sessionsOfPath[session.path] = nil }
         addresses[session.peer]?.sessions -= 1
-        if case .udp(let address, let ports) = session.transport {
-            endpoints[Endpoint(address: address, port: ports.rtp)] = nil
-            endpoints[Endpoint(address: address, port: ports.rtcp)] = nil
-        }
+        setEndpoints(session.transports, nil)
         return [.end(sessionID: id, departure, reader: session.lastReader)]
     }
 
@@ -255,13 +254,18 @@ struct Signalling: Sendable {
         if let owner = session.owner { connections[owner]?.sessions.insert(id) }
         sessionsOfPath[session.path, default: []].insert(id)
         addresses[session.peer]?.sessions += 1
-        if case .udp(let address, let ports) = session.transport {
+        setEndpoints(session.transports, id)
+    }
+
+    private mutating func setEndpoints(_ transports: SessionTransports, _ id: String?) {
+        transports.forEach { transport in
+            guard case .udp(let address, let ports) = transport else { return }
             endpoints[Endpoint(address: address, port: ports.rtp)] = id
             endpoints[Endpoint(address: address, port: ports.rtcp)] = id
         }
     }
 
-    /// The sessions that have one of these ports of a client. There are two where the ports overlap with both.
+    /// The sessions that have one of these ports of a client, one for each port that is taken.
     func holders(of address: IPAddress, _ ports: TransportSpec.Pair<UInt16>) -> [String] {
         [ports.rtp, ports.rtcp].compactMap { endpoints[Endpoint(address: address, port: $0)] }
     }

@@ -46,4 +46,24 @@ final class DatagramReceiver {
         }
         return units
     }
+
+    /// The next `count` units of AAC, each ended by its marker bit; throws after a minute without a datagram.
+    func soundUnits(_ count: Int) throws -> [[UInt8]] {
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        var units: [[UInt8]] = []
+        var unit: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while units.count < count {
+            let byteCount = recv(sockets[0], &buffer, buffer.count, 0)
+            guard byteCount > 16, let header = RTPHeader(buffer) else {
+                throw RTSPTestClient.Fault(what: "nothing came")
+            }
+            unit += buffer[16..<byteCount]
+            guard header.marker else { continue }
+            units.append(unit)
+            unit = []
+        }
+        return units
+    }
 }

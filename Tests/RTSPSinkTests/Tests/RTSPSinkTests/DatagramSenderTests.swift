@@ -37,11 +37,13 @@ import Testing
         let ports = TransportSpec.Pair(UInt16(port), UInt16(port + 1))
         let local = IPAddress("127.0.0.1")!
         let order = PlayOrder(
-            sessionID: "\(port)", number: 1, path: "/live", transport: .udp(local, ports: ports), peer: local,
-            user: nil, controlURL: "")
-        return UDPReader(
-            order: order, media: SocketAddressStorage(local, port: ports.rtp, isIPv6: false),
+            sessionID: "\(port)", number: 1, path: "/live",
+            transports: SessionTransports(.pictures, .udp(local, ports: ports)), peer: local, user: nil,
+            url: RTSPURL(path: "/live"))
+        let addresses = UDPReader.Addresses(
+            media: SocketAddressStorage(local, port: ports.rtp, isIPv6: false),
             control: SocketAddressStorage(local, port: ports.rtcp, isIPv6: false))
+        return UDPReader(order: order, addresses: PerMedium(pictures: addresses, sound: nil))
     }
 
     /// A keyframe of one slice in packets of 300 bytes.

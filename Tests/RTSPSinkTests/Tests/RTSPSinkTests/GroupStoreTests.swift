@@ -131,7 +131,7 @@ import Testing
         /// True when it has caught up.
         mutating func step(_ hub: StreamHub) -> Bool {
             switch hub.catchUp(next, into: block) {
-            case .unit(let leftOut):
+            case .unit(let leftOut, _):
                 #expect(block.index == next + UInt64(leftOut))
                 // Nothing is left out but what stands before a keyframe.
                 #expect(leftOut == 0 || block.isKeyframe)
@@ -171,7 +171,7 @@ import Testing
             #expect(header?.timestamp == reader.block.timestamp)
             #expect(header?.marker == (place == reader.block.packets.count - 1))
         }
-        #expect(reader.block.report == nil && reader.block.byteCount == reader.block.mediaByteCount)
+        #expect(reader.block.reports.pictures == nil && reader.block.byteCount == reader.block.mediaByteCount)
         let rest = [reader.step(hub), reader.step(hub)]
         #expect(rest == [false, true])
     }

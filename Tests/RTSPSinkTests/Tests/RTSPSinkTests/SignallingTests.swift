@@ -493,9 +493,10 @@ private final class Dialogue {
         #expect(
             client.order
                 == PlayOrder(
-                    sessionID: id, number: 1, path: "/live", transport: .tcp(1, channels: .init(0, 1)),
-                    peer: Dialogue.client, user: nil,
-                    controlURL: "rtsp://h/live/trackID=0"))
+                    sessionID: id, number: 1, path: "/live",
+                    transports: SessionTransports(.pictures, .tcp(1, channels: .init(0, 1))), peer: Dialogue.client,
+                    user: nil, url: RTSPURL(host: "h", path: "/live")))
+        #expect(client.order?.controlURL(of: .pictures) == "rtsp://h/live/trackID=0")
         #expect(client.say("PLAY", "rtsp://h/live", session)?.status == .ok)
         #expect(client.order == nil)
         #expect(client.say("PAUSE", "rtsp://h/live", session)?.status == .ok)

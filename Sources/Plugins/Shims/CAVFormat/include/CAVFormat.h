@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// libavformat, libavcodec, libavutil for Swift (Debian: libavformat-dev, libavcodec-dev, libavutil-dev).
+// libavformat, libavcodec, libavutil, libswresample for Swift (Debian: libavformat-dev, libavcodec-dev, libavutil-dev, libswresample-dev).
 // Only what Swift's importer cannot do itself.
 #ifndef CAVFORMAT_H
 #define CAVFORMAT_H
@@ -13,6 +13,7 @@
 #include <libavutil/murmur3.h>
 #include <libavutil/opt.h>
 #include <libavutil/pixdesc.h>
+#include <libswresample/swresample.h>
 
 // Macros with casts or function-like macros in them are not imported.
 static const int64_t fh_av_no_pts = AV_NOPTS_VALUE;

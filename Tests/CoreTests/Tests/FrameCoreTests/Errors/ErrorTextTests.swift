@@ -390,7 +390,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].link.whenFull: 'dropToKeyframe' is for access units, and 'file' takes video. Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\"."
+                == "test.json: stages[1].link.whenFull: 'dropToKeyframe' is for access units of pictures, and 'file' takes video. Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\"."
         )
     }
 

@@ -56,6 +56,22 @@ import Testing
         #expect(state.counts.evicted[DropReason.evicted.rawValue] == 1)
     }
 
+    /// Sound is limited in bytes and time too.
+    @Test func forgetsTheBytesAndTheTimeOfWhatItEvicts() {
+        var state = FrameQueueState(
+            settings: LinkSettings(
+                capacity: 10, policy: .dropOldest, mostBytes: 100, mostTime: MediaTime(nanoseconds: 1000)))
+        for time in [0, 10, 20] { #expect(state.offer(bytes: 30, time: Int64(time)) == .accept) }
+        #expect(state.offer(bytes: 30, time: 30) == .evictThenAccept(1))
+        state.settleEviction(bytes: 30, oldestTime: 10)
+        #expect(state.bytes == 90 && state.depth == 3)
+        #expect(state.offer(bytes: 5, time: 1009) == .accept)
+        #expect(state.offer(bytes: 1, time: 1011) == .evictThenAccept(1), "1001 ns after the oldest")
+        state.settleEviction(bytes: 30, oldestTime: 20)
+        #expect(state.offer(bytes: 1, time: 1015) == .accept)
+        #expect(state.bytes == 67 && state.depth == 5)
+    }
+
     @Test func keepsOnePlaceUnderLatestWhateverCapacityWasAskedFor() {
         var state = full(.latest, capacity: 7)
         #expect(state.settings.capacity == 1)

@@ -161,7 +161,7 @@ import Testing
         (new.parameterSets, new.bitrateKbps, new.reorderDepth) = ([2], 200, 0)
         #expect(MediaFormat.encoded(new).isAsGood(as: .encoded(old)))
         #expect(!MediaFormat.encoded(old).isAsGood(as: .encoded(new)))
-        new.video.width = 32
+        new.video?.width = 32
         #expect(!MediaFormat.encoded(new).isAsGood(as: .encoded(old)))
         #expect(!MediaFormat.video(video).isAsGood(as: .encoded(old)))
     }

@@ -110,7 +110,7 @@ final class SortingDecoder: Transform {
     private var waiting: [MediaTime] = []
     init(options: Options, context: StageContext) { self.options = options }
     var held: Int { waiting.count }
-    func negotiate(_ input: MediaFormat) throws -> MediaFormat { .video(input.encoded!.video) }
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat { .video(input.encoded!.video!) }
 
     func process(_ input: consuming Sample, _ output: Output) throws {
         guard case .accessUnit(let unit) = consume input else { return }
@@ -184,6 +184,7 @@ final class MarkSink: Sink {
                 duration: frame.duration, capturedAt: frame.capturedAt,
                 orientation: frame.orientation, isDiscontinuity: frame.isDiscontinuity,
                 isMirrored: frame.isMirroredInPreviews)
+        case .audioBlock: return .dropped(.byStage)
         }
         Self.logs.withLock { $0[options.log, default: []].append(entry) }
         return .delivered

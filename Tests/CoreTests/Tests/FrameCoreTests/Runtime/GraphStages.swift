@@ -179,6 +179,7 @@ class GraphMaker {
         case .accessUnit(let unit):
             hoard.stall()
             times.push(unit.pts, unit.sequenceNumber)
+        case .audioBlock: hoard.stall()
         }
     }
 
@@ -208,6 +209,7 @@ final class GraphAllocator: GraphMaker, Transform {
                 made.pts = unit.pts
                 made.sequenceNumber = unit.sequenceNumber
                 try output.emit(made)
+            case .audioBlock: output.drop(.byStage)
             }
             return
         }
@@ -255,6 +257,7 @@ final class GraphSink: GraphMaker, Sink {
         switch consume input {
         case .frame(let frame): hoard.take(frame)
         case .accessUnit: hoard.stall()
+        case .audioBlock: hoard.stall()
         }
         return .delivered
     }
@@ -299,6 +302,7 @@ class GraphJoinBase {
                 }
             case .accessUnit(let unit):
                 if index == inputs.lead { sequence = unit.sequenceNumber }
+            case .audioBlock: break
             }
         }
         return Joined(first: first, pts: pts, sequence: sequence)

@@ -125,6 +125,7 @@ final class PairNoter: Join {
                 times.append(Int(frame.pts.nanoseconds / 1_000_000))
                 if index == inputs.lead { leading = consume frame }
             case .accessUnit(let unit): times.append(Int(unit.pts.nanoseconds / 1_000_000))
+            case .audioBlock: times.append(-2)
             case nil: times.append(-1)
             }
         }

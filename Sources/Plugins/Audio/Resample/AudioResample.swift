@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+/// Options of ``AudioResample``.
+struct AudioResampleOptions: StageOptions {
+    @Option(help: "Samples per second of the output. Default: as they come.", range: 1_000...384_000, unit: "Hz")
+    var sampleRate: Int? = nil
+    @Option(help: "Channels of the output. Default: as they come.", range: 1...8) var channels: Int? = nil
+
+    func validate() throws(OptionFault) {
+        guard sampleRate == nil, channels == nil else { return }
+        throw OptionFault(
+            "neither 'sampleRate' nor 'channels' is set", remedy: "Set one of them: \"sampleRate\": 48000.")
+    }
+}
+
+/// Gives sound another sample rate or number of channels.
+///
+/// Times are counted in samples of the output from the first block's PTS on. At a gap in the input what is inside is
+/// given, and the count begins anew, so that the gap stays where it is.
+final class AudioResample: Transform {
+    /// Blocks that may come until the first sample leaves: tiny ones.
+    private static let mostDelay = 8
+
+    static let info = StageInfo(
+        id: "audio-resample", summary: "Gives sound another sample rate or number of channels.", input: .audio,
+        output: .audio, delay: mostDelay)
+
+    var options: AudioResampleOptions
+    private let context: StageContext
+    private var resampler: ResampleHandle?
+    private var timeline = SampleTimeline(AudioFormat(sampleRate: 48_000, channelCount: 1))
+    private var target = AudioFormat(sampleRate: 48_000, channelCount: 1)
+    /// The tick of the next sample of the output.
+    private var nextTick: Int64 = 0
+    private var blockCount: UInt64 = 0
+    private var capturedAt: Int64 = 0
+    private var isAfterGap = false
+    /// Blocks that came in and have not been answered.
+    private(set) var held = 0
+
+    /// [control thread] Opens nothing.
+    init(options: AudioResampleOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    /// [control thread]
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat {
+        guard let format = input.audio else {
+            throw FrameHostError(.broken, what: "audio-resample needs sound, but got \(input)")
+        }
+        target = AudioFormat(
+            sampleRate: options.sampleRate ?? format.sampleRate, channelCount: options.channels ?? format.channelCount)
+        timeline = SampleTimeline(format)
+        resampler = try ResampleHandle(from: format, to: target)
+        return .audio(target)
+    }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.slabBytes = audioSlabBytes(target)
+        return demand
+    }
+
+    /// [stage thread] One block in; one out, as a rule.
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        guard case .audioBlock(let block) = consume input, let resampler else {
+            throw FrameHostError(.broken, what: "audio-resample was handed something other than sound")
+        }
+        let isFirst = timeline.next == nil
+        let step = timeline.step(to: block.pts, isDiscontinuity: block.isDiscontinuity)
+        if isFirst || step != .follows { try begin(at: block.pts, isFirst: isFirst, resampler, output) }
+        if block.isDiscontinuity { isAfterGap = true }
+        timeline.advance(Int64(block.sampleCount))
+        capturedAt = block.capturedAt
+        if held == Self.mostDelay { output.absorb() } else { held += 1 }
+        var first = 0
+        while first < block.sampleCount {
+            try block.withSamples { samples in
+                let (taken, result) = try resampler.convert(samples, from: first)
+                first += taken
+                try emit(result, output)
+            }
+        }
+    }
+
+    /// [stage thread] Gives what is still inside.
+    func drain(_ output: Output) throws {
+        if let resampler { try flush(resampler, output) }
+        for _ in 0..<held { output.absorb() }
+        held = 0
+    }
+
+    /// [stage thread] Closes the resampler.
+    func stop() { resampler = nil }
+
+    private func begin(at pts: MediaTime, isFirst: Bool, _ resampler: ResampleHandle, _ output: Output) throws {
+        var tick = target.timeBase.ticks(of: pts)
+        if !isFirst {
+            try flush(resampler, output)
+            try resampler.restart()
+            timeline.restart(at: pts)
+            isAfterGap = true
+            // Times rise, also where a block overlaps the one before.
+            tick = max(tick, nextTick)
+        }
+        nextTick = tick
+    }
+
+    private func flush(_ resampler: ResampleHandle, _ output: Output) throws {
+        while true {
+            let rest = try resampler.flush()
+            if rest.isEmpty { return }
+            try emit(rest, output)
+        }
+    }
+
+    private func emit(_ samples: UnsafeBufferPointer<Float>, _ output: Output) throws {
+        let count = samples.count / target.channelCount
+        guard count > 0 else { return }
+        var block = try output.makeAudioBlock(sampleCount: count)
+        block.withMutableSamples { _ = $0.update(fromContentsOf: samples) }
+        block.pts = target.timeBase.time(ofTicks: nextTick)
+        nextTick += Int64(count)
+        block.duration = target.timeBase.time(ofTicks: nextTick) - block.pts
+        block.capturedAt = capturedAt
+        block.sequenceNumber = blockCount
+        block.isDiscontinuity = isAfterGap
+        isAfterGap = false
+        blockCount += 1
+        // It answers the last block that came, and has in it what came before.
+        let answered = held
+        held = 0
+        for _ in 1..<max(answered, 1) { output.absorb() }
+        try output.emit(block, as: answered > 0 ? .answer : .made)
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CAVFormat
+import FrameCore
+
+/// One libavcodec decoder of sound, and libswresample behind it, which gives what the chain agreed on: 32-bit floats,
+/// interleaved, at one rate and with one number of channels, whatever the stream changes to.
+///
+/// Used by one thread at a time.
+final class SoundDecoder {
+    enum Step {
+        /// Samples are there; see ``take(_:)``.
+        case samples(Int)
+        /// The decoder needs a packet first.
+        case hungry
+        /// A packet could not be decoded.
+        case damaged
+        case ended
+    }
+
+    let format: AudioFormat
+    private var context: UnsafeMutablePointer<AVCodecContext>?
+    private var frame: UnsafeMutablePointer<AVFrame>?
+    private var packet: UnsafeMutablePointer<AVPacket>?
+    private var resampler: OpaquePointer?
+    /// What ``resampler`` takes.
+    private var rate: Int32 = 0
+    private var sampleFormat = AV_SAMPLE_FMT_NONE
+    private var channels: Int32 = 0
+    private var failuresInARow = 0
+    private var isFlushing = false
+    private static let mostFailuresInARow = 1000
+
+    /// [control thread] Opens the decoder of a file's track.
+    init(_ file: MediaFile, track: Int) throws {
+        let parameters = file.parameters(track)
+        format = AudioFormat(
+            sampleRate: Int(parameters.sample_rate), channelCount: Int(parameters.ch_layout.nb_channels))
+        let name = String(cString: avcodec_get_name(parameters.codec_id))
+        guard let codec = avcodec_find_decoder(parameters.codec_id) else {
+            throw FrameHostError(
+                .invalidMedia, what: "the sound in '\(file.path)' is \(name), which this libavcodec cannot decode",
+                remedy: "Convert it to AAC first.")
+        }
+        context = avcodec_alloc_context3(codec)
+        frame = av_frame_alloc()
+        packet = av_packet_alloc()
+        guard let context, frame != nil, packet != nil else {
+            throw FrameHostError(.exhausted, what: "not enough memory for a decoder")
+        }
+        avcodec_parameters_to_context(context, file.stream(track).pointee.codecpar)
+        context.pointee.pkt_timebase = file.stream(track).pointee.time_base
+        // A frame is decoded in microseconds.
+        context.pointee.thread_count = 1
+        let opened = avcodec_open2(context, codec, nil)
+        guard opened == 0 else {
+            throw FrameHostError(
+                .invalidMedia, what: "the decoder for the sound (\(name)) in '\(file.path)' does not start",
+                remedy: "The file may be damaged: check it with 'ffprobe'.", cause: LibavText.of(opened))
+        }
+    }
+
+    deinit {
+        swr_free(&resampler)
+        av_packet_free(&packet)
+        av_frame_free(&frame)
+        avcodec_free_context(&context)
+    }
+
+    /// The time of the samples that ``step()`` found, in ticks of the track; nil when it is unknown.
+    var tick: Int64? {
+        guard let frame else { return nil }
+        let tick = frame.pointee.pts != fh_av_no_pts ? frame.pointee.pts : frame.pointee.best_effort_timestamp
+        return tick == fh_av_no_pts ? nil : tick
+    }
+
+    /// Hands over a packet; nil when none follows.
+    func send(_ sound: AudioPacket?) {
+        guard let context, let packet else { return }
+        guard let sound else {
+            isFlushing = true
+            avcodec_send_packet(context, nil)
+            return
+        }
+        guard av_new_packet(packet, Int32(clamping: sound.bytes.count)) == 0 else { return }
+        sound.bytes.withUnsafeBytes { bytes in
+            if let base = bytes.baseAddress { packet.pointee.data.update(from: base.assumingMemoryBound(to: UInt8.self), count: bytes.count) }
+        }
+        packet.pointee.pts = sound.pts
+        packet.pointee.dts = sound.dts
+        packet.pointee.duration = sound.duration
+        if avcodec_send_packet(context, packet) < 0 { failuresInARow += 1 } else { failuresInARow = 0 }
+        av_packet_unref(packet)
+    }
+
+    func step() throws -> Step {
+        guard let context, let frame else { return .ended }
+        let result = avcodec_receive_frame(context, frame)
+        if result == fh_averror_again { return failuresInARow > 0 && !isFlushing ? .damaged : .hungry }
+        if result == fh_averror_eof { return .ended }
+        guard result >= 0 else {
+            failuresInARow += 1
+            return failuresInARow > Self.mostFailuresInARow ? .ended : .damaged
+        }
+        try fitResampler(to: frame.pointee)
+        return .samples(Int(swr_get_out_samples(resampler, frame.pointee.nb_samples)))
+    }
+
+    /// Writes the samples that ``step()`` found into `samples`, which has room for as many as it said.
+    ///
+    /// - Returns: Samples of each channel.
+    func take(_ samples: UnsafeMutableBufferPointer<Float>) -> Int {
+        guard let frame, let base = samples.baseAddress else { return 0 }
+        var target: UnsafeMutablePointer<UInt8>? = UnsafeMutableRawPointer(base).assumingMemoryBound(to: UInt8.self)
+        let room = Int32(clamping: samples.count / format.channelCount)
+        let planes = UnsafeRawPointer(frame.pointee.extended_data)?.assumingMemoryBound(
+            to: UnsafePointer<UInt8>?.self)
+        let count = swr_convert(resampler, &target, room, UnsafeMutablePointer(mutating: planes), frame.pointee.nb_samples)
+        return max(Int(count), 0)
+    }
+
+    private func fitResampler(to frame: AVFrame) throws {
+        guard
+            resampler == nil || frame.sample_rate != rate || frame.format != sampleFormat.rawValue
+                || frame.ch_layout.nb_channels != channels
+        else { return }
+        (rate, channels) = (frame.sample_rate, frame.ch_layout.nb_channels)
+        sampleFormat = AVSampleFormat(rawValue: frame.format)
+        var input = frame.ch_layout
+        var output = AVChannelLayout()
+        av_channel_layout_default(&output, Int32(clamping: format.channelCount))
+        swr_free(&resampler)
+        var made = swr_alloc_set_opts2(
+            &resampler, &output, AV_SAMPLE_FMT_FLT, Int32(clamping: format.sampleRate), &input, sampleFormat, rate, 0,
+            nil)
+        if made >= 0 { made = swr_init(resampler) }
+        guard made >= 0 else {
+            throw FrameHostError(
+                .invalidMedia, what: "sound of \(rate) Hz with \(channels) channels cannot be converted",
+                cause: LibavText.of(made))
+        }
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Makes RTP packets of units of sound: AAC by RFC 3640, mode AAC-hbr, or Opus by RFC 7587.
+///
+/// Each unit is sent by itself, so that it waits for no other. An AAC unit larger than a packet is cut; the marker bit
+/// is on the packet that ends it. Opus is never cut, since its payload format has no fragments: a unit larger than a
+/// packet is sent in a larger one.
+///
+/// - SeeAlso: RFC 3640, 3.2 and 3.3.6; RFC 7587, 4.2.
+struct SoundPacketizer: UnitPacketizer {
+    enum Form: Sendable {
+        case aac
+        case opus
+    }
+
+    /// `AU-headers-length` and one `AU-header` of 13 bits of size and 3 bits of index.
+    static let headerBytes = 4
+    /// What 13 bits can say.
+    static let mostUnitBytes = 8191
+    /// The largest unit of Opus: 120 ms in frames of 2.5 ms of at most 1275 bytes each (RFC 6716, 3.2.5).
+    static let mostOpusBytes = 48 * 1275 + 50
+    /// The channel for which interleaved frames are written; TCP readers with another get a copy.
+    static let channel: UInt8 = 2
+
+    let form: Form
+    let mostPacketBytes: Int
+    let payloadType: UInt8
+    let ssrc: UInt32
+    private(set) var sequenceNumber: UInt16
+
+    /// - Parameter mostPacketBytes: RTP header and payload; at least 64.
+    init(_ form: Form, mostPacketBytes: Int, payloadType: UInt8, ssrc: UInt32, firstSequenceNumber: UInt16) {
+        precondition((64...65_000).contains(mostPacketBytes), "a packet has 64 to 65,000 bytes")
+        self.form = form
+        self.mostPacketBytes = mostPacketBytes
+        self.payloadType = payloadType
+        self.ssrc = ssrc
+        sequenceNumber = firstSequenceNumber
+    }
+
+    /// Before the part of a unit in each packet.
+    private var overhead: Int { form == .aac ? Self.headerBytes : 0 }
+
+    /// The most bytes of a unit in one packet.
+    private var mostPartBytes: Int {
+        form == .aac ? mostPacketBytes - RTPHeader.byteCount - Self.headerBytes : Self.mostOpusBytes
+    }
+
+    mutating func plan(_ unit: UnsafeRawBufferPointer, isKeyframe: Bool) -> (packetCount: Int, byteCount: Int) {
+        let most = form == .aac ? Self.mostUnitBytes : Self.mostOpusBytes
+        guard (1...most).contains(unit.count) else { return (0, 0) }
+        let packetCount = (unit.count + mostPartBytes - 1) / mostPartBytes
+        let perPacket = H264Packetizer.interleavingBytes + RTPHeader.byteCount + overhead
+        return (packetCount, unit.count + packetCount * perPacket)
+    }
+
+    mutating func write(
+        _ unit: UnsafeRawBufferPointer, timestamp: UInt32, to target: UnsafeMutableRawBufferPointer,
+        packets: inout [H264Packetizer.Extent]
+    ) {
+        packets.removeAll(keepingCapacity: true)
+        guard let base = target.baseAddress, let source = unit.baseAddress else { return }
+        var position = 0
+        var done = 0
+        while done < unit.count {
+            let count = min(mostPartBytes, unit.count - done)
+            let packetBytes = RTPHeader.byteCount + overhead + count
+            let head = base + position
+            head.storeBytes(of: 0x24, as: UInt8.self)
+            head.storeBytes(of: Self.channel, toByteOffset: 1, as: UInt8.self)
+            head.storeBytes(of: UInt16(packetBytes).bigEndian, toByteOffset: 2, as: UInt16.self)
+            let packet = head + H264Packetizer.interleavingBytes
+            RTPHeader(
+                // RFC 7587, 4.1: the marker would say that speech begins.
+                marker: form == .aac && done + count == unit.count, payloadType: payloadType,
+                sequenceNumber: sequenceNumber, timestamp: timestamp, ssrc: ssrc
+            )
+            .write(to: packet)
+            if form == .aac {
+                // 16 bits of headers; each fragment says how large the whole unit is (RFC 3640, 3.2.3).
+                packet.storeBytes(of: UInt16(16).bigEndian, toByteOffset: RTPHeader.byteCount, as: UInt16.self)
+                packet.storeBytes(
+                    of: UInt16(unit.count << 3).bigEndian, toByteOffset: RTPHeader.byteCount + 2, as: UInt16.self)
+            }
+            (packet + RTPHeader.byteCount + overhead).copyMemory(from: source + done, byteCount: count)
+            packets.append(
+                H264Packetizer.Extent(offset: position + H264Packetizer.interleavingBytes, byteCount: packetBytes))
+            sequenceNumber &+= 1
+            position += H264Packetizer.interleavingBytes + packetBytes
+            done += count
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+/// What the sink must know about its input of sound.
+struct SoundTrack {
+    let form: SoundPacketizer.Form
+    let description: SoundDescription
+    /// RTP's ticks for each second.
+    let ticksPerSecond: Int64
+    /// Units that a ring must have for those that are kept for half a second, and some on their way.
+    let ringBlocks: Int
+
+    /// - Throws: ``FrameHostError`` for sound that cannot be described to a client.
+    init(_ format: EncodedFormat) throws {
+        guard let track = format.audio else {
+            throw FrameHostError(.broken, what: "the RTSP sink was offered \(format) as sound")
+        }
+        let codec: SoundDescription.Codec
+        switch format.codec {
+        case .aac:
+            guard let config = AudioSpecificConfig.bytes(in: track.extradata) else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "from",
+                    what: "the AAC comes without an AudioSpecificConfig, which clients need to decode it",
+                    remedy: "Encode the sound anew with 'audio-encoder'.")
+            }
+            form = .aac
+            ticksPerSecond = Int64(track.sampleRate)
+            codec = .aac(config: config, sampleRate: track.sampleRate, channelCount: track.channelCount)
+        case .opus:
+            form = .opus
+            ticksPerSecond = 48_000
+            codec = .opus(isStereo: track.channelCount > 1)
+        default:
+            throw FrameHostError(.broken, what: "the RTSP sink was offered \(format) as sound")
+        }
+        guard (1...RTPClock.mostTicksPerSecond).contains(ticksPerSecond) else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "from",
+                what: "\(ticksPerSecond) samples per second must be 1...\(RTPClock.mostTicksPerSecond)",
+                remedy: "Encode the sound at 48000 samples per second.")
+        }
+        description = SoundDescription(codec: codec, bitrateKbps: format.bitrateKbps)
+        let kept = KeptUnits<MediaBlock>.Limits()
+        let samples = Int64(max(track.samplesPerPacket, 1)) * 1_000_000_000 / Int64(max(track.sampleRate, 1))
+        let unitsKept = track.samplesPerPacket == 0 ? kept.mostAlone : Int(kept.crowdedWindow / max(samples, 1)) + 1
+        ringBlocks = min(unitsKept, kept.mostAlone) + 32
+    }
+}

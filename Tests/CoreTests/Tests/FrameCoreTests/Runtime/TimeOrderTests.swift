@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import FrameCore
+
+/// In what order a sink takes from several inputs.
+@Suite struct TimeOrderTests {
+    private func order(
+        _ inputs: [TimeOrder.Input], longestWait: Int64? = nil, haveOneOrigin: Bool = false
+    ) -> TimeOrder {
+        var order = TimeOrder(count: inputs.count, longestWait: longestWait, haveOneOrigin: haveOneOrigin)
+        order.inputs = inputs
+        return order
+    }
+
+    private func item(_ time: Int64, isPressed: Bool = false) -> TimeOrder.Input {
+        TimeOrder.Input(time: time, isPressed: isPressed)
+    }
+
+    private let none = TimeOrder.Input()
+    private let ended = TimeOrder.Input(hasEnded: true)
+
+    @Test func takesTheLowestTimeAndOfEqualOnesTheFirst() {
+        var some = order([item(5), item(3), item(3)])
+        #expect(some.next(now: 0) == .take(1))
+        some.inputs = [item(5), item(5), none]
+        some.inputs[2].hasEnded = true
+        #expect(some.next(now: 0) == .take(0))
+        some = order([item(-21), item(0)])
+        #expect(some.next(now: 0) == .take(0), "priming comes before the first picture")
+    }
+
+    @Test func waitsForAnInputWithoutAnItemUntilItEnds() {
+        var some = order([item(5), none])
+        #expect(some.next(now: 0) == .wait(until: nil))
+        #expect(some.next(now: 1 << 60) == .wait(until: nil), "a chain that is not live waits as long as it takes")
+        some.inputs[1] = ended
+        #expect(some.next(now: 0) == .take(0))
+        some.inputs = [ended, ended]
+        #expect(some.next(now: 0) == .end)
+        some.inputs = [none, ended]
+        #expect(some.next(now: 0) == .wait(until: nil))
+    }
+
+    @Test func aLiveChainWaitsOnceForAnInputThatIsSilent() {
+        var some = order([item(5), none], longestWait: 1000)
+        #expect(some.next(now: 70) == .wait(until: 1070))
+        #expect(some.next(now: 500) == .wait(until: 1070))
+        #expect(some.next(now: 1070) == .take(0))
+        some.inputs[0] = item(6)
+        #expect(some.next(now: 1071) == .take(0), "nobody waits for it any more")
+        some.inputs = [item(7), item(2)]
+        #expect(some.next(now: 1072) == .take(1), "what comes late is taken all the same")
+        some.inputs[1] = none
+        #expect(some.next(now: 1073) == .wait(until: 2073), "it has given an item: it is waited for again")
+        some.inputs[0] = none
+        #expect(some.next(now: 1500) == .wait(until: nil))
+        some.inputs[0] = item(8)
+        #expect(some.next(now: 1600) == .wait(until: 2600), "nothing waited in between")
+    }
+
+    @Test func waitsForNobodyThatAFullQueueKeepsFromGiving() {
+        var some = order([item(5, isPressed: true), none])
+        #expect(some.next(now: 0) == .wait(until: nil), "its source is another one")
+        some = order([item(5, isPressed: true), none], haveOneOrigin: true)
+        #expect(some.next(now: 0) == .take(0))
+        some = order([item(5), none], haveOneOrigin: true)
+        #expect(some.next(now: 0) == .wait(until: nil))
+    }
+
+    @Test func aClockNearItsEndDoesNotTrap() {
+        var some = order([item(.max), none], longestWait: 1000)
+        #expect(some.next(now: .max - 10) == .wait(until: nil))
+        some.inputs = [item(.max), item(.min)]
+        #expect(some.next(now: .max) == .take(1))
+    }
+}

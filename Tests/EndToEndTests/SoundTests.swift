@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Glibc
+import Testing
+
+/// Sound beside pictures, through encoders into files.
+@Suite(.needs(.ffmpeg), .needs(.ffprobe)) struct SoundTests {
+    private let workspace: Workspace
+
+    init() throws { workspace = try Workspace() }
+
+    private static func chain(_ codec: String, _ recorder: String, pictures: String = "", sound: String = "") -> String {
+        """
+        { "stages": [
+          { "id": "pictures", "use": "test-source", "size": "320x240", "rate": 30, "pattern": "flash"\(pictures) },
+          { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "keyframeSeconds": 1 },
+          { "id": "tone", "use": "tone-source", "pattern": "beep"\(sound) },
+          { "id": "sound", "use": "audio-encoder", "codec": "\(codec)" },
+          { "id": "rec", "use": "recorder", "from": ["h264", "sound"], \(recorder) }
+        ] }
+        """
+    }
+
+    private func run(_ chain: String) throws -> Outcome {
+        try workspace.write("chain.json", chain)
+        return try Program.framehost.run(["chain.json"], folder: workspace.folder.path)
+    }
+
+    private func tracks(_ name: String) throws -> [JSON] {
+        let outcome = try Tool.ffprobe.run(
+            "-v", "error", "-show_entries", "stream=codec_name,start_time,duration,nb_read_packets", "-count_packets",
+            "-of", "json", workspace.path(name))
+        #expect(outcome.error == "", "\(outcome.error)")
+        return try JSON(parsing: outcome.output)["streams"].list
+    }
+
+    // MARK: Lip sync
+
+    @Test(arguments: [("aac", "mp4"), ("aac", "mov"), ("aac", "mkv"), ("opus", "mp4"), ("opus", "mkv")])
+    func keepsSoundAndPicturesTogether(codec: String, container: String) throws {
+        let outcome = try run(
+            Self.chain(
+                codec, #""path": "out.\#(container)""#, pictures: #", "frames": 300"#, sound: #", "seconds": 10"#))
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let tracks = try tracks("out.\(container)")
+        #expect(tracks.map { $0["codec_name"].string } == ["h264", codec])
+        let sync = try LipSync("-i", workspace.path("out.\(container)"))
+        #expect(sync.flashes.count == 10 && sync.offsets.count >= 9, "\(sync)")
+        // Matroska has ticks of a millisecond.
+        let bound = container == "mkv" ? 2.0 : 1.0
+        #expect(sync.offsets.allSatisfy { abs($0) <= bound }, "\(codec) in \(container): \(sync.offsets)")
+    }
+
+    /// B-frames are decoded before they are shown, and sound is placed by decode time.
+    @Test func keepsThemTogetherWithReorderedPictures() throws {
+        let chain = Self.chain(
+            "aac", #""path": "out.mp4""#, pictures: #", "frames": 150"#, sound: #", "seconds": 5"#
+        ).replacing(#""preset": "ultrafast""#, with: #""preset": "veryfast", "bframes": 3"#)
+        let outcome = try run(chain)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let sync = try LipSync("-i", workspace.path("out.mp4"))
+        #expect(sync.offsets.count >= 4 && sync.offsets.allSatisfy { abs($0) <= 1 }, "\(sync)")
+    }
+
+    /// By the clock: both sources are live.
+    @Test func keepsLiveSourcesTogether() throws {
+        let outcome = try run(
+            Self.chain(
+                "aac", #""path": "out.mp4""#, pictures: #", "frames": 150, "live": true"#,
+                sound: #", "seconds": 5, "live": true"#))
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let sync = try LipSync("-i", workspace.path("out.mp4"))
+        #expect(sync.offsets.count >= 3, "\(sync)")
+        // Each source begins when it is started.
+        let spread = (sync.offsets.max() ?? 0) - (sync.offsets.min() ?? 0)
+        #expect(spread <= 2, "\(sync.offsets)")
+        #expect(sync.offsets.allSatisfy { abs($0) <= 45 }, "\(sync.offsets)")
+    }
+
+    /// A file's own sound, decoded and encoded again, or passed on.
+    @Test(arguments: [true, false]) func keepsAFilesSoundAtItsPictures(decode: Bool) throws {
+        var outcome = try run(
+            Self.chain("aac", #""path": "first.mp4""#, pictures: #", "frames": 150"#, sound: #", "seconds": 5"#))
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let encoders =
+            decode
+            ? """
+              { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "from": "clip" },
+              { "id": "sound", "use": "audio-encoder", "from": "clip.audio" },
+              """ : ""
+        outcome = try run(
+            """
+            { "stages": [
+              { "id": "clip", "use": "file-source", "path": "first.mp4", "start": 1.5, "decode": \(decode) },
+              \(encoders)
+              { "use": "recorder", "path": "second.mp4", "from": \(decode ? #"["h264", "sound"]"# : #"["clip", "clip.audio"]"#) }
+            ] }
+            """)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(!outcome.error.contains("dropped\n"), "the sound is taken: \(outcome.error)")
+        let sync = try LipSync("-i", workspace.path("second.mp4"))
+        #expect(sync.offsets.count >= 3 && sync.offsets.allSatisfy { abs($0) <= 1 }, "\(sync)")
+    }
+
+    // MARK: Segments, the past, crashes
+
+    @Test func cutsTheSoundWithThePictures() throws {
+        let outcome = try run(
+            Self.chain(
+                "aac", #""path": "out-{n}.mp4", "segmentSeconds": 2"#, pictures: #", "frames": 180"#,
+                sound: #", "seconds": 6"#))
+        #expect(outcome.status == 0, "\(outcome.error)")
+        for number in 1...3 {
+            let tracks = try tracks("out-\(number).mp4")
+            #expect(tracks.count == 2)
+            let seconds = tracks.compactMap { $0["duration"].string.flatMap { Double($0) } }
+            #expect(seconds.count == 2 && abs(seconds[0] - 2) < 0.001 && abs(seconds[1] - 2) < 0.05, "\(seconds)")
+            let sync = try LipSync("-i", workspace.path("out-\(number).mp4"))
+            #expect(sync.offsets.count >= 1 && sync.offsets.allSatisfy { abs($0) <= 1 }, "file \(number): \(sync)")
+        }
+    }
+
+    @Test func keepsTheSoundOfThePast() throws {
+        try workspace.write(
+            "chain.json",
+            Self.chain(
+                "aac", #""path": "out.mp4", "record": "onCommand", "preEventSeconds": 2"#,
+                pictures: #", "live": true"#, sound: #", "live": true"#))
+        let program = try Program.framehost.start(["chain.json", "--commands", "--events"], folder: workspace.folder.path)
+        try program.waitForFrames(110)
+        try program.write(#"{ "stage": "rec", "command": "start" }"# + "\n")
+        try program.waitForOutput("recording-did-start")
+        try program.waitForFrames(150)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let tracks = try tracks("out.mp4")
+        let seconds = tracks.compactMap { $0["duration"].string.flatMap { Double($0) } }
+        #expect(seconds.count == 2 && seconds[0] >= 2.5, "\(seconds)")
+        #expect(abs((seconds.first ?? 0) - (seconds.last ?? 0)) < 0.2, "\(seconds)")
+        let sync = try LipSync("-i", workspace.path("out.mp4"))
+        #expect(sync.offsets.count >= 2 && sync.offsets.allSatisfy { abs($0) <= 45 }, "\(sync)")
+    }
+
+    /// Killed at some moment: what is left opens with both tracks, and both reach up to the last second.
+    @Test(arguments: ["mp4", "mkv"]) func aKilledRecordingHasBothTracks(container: String) throws {
+        try workspace.write(
+            "chain.json",
+            Self.chain(
+                "opus", #""path": "out.\#(container)""#, pictures: #", "live": true"#, sound: #", "live": true"#))
+        let program = try Program.framehost.start(["chain.json", "--events"], folder: workspace.folder.path)
+        try program.waitForFrames(140)
+        program.send(SIGKILL)
+        _ = try program.finish()
+        let outcome = try Tool.ffprobe.run(
+            "-v", "error", "-show_entries", "packet=stream_index,pts_time", "-of", "csv=p=0",
+            workspace.path("out.\(container)"))
+        var last: [String: Double] = [:]
+        for line in outcome.lines {
+            let parts = line.split(separator: ",").map(String.init)
+            if parts.count >= 2, let time = Double(parts[1]) { last[parts[0]] = max(last[parts[0]] ?? 0, time) }
+        }
+        #expect(last.count == 2 && last.values.allSatisfy { $0 >= 2.5 }, "\(last)")
+    }
+
+    // MARK: Faults
+
+    @Test func saysWhatDoesNotFit() throws {
+        func faults(_ chain: String) throws -> String {
+            try workspace.write("chain.json", chain)
+            let outcome = try Program.framehost.run(["check", "chain.json"], folder: workspace.folder.path)
+            #expect(outcome.status == 2)
+            return outcome.error
+        }
+        #expect(
+            try faults(Self.chain("opus", #""path": "out.mov""#)).contains(
+                "stages[4].from: MOV cannot store sound with the codec 'Opus'"))
+        #expect(
+            try faults(Self.chain("aac", #""path": "out.mp4""#).replacing(#"["h264", "sound"]"#, with: #"["h264", "tone"]"#))
+                .contains("'rec' takes H.264 or AAC or Opus, but 'tone' gives sound. Put an encoder of sound between them"))
+        #expect(
+            try faults(
+                """
+                { "stages": [ { "id": "clip", "use": "file-source", "path": "clip.mp4" }, { "use": "null-sink" },
+                  { "use": "null-sink", "id": "two", "from": "clip.sound" } ] }
+                """
+            ).contains(
+                #"stages[2].from: 'clip' has no output 'sound'. Write "from": "clip" or "clip.audio"."#))
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import RTSPSink
+
+@Suite struct SoundPacketizerTests {
+    private static func packetizer(_ form: SoundPacketizer.Form, _ mostPacketBytes: Int = 112) -> SoundPacketizer {
+        SoundPacketizer(form, mostPacketBytes: mostPacketBytes, payloadType: 97, ssrc: 7, firstSequenceNumber: 0xffff)
+    }
+
+    /// The packets of a unit, by their interleaved frames too, which must be those on the channel of sound.
+    static func packets(_ packetizer: inout SoundPacketizer, _ unit: [UInt8]) -> [(RTPHeader, [UInt8])] {
+        unit.withUnsafeBytes { bytes in
+            let plan = packetizer.plan(bytes, isKeyframe: true)
+            let target = UnsafeMutableRawBufferPointer.allocate(byteCount: plan.byteCount, alignment: 16)
+            defer { target.deallocate() }
+            var extents: [H264Packetizer.Extent] = []
+            if plan.packetCount > 0 { packetizer.write(bytes, timestamp: 777, to: target, packets: &extents) }
+            #expect(extents.count == plan.packetCount && (extents.last?.end ?? 0) == plan.byteCount)
+            return extents.map { extent in
+                let frame = Array(target[extent.offset - 4..<extent.offset])
+                #expect(frame == [0x24, 2, UInt8(extent.byteCount >> 8), UInt8(extent.byteCount & 255)])
+                let packet = Array(target[extent.offset..<extent.end])
+                return (RTPHeader(packet)!, Array(packet[12...]))
+            }
+        }
+    }
+
+    static func unit(_ byteCount: Int) -> [UInt8] { (0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 7) } }
+
+    struct Case: CustomTestStringConvertible {
+        var name: String
+        var form: SoundPacketizer.Form
+        var byteCount: Int
+        /// Of each packet: what is before the unit's bytes, and how many of these.
+        var packets: [([UInt8], Int)]
+        var testDescription: String { name }
+    }
+
+    /// Packets of at most 112 bytes: 100 without RTP's header.
+    static let cases = [
+        // 16 bits of headers; 13 bits of size: 5 << 3 is 0x0028.
+        Case(name: "a small AU", form: .aac, byteCount: 5, packets: [([0, 16, 0, 0x28], 5)]),
+        Case(name: "one that fits exactly", form: .aac, byteCount: 96, packets: [([0, 16, 0x03, 0x00], 96)]),
+        // Each fragment says how large the whole is: 97 << 3 is 0x0308.
+        Case(
+            name: "one byte too many", form: .aac, byteCount: 97,
+            packets: [([0, 16, 0x03, 0x08], 96), ([0, 16, 0x03, 0x08], 1)]),
+        Case(
+            name: "three fragments", form: .aac, byteCount: 288,
+            packets: [([0, 16, 0x09, 0x00], 96), ([0, 16, 0x09, 0x00], 96), ([0, 16, 0x09, 0x00], 96)]),
+        Case(name: "nothing", form: .aac, byteCount: 0, packets: []),
+        Case(name: "more than 13 bits can say", form: .aac, byteCount: 8192, packets: []),
+        Case(name: "a packet of Opus", form: .opus, byteCount: 80, packets: [([], 80)]),
+        Case(name: "a large packet of Opus stays whole", form: .opus, byteCount: 1275, packets: [([], 1275)]),
+        Case(name: "no packet of Opus", form: .opus, byteCount: 0, packets: []),
+        Case(name: "more than Opus can have", form: .opus, byteCount: 61_251, packets: []),
+    ]
+
+    @Test(arguments: cases) func packsAsTheRFCsSay(test: Case) {
+        var packetizer = Self.packetizer(test.form)
+        let unit = Self.unit(test.byteCount)
+        let packets = Self.packets(&packetizer, unit)
+        #expect(packets.count == test.packets.count)
+        var whole: [UInt8] = []
+        for (index, ((header, payload), expected)) in zip(packets, test.packets).enumerated() {
+            let isEnd = index == packets.count - 1
+            #expect(
+                header
+                    == RTPHeader(
+                        marker: test.form == .aac && isEnd, payloadType: 97, sequenceNumber: 0xffff &+ UInt16(index),
+                        timestamp: 777, ssrc: 7))
+            #expect(Array(payload.prefix(expected.0.count)) == expected.0)
+            #expect(payload.count == expected.0.count + expected.1)
+            whole += payload.dropFirst(expected.0.count)
+        }
+        #expect(whole == (packets.isEmpty ? [] : unit))
+        #expect(packetizer.sequenceNumber == 0xffff &+ UInt16(packets.count))
+    }
+
+    @Test func theLargestAUHasAllThirteenBits() {
+        var packetizer = Self.packetizer(.aac, 1400)
+        let packets = Self.packets(&packetizer, Self.unit(8191))
+        #expect(packets.count == 6)
+        #expect(packets.allSatisfy { Array($0.1.prefix(4)) == [0, 16, 0xff, 0xf8] })
+    }
+
+    // MARK: Config
+
+    @Test(
+        arguments: [
+            // LC, 48 kHz, stereo: alone, and with what libavcodec puts behind it.
+            ([0x11, 0x90], [0x11, 0x90]), ([0x11, 0x90, 0x56, 0xe5, 0x00], [0x11, 0x90]),
+            // LC, 44.1 kHz, mono.
+            ([0x12, 0x08, 0x56, 0xe5, 0x00], [0x12, 0x08]),
+            // The rate as a number of 24 bits: 5 + 4 + 24 + 4 + 3 bits.
+            ([0x17, 0x80, 0x5d, 0xc0, 0x10, 0x56], [0x17, 0x80, 0x5d, 0xc0, 0x10]),
+            // A core coder with its delay: 14 bits more.
+            ([0x11, 0x92, 0, 0, 0x77], [0x11, 0x92, 0, 0]),
+            // SBR by its own object type, and channels by an element: taken whole.
+            ([0x2b, 0x11, 0x88, 0], [0x2b, 0x11, 0x88, 0]), ([0x11, 0x80, 4, 0xc8], [0x11, 0x80, 4, 0xc8]),
+            // Nothing, too short, object type 0, a reserved rate, cut within the rate.
+            ([], nil), ([0x11], nil), ([0x01, 0x90], nil), ([0x16, 0x90], nil), ([0x17, 0x80], nil),
+            ([UInt8](repeating: 0x11, count: 257), nil),
+        ] as [([UInt8], [UInt8]?)]) func findsWhereTheConfigEnds(extradata: [UInt8], config: [UInt8]?)
+    {
+        #expect(AudioSpecificConfig.bytes(in: extradata) == config)
+    }
+
+    // MARK: Clock
+
+    /// Units of 1024 samples, each time rounded to the nanosecond, the priming before 0 included.
+    @Test(arguments: [8000, 22_050, 44_100, 48_000, 96_000] as [Int64])
+    func aUnitsTimeIsItsSampleWhateverTheRate(rate: Int64) {
+        let clock = RTPClock(start: 0xffff_ff00, ticksPerSecond: rate)
+        for number in [-1, 0, 1, 2, 3, 1000, 999_983, 7_777_777] as [Int64] {
+            let samples = number * 1024
+            let nanoseconds = Int64((Double(samples) / Double(rate) * 1e9).rounded())
+            #expect(clock.timestamp(ofPTS: nanoseconds) == 0xffff_ff00 &+ UInt32(truncatingIfNeeded: samples))
+            #expect(clock.ticks(ofNanoseconds: clock.nanoseconds(ofTicks: samples)) == samples)
+        }
+    }
+
+    // MARK: Description
+
+    @Test func describesTheSoundBehindThePictures() {
+        var description = SessionDescription(
+            sessionID: 42, address: "192.168.1.5", name: "live", sps: RTSPHeaderTests.sps, pps: RTSPHeaderTests.pps)
+        let pictures = description.text
+        description.sound = SoundDescription(
+            codec: .aac(config: [0x11, 0x90], sampleRate: 48_000, channelCount: 2), bitrateKbps: 128)
+        #expect(
+            description.text
+                == pictures
+                + [
+                    "m=audio 0 RTP/AVP 97", "b=AS:128", "a=rtpmap:97 MPEG4-GENERIC/48000/2",
+                    "a=fmtp:97 streamtype=5; profile-level-id=1; mode=AAC-hbr; sizelength=13; indexlength=3; indexdeltalength=3; config=1190",
+                    "a=control:trackID=1", "",
+                ].joined(separator: "\r\n"))
+        description.sound = SoundDescription(codec: .opus(isStereo: true))
+        #expect(
+            description.text
+                == pictures
+                + [
+                    "m=audio 0 RTP/AVP 97", "a=rtpmap:97 opus/48000/2", "a=fmtp:97 sprop-stereo=1",
+                    "a=control:trackID=1", "",
+                ].joined(separator: "\r\n"))
+        description.sound = SoundDescription(codec: .opus(isStereo: false))
+        #expect(
+            description.text
+                == pictures
+                + ["m=audio 0 RTP/AVP 97", "a=rtpmap:97 opus/48000/2", "a=control:trackID=1", ""]
+                .joined(separator: "\r\n"))
+    }
+}
