@@ -103,9 +103,8 @@ let package = Package(
             providers: [.apt(["frei0r-plugins-dev"])]),
         .systemLibrary(
             name: "CV4L2", path: "Sources/Plugins/Shims/CV4L2", pkgConfig: "libv4l2", providers: [.apt(["libv4l-dev"])]),
-        .systemLibrary(
-            name: "CALSA", path: "Sources/Plugins/Shims/CALSA", pkgConfig: "alsa",
-            providers: [.apt(["libasound2-dev"])]),
+        // No pkgConfig: alsa.pc has a flag that the package manager warns of; the headers are in the usual place.
+        .systemLibrary(name: "CALSA", path: "Sources/Plugins/Shims/CALSA", providers: [.apt(["libasound2-dev"])]),
         .systemLibrary(
             name: "CSWResample", path: "Sources/Plugins/Shims/CSWResample", pkgConfig: "libswresample",
             providers: [.apt(["libswresample-dev"])]),

@@ -36,7 +36,8 @@ final class ALSASource: Source {
     private var owedSilence = 0
     private var followsGap = false
     private var lastSoundAt: Int64 = 0
-    private var lastOverrunTold: Int64 = .min
+    private var lastOverrunTold: Int64?
+    private var hasSoundSinceOverrun = true
     /// The name by which the device is looked for while it is away.
     private var lookedFor: String
     private var away = Away()
@@ -182,6 +183,7 @@ final class ALSASource: Source {
             return try waitOn(output)
         }
         lastSoundAt = now
+        hasSoundSinceOverrun = true
         let stamp = stamps.time(status.stamp, now: now)
         figures.stampsReplaced.store(stamps.replaced, ordering: .relaxed)
         // The stamp is of the newest frame that was there; the oldest of those came before it.
@@ -224,7 +226,7 @@ final class ALSASource: Source {
         let missing = milliseconds(meeting.silence + meeting.hole)
         switch cause {
         case .first, .pause: break
-        case .overrun: tellOverrun(missing)
+        case .overrun: tell(overrunOf: missing)
         case .jump:
             figures.add(figures.jumps)
             let by = missing - milliseconds(meeting.excess)
@@ -240,8 +242,8 @@ final class ALSASource: Source {
 
     private func milliseconds(_ frames: Int) -> Int { frames * 1000 / format.sampleRate }
 
-    private func tellOverrun(_ missing: Int) {
-        guard lastSoundAt - lastOverrunTold >= 1_000_000_000 || lastOverrunTold == .min else { return }
+    private func tell(overrunOf missing: Int) {
+        if let told = lastOverrunTold, lastSoundAt - told < 1_000_000_000 { return }
         lastOverrunTold = lastSoundAt
         let count = figures.overruns.load(ordering: .relaxed)
         context.post(
@@ -306,6 +308,13 @@ final class ALSASource: Source {
         guard let session else { throw CaptureFault.of(fault, lookedFor) }
         switch fault.errno {
         case EPIPE:
+            let now = context.clock.now()
+            guard now - lastSoundAt <= Self.patience || hasSoundSinceOverrun else {
+                return try lose(CaptureFault.text(fault))
+            }
+            // A card that only overruns does not keep the thread busy.
+            if !hasSoundSinceOverrun { _ = context.sleep(until: now + 10_000_000) }
+            hasSoundSinceOverrun = false
             figures.add(figures.overruns)
             beginning = isLost ? .back : .overrun
             do throws(CardFault) { try session.restart() } catch { return try lose(CaptureFault.text(error)) }

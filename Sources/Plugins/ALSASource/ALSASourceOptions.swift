@@ -9,7 +9,8 @@ struct ALSASourceOptions: StageOptions {
             "The ALSA device, as `framehost describe alsa-source` lists them. A card that is named by its number is looked for by its id after a loss."
     )
     var device = "default"
-    @Option(help: "Samples per second of the output. A card that runs at another rate is resampled.",
+    @Option(
+        help: "Samples per second of the output. A card that runs at another rate is resampled.",
         range: 8_000...192_000, unit: "Hz")
     var sampleRate = 48_000
     @Option(help: "Channels of the output. What the card has is mixed to them.", range: 1...8) var channels = 2

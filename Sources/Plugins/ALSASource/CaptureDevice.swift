@@ -13,7 +13,7 @@ final class CaptureDevice {
     struct Status {
         /// Of the card's clock when it last counted, nanoseconds of CLOCK_MONOTONIC; 0 where it does not say.
         var stamp: Int64
-        /// Frames that it has captured until then, and that nobody has read.
+        /// Frames that it has captured until then and that nobody has read.
         var available: Int
     }
 
@@ -25,6 +25,7 @@ final class CaptureDevice {
     let stableName: String
     private let pcm: OpaquePointer
     private let status: OpaquePointer
+    private let polled: UnsafeMutableBufferPointer<pollfd>
 
     /// How much the card keeps until frames are lost, microseconds. Costs no latency.
     private static let depth = 500_000
@@ -53,9 +54,12 @@ final class CaptureDevice {
             throw error
         }
         (self.name, self.pcm, self.status) = (name, pcm, status!)
+        polled = .allocate(capacity: Int(max(snd_pcm_poll_descriptors_count(pcm), 0)))
+        polled.initialize(repeating: pollfd())
     }
 
     deinit {
+        polled.deallocate()
         snd_pcm_status_free(status)
         snd_pcm_close(pcm)
     }
@@ -109,7 +113,8 @@ final class CaptureDevice {
             buffer: Int(clamping: buffer))
         // No number of a driver is believed unseen.
         guard AudioFormat.sampleRates.contains(format.rate), (1...64).contains(format.channels),
-            (1...mostBytes / format.frameBytes).contains(format.period), format.buffer >= format.period
+            (1...mostBytes / format.frameBytes).contains(format.period),
+            (format.period...16 * mostBytes).contains(format.buffer)
         else { throw CaptureFault.noFormat(name) }
         return format
     }
@@ -155,11 +160,25 @@ final class CaptureDevice {
         try Self.check("snd_pcm_start", snd_pcm_start(pcm))
     }
 
-    /// Until a period is there, but not longer.
+    /// Until a period is there or something is wrong, but not longer.
     ///
-    /// - Returns: False where none is there.
+    /// Not `snd_pcm_wait`: it begins its time anew whenever a descriptor is ready for anything else, without an end.
+    ///
+    /// - Returns: False where the time is over.
     func wait(milliseconds: Int32) throws(CardFault) -> Bool {
-        try Self.check("snd_pcm_wait", snd_pcm_wait(pcm, milliseconds)) != 0
+        let available = snd_pcm_avail_update(pcm)
+        guard available >= 0 else {
+            throw CardFault(call: "snd_pcm_avail_update", errno: Int32(clamping: -available))
+        }
+        if available >= format.period { return true }
+        let count = UInt32(polled.count)
+        try Self.check("snd_pcm_poll_descriptors", snd_pcm_poll_descriptors(pcm, polled.baseAddress, count))
+        guard poll(polled.baseAddress, nfds_t(count), milliseconds) > 0 else { return false }
+        var events: UInt16 = 0
+        try Self.check(
+            "snd_pcm_poll_descriptors_revents",
+            snd_pcm_poll_descriptors_revents(pcm, polled.baseAddress, count, &events))
+        return events != 0
     }
 
     /// Stamp and count of one moment. A state of overrun or loss is a fault here too, as some drivers say it only there.
@@ -175,7 +194,7 @@ final class CaptureDevice {
         snd_pcm_status_get_htstamp(status, &stamp)
         return Status(
             stamp: Int64(stamp.tv_sec) &* 1_000_000_000 &+ Int64(stamp.tv_nsec),
-            available: Int(clamping: snd_pcm_status_get_avail(status)))
+            available: min(Int(clamping: snd_pcm_status_get_avail(status)), format.buffer))
     }
 
     /// Reads at most `frames` frames.
@@ -185,7 +204,7 @@ final class CaptureDevice {
         let count = snd_pcm_readi(pcm, bytes, snd_pcm_uframes_t(frames))
         guard count != -Int(EAGAIN) else { return 0 }
         guard count >= 0 else { throw CardFault(call: "snd_pcm_readi", errno: Int32(clamping: -count)) }
-        return count
+        return min(count, frames)
     }
 
     /// Wakes a card that the system has suspended.

@@ -32,17 +32,20 @@ enum CaptureFault {
         case EACCES, EPERM:
             return FrameHostError(
                 .unavailable, place: "device", what: "this user may not open '\(name)'",
-                remedy: "Join the group that may open the sound cards: `sudo usermod -aG audio $USER`. Then log in again.",
+                remedy:
+                    "Join the group that may open the sound cards: `sudo usermod -aG audio $USER`. Then log in again.",
                 cause: cause)
         case EBUSY:
             return FrameHostError(
                 .unavailable, place: "device", what: "'\(name)' is in use",
-                remedy: "End the program that uses it, or use a device that several programs can share, such as 'default'.",
+                remedy:
+                    "End the program that uses it, or use a device that several programs can share, such as 'default'.",
                 cause: cause)
         case ENOENT, ENODEV, ENXIO, EHOSTDOWN, ECONNREFUSED:
             return FrameHostError(
                 .unavailable, place: "device", what: "there is no device '\(name)' for capture",
-                remedy: "`framehost describe alsa-source` lists those that there are. \"ifMissing\": \"wait\" starts without it.",
+                remedy:
+                    "`framehost describe alsa-source` lists those that there are. \"ifMissing\": \"wait\" starts without it.",
                 cause: cause)
         default:
             return FrameHostError(

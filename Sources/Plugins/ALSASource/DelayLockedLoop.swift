@@ -17,8 +17,10 @@ struct DelayLockedLoop {
 
     /// Bandwidth of the settled loop, Hz.
     private static let narrowest = 0.01
-    /// Bandwidth times age, with which the loop weighs all stamps since its start alike.
-    private static let growth = 0.45
+    /// Bandwidth times age, with which the loop weighs all stamps since its start about alike.
+    private static let growth = 0.6
+    /// The age that the loop begins with, seconds: with less, the first coarse stamps are heard in the pitch.
+    private static let headStart = 3.0
     /// A stamp that is further away from where it is expected is not jitter, seconds.
     static let farthest = 0.05
     /// So many in a row mean that it is not the stamps that are wrong.
@@ -59,7 +61,7 @@ struct DelayLockedLoop {
         }
         ignored = 0
         age += length
-        let omega = 2 * Double.pi * max(Self.narrowest, Self.growth / (1 + age))
+        let omega = 2 * Double.pi * max(Self.narrowest, Self.growth / (Self.headStart + age))
         end = expected + 2.0.squareRoot() * omega * length * error
         deviation += omega * omega * length * error
         deviation = min(max(deviation, -Self.mostDeviation), Self.mostDeviation)

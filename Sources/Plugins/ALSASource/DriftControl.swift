@@ -19,8 +19,8 @@ struct DriftControl {
     private static let settling = 10.0
     /// Seconds over which libswresample spreads a correction. So its smallest step is 2 ppm at 48 kHz.
     private static let spread = 10
-    /// The most by which the pitch changes.
-    private static let mostStretch = 0.001
+    /// The most by which the pitch changes: with a crystal of 250 ppm, the sum is below a thousandth.
+    private static let mostStretch = 0.0007
     /// An error beyond this is a gap, which is not slid over, seconds.
     static let farthest = 0.05
 
@@ -48,9 +48,9 @@ struct DriftControl {
         since = 0
         let error = place - reached
         guard abs(error) <= Self.farthest * rate else { return .jump }
-        let perSecond = deviation * rate + error / Self.settling
-        let bounded = min(max(perSecond, -Self.mostStretch * rate), Self.mostStretch * rate)
+        let most = Self.mostStretch * rate
+        let perSecond = min(max(deviation * rate + error / Self.settling, -most), most)
         return .stretch(
-            frames: Int((bounded * Double(Self.spread)).rounded()), distance: Self.spread * wholeRate)
+            frames: Int((perSecond * Double(Self.spread)).rounded()), distance: Self.spread * wholeRate)
     }
 }

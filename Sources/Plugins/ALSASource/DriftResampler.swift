@@ -87,7 +87,8 @@ final class DriftResampler {
         let count = buffer.withMemoryRebound(to: UInt8.self) { room in
             var output = room.baseAddress
             return swr_convert(
-                context, &output, Int32(room.count / MemoryLayout<Float>.stride / outputChannels), &input, Int32(frames))
+                context, &output, Int32(room.count / MemoryLayout<Float>.stride / outputChannels), &input, Int32(frames)
+            )
         }
         guard count >= 0 else {
             throw FrameHostError(.callFailed, what: "libswresample fails to convert \(frames) frames (error \(count))")

@@ -24,8 +24,7 @@ typedef struct {
     double ppm, hertz;
     char gone[512], still[512];
     double began;
-    long counted;  // frames captured since `began`
-    long taken;    // frames read since `began`
+    long counted;  // frames captured since `began`; those that were read are io.appl_ptr
 } microphone;
 
 static double now(void) {
@@ -47,7 +46,7 @@ static void set_timer(microphone *mic, double seconds) {
 static int start(snd_pcm_ioplug_t *io) {
     microphone *mic = io->private_data;
     mic->began = now();
-    mic->counted = mic->taken = 0;
+    mic->counted = 0;
     set_timer(mic, io->period_size / rate(mic));
     return 0;
 }
@@ -60,13 +59,13 @@ static int stop(snd_pcm_ioplug_t *io) {
 static snd_pcm_sframes_t pointer(snd_pcm_ioplug_t *io) {
     microphone *mic = io->private_data;
     if (exists(mic->gone)) {
-        // A negative answer alone would become an overrun.
+        // A negative answer would become an overrun.
         snd_pcm_ioplug_set_state(io, SND_PCM_STATE_DISCONNECTED);
-        return -ENODEV;
+        return mic->counted;
     }
     if (!exists(mic->still)) mic->counted = (long)((now() - mic->began) * rate(mic));
     // Nobody else notices an overrun.
-    if (mic->counted - mic->taken > (long)io->buffer_size) return -EPIPE;
+    if (mic->counted - (long)io->appl_ptr > (long)io->buffer_size) return -EPIPE;
     return mic->counted;
 }
 
@@ -77,17 +76,16 @@ static snd_pcm_sframes_t transfer(
         const snd_pcm_channel_area_t *area = &areas[channel];
         char *target = (char *)area->addr + (area->first + offset * area->step) / 8;
         for (snd_pcm_uframes_t index = 0; index < count; index++) {
-            double phase = 2 * M_PI * mic->hertz * (mic->taken + (long)index) / io->rate;
+            double phase = 2 * M_PI * mic->hertz * (io->appl_ptr + index) / io->rate;
             *(short *)(target + index * area->step / 8) = (short)lrint(AMPLITUDE * sin(phase));
         }
     }
-    mic->taken += count;
     return count;
 }
 
 static int prepare(snd_pcm_ioplug_t *io) {
     microphone *mic = io->private_data;
-    mic->counted = mic->taken = 0;
+    mic->counted = 0;
     mic->began = now();
     return 0;
 }
@@ -115,7 +113,7 @@ static int revents(snd_pcm_ioplug_t *io, struct pollfd *polled, unsigned count, 
 
 static int delay(snd_pcm_ioplug_t *io, snd_pcm_sframes_t *frames) {
     microphone *mic = io->private_data;
-    *frames = mic->counted - mic->taken;
+    *frames = mic->counted - (long)io->appl_ptr;
     return 0;
 }
 
@@ -167,9 +165,10 @@ SND_PCM_PLUGIN_DEFINE_FUNC(fakemic) {
         return code;
     }
     const unsigned formats[] = {SND_PCM_FORMAT_S16};
-    const unsigned accesses[] = {SND_PCM_ACCESS_RW_INTERLEAVED};
+    // What converts before a reader (`plug`) reads by mmap.
+    const unsigned accesses[] = {SND_PCM_ACCESS_RW_INTERLEAVED, SND_PCM_ACCESS_MMAP_INTERLEAVED};
     snd_pcm_ioplug_set_param_list(&mic->io, SND_PCM_IOPLUG_HW_FORMAT, 1, formats);
-    snd_pcm_ioplug_set_param_list(&mic->io, SND_PCM_IOPLUG_HW_ACCESS, 1, accesses);
+    snd_pcm_ioplug_set_param_list(&mic->io, SND_PCM_IOPLUG_HW_ACCESS, 2, accesses);
     snd_pcm_ioplug_set_param_minmax(&mic->io, SND_PCM_IOPLUG_HW_CHANNELS, 1, 2);
     snd_pcm_ioplug_set_param_minmax(&mic->io, SND_PCM_IOPLUG_HW_RATE, 8000, 96000);
     snd_pcm_ioplug_set_param_minmax(&mic->io, SND_PCM_IOPLUG_HW_PERIOD_BYTES, 64, 65536);
