@@ -89,7 +89,8 @@ let package = Package(
         .target(
             name: "CAVFormat", path: "Sources/Plugins/Shims/CAVFormat",
             linkerSettings: [
-                .linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("swresample"), .linkedLibrary("avutil"),
+                .linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("swresample"),
+                .linkedLibrary("avutil"),
             ]),
         // No pkgConfig: a system library has one, and this one stands for four.
         .systemLibrary(

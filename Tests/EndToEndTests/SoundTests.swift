@@ -10,7 +10,8 @@ import Testing
 
     init() throws { workspace = try Workspace() }
 
-    private static func chain(_ codec: String, _ recorder: String, pictures: String = "", sound: String = "") -> String {
+    private static func chain(_ codec: String, _ recorder: String, pictures: String = "", sound: String = "") -> String
+    {
         """
         { "stages": [
           { "id": "pictures", "use": "test-source", "size": "320x240", "rate": 30, "pattern": "flash"\(pictures) },
@@ -86,9 +87,9 @@ import Testing
         let encoders =
             decode
             ? """
-              { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "from": "clip" },
-              { "id": "sound", "use": "audio-encoder", "from": "clip.audio" },
-              """ : ""
+            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "from": "clip" },
+            { "id": "sound", "use": "audio-encoder", "from": "clip.audio" },
+            """ : ""
         outcome = try run(
             """
             { "stages": [
@@ -127,7 +128,8 @@ import Testing
             Self.chain(
                 "aac", #""path": "out.mp4", "record": "onCommand", "preEventSeconds": 2"#,
                 pictures: #", "live": true"#, sound: #", "live": true"#))
-        let program = try Program.framehost.start(["chain.json", "--commands", "--events"], folder: workspace.folder.path)
+        let program = try Program.framehost.start(
+            ["chain.json", "--commands", "--events"], folder: workspace.folder.path)
         try program.waitForFrames(110)
         try program.write(#"{ "stage": "rec", "command": "start" }"# + "\n")
         try program.waitForOutput("recording-did-start")
@@ -177,8 +179,10 @@ import Testing
             try faults(Self.chain("opus", #""path": "out.mov""#)).contains(
                 "stages[4].from: MOV cannot store sound with the codec 'Opus'"))
         #expect(
-            try faults(Self.chain("aac", #""path": "out.mp4""#).replacing(#"["h264", "sound"]"#, with: #"["h264", "tone"]"#))
-                .contains("'rec' takes H.264 or AAC or Opus, but 'tone' gives sound. Put an encoder of sound between them"))
+            try faults(
+                Self.chain("aac", #""path": "out.mp4""#).replacing(#"["h264", "sound"]"#, with: #"["h264", "tone"]"#)
+            )
+            .contains("'rec' takes H.264 or AAC or Opus, but 'tone' gives sound. Put an encoder of sound between them"))
         #expect(
             try faults(
                 """

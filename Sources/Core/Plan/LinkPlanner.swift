@@ -189,7 +189,8 @@ struct LinkPlanner {
         let runsInline =
             running?.link(from: stages[producer].id, to: stage.id)?.settings.capacity == 0 && !isBeforeJoin(producer)
         let isTapped = stages[producer].isTap
-        if settings.capacity == 0, (isFork(producer) && !runsInline) || isJoin(stage) || takesSeveral(stage) || isTapped {
+        if settings.capacity == 0, (isFork(producer) && !runsInline) || isJoin(stage) || takesSeveral(stage) || isTapped
+        {
             let named = isTapped ? stages[producer].request.from[0] : producer
             faults.add(
                 stage.request, "link.queue",

@@ -71,7 +71,8 @@ struct RequestCheck {
     private mutating func checkMedia(of stage: StageRequest, from index: Int, gives: StageInfo.Media) {
         let info = stage.type.info
         // The order of the inputs of such a sink is free.
-        let takes = stage.from.count > 1 && info.furtherInputs != .none ? info.input.joined(info.furtherInputs) : info.input
+        let takes =
+            stage.from.count > 1 && info.furtherInputs != .none ? info.input.joined(info.furtherInputs) : info.input
         let producer = request.stages[index]
         switch (gives, takes) {
         case (.none, _):
@@ -98,15 +99,19 @@ struct RequestCheck {
                 stage, "from",
                 "'\(stage.id)' takes \(takes.listed), but '\(producer.id)' gives \(gives.listed)",
                 taken.contains(where: \.isSound) || !codecs.contains(where: \.isSound)
-                    ? "Name a stage that gives it." : "Name pictures first: \"from\": [\"pictures\", \"\(producer.id)\"].")
+                    ? "Name a stage that gives it."
+                    : "Name pictures first: \"from\": [\"pictures\", \"\(producer.id)\"].")
         case (.audio, .video), (.audio, .encoded):
             faults.add(
                 stage, "from", "'\(stage.id)' takes \(takes.listed), but '\(producer.id)' gives sound",
-                takes.isSound ? "Put an encoder of sound between them: \"use\": \"audio-encoder\"." : "Name a stage that gives it.")
+                takes.isSound
+                    ? "Put an encoder of sound between them: \"use\": \"audio-encoder\"."
+                    : "Name a stage that gives it.")
         case (.video, .audio), (.encoded, .audio):
             faults.add(
                 stage, "from",
-                "'\(stage.id)' takes sound, but '\(producer.id)' gives \(gives.listed)", "Name a stage that gives sound.")
+                "'\(stage.id)' takes sound, but '\(producer.id)' gives \(gives.listed)",
+                "Name a stage that gives sound.")
         default: break
         }
     }

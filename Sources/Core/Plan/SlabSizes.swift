@@ -20,7 +20,9 @@ struct SlabSizes {
 
     var slabs: [ChainPlan.SlabPlan] {
         stages.indices.compactMap { index in
-            guard stages[index].output?.liesInSlab == true, stages[index].demand.outputBuffers == .own else { return nil }
+            guard stages[index].output?.liesInSlab == true, stages[index].demand.outputBuffers == .own else {
+                return nil
+            }
             if let size = slabThatRuns(index) {
                 return ChainPlan.SlabPlan(stage: index, byteCount: size.byteCount, unitCount: size.unitCount)
             }

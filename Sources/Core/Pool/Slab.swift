@@ -82,7 +82,8 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         guard mayHold(byteCount: count) else {
             throw FrameHostError(
                 .exhausted, place: name,
-                what: "\(channelCount > 0 ? "a block of sound" : "an access unit") of \(count) bytes is larger than the \(byteCount) bytes reserved for all of them",
+                what:
+                    "\(channelCount > 0 ? "a block of sound" : "an access unit") of \(count) bytes is larger than the \(byteCount) bytes reserved for all of them",
                 remedy: "Lower the bitrate, or raise \"link\": { \"megabytes\": … } of the stage that takes them.")
         }
         condition.lock()

@@ -198,7 +198,8 @@ struct GraphAssembly {
             let runner = runners[slab.stage]
             let exchange = exchanges.firstIndex { $0.runner === runner }
             if let kept = runner.output?.slab,
-                kept.channelCount == plan.stages[slab.stage].output?.audio?.channelCount ?? 0, exchange.map({ !exchanges[$0].isOfOtherKind }) ?? true,
+                kept.channelCount == plan.stages[slab.stage].output?.audio?.channelCount ?? 0,
+                exchange.map({ !exchanges[$0].isOfOtherKind }) ?? true,
                 exchange == nil || (kept.byteCount >= slab.byteCount && kept.unitCount >= slab.unitCount)
             {
                 graph.slabs.append(kept)

@@ -84,7 +84,9 @@ public final class StageDriver<S: Stage> {
             jobs: jobs)
         context.isLiveChain = isLive
         context.audio = audio
-        if (input ?? inputs.first)?.encoded?.video != nil, makesKeyframes { context.keyframeRequest = KeyframeRequest() }
+        if (input ?? inputs.first)?.encoded?.video != nil, makesKeyframes {
+            context.keyframeRequest = KeyframeRequest()
+        }
         let layout = MetadataLayout(S.info.metadata + metadata)
         context.layout = layout
         let stageType = StageType(type)

@@ -69,7 +69,9 @@ struct TimeOrder {
         waitsSince = since
         let (until, isNever) = since.addingReportingOverflow(longestWait)
         guard !isNever, now >= until else { return .wait(until: isNever ? nil : until) }
-        for index in inputs.indices where inputs[index].time == nil && !inputs[index].hasEnded { isSilent[index] = true }
+        for index in inputs.indices where inputs[index].time == nil && !inputs[index].hasEnded {
+            isSilent[index] = true
+        }
         waitsSince = nil
         return .take(lowest)
     }

@@ -23,7 +23,8 @@ struct LatencyCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "A file with a line name:password, or env:NAME: what network-source takes as its login.", valueName: "file"))
+            "A file with a line name:password, or env:NAME: what network-source takes as its login.", valueName: "file")
+    )
     var login: String?
 
     @Flag(help: "Print the figures as JSON.")
@@ -60,7 +61,8 @@ struct LatencyCommand: ParsableCommand {
                 FrameHostError(
                     .unavailable, place: "url",
                     what: pictures == 0
-                        ? "no picture came within \(Self.text(seconds)) s" : "none of \(pictures) pictures says when it was captured",
+                        ? "no picture came within \(Self.text(seconds)) s"
+                        : "none of \(pictures) pictures says when it was captured",
                     remedy: pictures == 0
                         ? "Measure longer (--for), or look at the stream's keyframes."
                         : "Set \"stamp\": true at its x264-encoder."))

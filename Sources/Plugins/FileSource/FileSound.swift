@@ -63,7 +63,8 @@ final class FileSound: Source {
         }
         // Where the pictures begin and end decides where the sound does. What they have to say, they say themselves.
         let pictures = FileSource(
-            options: options, context: StageContext(stageID: context.stageID, folder: context.folder, clock: context.clock))
+            options: options,
+            context: StageContext(stageID: context.stageID, folder: context.folder, clock: context.clock))
         _ = try pictures.negotiate()
         let range = pictures.timeRange
         let file = try MediaFile(path: context.resolve(options.path))
@@ -112,7 +113,9 @@ final class FileSound: Source {
             if damaged == 1 {
                 context.post(
                     "sound-damaged", level: .warning,
-                    text: "a packet of the sound of '\(context.resolve(options.path))' could not be decoded; it is left out")
+                    text:
+                        "a packet of the sound of '\(context.resolve(options.path))' could not be decoded; it is left out"
+                )
             }
             decoder.send(try reader.next())
         case .ended: return .ended
@@ -151,7 +154,8 @@ final class FileSound: Source {
         guard waits(for: place.pts) else { return .ended }
         let channels = decoder.format.channelCount
         var block = try output.makeAudioBlock(sampleCount: place.samples.count)
-        let part = UnsafeBufferPointer(rebasing: scratch[place.samples.lowerBound * channels..<place.samples.upperBound * channels])
+        let part = UnsafeBufferPointer(
+            rebasing: scratch[place.samples.lowerBound * channels..<place.samples.upperBound * channels])
         block.withMutableSamples { _ = $0.update(fromContentsOf: part) }
         block.pts = place.pts
         block.duration = clock.duration(of: place.samples.count)

@@ -84,7 +84,9 @@ final class SoundDecoder {
         }
         guard av_new_packet(packet, Int32(clamping: sound.bytes.count)) == 0 else { return }
         sound.bytes.withUnsafeBytes { bytes in
-            if let base = bytes.baseAddress { packet.pointee.data.update(from: base.assumingMemoryBound(to: UInt8.self), count: bytes.count) }
+            if let base = bytes.baseAddress {
+                packet.pointee.data.update(from: base.assumingMemoryBound(to: UInt8.self), count: bytes.count)
+            }
         }
         packet.pointee.pts = sound.pts
         packet.pointee.dts = sound.dts
@@ -115,7 +117,8 @@ final class SoundDecoder {
         let room = Int32(clamping: samples.count / format.channelCount)
         let planes = UnsafeRawPointer(frame.pointee.extended_data)?.assumingMemoryBound(
             to: UnsafePointer<UInt8>?.self)
-        let count = swr_convert(resampler, &target, room, UnsafeMutablePointer(mutating: planes), frame.pointee.nb_samples)
+        let count = swr_convert(
+            resampler, &target, room, UnsafeMutablePointer(mutating: planes), frame.pointee.nb_samples)
         return max(Int(count), 0)
     }
 

@@ -13,7 +13,10 @@ enum NullReport: String, OptionChoice {
 }
 
 struct NullSinkOptions: StageOptions {
-    @Option(help: "Prints a line at the end. latency prints the time since capture; stream shows it as figures, by what \"stamp\" of x264-encoder says in the stream.") var report = NullReport.none
+    @Option(
+        help:
+            "Prints a line at the end. latency prints the time since capture; stream shows it as figures, by what \"stamp\" of x264-encoder says in the stream."
+    ) var report = NullReport.none
     @Option(
         help:
             "Where to write all samples before they are dropped: a file, or - for standard output. Rows have no padding."
@@ -67,7 +70,8 @@ final class NullSink: Sink {
     func negotiate(_ input: MediaFormat) throws {
         if options.report == .stream, input.encoded?.video == nil {
             throw FrameHostError(
-                .invalidConfiguration, place: "report", what: "\"stream\" needs access units of pictures, but the input is \(input)",
+                .invalidConfiguration, place: "report",
+                what: "\"stream\" needs access units of pictures, but the input is \(input)",
                 remedy: "Put the stage behind an encoder, or use \"latency\".")
         }
         parameterSets = input.encoded?.parameterSets ?? []

@@ -68,7 +68,8 @@ final class StreamLatency: Sendable {
         }
         return [
             "pictures": .number(state.stamped + state.unstamped), "unstamped": .number(state.unstamped),
-            "p50Ms": milliseconds(50), "p99Ms": milliseconds(99), "leastMs": milliseconds(0), "mostMs": milliseconds(100),
+            "p50Ms": milliseconds(50), "p99Ms": milliseconds(99), "leastMs": milliseconds(0),
+            "mostMs": milliseconds(100),
         ]
     }
 }

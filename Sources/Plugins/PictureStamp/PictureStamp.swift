@@ -173,7 +173,8 @@ public struct PictureStamp: Equatable, Sendable {
             faces: (0..<count).map { index in
                 let place = headBytes + index * faceBytes
                 return Face(
-                    id: number(place, UInt32.self), x: number(place + 4, UInt16.self), y: number(place + 6, UInt16.self),
+                    id: number(place, UInt32.self), x: number(place + 4, UInt16.self),
+                    y: number(place + 6, UInt16.self),
                     width: number(place + 8, UInt16.self), height: number(place + 10, UInt16.self))
             })
     }

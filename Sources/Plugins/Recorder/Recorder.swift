@@ -76,7 +76,8 @@ final class Recorder: MultiSink {
         guard let place = places.first, places.count == 1 else {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
-                what: places.isEmpty ? "none of the inputs has pictures" : "\(places.count) of the inputs have pictures",
+                what: places.isEmpty
+                    ? "none of the inputs has pictures" : "\(places.count) of the inputs have pictures",
                 remedy: "Name one input with pictures, and as many with sound as there are.")
         }
         guard let format = inputs[place].encoded, let pictures = format.video, format.framing == .annexB,
@@ -169,7 +170,9 @@ final class Recorder: MultiSink {
         let about = RecordedUnit(unit)
         var verdict = SinkVerdict.idle
         if let recording {
-            do { try unit.withBytes { try recording.append(sound: about, $0, at: track) } } catch { throw failed(error) }
+            do { try unit.withBytes { try recording.append(sound: about, $0, at: track) } } catch {
+                throw failed(error)
+            }
             verdict = .delivered
         }
         unit.withBytes { soundInputs?.keep(about, $0, track: track) }

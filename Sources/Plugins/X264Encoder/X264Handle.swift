@@ -111,7 +111,8 @@ final class X264Handle {
     ///   - message: An SEI message for the picture. x264 reads it when it encodes the picture.
     /// - Throws: ``FrameHostError`` `.callFailed`.
     func encode(
-        _ frame: borrowing Frame, tick: Int64, asKeyframe: Bool, message: UnsafeMutablePointer<x264_sei_payload_t>? = nil
+        _ frame: borrowing Frame, tick: Int64, asKeyframe: Bool,
+        message: UnsafeMutablePointer<x264_sei_payload_t>? = nil
     ) throws -> EncodedPicture? {
         x264_picture_init(picture)
         if let message {

@@ -49,7 +49,9 @@ struct LipSync {
         var found: [Double] = []
         var wasWhite = false
         for line in lines where line.contains("Parsed_showinfo") {
-            guard let time = number(line, after: "pts_time:"), let luma = number(line, after: "mean:[") else { continue }
+            guard let time = number(line, after: "pts_time:"), let luma = number(line, after: "mean:[") else {
+                continue
+            }
             if luma > 128, !wasWhite { found.append(time) }
             wasWhite = luma > 128
         }
@@ -74,7 +76,9 @@ struct LipSync {
     private static func beeps(_ values: [Float], _ blocks: [Block]) -> [Double] {
         guard let rate = blocks.first?.rate, values.count > Int(rate / 100) else { return [] }
         let half = Int(rate / 1000)
-        var (real, imaginary) = ([Double](repeating: 0, count: values.count + 1), [Double](repeating: 0, count: values.count + 1))
+        var (real, imaginary) = (
+            [Double](repeating: 0, count: values.count + 1), [Double](repeating: 0, count: values.count + 1)
+        )
         for (index, value) in values.enumerated() {
             let phase = -2 * Double.pi * 1000 * Double(index) / rate
             real[index + 1] = real[index] + Double(value) * cos(phase)

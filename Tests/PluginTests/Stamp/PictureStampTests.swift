@@ -55,7 +55,9 @@ import Testing
 
     @Test func cutsFacesAtThePicture() throws {
         var faces = Faces(pictureWidth: 100, pictureHeight: 100)
-        for box in [(-50, -50, 100, 100), (90, 90, 50, 50), (200, 0, 10, 10), (Float.nan, 0, Float.infinity, 1)] as [(Float, Float, Float, Float)] {
+        for box in [(-50, -50, 100, 100), (90, 90, 50, 50), (200, 0, 10, 10), (Float.nan, 0, Float.infinity, 1)]
+            as [(Float, Float, Float, Float)]
+        {
             var face = Faces.Face()
             (face.x, face.y, face.width, face.height) = box
             faces.append(face)
@@ -68,7 +70,8 @@ import Testing
     }
 
     @Test func readsNoOtherMessages() {
-        #expect(read([]) == nil && read([0, 0, 1]) == nil && read([0, 0, 1, 6]) == nil && read([0, 0, 1, 6, 255]) == nil)
+        #expect(
+            read([]) == nil && read([0, 0, 1]) == nil && read([0, 0, 1, 6]) == nil && read([0, 0, 1, 6, 255]) == nil)
         #expect(read(unit(written(), type: 4)) == nil)
         var other = written()
         other[3] ^= 1

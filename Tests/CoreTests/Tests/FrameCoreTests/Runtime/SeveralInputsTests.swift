@@ -33,7 +33,8 @@ import Testing
     @Test(arguments: [0, 3]) func givesTheItemsInTheOrderOfTheirTime(places: Int) throws {
         let link = LinkRequest(queue: places == 0 ? nil : places)
         let chain = try Chain(
-            try sketch("ordered-\(places)-", pictures: #"{"count": 1000}"#, sound: #"{"count": 101}"#, link: link).request)
+            try sketch("ordered-\(places)-", pictures: #"{"count": 1000}"#, sound: #"{"count": 101}"#, link: link)
+                .request)
         let result = chain.run()
         #expect(result.isSuccess, "\(result)")
         let entries = OrderSink.log("ordered-\(places)-0")
