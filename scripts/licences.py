@@ -22,10 +22,11 @@ OF_THE_LIBRARY = {
     "libgcc-s1": "GPL-3+ with the GCC Runtime Library Exception",
     "libstdc++6": "GPL-3+ with the GCC Runtime Library Exception",
     "libv4l-0": "LGPL-2.1+",
+    "libasound2": "LGPL-2.1+",
     "libturbojpeg0": "BSD-3-clause, IJG (BSD-BY-LC-NE), Zlib",
 }
 # FFmpeg's own licence is LGPL; how it was built decides, which the library itself tells.
-TELLS = {"libavutil": "avutil_license", "libavformat": "avformat_license", "libavcodec": "avcodec_license", "libswscale": "swscale_license"}
+TELLS = {"libavutil": "avutil_license", "libavformat": "avformat_license", "libavcodec": "avcodec_license", "libswscale": "swscale_license", "libswresample": "swresample_license"}
 # Not linked: files that stages load by name while they run.
 LOADED = {"frei0r-plugins": "`frei0r`, `frei0r-mixer`", "opencv-data": "`face-effect` (cascades)", "fonts-dejavu-core": "`text`, slates"}
 

@@ -60,6 +60,13 @@ public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
         "\(codec) \(sampleRate) Hz, \(channelCount == 1 ? "1 channel" : "\(channelCount) channels")"
     }
 
+    /// Everything that a decoder must know.
+    var withoutBitRate: AudioTrackFormat {
+        var track = self
+        track.bitRate = 0
+        return track
+    }
+
     /// As ``VideoFormat/impossibility``.
     var impossibility: String? {
         AudioFormat(sampleRate: sampleRate, channelCount: channelCount).impossibility

@@ -193,7 +193,7 @@ extension MediaFormat {
     /// keyframe and sends its parameter sets in the stream.
     func isAsGood(as format: MediaFormat) -> Bool {
         guard case .encoded(let new) = self, case .encoded(let old) = format else { return self == format }
-        return new.codec == old.codec && new.framing == old.framing && new.content == old.content
-            && new.reorderDepth <= old.reorderDepth
+        return new.codec == old.codec && new.framing == old.framing && new.video == old.video
+            && new.audio?.withoutBitRate == old.audio?.withoutBitRate && new.reorderDepth <= old.reorderDepth
     }
 }

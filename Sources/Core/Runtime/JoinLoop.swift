@@ -34,6 +34,25 @@ extension Worker {
     }
 }
 
+extension [FrameQueue] {
+    /// [consumer's thread] With the lock held, before and after: sleeps until one of these queues, the inputs of one
+    /// stage, has news, or until `instant` of the chain clock.
+    func wait(until instant: Int64?, as stage: StageRunner) {
+        let condition = self[0].consumer
+        for queue in self { queue.setConsumerSleeps(true) }
+        Spinner.fallAsleep()
+        if let instant {
+            let inside = stage.thread.enterWait(ThreadState.Place.outsideWait, for: .time)
+            stage.clock.wait(until: instant, on: condition)
+            stage.thread.leaveWait(inside)
+        } else {
+            condition.wait()
+        }
+        Spinner.wakeUp()
+        for queue in self { queue.setConsumerSleeps(false) }
+    }
+}
+
 /// Takes from the queues of a join what ``JoinMatcher`` says. Belongs to the join's thread.
 final class JoinInlet {
     enum Found {
@@ -77,17 +96,7 @@ final class JoinInlet {
         condition.lock()
         while true {
             if let found = takeLocked(condition) { return found }
-            for queue in queues { queue.setConsumerSleeps(true) }
-            Spinner.fallAsleep()
-            if let asksAgain {
-                let inside = join.thread.enterWait(ThreadState.Place.outsideWait, for: .time)
-                join.clock.wait(until: asksAgain, on: condition)
-                join.thread.leaveWait(inside)
-            } else {
-                condition.wait()
-            }
-            Spinner.wakeUp()
-            for queue in queues { queue.setConsumerSleeps(false) }
+            queues.wait(until: asksAgain, as: join)
         }
     }
 

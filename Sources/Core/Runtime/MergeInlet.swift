@@ -52,25 +52,9 @@ final class MergeInlet {
             case .end:
                 condition.unlock()
                 return .ended
-            case .wait(let instant):
-                sleep(until: instant, on: condition)
+            case .wait(let instant): queues.wait(until: instant, as: sink)
             }
         }
-    }
-
-    /// With the lock held, before and after.
-    private func sleep(until instant: Int64?, on condition: Condition) {
-        for queue in queues { queue.setConsumerSleeps(true) }
-        Spinner.fallAsleep()
-        if let instant {
-            let inside = sink.thread.enterWait(ThreadState.Place.outsideWait, for: .time)
-            sink.clock.wait(until: instant, on: condition)
-            sink.thread.leaveWait(inside)
-        } else {
-            condition.wait()
-        }
-        Spinner.wakeUp()
-        for queue in queues { queue.setConsumerSleeps(false) }
     }
 }
 

@@ -119,8 +119,11 @@ final class StageRunner: @unchecked Sendable {
     private var hasReportedHold = false
     private var hasReportedMetadata = false
     private let modeCode = Atomic<UInt8>(Mode.runs.rawValue)
-    /// Whether access units are dropped up to a keyframe: they cannot be decoded without the units that were left out.
-    private var awaitsKeyframe = false
+    /// A bit for each input whose access units are dropped up to a keyframe: they cannot be decoded without the units
+    /// that were left out.
+    private var awaitsKeyframe: UInt64 = 0
+    /// A bit for each input whose next item follows a gap.
+    private var followsGap: UInt64 = 0
     private var hasStopped = false
     /// The time up to which joins behind have been told that nothing comes. An answer to an older item, which the stage
     /// still held, is too late.
@@ -341,7 +344,7 @@ final class StageRunner: @unchecked Sendable {
         if modeCode.load(ordering: .relaxed) != Mode.runs.rawValue {
             let earlier = context.item.pts
             context.item.set(sequence, pts: pts)
-            if endsHere(record) {
+            if endsHere(record, of: index) {
                 tellLoss(upTo: pts, after: earlier)
                 return true
             }
@@ -435,24 +438,28 @@ final class StageRunner: @unchecked Sendable {
 
     /// Returns true, and counts the item, where it ends here: the stage has failed, is paused, or waits for a keyframe
     /// afterwards. Otherwise marks the item as the first one after the gap.
-    private func endsHere(_ record: UnsafeMutablePointer<LeaseRecord>) -> Bool {
+    private func endsHere(_ record: UnsafeMutablePointer<LeaseRecord>, of index: Int) -> Bool {
+        let input = UInt64(1) << UInt64(index & 63)
         switch mode {
-        case .failed:
-            countDrop(.failed)
-            awaitsKeyframe = record.pointee.header.kind == .accessUnit
-            return true
-        case .passes, .drops:
-            countDrop(.paused)
-            awaitsKeyframe = record.pointee.header.kind == .accessUnit
+        case .failed, .passes, .drops:
+            countDrop(mode == .failed ? .failed : .paused)
+            if record.pointee.header.kind == .accessUnit { awaitsKeyframe |= input }
+            followsGap = .max
             return true
         case .runs, .followsGap:
-            if awaitsKeyframe, !record.pointee.header.isKeyframe {
+            if awaitsKeyframe & input != 0, !record.pointee.header.isKeyframe {
                 context.keyframeRequest?.raise()
                 countDrop(.untilKeyframe)
                 return true
             }
-            awaitsKeyframe = false
-            record.pointee.header.isDiscontinuity = true
+            awaitsKeyframe &= ~input
+            // Where no item came meanwhile, the first one follows the gap all the same.
+            if followsGap == 0 { followsGap = input }
+            if followsGap & input != 0 { record.pointee.header.isDiscontinuity = true }
+            followsGap &= ~input
+            // Sound goes on at once; the pictures beside it may still wait for their keyframe.
+            guard awaitsKeyframe == 0 else { return false }
+            followsGap = 0
             modeCode.store(Mode.runs.rawValue, ordering: .releasing)
             return false
         }

@@ -6,6 +6,8 @@ import FrameCore
 struct CameraUnits {
     var format: EncodedFormat
     var makesKeyframes: Bool
+    /// How long a picture is shown, at the rate that the camera declares.
+    let frameTime: MediaTime
     /// The largest access unit that is passed on. A larger one counts as damaged.
     let mostBytes: Int
     var stream = UnitStream()
@@ -13,11 +15,14 @@ struct CameraUnits {
     var askedAt: Int64?
     var hasReportedSets = false
 
-    /// - Parameter imageBytes: The most bytes of a picture, by the driver.
-    init(_ format: EncodedFormat, imageBytes: Int, makesKeyframes: Bool) {
+    /// - Parameters:
+    ///   - video: The format of the pictures that the camera encodes.
+    ///   - imageBytes: The most bytes of a picture, by the driver.
+    init(_ format: EncodedFormat, of video: VideoFormat, imageBytes: Int, makesKeyframes: Bool) {
         self.format = format
         self.makesKeyframes = makesKeyframes
-        let raw = format.video.map { $0.width * $0.height * 3 / 2 } ?? 0
+        frameTime = video.frameRate.period
+        let raw = video.width * video.height * 3 / 2
         // An encoded picture is not larger than a raw one. But small pictures may be mostly headers.
         mostBytes = min(imageBytes, max(raw, 1 << 20)) + UnitStream.mostSetBytes
     }
@@ -45,7 +50,7 @@ extension V4L2Source {
         }
         var units = CameraUnits(
             EncodedFormat(codec: .h264, framing: .annexB, parameterSets: sets, video: video),
-            imageBytes: layout.imageBytes, makesKeyframes: makesKeyframes)
+            of: video, imageBytes: layout.imageBytes, makesKeyframes: makesKeyframes)
         sets.withUnsafeBytes { _ = units.stream.look(at: $0) }
         self.units = units
         context.note(
@@ -119,7 +124,7 @@ extension V4L2Source {
         // Cameras do not reorder pictures.
         unit.dts = unit.pts
         unit.capturedAt = time
-        unit.duration = units!.format.video?.frameRate.period ?? .zero
+        unit.duration = units!.frameTime
         unit.isKeyframe = isKeyframe
         unit.isMirroredInPreviews = options.isMirroredInPreviews
         unit.isDiscontinuity = followsGap

@@ -12,7 +12,7 @@ extension AudioMeter {
                 .bool("isDigital", "Whether every sample since was exactly 0: muted or disconnected, not just quiet."),
             ]),
         EventDeclaration(
-            "silence-ended", "The sound is no longer silent.",
+            "silence-ended", "Sound is heard again.",
             [.number("seconds", "How long it was silent (s).")]),
     ]
 }

@@ -100,6 +100,31 @@ import Testing
         #expect(driver.chain.ledger.isBalanced)
     }
 
+    /// Sound can be decoded from any unit on, pictures only from a keyframe.
+    @Test func picturesGoOnWithAKeyframeThoughSoundCameFirst() throws {
+        let driver = try RunningChainDriver(
+            try sketch(
+                "resumed-", pictures: #"{"count": 100000, "live": true, "everyMs": 2}"#,
+                sound: #"{"count": 100000, "live": true, "everyMs": 5}"#))
+        let sink = try #require(driver.chain.graph.runner(id: "sink0"))
+        func waitForDelivered(_ count: Int) {
+            let deadline = ChainClock.system.now() + 20_000_000_000
+            while sink.delivered.value < count, ChainClock.system.now() < deadline { usleep(500) }
+        }
+        for _ in 0..<8 {
+            waitForDelivered(sink.delivered.value + 20)
+            #expect(driver.answer { driver.chain.pause(stage: "sink0", isDropping: true, reply: $0) }.isOK)
+            usleep(15_000)
+            #expect(driver.answer { driver.chain.resume(stage: "sink0", reply: $0) }.isOK)
+        }
+        waitForDelivered(sink.delivered.value + 60)
+        #expect(driver.finish().isSuccess)
+        let pictures = OrderSink.log("resumed-0").filter { $0.input == 0 }
+        let breaks = zip(pictures.dropFirst(), pictures).filter { $0.milliseconds != $1.milliseconds + 1 }
+        #expect(breaks.count >= 8, "each pause leaves pictures out")
+        #expect(breaks.allSatisfy(\.0.isKeyframe), "\(breaks.map(\.0))")
+    }
+
     @Test func aStopEndsTheWaitForAnInput() throws {
         let driver = try RunningChainDriver(
             try sketch("stopped-", pictures: #"{"count": 100000}"#, sound: #"{"count": 4, "falls": true}"#))

@@ -109,6 +109,7 @@ final class OrderSink: MultiSink {
     struct Entry: Equatable {
         var input: Int
         var milliseconds: Int
+        var isKeyframe = true
     }
 
     private static let logs = Locked<[String: [Entry]]>([:])
@@ -124,7 +125,8 @@ final class OrderSink: MultiSink {
     func consume(_ input: consuming Sample, from index: Int) throws -> SinkVerdict {
         guard case .accessUnit(let unit) = consume input else { return .dropped(.byStage) }
         if options.sleepUs > 0 { usleep(UInt32(options.sleepUs)) }
-        let entry = Entry(input: index, milliseconds: Int(unit.dts.nanoseconds / 1_000_000))
+        let entry = Entry(
+            input: index, milliseconds: Int(unit.dts.nanoseconds / 1_000_000), isKeyframe: unit.isKeyframe)
         Self.logs.withLock { $0[options.log, default: []].append(entry) }
         return .delivered
     }
