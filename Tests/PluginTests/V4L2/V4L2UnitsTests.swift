@@ -260,10 +260,11 @@ import Testing
 
     /// What it says of its largest picture is not what is reserved for one.
     @Test func reservesNoMoreThanARawPicture() throws {
-        let format = EncodedFormat(codec: .h264, video: VideoFormat(.i420, width: 1920, height: 1080))
-        let large = CameraUnits(format, imageBytes: 1 << 30, makesKeyframes: false)
+        let video = VideoFormat(.i420, width: 1920, height: 1080)
+        let format = EncodedFormat(codec: .h264, video: video)
+        let large = CameraUnits(format, of: video, imageBytes: 1 << 30, makesKeyframes: false)
         #expect(large.mostBytes < 3_200_000 && large.slabBytes < 8_000_000)
-        #expect(CameraUnits(format, imageBytes: 1, makesKeyframes: false).slabBytes == 4 << 20)
+        #expect(CameraUnits(format, of: video, imageBytes: 1, makesKeyframes: false).slabBytes == 4 << 20)
     }
 
     @Test func readsAnyBytesWithinTheirBounds() {
