@@ -211,7 +211,7 @@ import Testing
         #expect(
             try faults(chain) == [
                 "3:37: stages[0].size: the environment has no 'FH_SIZE'. Set it, or write ${FH_SIZE:-default}.",
-                "3:62: stages[0].pattern: 'brs' is not one of 'bars', 'gradient', 'balls', 'checker', 'solid' or 'none'. Did you mean 'bars'?",
+                "3:62: stages[0].pattern: 'brs' is not one of 'bars', 'gradient', 'balls', 'checker', 'solid', 'flash' or 'none'. Did you mean 'bars'?",
                 "3:92: stages[0].rate: 0 is not a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".",
                 "4:35: stages[1].dump: the environment has no 'FH_DUMP'. Set it, or write ${FH_DUMP:-default}.",
             ])

@@ -32,6 +32,8 @@ import Testing
 
     /// Of one image come all stages of a folder.
     @Test(arguments: [
+        ("ALSASource", ["alsa-source"]),
+        ("Audio", ["audio-encoder", "audio-meter", "audio-resample", "gain", "tone-source"]),
         ("Compositor", ["mosaic", "source-switch"]), ("Convert", ["convert"]), ("CropOrient", ["crop-orient"]),
         ("FPSMeter", ["fps-meter"]), ("FaceEffect", ["face-effect"]),
         ("FileSource", ["file-source", "image-source", "network-source"]), ("Frei0r", ["frei0r", "frei0r-mixer"]),
@@ -57,7 +59,7 @@ import Testing
             "network-source", "frei0r", "frei0r-mixer", "null-sink", "part-sink", "part-source", "rtsp-sink", "rate",
             "recorder", "replicate",
             "test-source", "text", "v4l2-sink", "v4l2-source", "window-preview", "x264-encoder", "y4m-sink",
-            "y4m-source",
+            "y4m-source", "alsa-source", "audio-encoder", "audio-meter", "audio-resample", "gain", "tone-source",
         ]
         #expect(Set(ShippedPlugins.ids) == known)
     }

@@ -24,7 +24,8 @@ import Testing
               { "use": "rtsp-sink", "port": \(port), "path": "/live" }
             ] }
             """)
-        let program = try Program.framehost.start(["chain.json", "--events"], folder: workspace.folder.path)
+        let program = try Program.framehost.start(
+            ["chain.json", "--commands", "--events"], folder: workspace.folder.path)
         try program.waitForFrames(10)
         return program
     }

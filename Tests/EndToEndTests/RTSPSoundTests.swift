@@ -53,11 +53,13 @@ import Testing
         let seen = try LipSync("-rtsp_transport", transport, "-i", stream.url, seconds: 6)
         _ = try stream.finish()
         let recorded = try LipSync("-i", stream.workspace.path("out.mp4"))
-        #expect(seen.flashes.count >= 4 && seen.offsets.count >= 4, "\(seen)")
+        #expect(seen.flashes.count >= 5 && seen.offsets.count >= 5, "\(seen)")
         // A live picture has the time at which it was made, so each flash is late by as much as the machine was busy.
         func microseconds(_ offsets: [Double]) -> [Int] { offsets.map { Int(($0 * 1000).rounded()) } }
+        // A client that joins at a beep lacks the packet before it, without which a decoder gives no sound.
         #expect(
-            RTSPStream.isRun(microseconds(seen.offsets), of: microseconds(recorded.offsets), within: 1000),
+            RTSPStream.isRun(
+                microseconds(Array(seen.offsets.dropFirst())), of: microseconds(recorded.offsets), within: 1000),
             "\(seen.offsets), recorded \(recorded.offsets)")
     }
 

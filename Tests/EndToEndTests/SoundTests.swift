@@ -137,11 +137,11 @@ import Testing
         program.send(SIGINT)
         let outcome = try program.finish()
         #expect(outcome.status == 0, "\(outcome.error)")
-        let tracks = try tracks("out.mp4")
+        let tracks = try tracks("out-0001.mp4")
         let seconds = tracks.compactMap { $0["duration"].string.flatMap { Double($0) } }
         #expect(seconds.count == 2 && seconds[0] >= 2.5, "\(seconds)")
         #expect(abs((seconds.first ?? 0) - (seconds.last ?? 0)) < 0.2, "\(seconds)")
-        let sync = try LipSync("-i", workspace.path("out.mp4"))
+        let sync = try LipSync("-i", workspace.path("out-0001.mp4"))
         #expect(sync.offsets.count >= 2 && sync.offsets.allSatisfy { abs($0) <= 45 }, "\(sync)")
     }
 
@@ -151,7 +151,8 @@ import Testing
             "chain.json",
             Self.chain(
                 "opus", #""path": "out.\#(container)""#, pictures: #", "live": true"#, sound: #", "live": true"#))
-        let program = try Program.framehost.start(["chain.json", "--events"], folder: workspace.folder.path)
+        let program = try Program.framehost.start(
+            ["chain.json", "--commands", "--events"], folder: workspace.folder.path)
         try program.waitForFrames(140)
         program.send(SIGKILL)
         _ = try program.finish()
@@ -177,7 +178,8 @@ import Testing
         }
         #expect(
             try faults(Self.chain("opus", #""path": "out.mov""#)).contains(
-                "stages[4].from: MOV cannot store sound with the codec 'Opus'"))
+                "stages[4].from: a MOV file cannot store sound with the codec 'Opus'. Record to .mkv, or to .mp4 with AAC or Opus."
+            ))
         #expect(
             try faults(
                 Self.chain("aac", #""path": "out.mp4""#).replacing(#"["h264", "sound"]"#, with: #"["h264", "tone"]"#)

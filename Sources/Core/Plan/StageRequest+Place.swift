@@ -37,7 +37,8 @@ extension StageRequest {
     func placed(_ error: any Error, file: String) -> FrameHostError {
         var fault = FrameHostError.wrap(error)
         let words = fault.place.description
-        let isOption = type.options.contains { $0.name == Self.option(in: words) }
+        // Or it is a key that every stage has, such as `from`.
+        let isOption = type.options.contains { $0.name == Self.option(in: words) } || ownPlaces[words] != nil
         let key =
             isOption ? words : words.isEmpty ? OptionNaming.option(in: fault.what, or: fault.remedy, options) ?? "" : ""
         guard !key.isEmpty else {

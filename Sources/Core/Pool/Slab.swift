@@ -85,7 +85,8 @@ final class Slab: LeaseOwner, @unchecked Sendable {
                 what:
                     "\(channelCount > 0 ? "a block of sound" : "an access unit") of \(count) bytes is larger than the \(byteCount) bytes reserved for all of them",
                 remedy:
-                    "\(channelCount > 0 ? "Make smaller blocks" : "Lower the bitrate"), or raise \"link\": { \"megabytes\": … } of the stage that takes them.")
+                    "\(channelCount > 0 ? "Make smaller blocks" : "Lower the bitrate"), or raise \"link\": { \"megabytes\": … } of the stage that takes them."
+            )
         }
         condition.lock()
         defer { condition.unlock() }

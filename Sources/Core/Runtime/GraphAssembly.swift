@@ -127,6 +127,11 @@ struct GraphAssembly {
             context: stage.context, onError: stage.request.onError, isTimed: timed)
         runner.frameTime = stage.output?.frameTime ?? 0
         runner.givesSound = stage.output?.isSound == true
+        if stage.inputs.contains(where: { !$0.isSound }) {
+            for (index, input) in stage.inputs.enumerated() where input.isSound {
+                runner.soundInputs |= 1 << UInt64(index & 63)
+            }
+        }
         graph.nextNumber += 1
         graph.runners.append(runner)
         newRunners.append(runner)

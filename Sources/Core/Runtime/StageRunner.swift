@@ -132,6 +132,8 @@ final class StageRunner: @unchecked Sendable {
     var frameTime: Int64 = 0
     /// Whether its output is sound, encoded or not. Set before it runs.
     var givesSound = false
+    /// A bit for each input with sound, of a sink that takes pictures too: its frame numbers are the pictures'.
+    var soundInputs: UInt64 = 0
     /// The last property, so that it is freed after the stage, whose `deinit` may still release frames.
     private let keeperOwner = KeeperOwner()
 
@@ -341,15 +343,12 @@ final class StageRunner: @unchecked Sendable {
         let record = lease.record
         let sequence = record.pointee.header.sequenceNumber
         let pts = record.pointee.header.pts
-        if modeCode.load(ordering: .relaxed) != Mode.runs.rawValue {
-            let earlier = context.item.pts
-            context.item.set(sequence, pts: pts)
-            if endsHere(record, of: index) {
-                tellLoss(upTo: pts, after: earlier)
-                return true
-            }
+        let earlier = context.item.pts
+        if soundInputs >> UInt64(index & 63) & 1 == 0 { context.item.set(sequence, pts: pts) }
+        if modeCode.load(ordering: .relaxed) != Mode.runs.rawValue, endsHere(record, of: index) {
+            tellLoss(upTo: pts, after: earlier)
+            return true
         }
-        context.item.set(sequence, pts: pts)
         record.pointee.keeper = keeper
         record.pointee.keep()
         record.pointee.since.store(time != 0 ? time : clock.now(), ordering: .relaxed)

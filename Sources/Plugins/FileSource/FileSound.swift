@@ -11,14 +11,7 @@ final class FileSound: Source {
     static let info = StageInfo(
         id: "file-sound", summary: "Gives the sound of a file: the output 'audio' of 'file-source'.", output: .audio,
         otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.aac, .opus)),
-        events: [
-            EventDeclaration(
-                "file-incomplete", "The file could not be read to its end.", []),
-            EventDeclaration(
-                "times-impossible", "Time stamps of the file were impossible.",
-                [.number("ticks", "The first of them."), .number("timeStamps", "How many there were.")]),
-            EventDeclaration("sound-damaged", "A packet of sound could not be decoded.", []),
-        ],
+        events: FileSource.events,
         realTime: StageInfo.RealTime(with: "pace", .string(FilePace.realtime.rawValue)))
     static let type = StageType(FileSound.self)
 

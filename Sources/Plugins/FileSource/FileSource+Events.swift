@@ -12,6 +12,7 @@ extension FileSource {
                 .number("track", "Its number."),
                 .string("codec", "Its codec."),
             ]),
+        EventDeclaration("sound-damaged", "A packet of sound could not be decoded, and is left out."),
         EventDeclaration(
             "pixels-converted", "The pictures are converted to another pixel format.",
             [

@@ -32,6 +32,8 @@ final class Recorder: MultiSink {
     private var soundInputs: SoundInputs?
     /// Sound that was kept before the recording began and is not in its file yet.
     private var pastSound: SoundInputs.Past?
+    /// A file has begun, and lacks what a decoder needs for the sound at its begin.
+    private var lacksSound = false
     private var ring: PreEventRing?
     private var state: RecordingState
     private var recording: Recording?
@@ -197,7 +199,13 @@ final class Recorder: MultiSink {
                 try begin()
                 try unit.withBytes { try recording!.append(about, $0) }
                 try givePastSound()
-            case .record: try unit.withBytes { try recording!.append(about, $0) }
+            case .record:
+                try unit.withBytes { try recording!.append(about, $0) }
+                if lacksSound {
+                    // Cut in the middle: the file gets again what its neighbour ended with, and nobody hears it.
+                    pastSound = soundInputs.map(SoundInputs.Past.init)
+                    try givePastSound()
+                }
             }
         } catch { throw failed(error) }
         if let ring { keep(about, unit, ring) }
@@ -245,6 +253,7 @@ final class Recorder: MultiSink {
         guard let recording else { return }
         try pastSound?.take(before: .max) { try recording.append(sound: $1, $2, at: $0) }
         pastSound = nil
+        lacksSound = false
     }
 
     private func finishRecording() throws {
@@ -333,6 +342,7 @@ final class Recorder: MultiSink {
 
     private func fileChanged(_ file: OutputFile?) {
         current = file
+        lacksSound = file != nil && soundInputs != nil
         if retention.isOn { removeOldFiles() }
     }
 
