@@ -111,8 +111,9 @@ import Testing
         #expect(size(pictures) >= 60 * 320 * 240)
         player.send(SIGINT)
         let outcome = try player.finish()
-        #expect(!outcome.error.contains("ERROR"), "\(outcome.error)")
-        _ = try stream.finish()
+        let ended = try stream.finish()
+        let fault = outcome.error.firstRange(of: "ERROR").map { outcome.error[$0.lowerBound...] }
+        #expect(fault == nil, "\((fault ?? "").split(separator: "\n").joined(separator: " | "))\n\(ended.output)")
     }
 
     @Test func checkSaysWhatItCannotServe() throws {
