@@ -286,10 +286,9 @@ final class FrameQueue: @unchecked Sendable {
             return .interrupted
         }
         if state.depth > 0 { return .item(popAndUnlock()) }
-        if nothingUpTo > nothingSeen {
-            nothingSeen = nothingUpTo
+        if let pts = takeNothing() {
             consumer.unlock()
-            return .nothing(upTo: nothingSeen)
+            return .nothing(upTo: pts)
         }
         if state.hasEnded {
             consumer.unlock()
@@ -346,6 +345,13 @@ final class FrameQueue: @unchecked Sendable {
         TimeOrder.Input(
             time: state.depth > 0 ? ring[head].pointee.header.orderTime.nanoseconds : nil, isPressed: isPressed,
             hasEnded: state.hasEnded)
+    }
+
+    /// With the lock held: the time up to which no item will come, where the consumer has not heard it yet.
+    func takeNothing() -> Int64? {
+        guard nothingUpTo > nothingSeen else { return nil }
+        nothingSeen = nothingUpTo
+        return nothingSeen
     }
 
     /// With the lock held: reads and clears what `interrupt()` has set.

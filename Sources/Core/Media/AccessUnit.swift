@@ -110,7 +110,7 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
     }
 }
 
-/// What travels on a link: a frame, an access unit or a block of sound. ``StageInfo/input`` decides which of them a stage gets.
+/// What travels on a link. ``StageInfo/input`` decides which of these a stage gets.
 ///
 /// A sample moves; take it apart with `consume`:
 ///
@@ -124,6 +124,8 @@ public enum Sample: ~Copyable, Sendable {
     case accessUnit(AccessUnit)
     /// Sound that is not encoded.
     case audioBlock(AudioBlock)
+    /// Samples of motion.
+    case motionBlock(MotionBlock)
 
     init(_ lease: consuming Lease) {
         self =
@@ -131,6 +133,7 @@ public enum Sample: ~Copyable, Sendable {
             case .frame: .frame(Frame(lease))
             case .accessUnit: .accessUnit(AccessUnit(lease))
             case .audioBlock: .audioBlock(AudioBlock(lease))
+            case .motionBlock: .motionBlock(MotionBlock(lease))
             }
     }
 }

@@ -103,12 +103,15 @@ public enum MediaFormat: Sendable, Hashable, CustomStringConvertible {
     case encoded(EncodedFormat)
     /// Sound that is not encoded.
     case audio(AudioFormat)
+    /// Samples of motion.
+    case motion(MotionFormat)
 
     public var description: String {
         switch self {
         case .video(let format): format.description
         case .encoded(let format): format.description
         case .audio(let format): format.description
+        case .motion(let format): format.description
         }
     }
 
@@ -118,11 +121,16 @@ public enum MediaFormat: Sendable, Hashable, CustomStringConvertible {
     public var encoded: EncodedFormat? { if case .encoded(let format) = self { format } else { nil } }
     /// The format of sound that is not encoded; nil for anything else.
     public var audio: AudioFormat? { if case .audio(let format) = self { format } else { nil } }
+    /// The format of motion; nil for anything else.
+    public var motion: MotionFormat? { if case .motion(let format) = self { format } else { nil } }
 }
 
 extension MediaFormat {
     /// Whether the items lie in a slab, and links are limited in bytes and time too; others have a pool.
     var liesInSlab: Bool { video == nil }
+
+    /// Whether it is neither pictures nor access units of pictures, but something that goes with them.
+    var goesWithPictures: Bool { isSound || motion != nil }
 
     /// Whether it is sound, encoded or not.
     var isSound: Bool { audio != nil || encoded?.audio != nil }
@@ -133,6 +141,7 @@ extension MediaFormat {
         case .video(let format): format.impossibility
         case .encoded(let format): format.impossibility
         case .audio(let format): format.impossibility
+        case .motion(let format): format.impossibility
         }
     }
 }

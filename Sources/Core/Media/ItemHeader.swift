@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Which kind of item a lease holds; fixed for all leases of a pool or slab.
-enum ItemKind: UInt8, Sendable { case frame, accessUnit, audioBlock }
+enum ItemKind: UInt8, Sendable { case frame, accessUnit, audioBlock, motionBlock }
 
-/// The properties of an item, be it a frame, an access unit or a block of sound: its times, number, orientation and metadata.
+/// The properties of an item, whatever its kind: its times, number, orientation and metadata.
 ///
 /// The header is one cache line in the ``LeaseRecord`` of each lease, so that each branch has its own. Only the holder
 /// of the lease writes it. docs/design/012-items.md.
@@ -42,9 +42,9 @@ struct ItemHeader: ~Copyable {
     @inline(__always)
     var orderTime: MediaTime { kind == .accessUnit ? dts : pts }
 
-    /// The time by which links are limited: that of access units and sound. Links of frames have no such limit.
+    /// The time by which links are limited, which are those of access units, sound and motion; links of frames are not.
     @inline(__always)
-    var queueTime: MediaTime { kind == .audioBlock ? pts : dts }
+    var queueTime: MediaTime { kind == .accessUnit ? dts : pts }
 
     /// As new. The metadata has been cleared by then.
     mutating func reset(orientation: Orientation?) {

@@ -375,6 +375,14 @@ extension StageInstance {
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat? {
         switch stage {
         case let source as any Source: return try source.negotiate()
+        case let filter as any MultiFilter:
+            guard let format = inputs.first?.video else {
+                throw FrameHostError(
+                    .invalidConfiguration,
+                    what: "filters take video first, not \(inputs.first.map { "\($0)" } ?? "nothing")")
+            }
+            try filter.negotiate(format, further: Array(inputs.dropFirst()))
+            return inputs[0]
         case let filter as any Filter:
             guard let format = inputs.first?.video else {
                 throw FrameHostError(

@@ -8,8 +8,10 @@ struct LinkPlanner {
     static let usualPlaces = 2
     /// Blocks of sound are short: as many of 10 ms are 0.64 s, which a thread behind may be late.
     static let soundPlaces = 64
-    /// About how long an item of sound lasts, in seconds.
-    static let usualSoundSeconds = 0.02
+    /// About how long an item of sound or motion lasts, in seconds.
+    static let usualBlockSeconds = 0.02
+    /// Frames that wait for the motion of their time, which comes late.
+    static let companionPlaces = 4
     private static let usualMegabytes = 64.0
     /// The bytes of a queue that is attached while the chain runs. Slabs have room for one such queue, see
     /// ``SlabSizes``.
@@ -135,12 +137,13 @@ struct LinkPlanner {
         from producer: Int, into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat
     ) -> Int {
         if stage.request.type.info.service == .unbounded || takesSeveral(stage) {
-            return format.liesInSlab ? Self.mostUnits : Self.usualPlaces
+            return format.liesInSlab
+                ? Self.mostUnits : stage.request.type.kind == .filter ? Self.companionPlaces : Self.usualPlaces
         }
         let isQueued =
             asked.whenFull != nil || stages[producer].demand.isLive || stages[producer].isTap || isFork(producer)
             || isJoin(stage)
-        return isQueued ? format.audio != nil ? Self.soundPlaces : Self.usualPlaces : 0
+        return isQueued ? format.audio != nil || format.motion != nil ? Self.soundPlaces : Self.usualPlaces : 0
     }
 
     /// The policy that the planner chooses. A network or disk that hangs must not stop a live chain: later it goes on
@@ -148,8 +151,10 @@ struct LinkPlanner {
     private func policy(into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat) -> DropPolicy {
         if let written = asked.whenFull { return written }
         let mayHang = stage.request.type.info.service == .unbounded
-        guard mayHang, isLive, format.liesInSlab else { return .wait }
-        return format.isSound ? .dropOldest : .dropToKeyframe
+        // A filter that waits for pictures must not hold up motion on its way elsewhere.
+        let waits = stage.request.type.kind == .filter && takesSeveral(stage)
+        guard mayHang || waits, isLive, format.liesInSlab else { return .wait }
+        return format.goesWithPictures ? .dropOldest : .dropToKeyframe
     }
 
     /// Whether a join can be reached from `stage`. Then a fork serves first whichever branch has room, and an inline
@@ -166,7 +171,7 @@ struct LinkPlanner {
 
     private func isFork(_ producer: Int) -> Bool { readers[producer] > 1 }
     private func isJoin(_ stage: PlannedStage) -> Bool { stage.request.type.kind == .join }
-    /// Whether it is a sink that waits for several stages.
+    /// Whether it is a stage other than a join that waits for several others.
     private func takesSeveral(_ stage: PlannedStage) -> Bool { !isJoin(stage) && stage.request.from.count > 1 }
 
     private func check(
@@ -183,7 +188,7 @@ struct LinkPlanner {
         if !isEncoded, settings.policy == .dropToKeyframe {
             faults.add(
                 stage.request, "link.whenFull",
-                "'dropToKeyframe' is for access units of pictures, and '\(stage.id)' takes \(format.isSound ? "sound" : "video")",
+                "'dropToKeyframe' is for access units of pictures, and '\(stage.id)' takes \(format.motion != nil ? "motion" : format.isSound ? "sound" : "video")",
                 "Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\".")
         }
         let runsInline =

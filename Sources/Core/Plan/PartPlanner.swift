@@ -27,8 +27,8 @@ struct PartPlanner {
         let stage = request.stages[index]
         guard stage.type.kind != .sink else { return false }
         switch stage.type.info.output(with: stage.options) {
-        case .encoded, .audio: return false
-        case .video, .any, .sameAsInput, .none: return true
+        case .encoded, .audio, .motion: return false
+        case .video, .several, .any, .sameAsInput, .none: return true
         }
     }
 

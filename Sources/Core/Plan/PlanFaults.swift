@@ -218,12 +218,23 @@ struct PlanFaults {
 }
 
 extension StageInfo.Media {
+    /// The kinds as a message shows them, without the formats of video: `video`.
+    var kinds: String {
+        switch self {
+        case .video: "video"
+        case .several(let media): media.map(\.kinds).joined(separator: " or ")
+        default: listed
+        }
+    }
+
     /// The formats as a message shows them: `i420, nv12`.
     var listed: String {
         switch self {
         case .video(let formats): formats.map(\.rawValue).joined(separator: ", ")
         case .encoded(let codecs): codecs.map(\.description).joined(separator: " or ")
         case .audio: "sound"
+        case .motion: "motion"
+        case .several(let media): media.map(\.listed).joined(separator: " or ")
         case .any: "any input"
         case .sameAsInput: "what it takes"
         case .none: "nothing"

@@ -28,8 +28,8 @@ struct PlanLatency {
     }
 
     private static func frameSeconds(_ format: MediaFormat) -> Double? {
-        // A link of sound is limited in time, and its items are short.
-        if format.isSound { return LinkPlanner.usualSoundSeconds }
+        // A link of sound or motion is limited in time, and its items are short.
+        if format.goesWithPictures { return LinkPlanner.usualBlockSeconds }
         let rate = format.video?.frameRate ?? format.encoded?.video?.frameRate ?? Rational(0)
         return rate.isZero ? nil : 1 / rate.value
     }

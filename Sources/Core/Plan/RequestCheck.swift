@@ -70,9 +70,7 @@ struct RequestCheck {
 
     private mutating func checkMedia(of stage: StageRequest, from index: Int, gives: StageInfo.Media) {
         let info = stage.type.info
-        // The order of the inputs of such a sink is free.
-        let takes =
-            stage.from.count > 1 && info.furtherInputs != .none ? info.input.joined(info.furtherInputs) : info.input
+        let takes = media(of: stage, from: index)
         let producer = request.stages[index]
         switch (gives, takes) {
         case (.none, _):
@@ -89,10 +87,9 @@ struct RequestCheck {
                 "'\(stage.id)' takes video (\(takes.listed)), but '\(producer.id)' gives "
                     + codecs.map(\.description).joined(separator: " or "),
                 option.map { "Leave '\($0)' out at '\(producer.id)'." } ?? "Name a stage before '\(producer.id)'.")
-        case (.video, .encoded(let codecs)):
+        case (.video, .encoded), (.video, .several) where !takes.takes(gives):
             faults.add(
-                stage, "from",
-                "'\(stage.id)' takes \(codecs.map(\.description).joined(separator: " or ")), but '\(producer.id)' gives video",
+                stage, "from", "'\(stage.id)' takes \(takes.listed), but '\(producer.id)' gives video",
                 "Put an encoder between them.")
         case (.encoded(let codecs), .encoded(let taken)) where Set(codecs).isDisjoint(with: taken):
             faults.add(
@@ -101,7 +98,7 @@ struct RequestCheck {
                 taken.contains(where: \.isSound) || !codecs.contains(where: \.isSound)
                     ? "Name a stage that gives it."
                     : "Name pictures first: \"from\": [\"pictures\", \"\(producer.id)\"].")
-        case (.audio, .video), (.audio, .encoded):
+        case (.audio, _) where !takes.takes(gives):
             faults.add(
                 stage, "from", "'\(stage.id)' takes \(takes.listed), but '\(producer.id)' gives sound",
                 takes.isSound
@@ -112,8 +109,20 @@ struct RequestCheck {
                 stage, "from",
                 "'\(stage.id)' takes sound, but '\(producer.id)' gives \(gives.listed)",
                 "Name a stage that gives sound.")
+        case _ where !takes.takes(gives):
+            faults.add(
+                stage, "from", "'\(stage.id)' takes \(takes.kinds), but '\(producer.id)' gives \(gives.kinds)",
+                "Name a stage that gives \(takes.kinds).")
         default: break
         }
+    }
+
+    /// What `stage` takes on its input from the stage at `index`. The order of a sink's inputs is free.
+    private func media(of stage: StageRequest, from index: Int) -> StageInfo.Media {
+        let info = stage.type.info
+        guard stage.from.count > 1, info.furtherInputs != .none else { return info.input }
+        guard stage.type.kind != .sink else { return info.input.joined(info.furtherInputs) }
+        return stage.from.first == index ? info.input : info.furtherInputs
     }
 
     /// The nearest stage against the flow that has an output; nil where there is none.

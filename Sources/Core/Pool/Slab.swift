@@ -2,10 +2,44 @@
 
 import Synchronization
 
-/// The memory of the access units or blocks of sound that one stage gives: bounded in bytes and units by the plan, shared by count.
+/// The memory of the access units, or of the blocks of sound or motion, that one stage gives: bounded in bytes and units
+/// by the plan, shared by count.
 ///
 /// Pages are reserved at setup and get memory when first used. One thread allocates; any thread returns.
 final class Slab: LeaseOwner, @unchecked Sendable {
+    /// What an item of a slab is.
+    enum Content: Equatable {
+        case accessUnits
+        case sound(channelCount: Int)
+        case motion
+
+        /// What a stage of this output makes.
+        init(_ format: MediaFormat?) {
+            self =
+                switch format {
+                case .audio(let audio): .sound(channelCount: audio.channelCount)
+                case .motion: .motion
+                case .video, .encoded, nil: .accessUnits
+                }
+        }
+
+        var channelCount: Int { if case .sound(let count) = self { count } else { 0 } }
+        fileprivate var kind: ItemKind {
+            switch self {
+            case .accessUnits: .accessUnit
+            case .sound: .audioBlock
+            case .motion: .motionBlock
+            }
+        }
+        fileprivate var itemText: String {
+            switch self {
+            case .accessUnits: "an access unit"
+            case .sound: "a block of sound"
+            case .motion: "a block of motion"
+            }
+        }
+    }
+
     private struct Block {
         var start = 0
         var count = 0
@@ -15,7 +49,9 @@ final class Slab: LeaseOwner, @unchecked Sendable {
     let name: String
     let byteCount: Int
     let unitCount: Int
-    /// Channels of the blocks of sound that lie here; 0 for access units.
+    /// What lies here.
+    let content: Content
+    /// Channels of the blocks of sound that lie here; 0 for anything else.
     let channelCount: Int
     private let memory: any FrameMemory
     private let base: UnsafeMutableRawPointer
@@ -40,7 +76,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
 
     /// [control thread]
     init(
-        name: String, byteCount: Int, unitCount: Int, leasesPerUnit: Int = 4, audio: AudioFormat? = nil,
+        name: String, byteCount: Int, unitCount: Int, leasesPerUnit: Int = 4, content: Content = .accessUnits,
         metadata: MetadataLayout = .none, memory: any FrameMemory = AnonymousMemory(), stop: StopSignal
     ) throws {
         self.name = name
@@ -49,8 +85,9 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         self.memory = memory
         self.stop = stop
         layout = metadata
-        channelCount = audio?.channelCount ?? 0
-        leases = LeaseTable(audio == nil ? .accessUnit : .audioBlock, layout: metadata)
+        self.content = content
+        channelCount = content.channelCount
+        leases = LeaseTable(content.kind, layout: metadata)
         base = try memory.allocate(byteCount: self.byteCount, touching: false)
         state = SlabState(byteCount: self.byteCount, mostBlocks: unitCount)
         blocks = Array(repeating: Block(), count: unitCount)
@@ -78,14 +115,22 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         return AudioBlock(try takeLease(isTooMuch ? .max / 2 : bytes))
     }
 
+    /// [allocating thread] Leases room for a block of `count` samples of motion, and waits until there is some.
+    ///
+    /// - Throws: ``FrameHostError`` `.exhausted` for a block larger than the slab, `.stopped`.
+    func lease(motionCount count: Int) throws -> MotionBlock {
+        let (bytes, isTooMuch) = count.multipliedReportingOverflow(by: MemoryLayout<MotionSample>.stride)
+        return MotionBlock(try takeLease(isTooMuch ? .max / 2 : bytes))
+    }
+
     private func takeLease(_ count: Int) throws -> Lease {
         guard mayHold(byteCount: count) else {
             throw FrameHostError(
                 .exhausted, place: name,
                 what:
-                    "\(channelCount > 0 ? "a block of sound" : "an access unit") of \(count) bytes is larger than the \(byteCount) bytes reserved for all of them",
+                    "\(content.itemText) of \(count) bytes is larger than the \(byteCount) bytes reserved for all of them",
                 remedy:
-                    "\(channelCount > 0 ? "Make smaller blocks" : "Lower the bitrate"), or raise \"link\": { \"megabytes\": … } of the stage that takes them."
+                    "\(content == .accessUnits ? "Lower the bitrate" : "Make smaller blocks"), or raise \"link\": { \"megabytes\": … } of the stage that takes them."
             )
         }
         condition.lock()

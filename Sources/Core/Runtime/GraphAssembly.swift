@@ -126,10 +126,10 @@ struct GraphAssembly {
             number: graph.nextNumber, id: stage.request.id, info: type.info, kind: type.kind, instance: stage.instance,
             context: stage.context, onError: stage.request.onError, isTimed: timed)
         runner.frameTime = stage.output?.frameTime ?? 0
-        runner.givesSound = stage.output?.isSound == true
-        if stage.inputs.contains(where: { !$0.isSound }) {
-            for (index, input) in stage.inputs.enumerated() where input.isSound {
-                runner.soundInputs |= 1 << UInt64(index & 63)
+        runner.outputFormat = stage.output
+        if stage.inputs.contains(where: { !$0.goesWithPictures }) {
+            for (index, input) in stage.inputs.enumerated() where input.goesWithPictures {
+                runner.companionInputs |= 1 << UInt64(index & 63)
             }
         }
         graph.nextNumber += 1
@@ -203,7 +203,7 @@ struct GraphAssembly {
             let runner = runners[slab.stage]
             let exchange = exchanges.firstIndex { $0.runner === runner }
             if let kept = runner.output?.slab,
-                kept.channelCount == plan.stages[slab.stage].output?.audio?.channelCount ?? 0,
+                kept.content == Slab.Content(plan.stages[slab.stage].output),
                 exchange.map({ !exchanges[$0].isOfOtherKind }) ?? true,
                 exchange == nil || (kept.byteCount >= slab.byteCount && kept.unitCount >= slab.unitCount)
             {
@@ -213,7 +213,7 @@ struct GraphAssembly {
             let made = try Slab(
                 name: runner.id, byteCount: slab.byteCount, unitCount: slab.unitCount,
                 leasesPerUnit: max(2, plan.links.count { $0.from == slab.stage } + 1),
-                audio: plan.stages[slab.stage].output?.audio, metadata: layout,
+                content: Slab.Content(plan.stages[slab.stage].output), metadata: layout,
                 stop: runner.stop)
             tracer?.follow(made)
             graph.slabs.append(made)
@@ -339,7 +339,12 @@ struct GraphAssembly {
                 member.thread = worker.state
                 member.output?.mayWait = !(head.kind == .source && head.demand.isLive)
             }
-            let takesRun = if case .queue = worker.input { true } else { false }
+            let takesRun =
+                switch worker.input {
+                case .queue: true
+                case .merge: head.kind == .filter
+                case .source, .join, .none: false
+                }
             let rewiring = Rewiring(
                 worker: worker, run: takesRun ? runOf[places[0]] : nil, members: members,
                 outputs: places.compactMap { place in
@@ -369,7 +374,7 @@ struct GraphAssembly {
                     JoinInputs(
                         names: graph.plan.links.filter { $0.to == place }.map { graph.plan.nameInFile($0.from) }),
                     graph.plan.joins[place]!, stop: head.stop))
-        case .sink where queues.count > 1:
+        case .sink where queues.count > 1, .filter where queues.count > 1:
             .merge(
                 MergeInlet(
                     head, queues, isLive: graph.planned.isLive, haveOneOrigin: graph.plan.inputsHaveOneOrigin(place),

@@ -9,6 +9,8 @@ public struct Ledger: Sendable, Equatable {
     public var captured = 0
     /// How many of ``captured`` are sound: blocks, or packets of encoded sound.
     public var capturedSound = 0
+    /// How many of ``captured`` are blocks of motion.
+    public var capturedMotion = 0
     /// Items that stages made without an input of their own: repeats, slates.
     public var made = 0
     /// Further leases that forks made.
@@ -32,7 +34,10 @@ extension Ledger {
     /// The account of a stage: what it gave, took and has in hand.
     init(of runner: StageRunner) {
         if runner.kind == .source { captured = runner.made.value } else { made = runner.made.value }
-        if runner.kind == .source, runner.givesSound { capturedSound = captured }
+        if runner.kind == .source {
+            if runner.outputFormat?.isSound == true { capturedSound = captured }
+            if runner.outputFormat?.motion != nil { capturedMotion = captured }
+        }
         copies = runner.copies.value
         delivered = runner.delivered.value
         merged = runner.merged.value
@@ -51,6 +56,7 @@ extension Ledger {
     static func += (sum: inout Ledger, part: Ledger) {
         sum.captured += part.captured
         sum.capturedSound += part.capturedSound
+        sum.capturedMotion += part.capturedMotion
         sum.made += part.made
         sum.copies += part.copies
         sum.delivered += part.delivered

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Takes from the queues of a ``MultiSink`` what ``TimeOrder`` says, under their one lock. Belongs to the sink's thread.
+/// Takes from the queues of a ``MultiSink`` or ``MultiFilter`` what ``TimeOrder`` says, under their one lock. Belongs to
+/// the stage's thread.
 final class MergeInlet {
     enum Taken: ~Copyable {
         case item(Lease, Int)
-        /// There is something else for the sink's thread to do, such as a command.
+        /// No picture up to this time will come.
+        case nothing(upTo: Int64)
+        /// There is something else for the stage's thread to do, such as a command.
         case interrupted
         case ended
         case stopped
     }
 
-    /// In a live chain nobody waits longer than this for an input without items.
+    /// In a live chain a sink waits no longer than this for an input without items.
     static let longestWait: Int64 = 1_000_000_000
 
     let queues: [FrameQueue]
-    private let sink: StageRunner
+    private let stage: StageRunner
     private var order: TimeOrder
     private let stop: StopSignal
 
@@ -22,12 +25,15 @@ final class MergeInlet {
     ///   - queues: In the order of `from`. They share one condition.
     ///   - isLive: Whether the chain is live.
     ///   - haveOneOrigin: Whether two of the queues lead back to one source.
-    init(_ sink: StageRunner, _ queues: [FrameQueue], isLive: Bool, haveOneOrigin: Bool, stop: StopSignal) {
-        self.sink = sink
+    init(_ stage: StageRunner, _ queues: [FrameQueue], isLive: Bool, haveOneOrigin: Bool, stop: StopSignal) {
+        self.stage = stage
         self.queues = queues
         self.stop = stop
+        let longestWait = stage.asMultiFilter?.longestWait.nanoseconds ?? Self.longestWait
+        // Live pictures are better without motion than lost.
         order = TimeOrder(
-            count: queues.count, longestWait: isLive ? Self.longestWait : nil, haveOneOrigin: haveOneOrigin)
+            count: queues.count, longestWait: isLive ? longestWait : nil,
+            heedsPressure: haveOneOrigin || (isLive && stage.kind == .filter))
     }
 
     /// Waits for the item whose turn it is.
@@ -44,7 +50,15 @@ final class MergeInlet {
                 return .interrupted
             }
             for index in queues.indices { order.inputs[index] = queues[index].shownInOrder }
-            switch order.next(now: sink.clock.now()) {
+            if let filter = stage.asMultiFilter {
+                // Pictures wait for what is measured up to so long after them, that moment included.
+                order.inputs[0].delay(by: filter.lookAhead.nanoseconds &+ 1)
+                if order.inputs[0].time == nil, let pts = queues[0].takeNothing() {
+                    condition.unlock()
+                    return .nothing(upTo: pts)
+                }
+            }
+            switch order.next(now: stage.clock.now()) {
             case .take(let index):
                 let lease = queues[index].popLocked()
                 condition.unlock()
@@ -52,7 +66,7 @@ final class MergeInlet {
             case .end:
                 condition.unlock()
                 return .ended
-            case .wait(let instant): queues.wait(until: instant, as: sink)
+            case .wait(let instant): queues.wait(until: instant, as: stage)
             }
         }
     }
@@ -67,7 +81,27 @@ extension Worker {
             switch inlet.take() {
             case .item(let lease, let index): if !sink.take(lease, from: index) { return }
             case .interrupted: continue
+            case .nothing: continue
             case .ended: return sink.drain()
+            case .stopped: return
+            }
+        }
+    }
+
+    /// [worker thread] Takes pictures through the run that begins with a ``MultiFilter``, and hands it the items of its
+    /// further inputs.
+    func runCompanions(_ inlet: MergeInlet) {
+        while true {
+            state.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
+            state.readMail()
+            guard let run else { return }
+            switch inlet.take() {
+            case .item(let lease, let index):
+                let goesOn = index == 0 ? run.receive(lease) : head.takeCompanion(lease, from: index)
+                if !goesOn { return }
+            case .nothing(let pts): run.announceNothing(upTo: pts, after: -1)
+            case .interrupted: continue
+            case .ended: return run.end()
             case .stopped: return
             }
         }

@@ -129,7 +129,7 @@ public final class Output {
     /// - Throws: ``FrameHostError`` with code `.stopped`, or `.exhausted` when the unit is larger than all the memory
     ///   that is reserved.
     public func makeAccessUnit(byteCount: Int) throws -> AccessUnit {
-        guard let slab, slab.channelCount == 0 else {
+        guard let slab, slab.content == .accessUnits else {
             throw FrameHostError(
                 .broken, place: stage.id, what: "this stage has no slab: its output is not access units")
         }
@@ -160,6 +160,39 @@ public final class Output {
         return block
     }
 
+    /// Makes a block of `samples` (`array.span`), of which there is at least one and whose times rise. Waits for room.
+    ///
+    /// - Throws: ``FrameHostError`` with code `.stopped`, or `.exhausted` when the block is larger than all the memory
+    ///   that is reserved.
+    public func makeMotionBlock(_ samples: Span<MotionSample>) throws -> MotionBlock {
+        guard let slab, slab.content == .motion else {
+            throw FrameHostError(.broken, place: stage.id, what: "this stage has no slab: its output is not motion")
+        }
+        guard !samples.isEmpty else {
+            throw FrameHostError(.broken, place: stage.id, what: "a block without samples was asked for")
+        }
+        let inside = stage.thread.enterWait(ThreadState.Place.outsideWait, for: .memory)
+        var block = try slab.lease(motionCount: samples.count)
+        stage.thread.leaveWait(inside)
+        block.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
+        block.fill(samples)
+        return block
+    }
+
+    /// [a tap's thread] The same for a block of motion.
+    func makeCopy(of block: borrowing MotionBlock) throws -> MotionBlock? {
+        guard let slab, slab.mayHold(byteCount: block.record.pointee.byteCount) else { return nil }
+        let inside = stage.thread.enterWait(ThreadState.Place.outsideWait, for: .memory)
+        let copy = try slab.lease(motionCount: block.sampleCount)
+        stage.thread.leaveWait(inside)
+        copy.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
+        UnsafeMutableRawPointer(copy.record.pointee.base!).copyMemory(
+            from: block.record.pointee.base!, byteCount: block.record.pointee.byteCount)
+        slab.copyHeader(of: block.record, to: copy.record)
+        stage.pixelCopies.add()
+        return copy
+    }
+
     // MARK: Sending
 
     /// Hands a frame on to every link of the output.
@@ -174,6 +207,11 @@ public final class Output {
 
     /// Hands a block of sound on to every link of the output.
     public func emit(_ block: consuming AudioBlock, as origin: Origin = .answer) throws {
+        try emit(block.release(), origin)
+    }
+
+    /// Hands a block of motion on to every link of the output.
+    public func emit(_ block: consuming MotionBlock, as origin: Origin = .answer) throws {
         try emit(block.release(), origin)
     }
 

@@ -108,7 +108,8 @@ public final class StageDriver<S: Stage> {
         inputSlabs = try inputs.map {
             $0.liesInSlab
                 ? try Slab(
-                    name: "input", byteCount: slabBytes, unitCount: 256, audio: $0.audio, metadata: layout, stop: stop)
+                    name: "input", byteCount: slabBytes, unitCount: 256, content: Slab.Content($0), metadata: layout,
+                    stop: stop)
                 : nil
         }
         nextSequences = [UInt64](repeating: 0, count: max(inputs.count, 1))
@@ -131,7 +132,8 @@ public final class StageDriver<S: Stage> {
         output.lender = output.pool.map { BufferLender(pool: $0, count: demand.floor, holderCode: 0) }
         if let outputFormat, outputFormat.liesInSlab {
             output.slab = try Slab(
-                name: "output", byteCount: 2 * slabBytes, unitCount: 1024, audio: outputFormat.audio, metadata: layout,
+                name: "output", byteCount: 2 * slabBytes, unitCount: 1024, content: Slab.Content(outputFormat),
+                metadata: layout,
                 stop: stop)
         }
         runner.output = stageType.kind == .sink ? nil : output
@@ -188,7 +190,9 @@ public final class StageDriver<S: Stage> {
     public func makeAccessUnit(
         _ bytes: [UInt8], pts: MediaTime, dts: MediaTime? = nil, isKeyframe: Bool = false, input: Int = 0
     ) throws -> AccessUnit {
-        guard inputSlabs.indices.contains(input), let inputSlab = inputSlabs[input], inputSlab.channelCount == 0 else {
+        guard inputSlabs.indices.contains(input), let inputSlab = inputSlabs[input],
+            inputSlab.content == .accessUnits
+        else {
             throw FrameHostError(.broken, what: "the input is not encoded")
         }
         var unit = try inputSlab.lease(byteCount: bytes.count)
@@ -223,6 +227,32 @@ public final class StageDriver<S: Stage> {
         nextSequences[input] += 1
         return block
     }
+
+    /// Makes a block of motion.
+    ///
+    /// - Parameters:
+    ///   - samples: At least one, with times that rise.
+    ///   - input: For a stage of several inputs, the input that the block is for.
+    public func makeMotionBlock(_ samples: [MotionSample], input: Int = 0) throws -> MotionBlock {
+        guard inputSlabs.indices.contains(input), let inputSlab = inputSlabs[input], inputSlab.content == .motion,
+            !samples.isEmpty
+        else { throw FrameHostError(.broken, what: "the input takes no motion, or there are no samples") }
+        var block = try inputSlab.lease(motionCount: samples.count)
+        block.fill(samples.span)
+        block.capturedAt = context.clock.now()
+        block.sequenceNumber = nextSequences[input]
+        nextSequences[input] += 1
+        return block
+    }
+
+    /// Hands a stage of several inputs a block of motion on one of them. A chain brings them in the order of their time.
+    public func send(_ block: consuming MotionBlock, from input: Int) throws {
+        _ = runner.take(block.release(), from: input)
+        try check()
+    }
+
+    /// Hands the stage a block of motion.
+    public func send(_ block: consuming MotionBlock) throws { try send(block.release()) }
 
     /// Hands the stage a block of sound.
     public func send(_ block: consuming AudioBlock) throws { try send(block.release()) }

@@ -76,6 +76,7 @@ final class StageRunner: @unchecked Sendable {
     @exclusivity(unchecked) private var asJoin: (any Join)?
     @exclusivity(unchecked) private var asSink: (any Sink)?
     @exclusivity(unchecked) private var asMultiSink: (any MultiSink)?
+    @exclusivity(unchecked) private(set) var asMultiFilter: (any MultiFilter)?
     @exclusivity(unchecked) private(set) var asSource: (any Source)?
     @exclusivity(unchecked) private var modifies: Bool
     /// The headers of the items inside the present instance, where it gives another kind of item than it takes.
@@ -130,10 +131,11 @@ final class StageRunner: @unchecked Sendable {
     @exclusivity(unchecked) private(set) var toldUpTo = Int64.min
     /// From one item of its output to the next by the format, nanoseconds; 0 where no rate is known.
     var frameTime: Int64 = 0
-    /// Whether its output is sound, encoded or not. Set before it runs.
-    var givesSound = false
-    /// A bit for each input with sound, of a sink that takes pictures too: its frame numbers are the pictures'.
-    var soundInputs: UInt64 = 0
+    /// The format of its output; nil for a sink. Set before it runs.
+    var outputFormat: MediaFormat?
+    /// A bit for each input with sound or motion, of a stage that takes pictures too: its frame numbers are the
+    /// pictures'.
+    var companionInputs: UInt64 = 0
     /// The last property, so that it is freed after the stage, whose `deinit` may still release frames.
     private let keeperOwner = KeeperOwner()
 
@@ -162,6 +164,7 @@ final class StageRunner: @unchecked Sendable {
         asJoin = instance.stage as? any Join
         asSink = instance.stage as? any Sink
         asMultiSink = instance.stage as? any MultiSink
+        asMultiFilter = instance.stage as? any MultiFilter
         modifies = demand.access == .modify
         heldHeaders = context.heldHeaders
         dropped = .allocate(capacity: DropReason.allCases.count)
@@ -323,6 +326,30 @@ final class StageRunner: @unchecked Sendable {
         swap(&frame, &copy)
     }
 
+    /// [stage thread] One item of a further input into a filter; false when the run was stopped.
+    func takeCompanion(_ lease: consuming Lease, from index: Int) -> Bool {
+        taken.add()
+        let record = lease.record
+        guard !hasFailed, !isPaused, let asMultiFilter else {
+            countDrop(hasFailed ? .failed : .paused)
+            return true
+        }
+        record.pointee.holder.store(holderCode, ordering: .relaxed)
+        record.pointee.keeper = keeper
+        record.pointee.keep()
+        thread.inside.store(Int32(number), ordering: .relaxed)
+        // Nothing is given for it: it goes into the pictures.
+        merged.add()
+        do {
+            try asMultiFilter.receive(Sample(lease), from: index)
+            return true
+        } catch {
+            if isStop(error) { return false }
+            fail(error, sequence: lastSequence, pts: context.item.pts)
+            return true
+        }
+    }
+
     /// [stage thread] One item of one of several inputs into a sink; false when the run was stopped.
     func take(_ lease: consuming Lease, from index: Int) -> Bool {
         lease.record.pointee.holder.store(holderCode, ordering: .relaxed)
@@ -344,7 +371,7 @@ final class StageRunner: @unchecked Sendable {
         let sequence = record.pointee.header.sequenceNumber
         let pts = record.pointee.header.pts
         let earlier = context.item.pts
-        if soundInputs >> UInt64(index & 63) & 1 == 0 { context.item.set(sequence, pts: pts) }
+        if companionInputs >> UInt64(index & 63) & 1 == 0 { context.item.set(sequence, pts: pts) }
         if modeCode.load(ordering: .relaxed) != Mode.runs.rawValue, endsHere(record, of: index) {
             tellLoss(upTo: pts, after: earlier)
             return true
@@ -651,6 +678,7 @@ final class StageRunner: @unchecked Sendable {
         asJoin = other.stage as? any Join
         asSink = other.stage as? any Sink
         asMultiSink = other.stage as? any MultiSink
+        asMultiFilter = other.stage as? any MultiFilter
         modifies = demand.access == .modify
         heldHeaders = context.heldHeaders
         hasReportedHold = false

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides which of several inputs a sink takes from next, so that items come in the order of their time: a value
+/// Decides which of several inputs a stage takes from next, so that items come in the order of their time: a value
 /// without locks or threads. docs/design/033-kinds-of-sample.md.
 struct TimeOrder {
     /// What an input shows.
@@ -11,6 +11,13 @@ struct TimeOrder {
         var isPressed = false
         /// No item follows those that wait.
         var hasEnded = false
+
+        /// Puts its item behind those of other inputs that are up to so much later, nanoseconds.
+        mutating func delay(by nanoseconds: Int64) {
+            guard let time else { return }
+            let (later, isTooLate) = time.addingReportingOverflow(nanoseconds)
+            self.time = isTooLate ? .max : later
+        }
     }
 
     enum Decision: Equatable {
@@ -22,17 +29,18 @@ struct TimeOrder {
 
     /// How long the items of other inputs wait for an input that has none, nanoseconds; nil for as long as it takes.
     let longestWait: Int64?
-    /// Whether two inputs come from one source: waiting for one can then keep the other from ever getting an item.
-    let haveOneOrigin: Bool
+    /// Whether an input is waited for only while no producer of another waits for a place: where two inputs come from one
+    /// source, that could keep the first from ever getting an item.
+    let heedsPressure: Bool
     var inputs: [Input]
     /// Inputs that were waited for in vain: until they give an item again nobody waits for them.
     private var isSilent: [Bool]
     /// Since when an item has waited for an input without one; nil while none does.
     private var waitsSince: Int64?
 
-    init(count: Int, longestWait: Int64?, haveOneOrigin: Bool) {
+    init(count: Int, longestWait: Int64?, heedsPressure: Bool) {
         self.longestWait = longestWait
-        self.haveOneOrigin = haveOneOrigin
+        self.heedsPressure = heedsPressure
         inputs = [Input](repeating: Input(), count: count)
         isSilent = [Bool](repeating: false, count: count)
     }
@@ -60,7 +68,7 @@ struct TimeOrder {
             waitsSince = nil
             return .wait(until: nil)
         }
-        guard isAwaited, !(haveOneOrigin && isPressed) else {
+        guard isAwaited, !(heedsPressure && isPressed) else {
             waitsSince = nil
             return .take(lowest)
         }

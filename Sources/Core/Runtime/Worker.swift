@@ -92,7 +92,7 @@ final class Worker: @unchecked Sendable {
         case .source: runSource()
         case .queue(let queue): runQueue(queue)
         case .join(let inlet): runJoin(head, inlet)
-        case .merge(let inlet): runMerge(head, inlet)
+        case .merge(let inlet): if head.kind == .filter { runCompanions(inlet) } else { runMerge(head, inlet) }
         case .none: if let run { run.end() } else { endQueues() }
         }
         stopMembers()

@@ -50,6 +50,10 @@ final class CopyTap: Transform {
             guard let copy = try output.makeCopy(of: block) else { return output.drop(.noBuffer) }
             _ = consume block
             try output.emit(copy)
+        case .motionBlock(let block):
+            guard let copy = try output.makeCopy(of: block) else { return output.drop(.noBuffer) }
+            _ = consume block
+            try output.emit(copy)
         }
     }
 }

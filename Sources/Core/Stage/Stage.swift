@@ -350,6 +350,39 @@ extension MultiSink {
     public func consume(_ input: consuming Sample) throws -> SinkVerdict { try consume(input, from: 0) }
 }
 
+/// A filter that beside pictures takes what goes with them, such as motion: `"from": ["cam", "motion"]`.
+///
+/// Its ``StageInfo/furtherInputs`` says what the inputs beside the first may carry. The runner hands it all items in the
+/// order of their time, and each picture only after the items of the further inputs that are up to ``lookAhead`` later.
+/// It waits for these; in a live chain for at most ``longestWait``, and not while the queue of the pictures is full.
+/// docs/design/033-kinds-of-sample.md.
+///
+/// ```swift
+/// func receive(_ item: consuming Sample, from index: Int) throws {
+///     guard case .motionBlock(let block) = consume item else { return }
+///     for place in 0..<block.sampleCount { ring.append(block[place]) }
+/// }
+/// ```
+public protocol MultiFilter: Filter {
+    /// [control thread] Takes note of the formats: of the pictures, and of the inputs after the first in the order of
+    /// `from`, of which there may be none.
+    func negotiate(_ format: VideoFormat, further: [MediaFormat]) throws
+
+    /// How much later than a picture the further inputs' items are that the filter needs before it gets the picture. Read
+    /// at each item.
+    var lookAhead: MediaTime { get }
+
+    /// How long a live chain waits for an input that has no items. Read once.
+    var longestWait: MediaTime { get }
+
+    /// [stage thread] Takes one item of the input at `index` in `from`, which is 1 or more.
+    func receive(_ item: consuming Sample, from index: Int) throws
+}
+
+extension MultiFilter {
+    public func negotiate(_ format: VideoFormat) throws { try negotiate(format, further: []) }
+}
+
 /// What a sink did with an item.
 public enum SinkVerdict: Sendable {
     /// The item was written, sent or shown.

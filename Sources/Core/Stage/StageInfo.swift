@@ -18,7 +18,11 @@ public struct StageInfo: Sendable {
         case encoded([Codec])
         /// Sound that is not encoded.
         case audio
-        /// Raw pictures in any format, access units of any codec, and sound.
+        /// Samples of motion.
+        case motion
+        /// Inputs only: any of these.
+        case several([Media])
+        /// Inputs only: everything.
         case any
         /// Outputs only: the buffer that came in, in the format that came in.
         case sameAsInput
@@ -55,8 +59,9 @@ public struct StageInfo: Sendable {
     public var summary: String
     /// What the stage takes; `.none` for a source.
     public var input: Media
-    /// What a sink takes on each input beside the first, in any order: `"from": ["h264", "aac"]`; `.none` for a stage
-    /// with one input. Such a sink adopts ``MultiSink``.
+    /// What a stage takes on each input beside the first: `"from": ["h264", "aac"]`; `.none` for a stage with one input.
+    /// Such a sink adopts ``MultiSink``, and its inputs may come in any order; such a filter adopts ``MultiFilter``, and
+    /// its first input is the pictures.
     public var furtherInputs: Media
     /// What the stage gives; `.none` for a sink.
     public var output: Media
@@ -337,7 +342,21 @@ extension StageInfo.Media {
         switch (self, other) {
         case (.encoded(let some), .encoded(let more)): .encoded(some + more.filter { !some.contains($0) })
         case (.video(let some), .video(let more)): .video(some + more.filter { !some.contains($0) })
-        default: self == other ? self : .any
+        case (.several(let some), .several(let more)): .several(some + more)
+        case (.several(let some), _): .several(some + [other])
+        case (_, .several(let more)): .several([self] + more)
+        default: self == other ? self : .several([self, other])
+        }
+    }
+
+    /// Whether an input of these media takes an output of `gives`, as far as the kinds of stage say.
+    func takes(_ gives: StageInfo.Media) -> Bool {
+        switch (self, gives) {
+        case (.several(let media), _): media.contains { $0.takes(gives) }
+        case (.any, _), (_, .any), (_, .sameAsInput): true
+        case (.encoded(let taken), .encoded(let given)): !Set(taken).isDisjoint(with: given)
+        case (.video, .video), (.audio, .audio), (.motion, .motion): true
+        default: false
         }
     }
 
@@ -346,7 +365,8 @@ extension StageInfo.Media {
         switch self {
         case .audio: true
         case .encoded(let codecs): codecs.contains(where: \.isSound)
-        case .video, .any, .sameAsInput, .none: false
+        case .several(let media): media.contains(where: \.isSound)
+        case .video, .motion, .any, .sameAsInput, .none: false
         }
     }
 }

@@ -168,12 +168,13 @@ final class RunDisplay {
         for line in result.drops { complain(.notice, line) }
         let ledger = chain.ledger
         let how = result.isSuccess ? "Done" : "Failed"
-        let frames = ledger.captured - ledger.capturedSound
+        let frames = ledger.captured - ledger.capturedSound - ledger.capturedMotion
         let fps = elapsed > 0 ? Terminal.decimal(Double(frames) / elapsed) : "–"
         let sound = ledger.capturedSound > 0 ? " and \(ledger.capturedSound) blocks of sound" : ""
+        let motion = ledger.capturedMotion > 0 ? " and \(ledger.capturedMotion) blocks of motion" : ""
         complain(
             .notice,
-            "\(how): \(frames) \(frames == 1 ? "frame" : "frames")\(sound) in \(Self.time(elapsed)) (\(fps) fps), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
+            "\(how): \(frames) \(frames == 1 ? "frame" : "frames")\(sound)\(motion) in \(Self.time(elapsed)) (\(fps) fps), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
         )
     }
 

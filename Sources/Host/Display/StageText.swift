@@ -113,7 +113,9 @@ struct StageText {
         case .video(let formats): "video: " + formats.map(\.rawValue).joined(separator: ", ")
         case .encoded(let codecs): "access units: " + codecs.map(\.description).joined(separator: ", ")
         case .audio: "sound"
-        case .any: "video, access units and sound"
+        case .motion: "motion"
+        case .several(let media): media.map(describe).joined(separator: "; ")
+        case .any: "video, access units, sound and motion"
         case .sameAsInput: "what it takes"
         case .none: "nothing"
         }

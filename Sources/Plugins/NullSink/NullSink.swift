@@ -44,6 +44,7 @@ final class NullSink: Sink {
     private var dump: RawDump?
     /// Written before a dump of access units, so that it plays.
     private var parameterSets: [UInt8] = []
+    private var takesMotion = false
 
     /// [control thread] Opens nothing.
     init(options: NullSinkOptions, context: StageContext) {
@@ -75,6 +76,7 @@ final class NullSink: Sink {
                 remedy: "Put the stage behind an encoder, or use \"latency\".")
         }
         parameterSets = input.encoded?.parameterSets ?? []
+        takesMotion = input.motion != nil
         guard let path = options.dump, path != "-" else { return }
         let file = context.resolve(path)
         let refusal = context.files.refusalOfWriting(file)
@@ -99,6 +101,10 @@ final class NullSink: Sink {
         guard let path = options.dump else { return }
         dump = try RawDump(path: path == "-" ? path : context.resolve(path), context.files, as: context.stageID)
         try parameterSets.withUnsafeBytes { try dump?.write($0) }
+        if takesMotion {
+            var heading = MotionLine.heading
+            try heading.withUTF8 { try dump?.write(UnsafeRawBufferPointer($0)) }
+        }
     }
 
     /// [stage thread] Only reads. Waits only where `dump` waits.
@@ -114,6 +120,9 @@ final class NullSink: Sink {
             streamLatency?.see(unit, now: context.clock.unixTime(at: now))
             try dump?.write(unit)
         case .audioBlock(let block):
+            latencies?.add(context.clock.now() - block.capturedAt)
+            try dump?.write(block)
+        case .motionBlock(let block):
             latencies?.add(context.clock.now() - block.capturedAt)
             try dump?.write(block)
         }

@@ -4,7 +4,8 @@ import FrameCore
 import Glibc
 
 /// Writes samples one after the other, without header: the planes of a frame in order, rows without padding; for access
-/// units their bytes, after the parameter sets; for blocks of sound their samples, as 32-bit floats, interleaved.
+/// units their bytes, after the parameter sets; for blocks of sound their samples, as 32-bit floats, interleaved; for
+/// motion a line of text each, as ``MotionLine`` has it.
 struct RawDump: ~Copyable {
     private let path: String
     /// Nil for standard output.
@@ -38,6 +39,13 @@ struct RawDump: ~Copyable {
 
     func write(_ block: borrowing AudioBlock) throws {
         try block.withSamples { try write(UnsafeRawBufferPointer($0)) }
+    }
+
+    func write(_ block: borrowing MotionBlock) throws {
+        for index in 0..<block.sampleCount {
+            var line = MotionLine.text(block[index])
+            try line.withUTF8 { try write(UnsafeRawBufferPointer($0)) }
+        }
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws {

@@ -185,6 +185,7 @@ final class MarkSink: Sink {
                 orientation: frame.orientation, isDiscontinuity: frame.isDiscontinuity,
                 isMirrored: frame.isMirroredInPreviews)
         case .audioBlock: return .dropped(.byStage)
+        case .motionBlock: return .dropped(.byStage)
         }
         Self.logs.withLock { $0[options.log, default: []].append(entry) }
         return .delivered

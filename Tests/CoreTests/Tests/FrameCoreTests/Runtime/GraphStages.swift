@@ -180,6 +180,7 @@ class GraphMaker {
             hoard.stall()
             times.push(unit.pts, unit.sequenceNumber)
         case .audioBlock: hoard.stall()
+        case .motionBlock: hoard.stall()
         }
     }
 
@@ -210,6 +211,7 @@ final class GraphAllocator: GraphMaker, Transform {
                 made.sequenceNumber = unit.sequenceNumber
                 try output.emit(made)
             case .audioBlock: output.drop(.byStage)
+            case .motionBlock: output.drop(.byStage)
             }
             return
         }
@@ -258,6 +260,7 @@ final class GraphSink: GraphMaker, Sink {
         case .frame(let frame): hoard.take(frame)
         case .accessUnit: hoard.stall()
         case .audioBlock: hoard.stall()
+        case .motionBlock: hoard.stall()
         }
         return .delivered
     }
@@ -303,6 +306,7 @@ class GraphJoinBase {
             case .accessUnit(let unit):
                 if index == inputs.lead { sequence = unit.sequenceNumber }
             case .audioBlock: break
+            case .motionBlock: break
             }
         }
         return Joined(first: first, pts: pts, sequence: sequence)

@@ -98,8 +98,8 @@ final class BlockEncoder: Transform {
 /// Takes access units of several inputs and remembers in what order they came.
 final class OrderSink: MultiSink {
     static let info = StageInfo(
-        id: "order-sink", summary: "Takes several.", input: .encoded(.h264), furtherInputs: .encoded(.aac, .opus),
-        service: .unbounded)
+        id: "order-sink", summary: "Takes several.", input: .encoded(.h264),
+        furtherInputs: .several([.encoded(.aac, .opus), .motion]), service: .unbounded)
 
     struct Options: StageOptions {
         @Option(help: "Name under which the items are found.") var log = ""
@@ -123,10 +123,17 @@ final class OrderSink: MultiSink {
     func negotiate(_ inputs: [MediaFormat]) throws { formats = inputs }
 
     func consume(_ input: consuming Sample, from index: Int) throws -> SinkVerdict {
-        guard case .accessUnit(let unit) = consume input else { return .dropped(.byStage) }
         if options.sleepUs > 0 { usleep(UInt32(options.sleepUs)) }
-        let entry = Entry(
-            input: index, milliseconds: Int(unit.dts.nanoseconds / 1_000_000), isKeyframe: unit.isKeyframe)
+        let entry: Entry
+        switch consume input {
+        case .accessUnit(let unit):
+            entry = Entry(
+                input: index, milliseconds: Int(unit.dts.nanoseconds / 1_000_000), isKeyframe: unit.isKeyframe)
+        case .motionBlock(let block):
+            entry = Entry(input: index, milliseconds: Int(block.pts.nanoseconds / 1_000_000))
+        case .frame: return .dropped(.byStage)
+        case .audioBlock: return .dropped(.byStage)
+        }
         Self.logs.withLock { $0[options.log, default: []].append(entry) }
         return .delivered
     }

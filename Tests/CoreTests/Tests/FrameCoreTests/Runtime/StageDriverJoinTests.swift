@@ -126,6 +126,7 @@ final class PairNoter: Join {
                 if index == inputs.lead { leading = consume frame }
             case .accessUnit(let unit): times.append(Int(unit.pts.nanoseconds / 1_000_000))
             case .audioBlock: times.append(-2)
+            case .motionBlock: times.append(-2)
             case nil: times.append(-1)
             }
         }

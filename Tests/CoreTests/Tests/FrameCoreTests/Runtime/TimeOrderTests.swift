@@ -7,9 +7,9 @@ import Testing
 /// In what order a sink takes from several inputs.
 @Suite struct TimeOrderTests {
     private func order(
-        _ inputs: [TimeOrder.Input], longestWait: Int64? = nil, haveOneOrigin: Bool = false
+        _ inputs: [TimeOrder.Input], longestWait: Int64? = nil, heedsPressure: Bool = false
     ) -> TimeOrder {
-        var order = TimeOrder(count: inputs.count, longestWait: longestWait, haveOneOrigin: haveOneOrigin)
+        var order = TimeOrder(count: inputs.count, longestWait: longestWait, heedsPressure: heedsPressure)
         order.inputs = inputs
         return order
     }
@@ -63,9 +63,9 @@ import Testing
     @Test func waitsForNobodyThatAFullQueueKeepsFromGiving() {
         var some = order([item(5, isPressed: true), none])
         #expect(some.next(now: 0) == .wait(until: nil), "its source is another one")
-        some = order([item(5, isPressed: true), none], haveOneOrigin: true)
+        some = order([item(5, isPressed: true), none], heedsPressure: true)
         #expect(some.next(now: 0) == .take(0))
-        some = order([item(5), none], haveOneOrigin: true)
+        some = order([item(5), none], heedsPressure: true)
         #expect(some.next(now: 0) == .wait(until: nil))
     }
 
