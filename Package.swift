@@ -37,6 +37,8 @@ let plugins = [
     Plugin(name: "Pictures", shims: ["CTurboJPEG", "CPNG", "CYUV"], usesShared: true, modules: ["Conversion"]),
     Plugin(name: "NATSEvents", shims: ["CNATS"], usesShared: true, modules: ["Publishing"]),
     Plugin(name: "Audio", shims: ["CAudio"]),
+    Plugin(name: "MotionSync"),
+    Plugin(name: "VideoSnake", shims: ["CYUV"], usesShared: true),
     Plugin(name: "MQTTEvents", shims: ["CMosquitto"], usesShared: true, modules: ["Publishing"]),
 ]
 

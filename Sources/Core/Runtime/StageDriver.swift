@@ -247,7 +247,11 @@ public final class StageDriver<S: Stage> {
 
     /// Hands a stage of several inputs a block of motion on one of them. A chain brings them in the order of their time.
     public func send(_ block: consuming MotionBlock, from input: Int) throws {
-        _ = runner.take(block.release(), from: input)
+        if runner.kind == .filter {
+            _ = runner.takeCompanion(block.release(), from: input)
+        } else {
+            _ = runner.take(block.release(), from: input)
+        }
         try check()
     }
 
@@ -378,6 +382,12 @@ public final class StageDriver<S: Stage> {
     public func takeAudioBlock() -> AudioBlock? {
         guard queue.snapshot().depth > 0, case .item(let lease) = queue.take() else { return nil }
         return AudioBlock(lease)
+    }
+
+    /// Takes the next block of motion that the stage emitted; nil when there is none.
+    public func takeMotionBlock() -> MotionBlock? {
+        guard queue.snapshot().depth > 0, case .item(let lease) = queue.take() else { return nil }
+        return MotionBlock(lease)
     }
 
     /// Changes live options; `options` is a JSON object: `#"{ "strength": 0.2 }"#`.

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+/// Gives each picture the motion of the camera at its time, as ``Motion``.
+///
+/// Values between two samples are interpolated: rates and accelerations on a straight line, attitudes at constant angular
+/// rate. docs/design/035-motion.md.
+final class MotionSync: MultiFilter {
+    static let info = StageInfo(
+        id: "motion-sync", summary: "Gives each picture the camera's motion at its time.", input: .anyVideo,
+        furtherInputs: .motion, output: .sameAsInput, metadata: [Motion.self], events: events)
+
+    /// Samples are kept for so long, in seconds.
+    private static let secondsKept = 2.0
+    private static let leastGap: Int64 = 50_000_000
+
+    var options: MotionSyncOptions
+    private let context: StageContext
+    private var slot: MetadataSlot<Motion>?
+    private var format: MotionFormat?
+    private var ring = MotionRing(capacity: 2, rate: 0)
+    private let figures = MatchFigures()
+    /// Since when pictures have had no motion, their PTS; nil while they have.
+    private var missingSince: MediaTime?
+    private var pictures = 0
+    /// Negative offsets make a picture wait for later motion.
+    private var shift = MediaTime.zero
+    private var mostApart: Int64?
+
+    /// [control thread] Opens nothing.
+    init(options: MotionSyncOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+        readOptions()
+    }
+
+    /// The ring.
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.ownBytes = ringCapacity * MemoryLayout<MotionSample>.stride
+        return demand
+    }
+
+    /// [control thread]
+    ///
+    /// - Throws: ``FrameHostError`` without exactly one input of motion.
+    func negotiate(_ format: VideoFormat, further: [MediaFormat]) throws {
+        guard further.count == 1, let motion = further[0].motion else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "from",
+                what: "motion-sync takes pictures and one input of motion, but gets \(further.count) beside the pictures",
+                remedy: "Name both: \"from\": [\"pictures\", \"motion\"].")
+        }
+        self.format = motion
+    }
+
+    /// As many samples as come in ``secondsKept``; where the rate is unknown, of a fast sensor.
+    private var ringCapacity: Int {
+        let rate = format?.sampleRate ?? 0
+        return max(Int(((rate > 0 ? rate : 1000) * Self.secondsKept).rounded(.up)), 64)
+    }
+
+    /// [control thread] Takes memory for the samples.
+    func start() {
+        slot = context.slot(for: Motion.self)
+        ring = MotionRing(capacity: ringCapacity, rate: format?.sampleRate ?? 0)
+        context.showFigures { [figures] in figures.json }
+    }
+
+    private func readOptions() {
+        shift = MediaTime(seconds: (options.exposureMs / 2 - options.offsetMs) / 1000)
+        mostApart = options.gapMs.map { Int64($0 * 1e6) }
+    }
+
+    /// [stage thread]
+    func optionsChanged() { readOptions() }
+
+    /// Two samples further, so that one after the picture has come though one was lost.
+    var lookAhead: MediaTime {
+        max(.zero, shift + MediaTime(nanoseconds: 2 * min(ring.period, 1_000_000_000)))
+    }
+    var longestWait: MediaTime { MediaTime(nanoseconds: Int64(options.waitMs) * 1_000_000) }
+
+    /// [stage thread] Keeps the samples.
+    func receive(_ item: consuming Sample, from index: Int) {
+        guard case .motionBlock(let block) = consume item else { return }
+        for place in 0..<block.sampleCount {
+            if ring.add(block[place]) { figures.add(figures.samples) } else { figures.add(figures.leftOut) }
+        }
+    }
+
+    /// [stage thread] Allocates nothing but for an event.
+    func process(_ frame: inout Frame) -> Verdict {
+        pictures += 1
+        let time = frame.pts + shift
+        let most = mostApart ?? max(ring.period * 5, Self.leastGap)
+        switch ring.match(at: time, mostApart: most) {
+        case .between(let sample, let age): set(Motion(sample: sample, age: age, isExtrapolated: false), on: &frame)
+        case .after(let sample, let age) where age <= most + longestWait.nanoseconds:
+            figures.add(figures.extrapolated)
+            var sample = sample
+            sample.time = time
+            set(Motion(sample: sample, age: age, isExtrapolated: true), on: &frame)
+        case .after, .gap, .nothing: lack(frame.pts)
+        }
+        return .forward
+    }
+
+    private func set(_ motion: Motion, on frame: inout Frame) {
+        if let slot { frame[slot] = motion }
+        figures.add(figures.matched)
+        figures.age.store(Int(motion.age), ordering: .relaxed)
+        guard let since = missingSince else { return }
+        missingSince = nil
+        let milliseconds = (frame.pts - since).nanoseconds / 1_000_000
+        let without = figures.without.load(ordering: .relaxed)
+        context.post(
+            "motion-present", text: "Pictures have motion again, after \(milliseconds) ms without.",
+            details: ["missingMs": .number(Int(milliseconds)), "withoutMotion": .number(without)])
+    }
+
+    private func lack(_ pts: MediaTime) {
+        figures.add(figures.without)
+        guard missingSince == nil else { return }
+        missingSince = pts
+        context.post(
+            "motion-missing", level: .warning, text: "Pictures have no motion: none has come for their time.",
+            details: ["withoutMotion": .number(figures.without.load(ordering: .relaxed))])
+    }
+
+    /// [stage thread]
+    ///
+    /// - Throws: ``FrameHostError`` where no picture had motion.
+    func stop() throws {
+        // A run may be stopped before the first sample has come.
+        guard pictures >= 10, figures.matched.load(ordering: .relaxed) == 0 else { return }
+        let samples = figures.samples.load(ordering: .relaxed)
+        throw FrameHostError(
+            .unavailable,
+            what:
+                "none of \(pictures) pictures has motion: \(samples == 0 ? "no sample has come" : "of \(samples) samples none is of their time")",
+            remedy: samples == 0
+                ? "Look whether the source of motion gives any."
+                : "Set 'offsetMs', or look at the times of both: null-sink's 'dump' shows those of the motion.")
+    }
+}
