@@ -28,6 +28,27 @@ import Testing
         try recorder.stop()
     }
 
+    /// Another program empties the file: while it is written, or just before its end.
+    @Test(arguments: ["mp4", "mkv"], [60, 199]) func noticesThatItsFileWasShortened(ending: String, at: Int) throws {
+        let folder = try ScratchFolder()
+        let path = folder.file("a.\(ending)")
+        let recorder = try StageDriver(recording: #"{ "path": "\#(path)" }"#, RecorderStreams.format())
+        let error = #expect(throws: FrameHostError.self) {
+            for (number, unit) in RecorderStreams.steady(200, isKey: { $0 % 25 == 0 }).enumerated() {
+                if number == at { truncate(path, 0) }
+                try recorder.send(unit)
+            }
+            try recorder.drain()
+            try recorder.stop()
+        }
+        let text =
+            "'\(path)' was shortened by another program while it was being written; what it had is lost."
+            + " Record to a folder in which no other program writes."
+        #expect(error?.description.hasSuffix(text) == true, "\(String(describing: error))")
+        #expect(recorder.takeEvents().contains { $0.name == "recording-did-fail" })
+        try recorder.stop()
+    }
+
     /// The folder goes while a segment is written: the next one cannot be made, and those before were somebody's to
     /// remove.
     @Test func saysThatTheFolderIsGone() throws {

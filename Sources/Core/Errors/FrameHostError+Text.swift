@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension FrameHostError: CustomStringConvertible {
-    /// `place: what. remedy` with the cause on a line of its own, indented by two spaces.
+    /// `place: what. remedy` on one line, with the cause on lines of its own, indented by two spaces.
     public var description: String {
         let place = place.description
         var text = place.isEmpty ? "" : "\(place): "
         text += what.hasSuffix(".") || what.hasSuffix("?") ? what : what + "."
         if !remedy.isEmpty { text += " " + remedy }
-        if !cause.isEmpty { text += "\n  " + cause.replacing("\n", with: "\n  ") }
+        text = text.printable()
+        if !cause.isEmpty { text += "\n  " + cause.printable(keeping: .all).replacing("\n", with: "\n  ") }
         return text
     }
 }

@@ -33,7 +33,7 @@ public struct Event: Sendable {
     public var stage: String?
     /// How important it is.
     public var level: Level
-    /// One sentence for people.
+    /// One sentence for people, without control characters.
     public var text: String
     /// A JSON object with what a program needs.
     public var details: JSONNode
@@ -53,7 +53,7 @@ public struct Event: Sendable {
         self.name = name
         self.stage = stage
         self.level = level
-        self.text = text
+        self.text = text.printable(keeping: .indented)
         self.details = details
         self.time = time
         self.frame = frame

@@ -208,6 +208,7 @@ public final class RunFiles: Sendable {
     ) throws(FileRefusal) -> HeldFile {
         let place = Place(path)
         if case .append(let own) = place.way { return try Self.again(own, path) }
+        if case .unknown(let code) = place.facts.kind { throw .failed(code) }
         if place.facts.kind == .absent {
             return try create(place.target, as: name)
         }
@@ -306,6 +307,7 @@ public final class RunFiles: Sendable {
     public func refusalOfWriting(_ path: String) -> FileRefusal? {
         let place = Place(path)
         if case .append = place.way { return nil }
+        if case .unknown(let code) = place.facts.kind { return .failed(code) }
         if place.facts.kind == .absent {
             let folder = FileNames.folder(of: place.target)
             var status = stat()

@@ -37,11 +37,13 @@ public struct ChainClashes {
     public private(set) var faults: [Fault] = []
     private let chains: [Member]
 
-    /// What uses files: a stage, or the program that reads the chain file.
+    /// What uses files: a stage, or what beside the stages reads files for the chain.
     private struct User {
         var chain: Int
-        /// Nil for the chain file itself.
+        /// Nil for what is no stage.
         var stage: ChainPlan.Stage?
+        /// The words for what is no stage.
+        var what = ""
         var demand: StageDemand
     }
 
@@ -59,9 +61,9 @@ public struct ChainClashes {
     private mutating func compareFiles() {
         var users: [User] = []
         for (index, chain) in chains.enumerated() {
-            var file = StageDemand()
-            file.readsFiles = [chain.request.file]
-            users.append(User(chain: index, stage: nil, demand: file))
+            users += FileClashes.readers(beside: chain.request).map {
+                User(chain: index, stage: nil, what: $0.what, demand: $0.demand)
+            }
             users += chain.plan.stages.map { User(chain: index, stage: $0, demand: $0.demand) }
         }
         for clash in FileClashes(users.map(\.demand)).clashes {
@@ -78,7 +80,7 @@ public struct ChainClashes {
                     "'\(stage.id)' would \(clash.isRead ? "read" : "write") '\(clash.path)', which \(said(writer, reads: false))"
                 )
             } else {
-                add(other, clash.path, "is the chain file, which \(said(writer, reads: false))")
+                add(other, clash.path, "'\(clash.path)', which \(other.what), \(said(writer, reads: false)) too")
             }
         }
     }
@@ -86,7 +88,7 @@ public struct ChainClashes {
     /// `'rec' of the chain 'cam1' writes`
     private func said(_ user: User, reads: Bool) -> String {
         let name = chains[user.chain].request.name
-        guard let stage = user.stage else { return "is the file of the chain '\(name)'" }
+        guard let stage = user.stage else { return "\(user.what) of '\(name)'" }
         return "'\(stage.id)' of the chain '\(name)' \(reads ? "reads" : "writes")"
     }
 

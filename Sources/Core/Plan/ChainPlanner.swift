@@ -85,11 +85,10 @@ struct ChainPlanner {
 
     private func plan(_ stages: [PlannedStage], _ layout: MetadataLayout, isLive: Bool) throws -> ChainPlan {
         var faults = PlanFaults(request)
-        let demands = stages.map(\.demand)
         let joins = JoinPlanner(stages)
         joins.check(&faults)
         let links = LinkPlanner(stages, isLive: isLive, running: running).links(&faults)
-        for clash in FileClashes(demands).clashes { faults.add(clash, stages) }
+        faults.addFileClashes(stages, request)
         faults.addClaims(stages, beside: request.services)
         for stage in stages { faults.addClaims(stage.demand.claims, of: stage.id, on: request.ownStreams) }
         try faults.throwAll()

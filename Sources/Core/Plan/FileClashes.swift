@@ -36,6 +36,22 @@ struct FileClashes {
         }
     }
 
+    /// What beside the stages reads files for a chain: the program reads the chain file, services read their own.
+    ///
+    /// - Returns: Each with the words for "which …".
+    static func readers(beside request: ChainRequest) -> [(demand: StageDemand, what: String)] {
+        var chain = StageDemand()
+        chain.readsFiles = [request.file]
+        var readers = [(chain, "is the chain file")]
+        for service in request.services {
+            var demand = StageDemand()
+            // What is wrong with its options was said where they were read.
+            demand.readsFiles = (try? service.make())?.readsFiles(folder: request.folder) ?? []
+            readers.append((demand, "'\(service.key)' reads"))
+        }
+        return readers
+    }
+
     /// What two names of one file have in common.
     private enum Key: Hashable {
         case file(FileIdentity)

@@ -174,6 +174,7 @@ struct FormatNegotiation {
                 "'\(stage.id)' asks for \(name) \(asked), but \(info.id) declares \(declared)",
                 "Choose smaller options, or raise \(name) in the plugin's StageInfo.")
         }
+        checkBypass(stage)
         guard stage.request.type.kind == .filter, stage.demand.delay > 0 else { return }
         if !(stage.instance.stage is any DelayingFilter) {
             faults.add(
@@ -181,14 +182,18 @@ struct FormatNegotiation {
                 "'\(stage.id)' asks for delay \(stage.demand.delay), but \(info.id) keeps no frame back",
                 "A filter that delays adopts DelayingFilter.")
         }
-        checkBypass(stage)
     }
 
-    /// Frames cannot pass a filter by that keeps others back.
+    /// Frames cannot pass a filter by that keeps others back, and must not pass one that hides something.
     private mutating func checkBypass(_ stage: PlannedStage) {
-        guard stage.request.type.kind == .filter, stage.demand.delay > 0, stage.request.onError == .bypass else {
-            return
+        guard stage.request.type.kind == .filter, stage.request.onError == .bypass else { return }
+        if stage.demand.mustNotBePassed {
+            return faults.add(
+                stage.request, "onError",
+                "'bypass' would let frames pass '\(stage.id)' untouched, which it must not do with these options",
+                "Use \"stop\", \"continue\" or \"restart\".")
         }
+        guard stage.demand.delay > 0 else { return }
         faults.add(
             stage.request, "onError",
             "'bypass' needs a filter that keeps no frame back, and '\(stage.id)' delays by \(stage.demand.delay)",

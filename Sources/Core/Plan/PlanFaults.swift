@@ -71,12 +71,19 @@ struct PlanFaults {
 
     // MARK: Two stages that want one thing
 
-    mutating func add(_ clash: FileClashes.Clash, _ stages: [PlannedStage]) {
-        let (writer, other) = (stages[clash.writer].request, stages[clash.other].id)
-        add(
-            writer, writer.key(ofFile: clash.path),
-            "'\(writer.id)' would write '\(clash.path)', which '\(other)' \(clash.isRead ? "reads" : "writes")",
-            "Name another file.")
+    /// Adds the faults of stages that would write what another one, a service or the program itself reads or writes.
+    mutating func addFileClashes(_ stages: [PlannedStage], _ request: ChainRequest) {
+        let others = FileClashes.readers(beside: request)
+        for clash in FileClashes(stages.map(\.demand) + others.map(\.demand)).clashes {
+            let writer = stages[clash.writer].request
+            let what =
+                clash.other < stages.count
+                ? "'\(stages[clash.other].id)' \(clash.isRead ? "reads" : "writes")"
+                : others[clash.other - stages.count].what
+            add(
+                writer, writer.key(ofFile: clash.path), "'\(writer.id)' would write '\(clash.path)', which \(what)",
+                "Name another file.")
+        }
     }
 
     /// A thing that is one stage's, or has other terms.

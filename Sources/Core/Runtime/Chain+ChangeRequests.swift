@@ -10,8 +10,9 @@ extension Chain {
 
     // MARK: Any thread
 
-    /// [any thread] Pauses a stage: a source gives nothing, a filter lets frames pass (or drops them), and any other
-    /// stage drops what comes, counted as `paused`. The answer comes once nothing is inside the stage.
+    /// [any thread] Pauses a stage: a source gives nothing, a filter lets frames pass (or drops them, where they must not
+    /// pass or `isDropping` says so), and any other stage drops what comes, counted as `paused`. The answer comes once
+    /// nothing is inside the stage.
     ///
     /// - Parameters:
     ///   - id: The stage's id in the chain file.
@@ -37,7 +38,9 @@ extension Chain {
             }
             guard accepted.load(ordering: .relaxed) else { throw Self.failed(id) }
             let name = mode == .runs ? "stage-resumed" : "stage-paused"
-            post(name, runner.id, "\(runner.title) \(mode == .runs ? "goes on" : "is paused").")
+            let isHeld = asked == .drops && runner.shown.demand.mustNotBePassed
+            let how = mode == .runs ? "goes on" : isHeld ? "is paused: no frame passes meanwhile" : "is paused"
+            post(name, runner.id, "\(runner.title) \(how).")
             return (frame.load(ordering: .relaxed), [])
         }
     }

@@ -28,7 +28,9 @@ public final class Chain: @unchecked Sendable {
         return Int64(seconds * 1e9)
     }
     /// The chain file's name, as the request has it.
-    private let chainFile: String
+    /// What beside the stages reads files for the chain.
+    private let fileReaders: [(demand: StageDemand, what: String)]
+    private let heldFiles = Locked(ReadFiles())
     let isTimed: Bool
     /// Nil where no trace is kept.
     let tracer: Tracer?
@@ -117,7 +119,7 @@ public final class Chain: @unchecked Sendable {
         let planned = try ChainPlanner(request, clock: clock).plan()
         self.clock = clock
         services = planned.services
-        chainFile = request.file
+        fileReaders = FileClashes.readers(beside: request)
         isTimed = timed
         tracer = traced ? Tracer(clock: clock) : nil
         let assembly = try GraphAssembly(
@@ -137,6 +139,15 @@ public final class Chain: @unchecked Sendable {
 
     // MARK: What runs
 
+    /// [control thread, and the desk's after a change] Holds what the chain reads until it has gone: a recorder with a
+    /// pattern, in this process or another, neither replaces nor removes it, also where its reader has ended.
+    func holdReadFiles() {
+        let readers = fileReaders.map { ($0.demand, "framehost") } + plan.stages.map { ($0.demand, $0.id) }
+        heldFiles.withLock { held in
+            for (demand, name) in readers { for path in demand.readsFiles { held.add(path, as: name) } }
+        }
+    }
+
     /// [any thread] What runs at this moment.
     var graph: RunningGraph { graphBox.withLock { $0 } }
     /// [any thread] The plan of what runs now.
@@ -155,14 +166,12 @@ public final class Chain: @unchecked Sendable {
     public func fault(ofWriting path: String, as option: String) -> FrameHostError? {
         var own = StageDemand()
         own.writesFiles = [path]
-        var chain = StageDemand()
-        chain.readsFiles = [chainFile]
-        let clash = FileClashes(plan.stages.map(\.demand) + [chain, own]).clashes.first {
-            $0.writer == plan.stages.count + 1
+        let clash = FileClashes(plan.stages.map(\.demand) + fileReaders.map(\.demand) + [own]).clashes.first {
+            $0.writer == plan.stages.count + fileReaders.count
         }
         if let clash {
-            let who =
-                clash.other == plan.stages.count ? "is the chain file" : "belongs to '\(plan.stages[clash.other].id)'"
+            let reader = clash.other - plan.stages.count
+            let who = reader >= 0 ? fileReaders[reader].what : "belongs to '\(plan.stages[clash.other].id)'"
             return FrameHostError(
                 .invalidConfiguration, place: option, what: "'\(path)' \(who)", remedy: "Name another file.")
         }
@@ -220,6 +229,7 @@ public final class Chain: @unchecked Sendable {
     /// [control thread] Runs the chain to its end, and calls `tick` about every 50 ms and once at the end.
     public func run(tick: () -> Void = {}) -> Result {
         beginTrace()
+        holdReadFiles()
         setState(.starting, "starting")
         tick()
         // Stages start on a thread of their own, so that a stage that does not return from `start` can be named and

@@ -55,6 +55,10 @@ public enum CrashReport {
     /// Written on the control thread, before any thread that the handler could run on needs it.
     nonisolated(unsafe) private static var state: UnsafeMutablePointer<State>?
 
+    /// [any thread] The process has crashed, and Swift's backtrace may be at work: it stops all threads by SIGUSR1, and
+    /// they do not go on.
+    public static var isCrashing: Bool { state?.pointee.isWriting.load(ordering: .relaxed) ?? false }
+
     // MARK: Getting ready
 
     /// [main thread, before any plugin is loaded] Installs the handler; a second call does nothing.

@@ -118,7 +118,7 @@ struct GraphAssembly {
                 Exchange(
                     runner: kept, instance: stage.instance, context: stage.context, type: type,
                     isOfOtherKind: kept.kind != type.kind
-                        || kept.canBePassed != (type.kind == .filter && stage.demand.delay == 0),
+                        || kept.isPlainFilter != (type.kind == .filter && stage.demand.delay == 0),
                     crashTitle: CrashReport.title(of: stage.id, type.info.id, in: kept.crashStages)))
             return graph.runners.append(kept)
         }

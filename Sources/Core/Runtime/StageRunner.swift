@@ -183,8 +183,10 @@ final class StageRunner: @unchecked Sendable {
     var holderCode: Int32 { Int32(number) &* 2 }
     /// [any thread] Of the present instance.
     var kind: StageKind { StageKind(code: kindCode.load(ordering: .relaxed)) }
-    /// [any thread] Frames can go by it: a filter that keeps none back.
-    var canBePassed: Bool { kind == .filter && shown.demand.delay == 0 }
+    /// [any thread] A filter that keeps no frame back.
+    var isPlainFilter: Bool { kind == .filter && shown.demand.delay == 0 }
+    /// [any thread] Frames can go by it, and may.
+    var canBePassed: Bool { isPlainFilter && !shown.demand.mustNotBePassed }
     var mode: Mode { Mode(rawValue: modeCode.load(ordering: .acquiring)) ?? .runs }
     var hasFailed: Bool { mode == .failed }
     var isPaused: Bool { mode == .passes || mode == .drops }

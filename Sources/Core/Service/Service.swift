@@ -33,6 +33,12 @@ public protocol Service: AnyObject, Sendable, SendableMetatype {
     /// - Throws: ``FrameHostError``, whose place is the option: `control.tokenFile`.
     func check(folder: String) throws
 
+    /// [control thread] Files that the service reads: a stage that would write one of them is refused when the chain is
+    /// planned. None unless the service says so.
+    ///
+    /// - Parameter folder: From which names of files are meant.
+    func readsFiles(folder: String) -> [String]
+
     /// [control thread] Opens ports and starts threads, before the chain's stages are started.
     ///
     /// - Throws: ``FrameHostError`` to end the run before it begins.
@@ -47,6 +53,8 @@ public protocol Service: AnyObject, Sendable, SendableMetatype {
 extension Service {
     /// None.
     public var claims: [StageDemand.Claim] { [] }
+    /// None.
+    public func readsFiles(folder: String) -> [String] { [] }
     /// Looks at nothing.
     public func check(folder: String) throws {}
 }

@@ -169,6 +169,35 @@ public final class StageContext: @unchecked Sendable {
         }
     }
 
+    /// [control thread] The files that options name, for ``StageDemand/readsFiles``: an option that is not set names none,
+    /// and neither does `env:NAME`.
+    public func filesRead(_ names: String?...) -> [String] {
+        names.compactMap { $0 }.filter { !$0.isEmpty && !$0.hasPrefix("env:") }.map(resolve)
+    }
+
+    /// [control thread] Looks whether the file that an option names can be written, and writes nothing. A file that
+    /// somebody uses is not refused: who does so may have let go of it by the start, such as a stage that this one
+    /// replaces.
+    ///
+    /// - Parameters:
+    ///   - path: As the chain file has it.
+    ///   - option: The option's key.
+    /// - Throws: ``FrameHostError`` with the option as its place.
+    public func checkWritable(_ path: String, option: String) throws {
+        let path = resolve(path)
+        switch files.refusalOfWriting(path) {
+        case .failed(let code):
+            var fault = FileRefusal.failed(code).fault(path)
+            fault.place = FaultPlace(option)
+            throw fault
+        case .isFolder:
+            var fault = FileRefusal.isFolder.fault(path)
+            fault.place = FaultPlace(option)
+            throw fault
+        default: return
+        }
+    }
+
     /// Tells people and programs that something happened. Never blocks.
     ///
     /// The event carries this stage's id, and the frame number and PTS of the item in hand. Declare it in
@@ -198,7 +227,7 @@ public final class StageContext: @unchecked Sendable {
     ///   - text: The sentence without the stage's id and without the full stop.
     ///   - isWarning: Whether the stage makes do with something poorer than was asked for.
     public func note(_ text: String, isWarning: Bool = false) {
-        planNotes.append((text, isWarning))
+        planNotes.append((text.printable(), isWarning))
         post("note", level: isWarning ? .warning : .info, text: "\(text).")
     }
 

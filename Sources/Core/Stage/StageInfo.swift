@@ -245,6 +245,9 @@ public struct StageDemand: Sendable, Equatable {
     public var padding = BufferPadding()
     /// Sources: the source captures at a pace that it does not set, and never waits.
     public var isLive = false
+    /// Filters: no frame may go on without the stage's work, such as hiding faces. While the stage is paused, frames end
+    /// there, and `"onError": "bypass"` is refused.
+    public var mustNotBePassed = false
     /// Where the buffers of the output come from.
     public var outputBuffers = OutputBuffers.own
     /// Encoders and readers of files: memory for access units, in bytes.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FrameCore
 import Glibc
 
 /// Signals that one thread waits for.
@@ -12,5 +13,17 @@ enum BlockedSignals {
         for number in numbers { sigaddset(&signals, number) }
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         return signals
+    }
+
+    /// Waits for one of the signals. Once the process has crashed, SIGUSR1 is the backtrace's, and any other signal ends
+    /// the process: nothing else would.
+    static func wait(for signals: inout sigset_t) -> Int32 {
+        while true {
+            var signal: Int32 = 0
+            guard sigwait(&signals, &signal) == 0 else { continue }
+            guard CrashReport.isCrashing else { return signal }
+            guard signal != SIGUSR1 else { continue }
+            _exit(128 + signal)
+        }
     }
 }

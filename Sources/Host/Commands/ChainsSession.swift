@@ -104,8 +104,7 @@ final class ChainsSession: @unchecked Sendable {
     private func waitForSignals(_ signals: sigset_t) -> Never {
         var signals = signals
         while true {
-            var signal: Int32 = 0
-            guard sigwait(&signals, &signal) == 0 else { continue }
+            let signal = BlockedSignals.wait(for: &signals)
             if signal == SIGHUP, reload() { continue }
             if signal == SIGUSR1 {
                 takeSnapshots()
@@ -349,14 +348,10 @@ final class ChainsSession: @unchecked Sendable {
         var status: Int32 = failed.isEmpty ? 0 : 1
         service?.ended(isSuccess: failed.isEmpty)
         display.finish(count: entries.count, failed: failed)
-        if let path = wishes.statsPath, let fault = StatsFile.fault(ofReplacing: path) {
-            RunLog.logger.critical("\(fault)")
-            status = 1
-        } else if let path = wishes.statsPath,
-            let refusal = RunFiles().write(
-                path, Self.figures(entries, endings).text(pretty: true) + "\n", as: "--stats")
+        if let path = wishes.statsPath,
+            let fault = StatsFile.write(Self.figures(entries, endings), to: path, RunFiles())
         {
-            RunLog.logger.critical("--stats: \(refusal.fault(path))")
+            RunLog.logger.critical("\(fault)")
             status = 1
         }
         status = Terminal.status(status)

@@ -148,6 +148,11 @@ struct GraphCommand: ParsableCommand {
     /// Writes the whole file or nothing.
     private func write(_ bytes: [UInt8]) throws {
         guard let output else { return try print(bytes) }
+        if let own = FileIdentity(path: chain), own == FileIdentity(path: output) {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(argument: "--output"), what: "'\(output)' is the chain file",
+                remedy: "Name another file.")
+        }
         if let refusal = RunFiles().write(output, bytes, as: "framehost", isReplacing: overwrite) {
             throw refusal.fault(output, overwriting: "add --overwrite")
         }

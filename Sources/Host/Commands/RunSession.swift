@@ -122,8 +122,7 @@ final class RunSession: @unchecked Sendable {
         var count = 0
         var isGivingUp = false
         while true {
-            var signal: Int32 = 0
-            guard sigwait(&signals, &signal) == 0 else { continue }
+            let signal = BlockedSignals.wait(for: &signals)
             if signal == SIGHUP, reload() { continue }
             if signal == SIGUSR1 {
                 takeSnapshots()
@@ -307,11 +306,8 @@ final class RunSession: @unchecked Sendable {
         display.finish(chain, result, elapsed: elapsed)
         supervision?.ended(chain)
         var failed = !result.isSuccess
-        if let statsPath,
-            let refusal = chain.files.write(
-                statsPath, chain.figuresWithPlugins.text(pretty: true) + "\n", as: "--stats")
-        {
-            RunLog.logger.critical("--stats: \(refusal.fault(statsPath))")
+        if let statsPath, let fault = StatsFile.write(chain.figuresWithPlugins, to: statsPath, chain.files) {
+            RunLog.logger.critical("\(fault)")
             failed = true
         }
         var ending = Ending(status: failed ? 1 : 0, mayUnwind: result.abandoned.isEmpty && isQuiet)

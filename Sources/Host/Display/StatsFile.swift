@@ -8,6 +8,18 @@ enum StatsFile {
     /// More than figures of any chain have.
     static let mostBytes = 64 << 20
 
+    /// Writes the figures of a run that has ended.
+    ///
+    /// - Returns: Why they could not be written; nil where they were. The file may have come only during the run.
+    static func write(_ figures: JSONNode, to path: String, _ files: RunFiles) -> FrameHostError? {
+        if let fault = fault(ofReplacing: path) { return fault }
+        guard var fault = files.write(path, figures.text(pretty: true) + "\n", as: "--stats")?.fault(path) else {
+            return nil
+        }
+        fault.place = FaultPlace(argument: "--stats")
+        return fault
+    }
+
     /// Why the file is not replaced; nil where it is not there, is empty, or has figures of an earlier run.
     static func fault(ofReplacing path: String) -> FrameHostError? {
         var status = stat()

@@ -11,7 +11,7 @@ enum Terminal {
     static func say(_ text: String) { write(text + "\n", to: StandardOutput.descriptor) }
 
     /// Writes `text` and a line feed to standard error.
-    static func complain(_ text: String) { write(text + "\n", to: STDERR_FILENO) }
+    static func complain(_ text: String) { write(text.printable(keeping: .all) + "\n", to: STDERR_FILENO) }
 
     /// Whether standard error is a terminal.
     static var isInteractive: Bool { isatty(STDERR_FILENO) == 1 }

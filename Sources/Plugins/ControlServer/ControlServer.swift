@@ -40,6 +40,10 @@ final class ControlServer: Service {
         if let file = options.tokenFile { _ = try AccessToken.read(file, folder: folder) }
     }
 
+    func readsFiles(folder: String) -> [String] {
+        options.tokenFile.map { [AccessToken.path($0, folder: folder)] } ?? []
+    }
+
     /// [control thread] Listens from here on.
     func start(_ control: any RunControl) throws {
         guard let address = ListenAddress(options.listen) else {

@@ -59,10 +59,11 @@ final class FaceEffect: DelayingFilter {
         self.folders = folders
     }
 
-    /// Reads alone when nothing is drawn.
+    /// Only reads when nothing is drawn.
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.access = options.draw ? .modify : .read
+        demand.mustNotBePassed = options.privacy
         (demand.hold, demand.delay) = (framesAhead, framesAhead)
         demand.ownBytes = searchBytes + aheadBytes
         demand.cost = searchCost
@@ -70,7 +71,7 @@ final class FaceEffect: DelayingFilter {
         demand.warmUp = WarmUp(
             frames: 2 * framesAhead, time: MediaTime(seconds: 3 + (options.privacy ? options.hold : 0)))
         demand.writesFiles = [options.facesFile, options.reviewFile].compactMap { $0.map(context.resolve) }
-        demand.readsFiles = [options.image, options.model].compactMap { $0.map(context.resolve) }
+        demand.readsFiles = context.filesRead(options.image, options.model)
         return demand
     }
 
@@ -106,6 +107,8 @@ final class FaceEffect: DelayingFilter {
         }
         noteLookAhead(format)
         image = try options.image.map { try PNGFile(context.resolve($0)) }
+        if let path = options.facesFile { try context.checkWritable(path, option: "facesFile") }
+        if let path = options.reviewFile { try context.checkWritable(path, option: "reviewFile") }
     }
 
     /// [control thread] Takes all memory, starts the detector's thread, opens the file.

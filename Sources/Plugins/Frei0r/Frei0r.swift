@@ -31,6 +31,7 @@ final class Frei0r: Transform {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.cost = cost
+        if options.effect.contains("/") { demand.readsFiles = context.filesRead(options.effect) }
         demand.warmUp = .never("(frei0r) may remember all earlier pictures, which effects do not say")
         return demand
     }

@@ -2,12 +2,16 @@
 
 import CFreeType
 import FrameCore
+import Glibc
 
 /// A font opened by FreeType at one size: the only file that imports it.
 ///
 /// Not thread-safe; each stage has its own. What FreeType allocates is freed in `deinit`; glyphs are copied out of it.
-/// - SeeAlso: FT_New_Face, FT_Set_Pixel_Sizes, FT_Load_Glyph, FT_Glyph_StrokeBorder (FreeType 2 API reference).
+/// - SeeAlso: FT_New_Memory_Face, FT_Set_Pixel_Sizes, FT_Load_Glyph, FT_Glyph_StrokeBorder (FreeType 2 API reference).
 package final class FontFace {
+    /// The file's bytes, which FreeType reads for as long as the face lives. Not mapped: a file that somebody shortens
+    /// meanwhile would end the process.
+    private let bytes: UnsafeMutableRawBufferPointer
     private let library: FT_Library
     private let face: FT_Face
     private let stroker: FT_Stroker
@@ -24,8 +28,12 @@ package final class FontFace {
         var library: FT_Library?
         var face: FT_Face?
         var stroker: FT_Stroker?
+        let bytes = try Self.contents(of: path)
+        var isKept = false
+        defer { if !isKept { bytes.deallocate() } }
         try Self.check(FT_Init_FreeType(&library), path, "FreeType could not be started")
-        let error = FT_New_Face(library, path, 0, &face)
+        let error = FT_New_Memory_Face(
+            library, bytes.baseAddress?.assumingMemoryBound(to: FT_Byte.self), FT_Long(bytes.count), 0, &face)
         guard error == 0, let face else {
             FT_Done_FreeType(library)
             throw FrameHostError(
@@ -43,6 +51,8 @@ package final class FontFace {
             FT_Done_FreeType(library)
             throw error
         }
+        isKept = true
+        self.bytes = bytes
         self.library = library!
         self.face = face
         self.stroker = stroker!
@@ -51,6 +61,35 @@ package final class FontFace {
     deinit {
         FT_Stroker_Done(stroker)
         FT_Done_FreeType(library)
+        bytes.deallocate()
+    }
+
+    private static let mostBytes = 256 << 20
+
+    private static func contents(of path: String) throws -> UnsafeMutableRawBufferPointer {
+        func fault(_ what: String) -> FrameHostError {
+            FrameHostError(
+                .invalidMedia, place: "font", what: "'\(path)' \(what)",
+                remedy: "Name a TrueType, OpenType or Type 1 font file.")
+        }
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard file >= 0 else { throw fault("cannot be read: \(String(cString: strerror(errno)))") }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, (1...mostBytes).contains(Int(status.st_size))
+        else { throw fault("must be a regular file of 1 byte to \(mostBytes >> 20) MB") }
+        let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(status.st_size), alignment: 16)
+        var filled = 0
+        while filled < bytes.count {
+            let count = read(file, bytes.baseAddress! + filled, bytes.count - filled)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                bytes.deallocate()
+                throw fault("cannot be read to its end")
+            }
+            filled += count
+        }
+        return bytes
     }
 
     private static func check(_ error: FT_Error, _ path: String, _ what: String) throws {

@@ -25,6 +25,18 @@ final class NATSEvents: Service {
     /// [control thread] Opens nothing: options arrive checked.
     init(options: NATSEventsOptions) { self.options = options }
 
+    /// [control thread] Reads the files once, so that what is wrong with them is known before the run.
+    func check(folder: String) throws {
+        if let login = options.login { _ = try ServerLogin.read(login) { ServerPath.resolve($0, folder: folder) } }
+        if let file = options.caFile { _ = try ServerPath.readable(file, option: "caFile", folder: folder) }
+        if let file = options.credentials { _ = try ServerPath.readable(file, option: "credentials", folder: folder) }
+        if let spool = options.spool { try SpoolFolder.check(ServerPath.resolve(spool, folder: folder)) }
+    }
+
+    func readsFiles(folder: String) -> [String] {
+        ServerPath.files(options.login, options.credentials, options.caFile, folder: folder)
+    }
+
     /// [control thread] Opens the spool; the server need not be there.
     func start(_ control: any RunControl) throws {
         let folder = control.folder

@@ -78,16 +78,7 @@ final class NullSink: Sink {
         parameterSets = input.encoded?.parameterSets ?? []
         takesMotion = input.motion != nil
         guard let path = options.dump, path != "-" else { return }
-        let file = context.resolve(path)
-        let refusal = context.files.refusalOfWriting(file)
-        switch refusal {
-        case .failed?, .isFolder?:
-            var fault = refusal!.fault(file)
-            fault.place = "dump"
-            throw fault
-        // Who uses the file may have let go of it by then: the one that this stage replaces.
-        default: break
-        }
+        try context.checkWritable(path, option: "dump")
     }
 
     /// [control thread] Reserves the samples, opens the file.

@@ -29,6 +29,23 @@ package final class SpoolFolder: Sendable {
 
     deinit { close(lock) }
 
+    /// Looks whether the folder can be used or made, as far as that shows without making it.
+    ///
+    /// - Throws: ``FrameHostError`` `.unavailable`.
+    package static func check(_ path: String) throws {
+        var above = path
+        var status = stat()
+        while stat(above, &status) != 0 {
+            guard errno == ENOENT, let slash = above.lastIndex(of: "/"), slash != above.startIndex else {
+                if errno == ENOENT { return }
+                throw fault(path, "cannot be used", errno)
+            }
+            above = String(above[..<slash])
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else { throw fault(path, "cannot be used", ENOTDIR) }
+        guard access(above, W_OK | X_OK) == 0 else { throw fault(path, "cannot be used", errno) }
+    }
+
     /// With the folders above it, for this user alone.
     private static func make(_ path: String) throws {
         var done = path.hasPrefix("/") ? "/" : ""

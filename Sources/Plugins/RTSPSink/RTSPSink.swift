@@ -91,6 +91,7 @@ final class RTSPSink: MultiSink {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         if keepsGroup { demand.ownBytes = groupLimits.byteCount }
+        demand.readsFiles = context.filesRead(options.users, options.certificate, options.key)
         let endpoint = endpoint
         demand.claims = [
             // Of the machine: the control server has one too.

@@ -244,6 +244,7 @@ final class MuxerHandle {
         avio_flush(io)
         guard file.failure == 0 else { throw abandon(because: -file.failure) }
         guard file.isStillThere else { throw abandon(because: -ENOENT) }
+        guard !file.wasShortened else { throw abandon(because: -ESTALE) }
         if syncs { try sync() }
         do { try file.finish() } catch { throw abandon(because: -error.code) }
         savedBytes = file.size
@@ -256,6 +257,11 @@ final class MuxerHandle {
     private func abandon(because code: Int32) -> FrameHostError {
         close()
         let isGone = !file.isStillThere
+        // What is left of it is for a person to judge.
+        guard !file.wasShortened else {
+            _ = try? file.finish()
+            return RecordingFault.shortened(file.path)
+        }
         file.cut(to: savedFrames == 0 ? 0 : savedBytes)
         if isGone { return RecordingFault.removed(file.path) }
         let number = file.failure != 0 ? file.failure : fh_averror_errno(code)

@@ -76,6 +76,8 @@ final class OutputFile {
     // MARK: Writing
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Int32 {
+        // Later the hole would not show any more.
+        guard !wasShortened else { return fail(ESTALE) }
         var done = 0
         while done < bytes.count {
             let count = Glibc.write(file, bytes.baseAddress! + done, bytes.count - done)
@@ -135,6 +137,12 @@ final class OutputFile {
     var isStillThere: Bool {
         var status = stat()
         return !isRegular || fstat(file, &status) != 0 || status.st_nlink > 0
+    }
+
+    /// Whether somebody else has made the file shorter than what was written.
+    var wasShortened: Bool {
+        var status = stat()
+        return isRegular && file >= 0 && fstat(file, &status) == 0 && Int64(status.st_size) < size
     }
 
     /// Shortens the file to the part that plays, or removes it when nothing plays, but only where the name still leads

@@ -26,6 +26,8 @@ enum RecordingFault {
             guard status.st_mode & S_IFMT == S_IFREG else { return nil }
             if status.st_mode & 0o222 == 0 { return FileRefusal.isProtected.fault(path) }
         }
+        // A link that leads nowhere has the name too.
+        if !overwrite, lstat(path, &status) == 0 { return exists(path) }
         // The file is replaced by a new one, so its folder must be writable too.
         return ofFolder(FileNames.folder(of: overwrite ? FileNames.followed(path) : path))
     }
@@ -117,6 +119,14 @@ enum RecordingFault {
             remedy:
                 "Record to a folder that no other program clears. To remove old files, use 'keepSeconds' and 'keepMegabytes'."
         )
+    }
+
+    /// The fault of a file that another program made shorter while it was written.
+    static func shortened(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable,
+            what: "'\(path)' was shortened by another program while it was being written; what it had is lost",
+            remedy: "Record to a folder in which no other program writes.")
     }
 
     /// `1 frame`, `87 frames`.

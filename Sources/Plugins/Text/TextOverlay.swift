@@ -35,6 +35,7 @@ final class TextOverlay: Filter {
 
     var demand: StageDemand {
         var demand = Self.declaredDemand
+        demand.readsFiles = context.filesRead(options.font)
         if options.text.parts.contains(.frame) {
             demand.warmUp = .never("writes the numbers of frames, which begin anew in each part")
         } else if options.text.parts.contains(.fps) {

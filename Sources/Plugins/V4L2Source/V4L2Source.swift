@@ -150,7 +150,7 @@ final class V4L2Source: Source, DeviceStage {
         var demand = Self.declaredDemand
         demand.isLive = true
         demand.isUrgent = true
-        demand.readsFiles = options.slatePicture.map { [context.resolve($0)] } ?? []
+        demand.readsFiles = context.filesRead(options.slatePicture)
         demand.floor = lends ? options.buffers : 0
         guard let format else { return demand }
         if let units {

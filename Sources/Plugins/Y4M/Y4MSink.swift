@@ -62,23 +62,9 @@ final class Y4MSink: Sink {
                 "the orientation of the pictures is \(video.orientation), which y4m cannot store; 'crop-orient' before this stage turns them",
                 isWarning: true)
         }
-        try checkFile()
+        if let file = path.path { try context.checkWritable(file, option: "path") }
         self.header = header
         period = TimeBase(video.frameRate.denominator, video.frameRate.numerator).time(ofTicks: 1)
-    }
-
-    /// What keeps the file from being written, as far as it can be seen before the run.
-    private func checkFile() throws {
-        guard let file = path.path else { return }
-        let refusal = context.files.refusalOfWriting(file)
-        switch refusal {
-        case .failed?, .isFolder?:
-            var fault = refusal!.fault(file)
-            fault.place = "path"
-            throw fault
-        // Who uses the file may have let go of it by then: the one that this stage replaces.
-        default: break
-        }
     }
 
     private var byteCount: Int {

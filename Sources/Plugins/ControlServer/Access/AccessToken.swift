@@ -27,11 +27,16 @@ struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConverti
     var description: String { "a token" }
     var debugDescription: String { description }
 
+    /// A relative path begins at the chain file's folder.
+    static func path(_ path: String, folder: String) -> String {
+        path.hasPrefix("/") || folder.isEmpty ? path : "\(folder)/\(path)"
+    }
+
     /// The first line of a file.
     ///
     /// - Throws: ``FrameHostError``; none shows what is in the file.
     static func read(_ path: String, folder: String) throws -> AccessToken {
-        let path = path.hasPrefix("/") || folder.isEmpty ? path : "\(folder)/\(path)"
+        let path = Self.path(path, folder: folder)
         // Does not block: a FIFO of this name must not stop the program.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else {

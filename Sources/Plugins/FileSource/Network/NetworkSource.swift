@@ -163,6 +163,7 @@ final class NetworkSource: Source {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.isLive = true
+        demand.readsFiles = context.filesRead(options.login, options.caFile, options.slatePicture)
         guard let format else { return demand }
         demand.ownBytes = PacketQueue.mostBytes
         if !options.decode {
@@ -170,7 +171,6 @@ final class NetworkSource: Source {
             return demand
         }
         demand.ownBytes += StandIn.bytes(format, keepsPicture: options.whileLost == .hold)
-        demand.readsFiles = options.slatePicture.map { [context.resolve($0)] } ?? []
         if let planned {
             demand.ownBytes += DecoderMemory.bytes(
                 planned.parameters.pointee, hasLoans: false, threads: Self.threads)

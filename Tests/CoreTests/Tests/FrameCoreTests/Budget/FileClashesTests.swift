@@ -43,4 +43,25 @@ import Testing
             FileClashes([demand(reads: [path]), demand(writes: [path])]).clashes
                 == [FileClashes.Clash(writer: 1, other: 0, path: path, isRead: true)])
     }
+
+    /// What a chain reads is held while it runs, and a pipe is not touched.
+    @Test func holdsRegularFilesOnce() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "held-\(UInt64.random(in: 0 ... .max))").path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try Data("x".utf8).write(to: URL(filePath: folder + "/a"))
+        try FileManager.default.createSymbolicLink(atPath: folder + "/link", withDestinationPath: "a")
+        #expect(mkfifo(folder + "/pipe", 0o600) == 0)
+        let files = RunFiles()
+        do {
+            var held = ReadFiles()
+            for name in ["a", "link", "a", "pipe", "nothing"] { held.add("\(folder)/\(name)", as: "reader") }
+            // A writer finds no reader at the pipe.
+            #expect(open(folder + "/pipe", O_WRONLY | O_NONBLOCK) < 0 && errno == ENXIO)
+            #expect(files.remove(folder + "/a", as: "other") == .readHere("reader"))
+            #expect(files.write(folder + "/a", [1], as: "other", isReplacing: true) == .readHere("reader"))
+            withExtendedLifetime(held) {}
+        }
+        #expect(files.remove(folder + "/a", as: "other") == nil)
+    }
 }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Testing
+
+@testable import FrameCore
+
+/// Hides something in each frame, as a stand-in writes a mark.
+private final class Cover: Filter {
+    static let info = StageInfo(
+        id: "cover", summary: "Hides.", input: .anyVideo, output: .sameAsInput, access: .modify)
+
+    struct Options: StageOptions {
+        @Option(help: "No frame may pass.") var guards = true
+        @Option(help: "The frame at which it fails.") var failsAt = -1
+    }
+
+    var options: Options
+    private var count = 0
+
+    init(options: Options, context: StageContext) { self.options = options }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.mustNotBePassed = options.guards
+        return demand
+    }
+
+    func process(_ frame: inout Frame) throws -> Verdict {
+        count += 1
+        if count == options.failsAt { throw FrameHostError(.broken, what: "asked to fail") }
+        frame.withMutablePlane(0) { $0.row(0)[0] = 255 }
+        return .forward
+    }
+}
+
+/// Counts frames with and without the mark.
+private final class CoverCheck: Sink {
+    static let info = StageInfo(id: "cover-check", summary: "Looks.", input: .anyVideo)
+    struct Options: StageOptions { @Option(help: "Name under which the counts are found.") var log = "" }
+    private static let counts = Locked<[String: (covered: Int, bare: Int)]>([:])
+    static func count(_ log: String) -> (covered: Int, bare: Int) { counts.withLock { $0[log] ?? (0, 0) } }
+
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+
+    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        guard case .frame(let frame) = consume input else { return .dropped(.byStage) }
+        let isCovered = frame.withPlane(0) { $0.row(0)[0] == 255 }
+        Self.counts.withLock {
+            var count = $0[options.log] ?? (0, 0)
+            if isCovered { count.covered += 1 } else { count.bare += 1 }
+            $0[options.log] = count
+        }
+        return .delivered
+    }
+}
+
+/// A stage that hides something is never passed by.
+@Suite struct GuardFilterTests {
+    private func sketch(_ log: String, cover: String) throws -> ChainSketch {
+        var sketch = ChainSketch()
+        try sketch.add(
+            CountingSource.self, "pic", options: #"{"count": 100000, "live": true, "everyMs": 2}"#, from: [])
+        try sketch.add(Cover.self, "cover", options: cover)
+        try sketch.add(CoverCheck.self, "sink", options: #"{"log": "\#(log)"}"#)
+        return sketch
+    }
+
+    @Test(arguments: [true, false]) func endsFramesWhileItIsPaused(guards: Bool) throws {
+        let log = "paused-\(guards)"
+        let driver = try RunningChainDriver(try sketch(log, cover: #"{"guards": \#(guards)}"#))
+        let cover = try #require(driver.chain.graph.runner(id: "cover"))
+        func waitForTaken(_ count: Int) {
+            let deadline = ChainClock.system.now() + 20_000_000_000
+            while cover.taken.value < count, ChainClock.system.now() < deadline { usleep(500) }
+        }
+        waitForTaken(20)
+        #expect(driver.answer { driver.chain.pause(stage: "cover", reply: $0) }.isOK)
+        waitForTaken(cover.taken.value + 20)
+        #expect(driver.answer { driver.chain.resume(stage: "cover", reply: $0) }.isOK)
+        waitForTaken(cover.taken.value + 20)
+        #expect(driver.finish().isSuccess)
+        let count = CoverCheck.count(log)
+        #expect(count.covered >= 30)
+        #expect(guards ? count.bare == 0 : count.bare >= 20, "\(count)")
+        #expect(cover.dropCount(.paused) >= (guards ? 20 : 0))
+        #expect(driver.chain.ledger.isBalanced)
+    }
+
+    @Test func isNotPassedByWhenItFails() throws {
+        var sketch = try sketch("bypass", cover: #"{"failsAt": 5}"#)
+        sketch.request.stages[1].onError = .bypass
+        #expect {
+            _ = try Chain(sketch.request)
+        } throws: {
+            "\($0)".contains("stages[1].onError: 'bypass' would let frames pass 'cover' untouched")
+        }
+        sketch.request.stages[1].onError = .continue
+        let driver = try RunningChainDriver(sketch)
+        let cover = try #require(driver.chain.graph.runner(id: "cover"))
+        let deadline = ChainClock.system.now() + 20_000_000_000
+        while cover.taken.value < 50, ChainClock.system.now() < deadline { usleep(500) }
+        _ = driver.finish()
+        let count = CoverCheck.count("bypass")
+        #expect(count.covered == 4 && count.bare == 0)
+    }
+}
