@@ -17,7 +17,17 @@ import Testing
         #expect(Array(folders.paths.prefix(3)) == ["/nowhere", scratch.path, "/home/me/.frei0r-1/lib"])
         #expect(try folders.path(of: "MINE", resolve: { $0 }) == scratch.file("mine.so"))
         #expect(try folders.path(of: "theirs", resolve: { $0 }) == scratch.file("vendor/theirs.so"))
-        #expect(try folders.path(of: "./x.so", resolve: { "/chain/\($0)" }) == "/chain/./x.so")
+        let inside = try folders.path(of: "./x/../mine.so", resolve: { "\(scratch.path)/vendor/../\($0.dropFirst(6))" })
+        #expect(inside == scratch.file("mine.so"))
+        // A library is code: neither a path elsewhere nor a link to one is loaded.
+        let elsewhere = try ScratchFolder()
+        try Data().write(to: URL(fileURLWithPath: elsewhere.file("mine.so")))
+        try FileManager.default.createSymbolicLink(
+            atPath: scratch.file("link.so"), withDestinationPath: elsewhere.file("mine.so"))
+        for path in [elsewhere.file("mine.so"), scratch.file("link.so"), "\(scratch.path)-2/mine.so"] {
+            let error = #expect(throws: FrameHostError.self) { _ = try folders.path(of: path, resolve: { $0 }) }
+            #expect(error?.description.contains(path) == true, "\(String(describing: error))")
+        }
         let error = #expect(throws: FrameHostError.self) { _ = try folders.path(of: "thiers", resolve: { $0 }) }
         #expect(error?.remedy == "Did you mean 'theirs'?")
     }

@@ -53,14 +53,35 @@ struct EffectFolders {
         return names.sorted()
     }
 
+    /// A library is code, and a chain file brings none: only who sets up the machine does.
+    private func pathInFolders(_ path: String) throws -> String {
+        guard let real = Self.realPath(path) else {
+            throw FrameHostError(
+                .unavailable, place: "effect", what: "'\(path)' cannot be found: \(String(cString: strerror(errno)))",
+                remedy: "Correct the path, or name an installed effect.")
+        }
+        guard paths.contains(where: { folder in Self.realPath(folder).map { real.hasPrefix($0 + "/") } ?? false }) else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "effect", what: "'\(path)' must lie in a folder of effects",
+                remedy: "Put it into ~/.frei0r-1/lib, or name its folder in FREI0R_PATH.")
+        }
+        return real
+    }
+
+    private static func realPath(_ path: String) -> String? {
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
     /// The library of an effect.
     ///
     /// - Parameters:
-    ///   - name: As its file is called, in any case; or a path, which has a slash.
+    ///   - name: As its file is called, in any case; or a path, which has a slash and leads into one of the folders.
     ///   - resolve: Makes a path absolute.
     /// - Throws: ``FrameHostError`` that names the nearest effect, or all.
     func path(of name: String, resolve: (String) -> String) throws -> String {
-        if name.contains("/") { return resolve(name) }
+        if name.contains("/") { return try pathInFolders(resolve(name)) }
         let effects = effects
         if let known = effects.first(where: { $0.name.lowercased() == name.lowercased() }) { return known.path }
         guard !effects.isEmpty else {

@@ -5,7 +5,7 @@ import FrameCore
 struct Frei0rOptions: StageOptions {
     @Option(
         help:
-            "Name of the effect, such as glow, or the path of its library. If absent, `framehost check` lists the installed effects."
+            "Name of the effect, such as glow, or the path of its library in a folder of effects. If absent, `framehost check` lists the installed effects."
     )
     var effect = ""
     @Option(
