@@ -39,6 +39,8 @@ struct MuxerTrack {
     private let timeBase: TimeBase
     /// The time on the chain's timeline that is 0 in the file.
     private let origin: MediaTime
+    /// The time that was meant to be 0, before it was rounded to the pictures' ticks.
+    private let begin: MediaTime
     /// The same in the pictures' ticks.
     private let originTicks: Int64
     /// For a sound, the time base of its packets.
@@ -52,11 +54,14 @@ struct MuxerTrack {
     /// duration of a packet.
     private let mostGap: Int64
 
-    init(stream: Int32, timeBase: TimeBase, origin: MediaTime, source: AudioTrackFormat?, mostGap: Int64) {
+    init(
+        stream: Int32, timeBase: TimeBase, origin: MediaTime, begin: MediaTime, source: AudioTrackFormat?, mostGap: Int64
+    ) {
         self.stream = stream
         self.mostGap = mostGap
         self.timeBase = timeBase
         self.origin = origin
+        self.begin = begin
         originTicks = timeBase.ticks(of: origin)
         sourceBase = source?.timeBase ?? .nanoseconds
     }
@@ -94,6 +99,16 @@ struct MuxerTrack {
         let (pts, dts) = (sourceBase.time(ofTicks: sound.pts), sourceBase.time(ofTicks: sound.dts))
         let duration = sound.duration > 0 ? timeBase.ticks(of: sourceBase.time(ofTicks: sound.duration)) : nil
         set(packet, timeBase.ticks(of: pts - origin), timeBase.ticks(of: dts - origin), duration)
+    }
+
+    /// Whether the container can express the time of a value after that of the one before.
+    func reaches(_ time: MediaTime) -> Bool { reaches(ticks(time), ticks(time)) }
+
+    /// A value of motion, which is decoded and shown at one time. Values of one time are a tick apart.
+    mutating func setTime(_ packet: UnsafeMutablePointer<AVPacket>, _ time: MediaTime) {
+        // The origin was rounded to a tick of the pictures, and may be a little later than the time that it stands for.
+        let ticks = time >= begin ? max(ticks(time), 0) : ticks(time)
+        set(packet, ticks, ticks, nil)
     }
 
     private mutating func set(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Glibc
 
 /// What all recordings of one recorder have in common.
 struct RecordingSetup {
@@ -9,6 +10,8 @@ struct RecordingSetup {
     var pictures: VideoFormat
     /// Tracks that come on inputs of their own.
     var sounds: [AudioTrackFormat] = []
+    /// Whether each file has a track of motion.
+    var hasMotionTrack = false
     var container: Container
     var policy: SegmentPolicy
     var finalize: FinalizeWhen
@@ -34,6 +37,7 @@ final class Recording {
     private let setup: RecordingSetup
     private let files: RecordingFiles
     private let sound: SoundFeed?
+    private let motion: MotionInput?
     private let context: StageContext
     /// Whether the first file begins at the chain's time, not at 0.
     private let keepsTimes: Bool
@@ -47,6 +51,10 @@ final class Recording {
     private var soundTracks: [Int] = []
     /// Sounds of the current file that its container cannot go on with.
     private var endedSounds: [Bool] = []
+    /// The Gyroflow file beside the current file.
+    private var log: GyroflowLog?
+    /// Whether the current file's container cannot go on with the motion.
+    private var motionHasEnded = false
     private var orientation = Orientation.up
     private var hasReportedOrientation = false
     private var origin = MediaTime.zero
@@ -58,12 +66,14 @@ final class Recording {
     private(set) var path = ""
 
     init(
-        _ setup: RecordingSetup, files: RecordingFiles, sound: SoundFeed?, context: StageContext, keepsTimes: Bool,
+        _ setup: RecordingSetup, files: RecordingFiles, sound: SoundFeed?, motion: MotionInput? = nil,
+        context: StageContext, keepsTimes: Bool,
         filesChanged: @escaping (OutputFile?) -> Void
     ) {
         self.setup = setup
         self.files = files
         self.sound = sound
+        self.motion = motion
         self.context = context
         self.keepsTimes = keepsTimes
         self.filesChanged = filesChanged
@@ -77,6 +87,9 @@ final class Recording {
             files: finished.files + (muxer.map { $0.savedFrames > 0 ? 1 : 0 } ?? 0))
     }
 
+    /// Bytes of the Gyroflow file beside the one being written.
+    var logBytes: Int64 { log?.size ?? 0 }
+
     // MARK: Writing
 
     /// Writes one access unit; the first is a keyframe.
@@ -86,12 +99,14 @@ final class Recording {
             try beginFile(unit, at: keepsTimes ? .zero : unit.pts)
         } else if unit.isKeyframe, policy.isOn, policy.cuts(beforeKeyframeAt: unit.pts) {
             try sound?.take(shownBefore: unit.pts, write)
+            try takeMotion(before: unit.pts)
             try finishFile(endsRecording: false)
             try beginFile(unit, at: unit.pts)
         }
         try checkGap(before: unit)
         if unit.orientation != orientation, !hasReportedOrientation { reportOrientation(unit) }
         try sound?.take(decodedBefore: unit.dts, write)
+        try takeMotion(before: max(end, unit.dts))
         let before = muxer!.savedBytes
         try muxer!.write(unit, bytes)
         policy.add(bytes: bytes.count)
@@ -105,6 +120,7 @@ final class Recording {
         guard let muxer, !muxer.reaches(unit) else { return }
         let gap = unit.pts - end
         try sound?.take(shownBefore: end, write)
+        try takeMotion(before: end)
         if policy.isOn, unit.isKeyframe {
             try finishFile(endsRecording: false)
             sound?.skip(before: unit.pts)
@@ -146,6 +162,38 @@ final class Recording {
         policy.add(bytes: bytes.count)
     }
 
+    /// Writes the motion up to a time: that of pictures which are in the file, or will be.
+    private func takeMotion(before time: MediaTime) throws {
+        guard let motion, let muxer else { return }
+        try motion.take(before: time) { sample in
+            log?.add(sample)
+            guard setup.hasMotionTrack, !motionHasEnded else { return }
+            guard muxer.reaches(motionAt: sample.time) else { return endMotion() }
+            try muxer.write(sample)
+            policy.add(bytes: sample.contents.rawValue.nonzeroBitCount * CAMM.packetBytes)
+        }
+        guard let log else { return }
+        let wasWhole = log.failure == 0
+        log.flush()
+        if wasWhole { reportLog(log) }
+    }
+
+    private func endMotion() {
+        motionHasEnded = true
+        context.post(
+            "motion-ended", level: .warning,
+            text: "the motion ends here in '\(path)': its next sample is too far away for \(setup.container.name)",
+            details: ["path": .string(path)])
+    }
+
+    private func reportLog(_ log: GyroflowLog) {
+        guard log.failure != 0 else { return }
+        context.post(
+            "motion-ended", level: .warning,
+            text: "'\(log.path)' ends here: \(String(cString: strerror(log.failure)))",
+            details: ["path": .string(log.path)])
+    }
+
     private func endSound(at index: Int) {
         reportEnd(ofSound: soundTracks[index])
         soundTracks[index] = -1
@@ -166,12 +214,14 @@ final class Recording {
         guard now - lastSync >= 900_000_000 else { return }
         lastSync = now
         try muxer!.sync()
+        log?.sync()
     }
 
     /// Ends the recording. Everything that was appended is in its files.
     func finish() throws {
         guard muxer != nil else { return }
         try sound?.take(shownBefore: end, write)
+        try takeMotion(before: end)
         try finishFile(endsRecording: true)
     }
 
@@ -187,11 +237,17 @@ final class Recording {
         soundTracks = sound?.remaining() ?? []
         let tracks = TrackDescriptions(
             video: setup.format, pictures: setup.pictures, orientation: orientation,
-            audio: soundTracks.map { sound!.format(of: $0) } + setup.sounds)
+            audio: soundTracks.map { sound!.format(of: $0) } + setup.sounds, hasMotion: setup.hasMotionTrack)
         endedSounds = setup.sounds.map { _ in false }
         muxer = try MuxerHandle(
             file: file, container: setup.container, tracks: tracks, origin: origin,
             creationTime: setup.isLive ? unixTime : nil)
+        log = motion.flatMap { motion in
+            file.log.map { GyroflowLog($0, motion.format.contents, begin: unit.pts) }
+        }
+        if let log { reportLog(log) }
+        motionHasEnded = false
+        motion?.begin(at: unit.pts)
         policy.beginFile(at: unit.pts)
         fileBegin = unit.pts
         end = unit.pts
@@ -204,6 +260,12 @@ final class Recording {
     private func finishFile(endsRecording: Bool) throws {
         guard let muxer else { return }
         try muxer.finish(syncs: setup.isLive)
+        if let log {
+            let wasWhole = log.failure == 0
+            log.finish(syncs: setup.isLive)
+            if wasWhole { reportLog(log) }
+        }
+        log = nil
         finished.frames += muxer.frames
         finished.bytes += muxer.savedBytes
         finished.files += 1
