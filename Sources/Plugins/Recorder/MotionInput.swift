@@ -15,6 +15,8 @@ final class MotionInput {
     /// The number of the next sample for the recording.
     private var next = 0
     private var latest: MediaTime?
+    /// The time of the file's first picture.
+    private var begin = MediaTime.zero
     /// Whether samples have gone that a recording would have had.
     private(set) var hasBeenTooSmall = false
 
@@ -63,6 +65,7 @@ final class MotionInput {
 
     /// A file begins: `take` goes on with the first sample from `time` on.
     func begin(at time: MediaTime) {
+        begin = time
         next = count
         while next > oldest, samples[(next - 1) % samples.count].time >= time { next -= 1 }
     }
@@ -77,7 +80,8 @@ final class MotionInput {
             let sample = samples[next % samples.count]
             guard sample.time < time else { return }
             next += 1
-            try body(sample)
+            // With B-frames the first picture is decoded before it is shown, and motion comes in between.
+            if sample.time >= begin { try body(sample) }
         }
     }
 }

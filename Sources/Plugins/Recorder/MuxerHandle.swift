@@ -37,6 +37,9 @@ final class MuxerHandle {
     private let hasMotion: Bool
     /// Whether the motion's track has its name.
     private var isMotionNamed = false
+    /// The latest sample of motion, and the time between the two before.
+    private var waiting: MotionSample?
+    private var period = MediaTime.zero
     private var first: MediaTime?
     private var firstDTS = MediaTime.zero
 
@@ -195,19 +198,39 @@ final class MuxerHandle {
 
     // MARK: Motion
 
-    /// Whether the container can express the time of a value after that of the one before.
-    func reaches(motionAt time: MediaTime) -> Bool { tracks[tracks.count - 1].reaches(time) }
+    /// Whether the container can express the time of a sample after that of the one before.
+    func reaches(motionAt time: MediaTime) -> Bool {
+        waiting.map { tracks[tracks.count - 1].reaches(time, after: $0.time) } ?? true
+    }
 
-    /// Writes the values of a sample, each as a packet.
+    /// Takes a sample, which is written once the next one says how long it lasts.
     ///
     /// - Precondition: There is a track of motion, and it `reaches` the time.
     func write(_ sample: MotionSample) throws {
-        guard let packet else { return }
+        if let waiting {
+            period = sample.time - waiting.time
+            try write(waiting, until: sample.time)
+        }
+        waiting = sample
+    }
+
+    /// Writes the last sample, which ends no later than the pictures.
+    private func writeLastSample() throws {
+        guard let sample = waiting else { return }
+        waiting = nil
+        try write(sample, until: min(sample.time + period, max((first ?? .zero) + span, sample.time)))
+    }
+
+    /// Writes the values of a sample, each as a packet.
+    private func write(_ sample: MotionSample, until end: MediaTime) throws {
         let index = tracks.count - 1
+        var after = sample.contents.rawValue.nonzeroBitCount
         try withUnsafeTemporaryAllocation(byteCount: CAMM.packetBytes, alignment: 8) { bytes in
             for kind in CAMM.Kind.allCases where CAMM.write(kind, of: sample, to: bytes) {
+                guard let packet else { return }
+                after -= 1
                 try beginSound(index - 1)
-                tracks[index].setTime(packet, sample.time)
+                tracks[index].setTime(packet, sample.time, until: end, after: after)
                 try handSound(packet, UnsafeRawBufferPointer(bytes))
             }
         }
@@ -275,6 +298,7 @@ final class MuxerHandle {
     ///
     /// - Parameter syncs: Whether to wait until the file is on the disk.
     func finish(syncs: Bool) throws {
+        try writeLastSample()
         guard let context else { return }
         let result = av_write_trailer(context)
         guard result >= 0 else { throw abandon(because: result) }

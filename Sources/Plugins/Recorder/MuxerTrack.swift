@@ -101,15 +101,30 @@ struct MuxerTrack {
         set(packet, timeBase.ticks(of: pts - origin), timeBase.ticks(of: dts - origin), duration)
     }
 
-    /// Whether the container can express the time of a value after that of the one before.
-    func reaches(_ time: MediaTime) -> Bool { reaches(ticks(time), ticks(time)) }
+    // MARK: Motion
+
+    /// Whether the container can express the time from one sample of motion to the next.
+    func reaches(_ time: MediaTime, after last: MediaTime) -> Bool { motionTicks(time) - motionTicks(last) <= mostGap }
+
+    /// The time of a sample. The origin was rounded to a tick of the pictures, and may be a little later than the time that
+    /// it stands for.
+    private func motionTicks(_ time: MediaTime) -> Int64 { time >= begin ? max(ticks(time), 0) : ticks(time) }
 
     /// A value of motion, which is decoded and shown at one time. Values of one time are a tick apart.
-    mutating func setTime(_ packet: UnsafeMutablePointer<AVPacket>, _ time: MediaTime) {
-        // The origin was rounded to a tick of the pictures, and may be a little later than the time that it stands for.
-        let ticks = time >= begin ? max(ticks(time), 0) : ticks(time)
-        set(packet, ticks, ticks, nil)
+    ///
+    /// - Parameters:
+    ///   - end: The time of the next sample.
+    ///   - after: How many values of this sample follow.
+    mutating func setTime(
+        _ packet: UnsafeMutablePointer<AVPacket>, _ time: MediaTime, until end: MediaTime, after: Int
+    ) {
+        let ticks = motionTicks(time)
+        let dts = hasBegun ? max(ticks, lastDTS + 1) : ticks
+        // libavformat moves the first packet of a fragment to the end of the last one before.
+        set(packet, ticks, ticks, after > 0 ? 1 : max(motionTicks(end) - dts, 1))
     }
+
+    // MARK: Packets
 
     private mutating func set(
         _ packet: UnsafeMutablePointer<AVPacket>, _ pts: Int64, _ wishedDTS: Int64, _ duration: Int64?

@@ -165,6 +165,7 @@ final class Recording {
     /// Writes the motion up to a time: that of pictures which are in the file, or will be.
     private func takeMotion(before time: MediaTime) throws {
         guard let motion, let muxer else { return }
+        defer { if let log, log.failure == 0 { flush(log) } }
         try motion.take(before: time) { sample in
             log?.add(sample)
             guard setup.hasMotionTrack, !motionHasEnded else { return }
@@ -172,10 +173,11 @@ final class Recording {
             try muxer.write(sample)
             policy.add(bytes: sample.contents.rawValue.nonzeroBitCount * CAMM.packetBytes)
         }
-        guard let log else { return }
-        let wasWhole = log.failure == 0
+    }
+
+    private func flush(_ log: GyroflowLog) {
         log.flush()
-        if wasWhole { reportLog(log) }
+        reportLog(log)
     }
 
     private func endMotion() {
