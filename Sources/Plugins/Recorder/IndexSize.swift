@@ -56,8 +56,11 @@ struct IndexSize {
             return 2 * min(tracks[motion].samples, others)
         }
         let offsets = 20 * (chunks + (between ?? 0) + bytes >> 20 + 2 + tracks.count)
-        let tables = tracks.reduce(0) {
-            $0 + 4 * $1.samples + 8 * ($1.durations + 3) + 8 * ($1.offsets + 3) + 4 * $1.keys
+        let tables = tracks.enumerated().reduce(0) {
+            let (index, track) = $1
+            // All packets of motion have one size, and none is marked as a key.
+            let perSample = index == motion ? 0 : 4 * track.samples + 4 * track.keys
+            return $0 + perSample + 8 * (track.durations + 3) + 8 * (track.offsets + 3)
         }
         return offsets + tables + extra + 2048 * (1 + tracks.count)
     }
