@@ -188,7 +188,8 @@ import Testing
         let recordings = names.filter { $0.hasSuffix(".mp4") }
         // 12 kB of pictures and motion, 10 kB of lines: two fit.
         #expect(recordings.count < 4 && recordings.last == "a-09.mp4", "\(names)")
-        #expect(names == (["a-01.gcsv"] + recordings.flatMap { [$0.replacingOccurrences(of: "mp4", with: "gcsv"), $0] }))
+        #expect(
+            names == (["a-01.gcsv"] + recordings.flatMap { [$0.replacingOccurrences(of: "mp4", with: "gcsv"), $0] }))
         #expect(text("a-01.gcsv") == "mine\n")
         // Another program's file beside an old recording stays.
         try put("a-09.gcsv")

@@ -142,7 +142,8 @@ import Testing
     {
         let samples = Self.samples(from: 0.003, to: 4)
         let events = try record(
-            RecorderStreams.steady(100) { $0 % 25 == 0 }, samples, #", "finalize": "\#(finalize)""#, path: "a.\(ending)")
+            RecorderStreams.steady(100) { $0 % 25 == 0 }, samples, #", "finalize": "\#(finalize)""#, path: "a.\(ending)"
+        )
         #expect(
             events.map(\.name) == ["recording-did-start", "recording-will-stop", "recording-did-stop"]
                 + (finalize == "always" ? ["recording-finalised"] : []), "\(events.map(\.text))")
@@ -270,7 +271,9 @@ import Testing
             RecorderStreams.steady(200) { $0 % 25 == 0 }, samples, #", "finalize": "\#(finalize)""#)
         #expect(!events.contains { $0.level >= .warning }, "\(events.map(\.text))")
         #expect(try pictures("a.mp4") == 200)
-        if start < 8 { #expect(try Self.difference(Self.motion(of: folder.file("a.mp4")), Self.values(samples)) == nil) }
+        if start < 8 {
+            #expect(try Self.difference(Self.motion(of: folder.file("a.mp4")), Self.values(samples)) == nil)
+        }
         let packets = try RecorderStreams.packets(of: folder.file("a.mp4")).packets
         #expect(packets.filter { $0.track == 0 }.map(\.pts) == (0..<200).map { $0 * 512 })
     }
@@ -487,7 +490,9 @@ struct MP4Boxes {
         }
     }
 
-    private func int(_ offset: Int, _ count: Int = 4) -> Int { bytes[offset..<(offset + count)].reduce(0) { $0 << 8 | Int($1) } }
+    private func int(_ offset: Int, _ count: Int = 4) -> Int {
+        bytes[offset..<(offset + count)].reduce(0) { $0 << 8 | Int($1) }
+    }
 
     private func boxes(_ part: Range<Int>) -> [(name: String, content: Range<Int>)] {
         var found: [(String, Range<Int>)] = []
@@ -497,7 +502,10 @@ struct MP4Boxes {
             let size = large ? int(offset + 8, 8) : int(offset)
             guard size >= 8, offset + size <= part.upperBound else { break }
             found.append(
-                (String(decoding: bytes[(offset + 4)..<(offset + 8)], as: UTF8.self), (offset + (large ? 16 : 8))..<(offset + size)))
+                (
+                    String(decoding: bytes[(offset + 4)..<(offset + 8)], as: UTF8.self),
+                    (offset + (large ? 16 : 8))..<(offset + size)
+                ))
             offset += size
         }
         return found
@@ -531,12 +539,15 @@ struct MP4Boxes {
     }
 
     private func samples(_ table: Range<Int>, delay: Int) -> [(time: Int64, bytes: [UInt8])] {
-        guard let stts = find("stts", in: table), let stsz = find("stsz", in: table), let stsc = find("stsc", in: table),
+        guard let stts = find("stts", in: table), let stsz = find("stsz", in: table),
+            let stsc = find("stsc", in: table),
             let chunks = find("stco", in: table) ?? find("co64", in: table)
         else { return [] }
         let wide = find("co64", in: table) != nil ? 8 : 4
         let count = int(stsz.lowerBound + 8)
-        let sizes = (0..<count).map { int(stsz.lowerBound + 4) != 0 ? int(stsz.lowerBound + 4) : int(stsz.lowerBound + 12 + 4 * $0) }
+        let sizes = (0..<count).map {
+            int(stsz.lowerBound + 4) != 0 ? int(stsz.lowerBound + 4) : int(stsz.lowerBound + 12 + 4 * $0)
+        }
         var times: [Int] = []
         var time = delay
         for run in 0..<int(stts.lowerBound + 4) {

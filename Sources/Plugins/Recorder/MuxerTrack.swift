@@ -55,7 +55,8 @@ struct MuxerTrack {
     private let mostGap: Int64
 
     init(
-        stream: Int32, timeBase: TimeBase, origin: MediaTime, begin: MediaTime, source: AudioTrackFormat?, mostGap: Int64
+        stream: Int32, timeBase: TimeBase, origin: MediaTime, begin: MediaTime, source: AudioTrackFormat?,
+        mostGap: Int64
     ) {
         self.stream = stream
         self.mostGap = mostGap

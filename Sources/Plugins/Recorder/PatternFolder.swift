@@ -47,7 +47,9 @@ enum PatternFolder {
         guard let single else { return }
         let folder = FileNames.folder(of: single)
         for name in FolderListing.names(in: folder)
-        where originals(name).contains(where: { [single, GyroflowText.path(beside: single)].map(name(of:)).contains($0) }) {
+        where originals(name).contains(where: {
+            [single, GyroflowText.path(beside: single)].map(name(of:)).contains($0)
+        }) {
             _ = files.remove("\(folder)/\(name)", as: OutputFile.holder)
         }
     }

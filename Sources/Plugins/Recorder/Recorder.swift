@@ -8,7 +8,8 @@ import FrameCore
 /// were given, rounded to the container's tick.
 final class Recorder: MultiSink {
     static let info = StageInfo(
-        id: "recorder", summary: "Writes encoded video, sound and motion to MP4, MOV or MKV files.", input: .encoded(.h264),
+        id: "recorder", summary: "Writes encoded video, sound and motion to MP4, MOV or MKV files.",
+        input: .encoded(.h264),
         furtherInputs: .several([.encoded(.aac, .opus), .motion]), service: .unbounded,
         commands: [
             CommandInfo(
@@ -270,7 +271,9 @@ final class Recorder: MultiSink {
         hasReportedMotion = true
         context.post(
             "motion-incomplete", level: .warning,
-            text: "samples of motion are missing in '\(recording?.path ?? "")', since the pictures came too late after them")
+            text:
+                "samples of motion are missing in '\(recording?.path ?? "")', since the pictures came too late after them"
+        )
     }
 
     private func keep(_ about: RecordedUnit, _ unit: borrowing AccessUnit, _ ring: PreEventRing) {
@@ -416,7 +419,10 @@ final class Recorder: MultiSink {
     private func removeOldFiles() {
         lastRetention = context.clock.now()
         let all = PatternFolder.files(of: files.pattern, except: current?.held.identity)
-        for file in retention.excess(all, writing: (current?.size ?? 0) + (recording?.logBytes ?? 0), now: context.clock.unixTime(at: lastRetention)) {
+        for file in retention.excess(
+            all, writing: (current?.size ?? 0) + (recording?.logBytes ?? 0),
+            now: context.clock.unixTime(at: lastRetention))
+        {
             // A file that is in use or protected stays, and counts as removed, so that no newer file is removed in its
             // place.
             if let refusal = PatternFolder.removeFile(file, of: files.pattern, context.files) {
