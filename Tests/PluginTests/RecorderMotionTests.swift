@@ -208,25 +208,61 @@ import Testing
         }
     }
 
-    /// With B-frames the keyframe of a cut comes before it is shown. The motion until then would belong to the file before,
-    /// which has ended; it is in none.
-    @Test func losesTheReorderDelayAtACut() throws {
+    /// With B-frames the keyframe of a cut comes before it is shown, and the motion until then after it. It is that of the
+    /// file before.
+    @Test(arguments: ["never", "always"], [0.4, 1.0]) func cutsWherePicturesAreReordered(
+        finalize: String, seconds: Double
+    )
+        throws
+    {
         let stream = try RecorderSegmentTests.encoded(frames: 100)
         let samples = Self.samples(from: 0, to: 4)
         let recorder = try Self.driver(
-            #"{ "path": "\#(folder.file("a.mp4"))", "segmentSeconds": 1 }"#,
+            #"{ "path": "\#(folder.file("a.mp4"))", "segmentSeconds": \#(seconds), "gcsv": true, "finalize": "\#(finalize)" }"#,
             [.encoded(stream.format), .motion(MotionFormat(contents: Self.all, sampleRate: 200))])
         try Self.send(stream.units, samples, to: recorder, block: 1)
         try recorder.finish()
-        for name in RecorderStreams.names(in: folder) {
-            let found = try Self.motion(of: folder.file(name)).map(\.microseconds)
-            let length = try RecordingReader(folder.file(name)).stream(0).pointee.duration * 1_000_000 / 12_800
-            // The first two samples, and the last but for two pictures and a sample.
-            #expect(found.first! < 5000 && found == found.sorted(), "\(name)")
-            #expect((length - 85_000..<length).contains(found.last! + 3), "\(name): \(found.last!) of \(length)")
-            #expect(found.count == (Int(found.last!) / 5000 + 1) * 3, "\(name)")
+        let events = recorder.takeEvents()
+        #expect(!events.contains { $0.level >= .warning }, "\(events.map(\.text))")
+        let begins = events.filter { $0.name == "segment-did-start" }.compactMap {
+            $0.details["startSeconds"]?.asDouble
         }
-        #expect(RecorderStreams.names(in: folder).count > 2)
+        #expect(
+            events.filter { $0.name == "segment-did-stop" }.compactMap { $0.details["startSeconds"]?.asDouble }
+                == begins)
+        #expect(events.last { $0.name == "recording-did-stop" }?.details["frames"]?.asInt == 100)
+        try #require(begins.count > 2)
+        for (number, begin) in begins.enumerated() {
+            let end = number + 1 < begins.count ? begins[number + 1] : 4
+            let wanted = samples.filter { $0.time.seconds >= begin - 1e-9 && $0.time.seconds < end - 1e-9 }
+            let name = number < 9 ? "a-000\(number + 1)" : "a-00\(number + 1)"
+            let difference = try Self.difference(
+                Self.motion(of: folder.file("\(name).mp4")), Self.values(wanted, begin: begin))
+            #expect(difference == nil, "\(name)")
+            #expect(try RecorderGyroflowTests.Log(folder.file("\(name).gcsv")).rows.count == wanted.count, "\(name)")
+        }
+        let names = events.filter { $0.name == "segment-did-start" }.map(\.text)
+        #expect(names.indices.allSatisfy { names[$0].hasPrefix("file \($0 + 1) is ") }, "\(names)")
+    }
+
+    /// The file before the one that fails is complete.
+    @Test func completesTheFileBeforeTheOneThatFails() throws {
+        let stream = try RecorderSegmentTests.encoded(frames: 100)
+        let cut = try #require(
+            stream.units.indices.first { $0 > 0 && stream.units[$0].isKeyframe && stream.units[$0].pts.seconds >= 0.95 }
+        )
+        let recorder = try Self.driver(
+            #"{ "path": "\#(folder.file("a-{n}.mp4"))", "segmentSeconds": 1, "finalize": "never" }"#,
+            [.encoded(stream.format), .motion(MotionFormat(contents: Self.all, sampleRate: 200))])
+        let samples = Self.samples(from: 0, to: 4).filter { $0.time < stream.units[cut].dts }
+        try Self.send(Array(stream.units[...cut]), samples, to: recorder)
+        #expect(RecorderStreams.names(in: folder) == ["a-1.mp4", "a-2.mp4"])
+        #expect(try pictures("a-1.mp4") == cut)
+        try FileManager.default.removeItem(atPath: folder.file("a-2.mp4"))
+        #expect(throws: FrameHostError.self) { try recorder.finish() }
+        #expect(try pictures("a-1.mp4") == cut)
+        let failed = recorder.takeEvents().last { $0.name == "recording-did-fail" }
+        #expect(failed?.details["savedFrames"]?.asInt == cut && failed?.details["savedFiles"]?.asInt == 1)
     }
 
     @Test func beginsWithThePast() throws {

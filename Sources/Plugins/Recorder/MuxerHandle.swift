@@ -277,6 +277,18 @@ final class MuxerHandle {
         }
     }
 
+    /// Writes a fragment of all that was handed over.
+    func flush() throws {
+        guard let context, container != .mkv else { return }
+        if file.size == 0 {
+            try flushFragment(context)
+        } else {
+            let result = av_write_frame(context, nil)
+            guard result >= 0 else { throw abandon(because: result) }
+        }
+        try noteSaved()
+    }
+
     /// The file grows when a fragment is complete. It then has everything that was handed over before this frame.
     private func noteSaved() throws {
         guard file.size > savedBytes else { return }

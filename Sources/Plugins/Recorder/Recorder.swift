@@ -353,6 +353,7 @@ final class Recorder: MultiSink {
     }
 
     private func failed(_ error: any Error) -> any Error {
+        recording?.giveUp()
         let saved = recording?.saved ?? Recording.Total()
         let path = recording?.path ?? ""
         recording = nil

@@ -34,6 +34,15 @@ final class Recording {
         var files = 0
     }
 
+    /// One file of the recording.
+    private struct Part {
+        var muxer: MuxerHandle
+        var log: GyroflowLog?
+        var path: String
+        /// The time of its first picture.
+        var begin: MediaTime
+    }
+
     private let setup: RecordingSetup
     private let files: RecordingFiles
     private let sound: SoundFeed?
@@ -53,6 +62,10 @@ final class Recording {
     private var endedSounds: [Bool] = []
     /// The Gyroflow file beside the current file.
     private var log: GyroflowLog?
+    /// The file before the current one, with all its pictures and without the motion of its last ones, which has not come
+    /// yet: with B-frames a keyframe is decoded before the pictures in front of it are shown. It is completed when a
+    /// picture is decoded at the time of its end, which is the current file's begin.
+    private var tail: Part?
     /// Whether the current file's container cannot go on with the motion.
     private var motionHasEnded = false
     private var orientation = Orientation.up
@@ -80,11 +93,14 @@ final class Recording {
         policy = setup.policy
     }
 
+    private var open: [MuxerHandle] { [tail?.muxer, muxer].compactMap(\.self) }
+
     /// Files, frames and bytes that will play, whatever happens from here on.
     var saved: Total {
         Total(
-            frames: finished.frames + (muxer?.savedFrames ?? 0), bytes: finished.bytes + (muxer?.savedBytes ?? 0),
-            files: finished.files + (muxer.map { $0.savedFrames > 0 ? 1 : 0 } ?? 0))
+            frames: open.reduce(finished.frames) { $0 + $1.savedFrames },
+            bytes: open.reduce(finished.bytes) { $0 + $1.savedBytes },
+            files: open.reduce(finished.files) { $0 + ($1.savedFrames > 0 ? 1 : 0) })
     }
 
     /// Bytes of the Gyroflow file beside the one being written.
@@ -99,13 +115,15 @@ final class Recording {
             try beginFile(unit, at: keepsTimes ? .zero : unit.pts)
         } else if unit.isKeyframe, policy.isOn, policy.cuts(beforeKeyframeAt: unit.pts) {
             try sound?.take(shownBefore: unit.pts, write)
+            try finishTail()
             try takeMotion(before: unit.pts)
-            try finishFile(endsRecording: false)
+            if motion != nil, unit.dts < unit.pts { try leaveTail() } else { try finishFile(endsRecording: false) }
             try beginFile(unit, at: unit.pts)
         }
         try checkGap(before: unit)
         if unit.orientation != orientation, !hasReportedOrientation { reportOrientation(unit) }
         try sound?.take(decodedBefore: unit.dts, write)
+        if tail != nil, unit.dts >= fileBegin { try finishTail() }
         try takeMotion(before: max(end, unit.dts))
         let before = muxer!.savedBytes
         try muxer!.write(unit, bytes)
@@ -120,6 +138,7 @@ final class Recording {
         guard let muxer, !muxer.reaches(unit) else { return }
         let gap = unit.pts - end
         try sound?.take(shownBefore: end, write)
+        try finishTail()
         try takeMotion(before: end)
         if policy.isOn, unit.isKeyframe {
             try finishFile(endsRecording: false)
@@ -164,7 +183,8 @@ final class Recording {
 
     /// Writes the motion up to a time: that of pictures which are in the file, or will be.
     private func takeMotion(before time: MediaTime) throws {
-        guard let motion, let muxer else { return }
+        // The ring keeps it until then.
+        guard let motion, let muxer, tail == nil else { return }
         defer { if let log, log.failure == 0 { flush(log) } }
         try motion.take(before: time) { sample in
             log?.add(sample)
@@ -174,6 +194,31 @@ final class Recording {
             policy.add(bytes: sample.contents.rawValue.nonzeroBitCount * CAMM.packetBytes)
         }
     }
+
+    /// Leaves the current file for the motion of its last pictures.
+    private func leaveTail() throws {
+        guard let muxer else { return }
+        // All its pictures are in the file from here on, whatever happens to the next one.
+        try muxer.flush()
+        tail = Part(muxer: muxer, log: log, path: path, begin: fileBegin)
+        (self.muxer, log) = (nil, nil)
+    }
+
+    /// Completes the file before the current one with the motion that has come.
+    private func finishTail() throws {
+        guard let part = tail, let motion else { return }
+        tail = nil
+        try motion.take(before: fileBegin) { sample in
+            part.log?.add(sample)
+            guard setup.hasMotionTrack, part.muxer.reaches(motionAt: sample.time) else { return }
+            try part.muxer.write(sample)
+        }
+        try complete(part, endsRecording: false)
+        motion.begin(at: fileBegin)
+    }
+
+    /// After an error, completes the file before the current one, which has nothing to do with it.
+    func giveUp() { try? finishTail() }
 
     private func flush(_ log: GyroflowLog) {
         log.flush()
@@ -223,6 +268,7 @@ final class Recording {
     func finish() throws {
         guard muxer != nil else { return }
         try sound?.take(shownBefore: end, write)
+        try finishTail()
         try takeMotion(before: end)
         try finishFile(endsRecording: true)
     }
@@ -249,7 +295,7 @@ final class Recording {
         }
         if let log { reportLog(log) }
         motionHasEnded = false
-        motion?.begin(at: unit.pts)
+        if tail == nil { motion?.begin(at: unit.pts) }
         policy.beginFile(at: unit.pts)
         fileBegin = unit.pts
         end = unit.pts
@@ -261,27 +307,32 @@ final class Recording {
 
     private func finishFile(endsRecording: Bool) throws {
         guard let muxer else { return }
+        let part = Part(muxer: muxer, log: log, path: path, begin: fileBegin)
+        try complete(part, endsRecording: endsRecording)
+        (self.muxer, log) = (nil, nil)
+        filesChanged(nil)
+    }
+
+    private func complete(_ part: Part, endsRecording: Bool) throws {
+        let muxer = part.muxer
         try muxer.finish(syncs: setup.isLive)
-        if let log {
+        if let log = part.log {
             let wasWhole = log.failure == 0
             log.finish(syncs: setup.isLive)
             if wasWhole { reportLog(log) }
         }
-        log = nil
         finished.frames += muxer.frames
         finished.bytes += muxer.savedBytes
         finished.files += 1
-        self.muxer = nil
         if policy.isOn {
-            context.post("segment-did-stop", text: text(muxer), details: details(muxer))
+            context.post("segment-did-stop", text: text(part), details: details(part))
         }
-        if endsRecording { postEnd(muxer) }
+        if endsRecording { postEnd(part) }
         if let finaliser = Finaliser(
-            path: path, container: setup.container, when: setup.finalize, like: muxer, room: setup.room)
+            path: part.path, container: setup.container, when: setup.finalize, like: muxer, room: setup.room)
         {
             finaliser.addJob(context)
         }
-        filesChanged(nil)
     }
 
     // MARK: What it says
@@ -294,12 +345,13 @@ final class Recording {
         }
         begin = begin ?? fileBegin
         guard policy.isOn else { return }
-        context.post("segment-did-start", text: "file \(finished.files + 1) is '\(path)'", details: .object(details))
+        context.post(
+            "segment-did-start", text: "file \(finished.files + open.count) is '\(path)'", details: .object(details))
     }
 
-    private func postEnd(_ muxer: MuxerHandle) {
+    private func postEnd(_ part: Part) {
         guard finished.files > 1 else {
-            return context.post("recording-did-stop", text: text(muxer), details: details(muxer))
+            return context.post("recording-did-stop", text: text(part), details: details(part))
         }
         let span = end - (begin ?? end)
         context.post(
@@ -312,18 +364,19 @@ final class Recording {
             ])
     }
 
-    private func text(_ muxer: MuxerHandle) -> String {
-        "'\(path)' has \(figures(muxer.frames, muxer.span, muxer.savedBytes))"
+    private func text(_ part: Part) -> String {
+        "'\(part.path)' has \(figures(part.muxer.frames, part.muxer.span, part.muxer.savedBytes))"
     }
 
     private func figures(_ frames: Int, _ span: MediaTime, _ bytes: Int64) -> String {
         "\(RecordingFault.count(frames)) (\(RecordingFault.shortSeconds(span.seconds)) s, \(bytes) bytes)"
     }
 
-    private func details(_ muxer: MuxerHandle) -> JSONNode {
-        [
-            "path": .string(path), "frames": .number(muxer.frames), "bytes": .number(muxer.savedBytes),
-            "seconds": .number(muxer.span.seconds), "startSeconds": .number(fileBegin.seconds),
+    private func details(_ part: Part) -> JSONNode {
+        let muxer = part.muxer
+        return [
+            "path": .string(part.path), "frames": .number(muxer.frames), "bytes": .number(muxer.savedBytes),
+            "seconds": .number(muxer.span.seconds), "startSeconds": .number(part.begin.seconds),
         ]
     }
 
