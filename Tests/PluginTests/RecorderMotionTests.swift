@@ -376,6 +376,55 @@ import Testing
         }
     }
 
+    /// Where the index does not fit into the room left for it, everything is moved back.
+    @Test func findsRoomForALongerIndex() throws {
+        let samples = Self.samples(from: 0, to: 2)
+        _ = try record(RecorderStreams.steady(50) { $0 == 0 }, samples, #", "finalize": "never""#)
+        let values = Self.values(samples)
+        var ends = [TrackEnd(), TrackEnd()]
+        for number in 0..<Int64(50) { ends[0].add(pts: number * 512, dts: number * 512, duration: 512) }
+        for value in values { ends[1].add(pts: value.microseconds, dts: value.microseconds, duration: 4998) }
+        let finaliser = Finaliser(
+            path: folder.file("a.mp4"), container: .mp4, when: .always, indexBytes: 300, ends: ends)
+        try finaliser.run(
+            StageContext(stageID: "rec"), Finaliser.Watch(isCancelled: { false }, report: { _ in }))
+        let boxes = try MP4Boxes(folder.file("a.mp4"))
+        #expect(boxes.fragmentEnds.isEmpty && boxes.tracks.map(\.entry) == ["avc1", "camm"])
+        #expect(boxes.tracks[1].samples.compactMap { Value($0.time, $0.bytes) } == values)
+    }
+
+    /// A rate that no table could say: each sample stands at its own time.
+    @Test(arguments: ["never", "always"]) func keepsUnevenTimes(finalize: String) throws {
+        var random = SplitRandom(state: 35)
+        var time: Int64 = 0
+        let samples = (0..<2000).map { number in
+            // From values that share a microsecond to a pause of a second and more.
+            time += .random(in: 500...(number % 400 == 399 ? 1_500_000_000 : 4_000_000), using: &random)
+            var sample = MotionSample(time: MediaTime(nanoseconds: time))
+            sample.contents = MotionSample.Contents(rawValue: .random(in: 1...7, using: &random))
+            sample.rotationRate.x = Float(number)
+            return sample
+        }
+        let units = RecorderStreams.steady(Int(time / 40_000_000) + 2) { $0 % 25 == 0 }
+        let events = try record(units, samples, #", "finalize": "\#(finalize)""#)
+        #expect(!events.contains { $0.level >= .warning }, "\(events.map(\.text))")
+        let found = try Self.motion(of: folder.file("a.mp4"))
+        #expect(found.count == samples.reduce(0) { $0 + $1.contents.rawValue.nonzeroBitCount })
+        var last = Int64(-1)
+        var rest = found[...]
+        for sample in samples {
+            for value in rest.prefix(sample.contents.rawValue.nonzeroBitCount) {
+                let wanted = max(Int64((Double(sample.time.nanoseconds) / 1000).rounded()), last + 1)
+                guard value.microseconds == wanted else {
+                    Issue.record("\(value) stands at \(value.microseconds), not \(wanted)")
+                    return
+                }
+                last = wanted
+            }
+            rest = rest.dropFirst(sample.contents.rawValue.nonzeroBitCount)
+        }
+    }
+
     // MARK: Other programs
 
     @Test(

@@ -233,6 +233,13 @@ final class Recording {
             details: ["path": .string(path)])
     }
 
+    private func reportLackOfLog(_ file: OutputFile) {
+        let name = GyroflowText.path(beside: file.path)
+        context.post(
+            "motion-ended", level: .warning, text: "'\(name)' cannot be written; the recording goes on without it",
+            details: ["path": .string(name)])
+    }
+
     private func reportLog(_ log: GyroflowLog) {
         guard log.failure != 0 else { return }
         context.post(
@@ -293,7 +300,7 @@ final class Recording {
         log = motion.flatMap { motion in
             file.log.map { GyroflowLog($0, motion.format.contents, begin: unit.pts) }
         }
-        if let log { reportLog(log) }
+        if let log { reportLog(log) } else if files.makesLogs { reportLackOfLog(file) }
         motionHasEnded = false
         if tail == nil { motion?.begin(at: unit.pts) }
         policy.beginFile(at: unit.pts)

@@ -14,7 +14,7 @@ final class RecordingFiles {
     private let overwrite: Bool
     private let files: RunFiles
     /// Whether a Gyroflow file is made beside each.
-    private let makesLogs: Bool
+    let makesLogs: Bool
     /// Whether the file of the single name was made, by this recorder or by one that it replaced.
     private var hasSingle = false
     /// The last number that was used; nil before the first.
@@ -36,6 +36,9 @@ final class RecordingFiles {
         pattern = given.isFixed ? given.numbered() : given
         self.overwrite = overwrite
     }
+
+    /// The files whose names are known before they are made.
+    var named: [String] { single.map { makesLogs ? [$0, GyroflowText.path(beside: $0)] : [$0] } ?? [] }
 
     /// [control thread] What is wrong with the place of the files; nil when they can be made there. Creates nothing.
     var fault: FrameHostError? {
