@@ -38,13 +38,17 @@ enum GyroflowText {
     ) {
         let nanoseconds = (time - begin).nanoseconds
         bytes += "\((nanoseconds + (nanoseconds < 0 ? -500 : 500)) / 1000)".utf8
-        for values in [rate, acceleration].compactMap(\.self) {
-            for axis in 0..<3 {
-                bytes.append(UInt8(ascii: ","))
-                bytes += "\(values[axis])".utf8
-            }
-        }
+        add(rate, to: &bytes)
+        if let acceleration { add(acceleration, to: &bytes) }
         bytes.append(UInt8(ascii: "\n"))
+    }
+
+    private static func add(_ values: SIMD3<Float>, to bytes: inout [UInt8]) {
+        for axis in 0..<3 {
+            bytes.append(UInt8(ascii: ","))
+            // The shortest text that gives the same number, which never allocates: it has at most 15 bytes.
+            bytes += "\(values[axis])".utf8
+        }
     }
 }
 
