@@ -19,8 +19,12 @@ struct IndexSize {
     private var chunks = 0
     private var lastTrack = -1
     private var bytes = 0
+    /// The track of motion. Its packets come as far as a picture's time at once, and lie between those of the other
+    /// tracks in the rewritten file.
+    private let motion: Int?
 
-    init(trackCount: Int, extradataBytes: Int) {
+    init(trackCount: Int, extradataBytes: Int, motion: Int? = nil) {
+        self.motion = motion
         tracks = Array(repeating: Track(), count: trackCount)
         extra = extradataBytes
     }
@@ -36,17 +40,27 @@ struct IndexSize {
         if pts - dts != track.lastOffset { tracks[index].offsets += 1 }
         tracks[index].lastDTS = dts
         tracks[index].lastOffset = pts - dts
-        if index != lastTrack { chunks += 1 }
-        lastTrack = index
+        if index != motion {
+            if index != lastTrack { chunks += 1 }
+            lastTrack = index
+        }
         bytes += count
     }
 
     /// Bytes to reserve: those of the tables, and some room for everything else.
     var reserved: Int {
         // libavformat begins a new chunk (offset 8 bytes, `stsc` 12) at a change of track and after a megabyte at most.
-        let offsets = 20 * (chunks + bytes >> 20 + 2 + tracks.count)
-        let tables = tracks.reduce(0) {
-            $0 + 4 * $1.samples + 8 * ($1.durations + 3) + 8 * ($1.offsets + 3) + 4 * $1.keys
+        // Each packet of another track can lie between two of the motion's.
+        let between = motion.map { motion in
+            let others = tracks.reduce(0) { $0 + $1.samples } - tracks[motion].samples
+            return 2 * min(tracks[motion].samples, others)
+        }
+        let offsets = 20 * (chunks + (between ?? 0) + bytes >> 20 + 2 + tracks.count)
+        let tables = tracks.enumerated().reduce(0) {
+            let (index, track) = $1
+            // All packets of motion have one size, and none is marked as a key.
+            let perSample = index == motion ? 0 : 4 * track.samples + 4 * track.keys
+            return $0 + perSample + 8 * (track.durations + 3) + 8 * (track.offsets + 3)
         }
         return offsets + tables + extra + 2048 * (1 + tracks.count)
     }

@@ -14,6 +14,7 @@ final class IndexedWriter {
     /// The latest packet of each track. It is written once it is known whether it is the last.
     private var waiting: [UnsafeMutablePointer<AVPacket>?]
     private let isReserved: Bool
+    private let hasMotion: Bool
 
     /// - Parameters:
     ///   - file: Empty.
@@ -27,6 +28,7 @@ final class IndexedWriter {
         isReserved = indexBytes != nil
         let streams = (0..<reader.streamCount).map { reader.stream($0) }
         sourceBases = streams.map(\.pointee.time_base)
+        hasMotion = streams.contains { $0.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_DATA }
         guard ends.count == streams.count else {
             throw Finaliser.fault("the file has \(streams.count) tracks, but \(ends.count) were recorded")
         }
@@ -58,6 +60,8 @@ final class IndexedWriter {
         guard let stream = avformat_new_stream(context, nil),
             avcodec_parameters_copy(stream.pointee.codecpar, source.pointee.codecpar) >= 0
         else { throw Finaliser.fault("there is not enough memory for a copy") }
+        let isMotion = source.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_DATA
+        if isMotion { TrackDescriptions.nameMotion(stream.pointee.codecpar) }
         stream.pointee.time_base = source.pointee.time_base
         // A reader that does not decode sets it only for the stream. The writer needs it in both places.
         stream.pointee.sample_aspect_ratio = source.pointee.sample_aspect_ratio
@@ -109,6 +113,11 @@ final class IndexedWriter {
         avio_flush(io)
         if result < 0, isReserved, file.failure == 0 { return false }
         try check(result)
+        if hasMotion {
+            do { try MotionTrackName.set(in: file) } catch {
+                throw Finaliser.fault(String(cString: strerror(error.code)))
+            }
+        }
         return true
     }
 

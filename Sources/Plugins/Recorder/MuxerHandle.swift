@@ -32,8 +32,14 @@ final class MuxerHandle {
     private var context: UnsafeMutablePointer<AVFormatContext>?
     private var io: UnsafeMutablePointer<AVIOContext>?
     private var packet: UnsafeMutablePointer<AVPacket>?
-    /// The pictures first, then the sounds.
+    /// The pictures first, then the sounds, then the motion.
     private var tracks: [MuxerTrack]
+    private let hasMotion: Bool
+    /// Whether the motion's track has its name.
+    private var isMotionNamed = false
+    /// The latest sample of motion, and the time between the two before.
+    private var waiting: MotionSample?
+    private var period = MediaTime.zero
     private var first: MediaTime?
     private var firstDTS = MediaTime.zero
 
@@ -51,7 +57,9 @@ final class MuxerHandle {
         av_log_set_level(AV_LOG_QUIET)
         self.file = file
         self.container = container
-        index = IndexSize(trackCount: 1 + descriptions.audio.count, extradataBytes: descriptions.extradataBytes)
+        index = IndexSize(
+            trackCount: descriptions.count, extradataBytes: descriptions.extradataBytes,
+            motion: descriptions.hasMotion ? descriptions.count - 1 : nil)
         guard avformat_alloc_output_context2(&context, nil, container.rawValue, nil) >= 0, let context,
             let packet = av_packet_alloc()
         else {
@@ -60,6 +68,7 @@ final class MuxerHandle {
         }
         self.packet = packet
         tracks = []
+        hasMotion = descriptions.hasMotion
         // Time stamps stay as they are. Otherwise the muxer would move them so that none is negative.
         context.pointee.avoid_negative_ts = AVFMT_AVOID_NEG_TS_DISABLED
         // A fragment is handed to the kernel as soon as it is complete.
@@ -77,8 +86,9 @@ final class MuxerHandle {
         let moved = video.time(ofTicks: video.ticks(of: origin))
         tracks = streams.enumerated().map { index, stream in
             MuxerTrack(
-                stream: Int32(index), timeBase: TimeBase(stream.pointee.time_base), origin: moved,
-                source: index == 0 ? nil : descriptions.audio[index - 1], mostGap: container.mostGap)
+                stream: Int32(index), timeBase: TimeBase(stream.pointee.time_base), origin: moved, begin: origin,
+                source: descriptions.audio.indices.contains(index - 1) ? descriptions.audio[index - 1] : nil,
+                mostGap: container.mostGap)
         }
     }
 
@@ -104,7 +114,9 @@ final class MuxerHandle {
             av_dict_set_int(&settings, "video_track_timescale", ticks, 0)
             av_dict_set_int(
                 &settings, "movie_timescale",
-                MovieTicks.common([ticks] + descriptions.audio.map { Int64($0.sampleRate) }), 0)
+                MovieTicks.common(
+                    [ticks] + descriptions.audio.map { Int64($0.sampleRate) }
+                        + (descriptions.hasMotion ? [Int64(TrackDescriptions.motionTicks)] : [])), 0)
         }
         let begun = io == nil ? -ENOMEM : avformat_write_header(context, &settings)
         guard begun >= 0 else { throw abandon(because: begun) }
@@ -184,6 +196,53 @@ final class MuxerHandle {
         try handSound(packet, bytes)
     }
 
+    // MARK: Motion
+
+    /// Whether the container can express the time of a sample after that of the one before.
+    func reaches(motionAt time: MediaTime) -> Bool {
+        waiting.map { tracks[tracks.count - 1].reaches(time, after: $0.time) } ?? true
+    }
+
+    /// Takes a sample, which is written once the next one says how long it lasts.
+    ///
+    /// - Precondition: There is a track of motion, and it `reaches` the time.
+    func write(_ sample: MotionSample) throws {
+        if let waiting {
+            period = sample.time - waiting.time
+            try write(waiting, until: sample.time)
+        }
+        waiting = sample
+    }
+
+    /// Writes the last sample, which ends no later than the pictures.
+    private func writeLastSample() throws {
+        guard let sample = waiting else { return }
+        waiting = nil
+        try write(sample, until: min(sample.time + period, max((first ?? .zero) + span, sample.time)))
+    }
+
+    /// Writes the values of a sample, each as a packet.
+    private func write(_ sample: MotionSample, until end: MediaTime) throws {
+        let index = tracks.count - 1
+        var after = sample.contents.rawValue.nonzeroBitCount
+        try withUnsafeTemporaryAllocation(byteCount: CAMM.packetBytes, alignment: 8) { bytes in
+            for kind in CAMM.Kind.allCases where CAMM.write(kind, of: sample, to: bytes) {
+                guard let packet else { return }
+                after -= 1
+                try beginSound(index - 1)
+                tracks[index].setTime(packet, sample.time, until: end, after: after)
+                try handSound(packet, UnsafeRawBufferPointer(bytes))
+            }
+        }
+    }
+
+    /// Gives the motion's track its name, once the header is in the file.
+    private func nameMotion() throws {
+        guard hasMotion, !isMotionNamed, file.size > 0 else { return }
+        isMotionNamed = true
+        do { try MotionTrackName.set(in: file) } catch { throw abandon(because: -error.code) }
+    }
+
     private func hand(
         _ packet: UnsafeMutablePointer<AVPacket>, _ bytes: UnsafeRawBufferPointer,
         to context: UnsafeMutablePointer<AVFormatContext>
@@ -218,9 +277,22 @@ final class MuxerHandle {
         }
     }
 
+    /// Writes a fragment of all that was handed over.
+    func flush() throws {
+        guard let context, container != .mkv else { return }
+        if file.size == 0 {
+            try flushFragment(context)
+        } else {
+            let result = av_write_frame(context, nil)
+            guard result >= 0 else { throw abandon(because: result) }
+        }
+        try noteSaved()
+    }
+
     /// The file grows when a fragment is complete. It then has everything that was handed over before this frame.
     private func noteSaved() throws {
         guard file.size > savedBytes else { return }
+        try nameMotion()
         savedBytes = file.size
         savedFrames = frames
         savedSpan = span
@@ -238,6 +310,7 @@ final class MuxerHandle {
     ///
     /// - Parameter syncs: Whether to wait until the file is on the disk.
     func finish(syncs: Bool) throws {
+        try writeLastSample()
         guard let context else { return }
         let result = av_write_trailer(context)
         guard result >= 0 else { throw abandon(because: result) }
@@ -245,6 +318,7 @@ final class MuxerHandle {
         guard file.failure == 0 else { throw abandon(because: -file.failure) }
         guard file.isStillThere else { throw abandon(because: -ENOENT) }
         guard !file.wasShortened else { throw abandon(because: -ESTALE) }
+        try nameMotion()
         if syncs { try sync() }
         do { try file.finish() } catch { throw abandon(because: -error.code) }
         savedBytes = file.size

@@ -39,6 +39,8 @@ struct MuxerTrack {
     private let timeBase: TimeBase
     /// The time on the chain's timeline that is 0 in the file.
     private let origin: MediaTime
+    /// The time that was meant to be 0, before it was rounded to the pictures' ticks.
+    private let begin: MediaTime
     /// The same in the pictures' ticks.
     private let originTicks: Int64
     /// For a sound, the time base of its packets.
@@ -52,11 +54,15 @@ struct MuxerTrack {
     /// duration of a packet.
     private let mostGap: Int64
 
-    init(stream: Int32, timeBase: TimeBase, origin: MediaTime, source: AudioTrackFormat?, mostGap: Int64) {
+    init(
+        stream: Int32, timeBase: TimeBase, origin: MediaTime, begin: MediaTime, source: AudioTrackFormat?,
+        mostGap: Int64
+    ) {
         self.stream = stream
         self.mostGap = mostGap
         self.timeBase = timeBase
         self.origin = origin
+        self.begin = begin
         originTicks = timeBase.ticks(of: origin)
         sourceBase = source?.timeBase ?? .nanoseconds
     }
@@ -95,6 +101,31 @@ struct MuxerTrack {
         let duration = sound.duration > 0 ? timeBase.ticks(of: sourceBase.time(ofTicks: sound.duration)) : nil
         set(packet, timeBase.ticks(of: pts - origin), timeBase.ticks(of: dts - origin), duration)
     }
+
+    // MARK: Motion
+
+    /// Whether the container can express the time from one sample of motion to the next.
+    func reaches(_ time: MediaTime, after last: MediaTime) -> Bool { motionTicks(time) - motionTicks(last) <= mostGap }
+
+    /// The time of a sample. The origin was rounded to a tick of the pictures, and may be a little later than the time that
+    /// it stands for.
+    private func motionTicks(_ time: MediaTime) -> Int64 { time >= begin ? max(ticks(time), 0) : ticks(time) }
+
+    /// A value of motion, which is decoded and shown at one time. Values of one time are a tick apart.
+    ///
+    /// - Parameters:
+    ///   - end: The time of the next sample.
+    ///   - after: How many values of this sample follow.
+    mutating func setTime(
+        _ packet: UnsafeMutablePointer<AVPacket>, _ time: MediaTime, until end: MediaTime, after: Int
+    ) {
+        let ticks = motionTicks(time)
+        let dts = hasBegun ? max(ticks, lastDTS + 1) : ticks
+        // libavformat moves the first packet of a fragment to the end of the last one before.
+        set(packet, ticks, ticks, after > 0 ? 1 : max(motionTicks(end) - dts, 1))
+    }
+
+    // MARK: Packets
 
     private mutating func set(
         _ packet: UnsafeMutablePointer<AVPacket>, _ pts: Int64, _ wishedDTS: Int64, _ duration: Int64?

@@ -15,6 +15,8 @@ final class OutputFile {
     private(set) var failure: Int32 = 0
     /// Bytes from the file's begin to the furthest one written.
     private(set) var size: Int64 = 0
+    /// The Gyroflow file beside it, where one was asked for. It is made and removed with it.
+    var log: HeldFile?
     private let files: RunFiles
     private var offset: Int64 = 0
 
@@ -99,6 +101,34 @@ final class OutputFile {
         return offset
     }
 
+    /// Reads up to `count` bytes that were written.
+    ///
+    /// - Throws: ``RecordingErrno``.
+    func read(_ count: Int, at place: Int64) throws(RecordingErrno) -> [UInt8] {
+        guard isRegular else { return [] }
+        var bytes = [UInt8](repeating: 0, count: count)
+        var got = 0
+        repeat { got = pread(file, &bytes, count, Int(place)) } while got < 0 && errno == EINTR
+        guard got >= 0 else { throw RecordingErrno(code: errno) }
+        return Array(bytes[..<got])
+    }
+
+    /// Writes over bytes that are in the file. Where the next write goes stays as it is.
+    ///
+    /// - Throws: ``RecordingErrno``.
+    func overwrite(_ bytes: [UInt8], at place: Int64) throws(RecordingErrno) {
+        guard isRegular else { return }
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                pwrite(file, $0.baseAddress! + done, bytes.count - done, Int(place) + done)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw RecordingErrno(code: count == 0 ? EIO : errno) }
+            done += count
+        }
+    }
+
     private func fail(_ code: Int32) -> Int32 {
         if failure == 0 { failure = code }
         return -code
@@ -149,7 +179,12 @@ final class OutputFile {
     /// to it.
     func cut(to length: Int64) {
         guard isRegular, file >= 0 else { return }
-        if length == 0 { files.discard(held) } else { _ = SystemCall.retrying { ftruncate(file, Int(length)) } }
+        guard length == 0 else {
+            _ = SystemCall.retrying { ftruncate(file, Int(length)) }
+            return
+        }
+        files.discard(held)
+        if let log { files.discard(log) }
     }
 
     /// - Throws: ``RecordingErrno``: some network file systems only report here that they had no room.

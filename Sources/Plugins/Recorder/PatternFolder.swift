@@ -19,7 +19,10 @@ enum PatternFolder {
                 var status = stat()
                 guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
                 guard seen.insert(FileIdentity(status)).inserted else { continue }
-                found.append(RetentionPolicy.File(path: path, status))
+                var file = RetentionPolicy.File(path: path, status)
+                // The Gyroflow file beside it goes with it, and so counts with it.
+                file.bytes += GyroflowFiles.size(beside: path) ?? 0
+                found.append(file)
             }
         }
         return found
@@ -27,22 +30,31 @@ enum PatternFolder {
 
     /// Removes the temporary files that a recorder or finaliser of such files left when it was killed.
     static func removeLeftOvers(of pattern: FileNamePattern, single: String?, _ files: RunFiles) {
+        // A Gyroflow file has the name of its recording, with another ending.
+        func isOurs(_ name: String) -> Bool {
+            guard name.hasSuffix(GyroflowText.ending) else { return pattern.number(ofName: name) != nil }
+            return pattern.number(ofName: name.dropLast(GyroflowText.ending.count) + pattern.ending) != nil
+        }
         func originals(_ name: String) -> [String] {
             [Finaliser.original(ofTemporary: name), FileNames.original(ofTemporary: name)].compactMap(\.self)
         }
         visit(pattern) { folder in
             for name in FolderListing.names(in: folder)
-            where originals(name).contains(where: { pattern.number(ofName: $0) != nil }) {
+            where originals(name).contains(where: { isOurs($0) }) {
                 _ = files.remove("\(folder)/\(name)", as: OutputFile.holder)
             }
         }
         guard let single else { return }
         let folder = FileNames.folder(of: single)
         for name in FolderListing.names(in: folder)
-        where originals(name).contains(String(single.split(separator: "/").last ?? "")) {
+        where originals(name).contains(where: {
+            [single, GyroflowText.path(beside: single)].map(name(of:)).contains($0)
+        }) {
             _ = files.remove("\(folder)/\(name)", as: OutputFile.holder)
         }
     }
+
+    private static func name(of path: String) -> String { String(path.split(separator: "/").last ?? "") }
 
     /// Calls `body` with each folder in which the pattern makes files.
     private static func visit(_ pattern: FileNamePattern, _ body: (String) -> Void) {
@@ -63,6 +75,7 @@ enum PatternFolder {
     static func removeFile(_ file: RetentionPolicy.File, of pattern: FileNamePattern, _ files: RunFiles) -> FileRefusal?
     {
         if let refusal = files.remove(file.path, meant: file.identity, as: OutputFile.holder) { return refusal }
+        GyroflowFiles.remove(beside: file.path, files)
         var folder = FileNames.folder(of: file.path)
         for _ in 1..<pattern.components.count {
             guard rmdir(folder) == 0 else { break }

@@ -81,6 +81,13 @@ extension Recorder {
         EventDeclaration(
             "sound-ended", "The sound ends before the pictures."),
         EventDeclaration(
+            "motion-ended", "The motion of a file ends before the pictures.",
+            [
+                .string("path", "The file.")
+            ]),
+        EventDeclaration(
+            "motion-incomplete", "Samples of motion are missing, since the pictures came too late after them."),
+        EventDeclaration(
             "orientation-not-carried", "From here on the pictures have another orientation than the file declares."),
     ]
 }

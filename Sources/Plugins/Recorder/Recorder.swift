@@ -2,14 +2,15 @@
 
 import FrameCore
 
-/// Writes access units to MP4, MOV or MKV files.
+/// Writes access units and motion to MP4, MOV or MKV files.
 ///
 /// A file is made when its first keyframe arrives, and it plays whatever ends the run. Its time stamps are those that
 /// were given, rounded to the container's tick.
 final class Recorder: MultiSink {
     static let info = StageInfo(
-        id: "recorder", summary: "Writes encoded video and sound to MP4, MOV or MKV files.", input: .encoded(.h264),
-        furtherInputs: .encoded(.aac, .opus), service: .unbounded,
+        id: "recorder", summary: "Writes encoded video, sound and motion to MP4, MOV or MKV files.",
+        input: .encoded(.h264),
+        furtherInputs: .several([.encoded(.aac, .opus), .motion]), service: .unbounded,
         commands: [
             CommandInfo(
                 "start",
@@ -25,9 +26,13 @@ final class Recorder: MultiSink {
     private let retention: RetentionPolicy
     private var format: EncodedFormat?
     private var pictures: VideoFormat?
-    /// The input of the pictures; the others are sounds.
+    /// The input of the pictures; the others are sounds and motion.
     private var pictureInput = 0
     private var soundFormats: [AudioTrackFormat] = []
+    /// For each input that is a sound, its place among the sounds.
+    private var soundPlaces: [Int?] = []
+    private var motionFormat: MotionFormat?
+    private var motion: MotionInput?
     private var sound: SoundFeed?
     private var soundInputs: SoundInputs?
     /// Sound that was kept before the recording began and is not in its file yet.
@@ -45,6 +50,7 @@ final class Recorder: MultiSink {
     private var isCommanded: Bool
     private var hasBegun = false
     private var hasReportedRing = false
+    private var hasReportedMotion = false
     private var lastRetention: Int64
     /// An error in a command. It is thrown at the next item, since it is this stage's fault and not the sender's.
     private var deferred: (any Error)?
@@ -56,7 +62,7 @@ final class Recorder: MultiSink {
         container = Container(path: options.path) ?? .mp4
         files = try RecordingFiles(
             path: options.path, folder: context.folder, overwrite: options.overwrite,
-            makesMoreFiles: options.makesMoreFiles,
+            makesMoreFiles: options.makesMoreFiles, makesLogs: options.gcsv,
             files: context.files)
         retention = RetentionPolicy(seconds: options.keepSeconds, megabytes: options.keepMegabytes)
         state = RecordingState(startsAtOnce: options.record == .atStart)
@@ -66,9 +72,12 @@ final class Recorder: MultiSink {
 
     var demand: StageDemand {
         var demand = Self.declaredDemand
-        demand.writesFiles = files.single.map { [$0] } ?? []
+        demand.writesFiles = files.named
         demand.ownBytes = SoundInputs.memory(soundFormats, seconds: options.preEventSeconds > 0 ? ringSeconds : 0)
         if options.preEventSeconds > 0, let format { demand.ownBytes += ringBytes(format) }
+        if let motionFormat {
+            demand.ownBytes += MotionInput.memory(motionFormat, pictures, preEventSeconds: motionSeconds)
+        }
         return demand
     }
 
@@ -91,6 +100,13 @@ final class Recorder: MultiSink {
         }
         pictureInput = place
         soundFormats = inputs.compactMap(\.encoded?.audio)
+        var sounds = 0
+        soundPlaces = inputs.map { input in
+            guard input.encoded?.audio != nil else { return nil }
+            defer { sounds += 1 }
+            return sounds
+        }
+        try negotiateMotion(inputs.compactMap(\.motion))
         for track in soundFormats {
             guard let obstacle = TrackDescriptions.obstacle(to: track, in: container) else { continue }
             throw FrameHostError(
@@ -107,6 +123,35 @@ final class Recorder: MultiSink {
         if options.audio == .copy { try checkSound() }
         self.format = format
         self.pictures = pictures
+    }
+
+    private func negotiateMotion(_ formats: [MotionFormat]) throws {
+        let fault: (place: String, what: String, remedy: String)? =
+            if formats.count > 1 {
+                ("from", "\(formats.count) of the inputs have motion", "Name one input with motion.")
+            } else if options.gcsv, formats.isEmpty {
+                (
+                    "gcsv", "there is no motion for a Gyroflow file",
+                    "Name an input with motion: \"from\": [\"pictures\", \"motion\"]. Or leave 'gcsv' out."
+                )
+            } else if options.gcsv, let format = formats.first, !format.contents.contains(.rotationRate) {
+                (
+                    "gcsv", "a Gyroflow file needs the rotation rate, but the input gives \(format)",
+                    "Leave 'gcsv' out."
+                )
+            } else if container == .mkv, !options.gcsv, !formats.isEmpty {
+                (
+                    "from", "a Matroska file cannot store motion",
+                    "Record to .mp4 or .mov, or set \"gcsv\": true to write the motion beside the file."
+                )
+            } else {
+                nil
+            }
+        if let fault {
+            throw FrameHostError(
+                .invalidConfiguration, place: fault.place, what: fault.what, remedy: fault.remedy)
+        }
+        motionFormat = formats.first
     }
 
     private func checkSound() throws {
@@ -127,6 +172,7 @@ final class Recorder: MultiSink {
         if !soundFormats.isEmpty {
             soundInputs = SoundInputs(soundFormats, seconds: options.preEventSeconds > 0 ? ringSeconds : 0)
         }
+        if let motionFormat { motion = MotionInput(motionFormat, pictures, preEventSeconds: motionSeconds) }
         guard options.audio == .copy else { return }
         guard let origin = context.audio, !origin.tracks.isEmpty else {
             return context.post(
@@ -137,6 +183,9 @@ final class Recorder: MultiSink {
 
     /// How many seconds the ring has room for. At times it keeps one group of pictures more than was asked for.
     private var ringSeconds: Double { options.preEventSeconds + 4 }
+
+    /// How much more than the time between motion and pictures is kept of the motion.
+    private var motionSeconds: Double { options.preEventSeconds > 0 ? ringSeconds : 0 }
 
     /// Bytes for the ring's payloads, with room for bitrates above the encoder's target.
     private func ringBytes(_ format: EncodedFormat) -> Int {
@@ -163,8 +212,11 @@ final class Recorder: MultiSink {
         switch consume input {
         case .accessUnit(let unit):
             if index == pictureInput { return try take(unit) }
-            return try take(sound: unit, at: index < pictureInput ? index : index - 1)
-        default: throw FrameHostError(.broken, what: "the recorder was handed something that is not encoded")
+            return try take(sound: unit, at: soundPlaces[index] ?? 0)
+        case .motionBlock(let block):
+            motion?.add(block)
+            return recording == nil ? .idle : .delivered
+        default: throw FrameHostError(.broken, what: "the recorder was handed something that it does not write")
         }
     }
 
@@ -208,9 +260,20 @@ final class Recorder: MultiSink {
                 }
             }
         } catch { throw failed(error) }
+        if let motion { reportLoss(motion) }
         if let ring { keep(about, unit, ring) }
         if retention.isOn { removeNowAndThen() }
         return verdict
+    }
+
+    private func reportLoss(_ motion: MotionInput) {
+        guard motion.hasBeenTooSmall, !hasReportedMotion else { return }
+        hasReportedMotion = true
+        context.post(
+            "motion-incomplete", level: .warning,
+            text:
+                "samples of motion are missing in '\(recording?.path ?? "")', since the pictures came too late after them"
+        )
     }
 
     private func keep(_ about: RecordedUnit, _ unit: borrowing AccessUnit, _ ring: PreEventRing) {
@@ -232,12 +295,14 @@ final class Recorder: MultiSink {
             throw FrameHostError(.broken, what: "the recorder was handed an access unit before its format")
         }
         let setup = RecordingSetup(
-            format: format, pictures: pictures, sounds: soundFormats, container: container,
+            format: format, pictures: pictures, sounds: soundFormats,
+            hasMotionTrack: motion != nil && container != .mkv, container: container,
             policy: SegmentPolicy(seconds: options.segmentSeconds, megabytes: options.segmentMegabytes),
             finalize: options.finalize,
             isLive: context.isLiveChain, room: room)
         let recording = Recording(
-            setup, files: files, sound: sound, context: context, keepsTimes: !isCommanded && !context.isLiveChain
+            setup, files: files, sound: sound, motion: motion, context: context,
+            keepsTimes: !isCommanded && !context.isLiveChain
         ) { [unowned self] in fileChanged($0) }
         self.recording = recording
         hasBegun = true
@@ -288,6 +353,7 @@ final class Recorder: MultiSink {
     }
 
     private func failed(_ error: any Error) -> any Error {
+        recording?.giveUp()
         let saved = recording?.saved ?? Recording.Total()
         let path = recording?.path ?? ""
         recording = nil
@@ -354,7 +420,10 @@ final class Recorder: MultiSink {
     private func removeOldFiles() {
         lastRetention = context.clock.now()
         let all = PatternFolder.files(of: files.pattern, except: current?.held.identity)
-        for file in retention.excess(all, writing: current?.size ?? 0, now: context.clock.unixTime(at: lastRetention)) {
+        for file in retention.excess(
+            all, writing: (current?.size ?? 0) + (recording?.logBytes ?? 0),
+            now: context.clock.unixTime(at: lastRetention))
+        {
             // A file that is in use or protected stays, and counts as removed, so that no newer file is removed in its
             // place.
             if let refusal = PatternFolder.removeFile(file, of: files.pattern, context.files) {

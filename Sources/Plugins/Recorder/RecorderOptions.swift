@@ -54,6 +54,9 @@ struct RecorderOptions: StageOptions {
     )
     var finalize = FinalizeWhen.auto
 
+    @Option(help: "Writes a Gyroflow file (.gcsv) with the motion beside each recording.")
+    var gcsv = false
+
     func validate() throws(OptionFault) {
         if path.isEmpty {
             throw OptionFault("'path' is missing", remedy: "Name the file to write: \"path\": \"out.mp4\".")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Glibc
 
 /// What all recordings of one recorder have in common.
 struct RecordingSetup {
@@ -9,6 +10,8 @@ struct RecordingSetup {
     var pictures: VideoFormat
     /// Tracks that come on inputs of their own.
     var sounds: [AudioTrackFormat] = []
+    /// Whether each file has a track of motion.
+    var hasMotionTrack = false
     var container: Container
     var policy: SegmentPolicy
     var finalize: FinalizeWhen
@@ -31,9 +34,19 @@ final class Recording {
         var files = 0
     }
 
+    /// One file of the recording.
+    private struct Part {
+        var muxer: MuxerHandle
+        var log: GyroflowLog?
+        var path: String
+        /// The time of its first picture.
+        var begin: MediaTime
+    }
+
     private let setup: RecordingSetup
     private let files: RecordingFiles
     private let sound: SoundFeed?
+    private let motion: MotionInput?
     private let context: StageContext
     /// Whether the first file begins at the chain's time, not at 0.
     private let keepsTimes: Bool
@@ -47,6 +60,14 @@ final class Recording {
     private var soundTracks: [Int] = []
     /// Sounds of the current file that its container cannot go on with.
     private var endedSounds: [Bool] = []
+    /// The Gyroflow file beside the current file.
+    private var log: GyroflowLog?
+    /// The file before the current one, with all its pictures and without the motion of its last ones, which has not come
+    /// yet: with B-frames a keyframe is decoded before the pictures in front of it are shown. It is completed when a
+    /// picture is decoded at the time of its end, which is the current file's begin.
+    private var tail: Part?
+    /// Whether the current file's container cannot go on with the motion.
+    private var motionHasEnded = false
     private var orientation = Orientation.up
     private var hasReportedOrientation = false
     private var origin = MediaTime.zero
@@ -58,24 +79,32 @@ final class Recording {
     private(set) var path = ""
 
     init(
-        _ setup: RecordingSetup, files: RecordingFiles, sound: SoundFeed?, context: StageContext, keepsTimes: Bool,
+        _ setup: RecordingSetup, files: RecordingFiles, sound: SoundFeed?, motion: MotionInput? = nil,
+        context: StageContext, keepsTimes: Bool,
         filesChanged: @escaping (OutputFile?) -> Void
     ) {
         self.setup = setup
         self.files = files
         self.sound = sound
+        self.motion = motion
         self.context = context
         self.keepsTimes = keepsTimes
         self.filesChanged = filesChanged
         policy = setup.policy
     }
 
+    private var open: [MuxerHandle] { [tail?.muxer, muxer].compactMap(\.self) }
+
     /// Files, frames and bytes that will play, whatever happens from here on.
     var saved: Total {
         Total(
-            frames: finished.frames + (muxer?.savedFrames ?? 0), bytes: finished.bytes + (muxer?.savedBytes ?? 0),
-            files: finished.files + (muxer.map { $0.savedFrames > 0 ? 1 : 0 } ?? 0))
+            frames: open.reduce(finished.frames) { $0 + $1.savedFrames },
+            bytes: open.reduce(finished.bytes) { $0 + $1.savedBytes },
+            files: open.reduce(finished.files) { $0 + ($1.savedFrames > 0 ? 1 : 0) })
     }
+
+    /// Bytes of the Gyroflow file beside the one being written.
+    var logBytes: Int64 { log?.size ?? 0 }
 
     // MARK: Writing
 
@@ -86,12 +115,16 @@ final class Recording {
             try beginFile(unit, at: keepsTimes ? .zero : unit.pts)
         } else if unit.isKeyframe, policy.isOn, policy.cuts(beforeKeyframeAt: unit.pts) {
             try sound?.take(shownBefore: unit.pts, write)
-            try finishFile(endsRecording: false)
+            try finishTail()
+            try takeMotion(before: unit.pts)
+            if motion != nil, unit.dts < unit.pts { try leaveTail() } else { try finishFile(endsRecording: false) }
             try beginFile(unit, at: unit.pts)
         }
         try checkGap(before: unit)
         if unit.orientation != orientation, !hasReportedOrientation { reportOrientation(unit) }
         try sound?.take(decodedBefore: unit.dts, write)
+        if tail != nil, unit.dts >= fileBegin { try finishTail() }
+        try takeMotion(before: max(end, unit.dts))
         let before = muxer!.savedBytes
         try muxer!.write(unit, bytes)
         policy.add(bytes: bytes.count)
@@ -105,6 +138,8 @@ final class Recording {
         guard let muxer, !muxer.reaches(unit) else { return }
         let gap = unit.pts - end
         try sound?.take(shownBefore: end, write)
+        try finishTail()
+        try takeMotion(before: end)
         if policy.isOn, unit.isKeyframe {
             try finishFile(endsRecording: false)
             sound?.skip(before: unit.pts)
@@ -146,6 +181,73 @@ final class Recording {
         policy.add(bytes: bytes.count)
     }
 
+    /// Writes the motion up to a time: that of pictures which are in the file, or will be.
+    private func takeMotion(before time: MediaTime) throws {
+        // The ring keeps it until then.
+        guard let motion, let muxer, tail == nil else { return }
+        defer { if let log, log.failure == 0 { flush(log) } }
+        try motion.take(before: time) { sample in
+            log?.add(sample)
+            guard setup.hasMotionTrack, !motionHasEnded else { return }
+            guard muxer.reaches(motionAt: sample.time) else { return endMotion() }
+            try muxer.write(sample)
+            policy.add(bytes: sample.contents.rawValue.nonzeroBitCount * CAMM.packetBytes)
+        }
+    }
+
+    /// Leaves the current file for the motion of its last pictures.
+    private func leaveTail() throws {
+        guard let muxer else { return }
+        // All its pictures are in the file from here on, whatever happens to the next one.
+        try muxer.flush()
+        tail = Part(muxer: muxer, log: log, path: path, begin: fileBegin)
+        (self.muxer, log) = (nil, nil)
+    }
+
+    /// Completes the file before the current one with the motion that has come.
+    private func finishTail() throws {
+        guard let part = tail, let motion else { return }
+        tail = nil
+        try motion.take(before: fileBegin) { sample in
+            part.log?.add(sample)
+            guard setup.hasMotionTrack, part.muxer.reaches(motionAt: sample.time) else { return }
+            try part.muxer.write(sample)
+        }
+        try complete(part, endsRecording: false)
+        motion.begin(at: fileBegin)
+    }
+
+    /// After an error, completes the file before the current one, which has nothing to do with it.
+    func giveUp() { try? finishTail() }
+
+    private func flush(_ log: GyroflowLog) {
+        log.flush()
+        reportLog(log)
+    }
+
+    private func endMotion() {
+        motionHasEnded = true
+        context.post(
+            "motion-ended", level: .warning,
+            text: "the motion ends here in '\(path)': its next sample is too far away for \(setup.container.name)",
+            details: ["path": .string(path)])
+    }
+
+    private func reportLackOfLog(_ file: OutputFile) {
+        let name = GyroflowText.path(beside: file.path)
+        context.post(
+            "motion-ended", level: .warning, text: "'\(name)' cannot be written; the recording goes on without it",
+            details: ["path": .string(name)])
+    }
+
+    private func reportLog(_ log: GyroflowLog) {
+        guard log.failure != 0 else { return }
+        context.post(
+            "motion-ended", level: .warning,
+            text: "'\(log.path)' ends here: \(String(cString: strerror(log.failure)))",
+            details: ["path": .string(log.path)])
+    }
+
     private func endSound(at index: Int) {
         reportEnd(ofSound: soundTracks[index])
         soundTracks[index] = -1
@@ -166,12 +268,15 @@ final class Recording {
         guard now - lastSync >= 900_000_000 else { return }
         lastSync = now
         try muxer!.sync()
+        log?.sync()
     }
 
     /// Ends the recording. Everything that was appended is in its files.
     func finish() throws {
         guard muxer != nil else { return }
         try sound?.take(shownBefore: end, write)
+        try finishTail()
+        try takeMotion(before: end)
         try finishFile(endsRecording: true)
     }
 
@@ -187,11 +292,17 @@ final class Recording {
         soundTracks = sound?.remaining() ?? []
         let tracks = TrackDescriptions(
             video: setup.format, pictures: setup.pictures, orientation: orientation,
-            audio: soundTracks.map { sound!.format(of: $0) } + setup.sounds)
+            audio: soundTracks.map { sound!.format(of: $0) } + setup.sounds, hasMotion: setup.hasMotionTrack)
         endedSounds = setup.sounds.map { _ in false }
         muxer = try MuxerHandle(
             file: file, container: setup.container, tracks: tracks, origin: origin,
             creationTime: setup.isLive ? unixTime : nil)
+        log = motion.flatMap { motion in
+            file.log.map { GyroflowLog($0, motion.format.contents, begin: unit.pts) }
+        }
+        if let log { reportLog(log) } else if files.makesLogs { reportLackOfLog(file) }
+        motionHasEnded = false
+        if tail == nil { motion?.begin(at: unit.pts) }
         policy.beginFile(at: unit.pts)
         fileBegin = unit.pts
         end = unit.pts
@@ -203,21 +314,32 @@ final class Recording {
 
     private func finishFile(endsRecording: Bool) throws {
         guard let muxer else { return }
+        let part = Part(muxer: muxer, log: log, path: path, begin: fileBegin)
+        try complete(part, endsRecording: endsRecording)
+        (self.muxer, log) = (nil, nil)
+        filesChanged(nil)
+    }
+
+    private func complete(_ part: Part, endsRecording: Bool) throws {
+        let muxer = part.muxer
         try muxer.finish(syncs: setup.isLive)
+        if let log = part.log {
+            let wasWhole = log.failure == 0
+            log.finish(syncs: setup.isLive)
+            if wasWhole { reportLog(log) }
+        }
         finished.frames += muxer.frames
         finished.bytes += muxer.savedBytes
         finished.files += 1
-        self.muxer = nil
         if policy.isOn {
-            context.post("segment-did-stop", text: text(muxer), details: details(muxer))
+            context.post("segment-did-stop", text: text(part), details: details(part))
         }
-        if endsRecording { postEnd(muxer) }
+        if endsRecording { postEnd(part) }
         if let finaliser = Finaliser(
-            path: path, container: setup.container, when: setup.finalize, like: muxer, room: setup.room)
+            path: part.path, container: setup.container, when: setup.finalize, like: muxer, room: setup.room)
         {
             finaliser.addJob(context)
         }
-        filesChanged(nil)
     }
 
     // MARK: What it says
@@ -230,12 +352,13 @@ final class Recording {
         }
         begin = begin ?? fileBegin
         guard policy.isOn else { return }
-        context.post("segment-did-start", text: "file \(finished.files + 1) is '\(path)'", details: .object(details))
+        context.post(
+            "segment-did-start", text: "file \(finished.files + open.count) is '\(path)'", details: .object(details))
     }
 
-    private func postEnd(_ muxer: MuxerHandle) {
+    private func postEnd(_ part: Part) {
         guard finished.files > 1 else {
-            return context.post("recording-did-stop", text: text(muxer), details: details(muxer))
+            return context.post("recording-did-stop", text: text(part), details: details(part))
         }
         let span = end - (begin ?? end)
         context.post(
@@ -248,18 +371,19 @@ final class Recording {
             ])
     }
 
-    private func text(_ muxer: MuxerHandle) -> String {
-        "'\(path)' has \(figures(muxer.frames, muxer.span, muxer.savedBytes))"
+    private func text(_ part: Part) -> String {
+        "'\(part.path)' has \(figures(part.muxer.frames, part.muxer.span, part.muxer.savedBytes))"
     }
 
     private func figures(_ frames: Int, _ span: MediaTime, _ bytes: Int64) -> String {
         "\(RecordingFault.count(frames)) (\(RecordingFault.shortSeconds(span.seconds)) s, \(bytes) bytes)"
     }
 
-    private func details(_ muxer: MuxerHandle) -> JSONNode {
-        [
-            "path": .string(path), "frames": .number(muxer.frames), "bytes": .number(muxer.savedBytes),
-            "seconds": .number(muxer.span.seconds), "startSeconds": .number(fileBegin.seconds),
+    private func details(_ part: Part) -> JSONNode {
+        let muxer = part.muxer
+        return [
+            "path": .string(part.path), "frames": .number(muxer.frames), "bytes": .number(muxer.savedBytes),
+            "seconds": .number(muxer.span.seconds), "startSeconds": .number(part.begin.seconds),
         ]
     }
 

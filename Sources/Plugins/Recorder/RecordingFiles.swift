@@ -13,6 +13,8 @@ final class RecordingFiles {
     let single: String?
     private let overwrite: Bool
     private let files: RunFiles
+    /// Whether a Gyroflow file is made beside each.
+    let makesLogs: Bool
     /// Whether the file of the single name was made, by this recorder or by one that it replaced.
     private var hasSingle = false
     /// The last number that was used; nil before the first.
@@ -23,17 +25,27 @@ final class RecordingFiles {
     /// - Parameters:
     ///   - path: The option `path` with its patterns, already checked.
     ///   - folder: The folder to which a relative path is relative.
-    init(path: String, folder: String, overwrite: Bool, makesMoreFiles: Bool, files: RunFiles) throws(OptionFault) {
+    ///   - makesLogs: Whether a Gyroflow file is made beside each.
+    init(path: String, folder: String, overwrite: Bool, makesMoreFiles: Bool, makesLogs: Bool = false, files: RunFiles)
+        throws(OptionFault)
+    {
         self.files = files
+        self.makesLogs = makesLogs
         let given = try FileNamePattern(path).placed(in: folder)
         single = given.isFixed && !makesMoreFiles ? given.path(at: 0, number: 0) : nil
         pattern = given.isFixed ? given.numbered() : given
         self.overwrite = overwrite
     }
 
+    /// The files whose names are known before they are made.
+    var named: [String] { single.map { makesLogs ? [$0, GyroflowText.path(beside: $0)] : [$0] } ?? [] }
+
     /// [control thread] What is wrong with the place of the files; nil when they can be made there. Creates nothing.
     var fault: FrameHostError? {
-        if let name = freeSingle { return RecordingFault.ofPath(name, overwrite: overwrite) }
+        if let name = freeSingle {
+            return RecordingFault.ofPath(name, overwrite: overwrite)
+                ?? (makesLogs ? RecordingFault.ofPath(logPath(name), overwrite: overwrite) : nil)
+        }
         return RecordingFault.ofFolder(pattern.folder) ?? RecordingFault.ofLength(pattern.path(at: 0, number: 1))
     }
 
@@ -61,10 +73,14 @@ final class RecordingFiles {
     func make(at unixTime: Int64) throws -> OutputFile {
         if let name = freeSingle {
             do throws(FileRefusal) {
-                let file = try OutputFile.create(name, overwrite: overwrite, isNamed: true, files)
+                let file = try create(name, isNamed: true)
                 hasSingle = true
                 return file
-            } catch { throw RecordingFault.refused(name, error) }
+            } catch {
+                // The Gyroflow file can be the reason.
+                let isLog = makesLogs && logRefusal(name) == error
+                throw RecordingFault.refused(isLog ? logPath(name) : name, error)
+            }
         }
         var next = (number ?? highestNumber(at: unixTime)) + 1
         let plain = pattern.path(at: unixTime, number: next)
@@ -76,7 +92,7 @@ final class RecordingFiles {
             let path = pattern.path(at: unixTime, number: next, again: again)
             try makeFolders(of: path)
             do throws(FileRefusal) {
-                let file = try OutputFile.create(path, overwrite: overwrite, isNamed: false, files)
+                let file = try create(path, isNamed: false)
                 number = next
                 if !pattern.hasNumber { repeated = (plain, again) }
                 return file
@@ -93,6 +109,43 @@ final class RecordingFiles {
             if pattern.hasNumber { next += 1 } else { again += 1 }
         }
         throw RecordingFault.exists(pattern.path(at: unixTime, number: next))
+    }
+
+    /// Makes a file and, where one is asked for, the Gyroflow file beside it: both, or none.
+    ///
+    /// Whether the latter may be replaced is looked at first, since a replaced recording does not come back. Where another
+    /// program takes it in between, the recording goes on without.
+    private func create(_ path: String, isNamed: Bool) throws(FileRefusal) -> OutputFile {
+        guard makesLogs else {
+            return try OutputFile.create(path, overwrite: overwrite, isNamed: isNamed, files)
+        }
+        if let refusal = logRefusal(path) { throw refusal }
+        let file = try OutputFile.create(path, overwrite: overwrite, isNamed: isNamed, files)
+        guard file.held.isRegular else { return file }
+        let log = logPath(file.path)
+        do throws(FileRefusal) {
+            file.log =
+                overwrite ? try files.replace(log, as: OutputFile.holder) : try files.create(log, as: OutputFile.holder)
+        } catch {
+            guard !overwrite else { return file }
+            files.discard(file.held)
+            throw error
+        }
+        return file
+    }
+
+    private func logPath(_ path: String) -> String {
+        GyroflowText.path(beside: overwrite && path == single ? FileNames.followed(path) : path)
+    }
+
+    /// What keeps the Gyroflow file beside a recording from being made; nil when nothing does.
+    private func logRefusal(_ path: String) -> FileRefusal? {
+        let log = logPath(path)
+        var status = stat()
+        guard lstat(log, &status) == 0 else { return nil }
+        guard overwrite else { return .exists }
+        guard status.st_mode & S_IFMT == S_IFREG else { return .notRegular }
+        return files.hasMade(log) ? .isOwn : files.refusalOfWriting(log)
     }
 
     /// The highest number in the folder of the next file. Numbers go on from there, unless files are overwritten.

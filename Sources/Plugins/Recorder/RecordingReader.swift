@@ -46,7 +46,9 @@ final class RecordingReader {
     }
 
     func summary(_ digests: borrowing PacketDigests) -> FileSummary {
-        FileSummary(tracks: (0..<streamCount).map { TrackSummary(stream($0), digests[$0]) })
+        let tracks = (0..<streamCount).map { TrackSummary(stream($0), digests[$0]) }
+        // A track without packets is not written to a file with its index in front.
+        return FileSummary(tracks: tracks.filter { $0.packets.count > 0 })
     }
 
     /// Reads a whole file. `step` is told how far it is, and may throw to stop.

@@ -3,7 +3,7 @@
 import CAVFormat
 import FrameCore
 
-/// The tracks of a container: one of pictures, and any number of sounds.
+/// The tracks of a container: one of pictures, any number of sounds, and one of motion where there is any.
 struct TrackDescriptions {
     var video: EncodedFormat
     /// The format of the pictures that were encoded as ``video``.
@@ -11,6 +11,10 @@ struct TrackDescriptions {
     /// Written as the track's matrix where the container has one.
     var orientation: Orientation
     var audio: [AudioTrackFormat]
+    /// Whether a track of motion follows.
+    var hasMotion = false
+
+    var count: Int { 1 + audio.count + (hasMotion ? 1 : 0) }
 
     /// Bytes of the data that decoders need first, for all tracks.
     var extradataBytes: Int { audio.reduce(video.parameterSets.count) { $0 + $1.extradata.count } }
@@ -28,6 +32,7 @@ struct TrackDescriptions {
                 try Self.describe(stream, format)
                 return stream
             }
+            + (hasMotion ? [Self.describeMotion(Self.newStream(context))] : [])
     }
 
     private static let noMemory = FrameHostError(.exhausted, what: "not enough memory for a muxer")
@@ -86,6 +91,25 @@ struct TrackDescriptions {
             throw Self.noMemory
         }
         matrix.withUnsafeBytes { UnsafeMutableRawPointer(data).copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
+    }
+
+    // MARK: Motion
+
+    /// Ticks of the motion's track per second: with fewer, the values of one sample would be further apart.
+    static let motionTicks: Int32 = 1_000_000
+
+    private static func describeMotion(_ stream: UnsafeMutablePointer<AVStream>) -> UnsafeMutablePointer<AVStream> {
+        nameMotion(stream.pointee.codecpar)
+        stream.pointee.time_base = AVRational(num: 1, den: motionTicks)
+        av_dict_set(&stream.pointee.metadata, "handler_name", MotionTrackName.handler, 0)
+        return stream
+    }
+
+    /// Gives a data track the name under which libavformat writes it.
+    static func nameMotion(_ parameters: UnsafeMutablePointer<AVCodecParameters>) {
+        parameters.pointee.codec_type = AVMEDIA_TYPE_DATA
+        parameters.pointee.codec_id = AV_CODEC_ID_BIN_DATA
+        parameters.pointee.codec_tag = MotionTrackName.tag(MotionTrackName.written)
     }
 
     // MARK: Sound
