@@ -167,10 +167,15 @@ struct Frei0rTests {
         #expect(list?.hasSuffix(" by default. Blur of the glow") == true)
         let scratch = try ScratchFolder()
         try Data("not a library".utf8).write(to: URL(fileURLWithPath: scratch.file("broken.so")))
+        let broken = #expect(throws: FrameHostError.self) { _ = try EffectLibrary(path: scratch.file("broken.so")) }
         #expect(
-            fault(#"{ "effect": "\#(scratch.file("broken.so"))" }"#)?.hasPrefix(
+            broken?.description.hasPrefix(
                 "effect: \(scratch.file("broken.so")) could not be loaded. Install what is missing, or use another effect.\n  "
             )
+                == true)
+        #expect(
+            fault(#"{ "effect": "\#(scratch.file("broken.so"))" }"#)?.hasSuffix(
+                "must lie in a folder of effects. Put it into ~/.frei0r-1/lib, or name its folder in FREI0R_PATH.")
                 == true)
     }
 }
