@@ -55,7 +55,7 @@ import Testing
         ("{frane}", "'{frane}' is not a field", "Did you mean '{frame}'?"),
         (
             "{xyzzy}", "'{xyzzy}' is not a field",
-            "There are {date}, {time}, {frame}, {pts}, {seconds}, {fps}, {name}, {chain}; write '{{' for a brace in the text."
+            "There are {date}, {time}, {frame}, {pts}, {seconds}, {fps}, {name}, {chain}, {motion.roll}, {motion.pitch}; write '{{' for a brace in the text."
         ),
         ("{frame:4}", "'{frame}' takes no pattern", "Write '{frame}'; {date} and {time} take a strftime pattern."),
         (
@@ -69,6 +69,25 @@ import Testing
     ])
     func saysWhatIsWrong(source: String, what: String, remedy: String) {
         #expect(throws: OptionFault(what, remedy: remedy)) { _ = try TextTemplate(source) }
+    }
+
+    /// A camera that is turned clockwise has up on its left.
+    @Test func writesHowTheCameraIsHeld() throws {
+        func text(_ up: SIMD3<Float>?) throws -> String {
+            var values = TextValues(try TextTemplate("{motion.roll}/{motion.pitch}"), name: "", chain: "", isUTC: true)
+            var sample = MotionSample(time: .zero)
+            if let up { (sample.contents, sample.acceleration) = (.acceleration, up * 9.81) }
+            _ = values.update(
+                pts: 0, frame: 0, unixTime: 0,
+                motion: up.map { _ in Motion(sample: sample, age: 0, isExtrapolated: false) })
+            return String(decoding: values.text, as: UTF8.self)
+        }
+        #expect(try text(SIMD3(0, -1, 0)) == "0.0/0.0")
+        #expect(try text(SIMD3(-0.5, -0.866_025_4, 0)) == "30.0/0.0")
+        #expect(try text(SIMD3(0.5, -0.866_025_4, 0)) == "-30.0/0.0")
+        #expect(try text(SIMD3(0, -0.707_106_8, 0.707_106_8)) == "0.0/45.0")
+        #expect(try text(SIMD3(0, 0, -1)) == "–/-90.0")
+        #expect(try text(nil) == "–/–")
     }
 
     @Test func readsLengths() throws {

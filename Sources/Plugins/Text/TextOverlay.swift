@@ -10,7 +10,8 @@ import Shared
 final class TextOverlay: Filter {
     static let info = StageInfo(
         id: "text", summary: "Writes date, time, frame number, rate or any text into the picture.",
-        input: .video(.i420, .nv12, .bgra, .rgb24, .gray8), output: .sameAsInput, access: .modify)
+        input: .video(.i420, .nv12, .bgra, .rgb24, .gray8), output: .sameAsInput, access: .modify,
+        metadata: [Motion.self])
 
     var options: TextOptions
     private let context: StageContext
@@ -22,6 +23,7 @@ final class TextOverlay: Filter {
     private let turned = CoverageMask()
     /// The orientation of the pictures so far, and so of the overlay.
     private var orientation = Orientation.up
+    private var motion: MetadataSlot<Motion>?
     private var isStale = true
     /// How often the text was drawn anew.
     private(set) var drawCount = 0
@@ -71,6 +73,7 @@ final class TextOverlay: Filter {
     /// [control thread] Makes what is blended.
     func start() throws {
         overlay = format.map(Overlay.init)
+        motion = context.slot(for: Motion.self)
         isStale = true
     }
 
@@ -79,7 +82,7 @@ final class TextOverlay: Filter {
     func process(_ frame: inout Frame) throws -> Verdict {
         let hasChanged = values.update(
             pts: frame.pts.nanoseconds, frame: frame.sequenceNumber,
-            unixTime: context.clock.unixTime(at: frame.capturedAt))
+            unixTime: context.clock.unixTime(at: frame.capturedAt), motion: motion.flatMap { frame[$0] })
         if hasChanged || isStale || frame.orientation != orientation {
             orientation = frame.orientation
             try draw()

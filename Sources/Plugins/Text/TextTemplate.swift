@@ -17,6 +17,16 @@ struct TextTemplate: OptionValue {
         case fps
         case name
         case chain
+        /// An angle of the camera in degrees: `-12.3`.
+        case motion(Angle)
+
+        /// How the camera is held.
+        enum Angle: Equatable, Sendable {
+            /// Clockwise about its line of sight.
+            case roll
+            /// Up.
+            case pitch
+        }
     }
 
     let source: String
@@ -69,6 +79,7 @@ struct TextTemplate: OptionValue {
 
     private static let plain: [(name: String, part: Part)] = [
         ("frame", .frame), ("pts", .pts), ("seconds", .seconds), ("fps", .fps), ("name", .name), ("chain", .chain),
+        ("motion.roll", .motion(.roll)), ("motion.pitch", .motion(.pitch)),
     ]
 
     private static func field(_ text: String) throws(OptionFault) -> Part {

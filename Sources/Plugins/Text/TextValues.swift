@@ -10,6 +10,7 @@ struct TextValues {
         case fixed([UInt8])
         case clock(Int)
         case frame, pts, seconds, fps
+        case motion(TextTemplate.Part.Angle)
     }
 
     private let parts: [Part]
@@ -38,6 +39,7 @@ struct TextValues {
             case .pts: return .pts
             case .seconds: return .seconds
             case .fps: return .fps
+            case .motion(let angle): return .motion(angle)
             }
         }
         self.clocks = clocks
@@ -57,8 +59,9 @@ struct TextValues {
     /// - Parameters:
     ///   - pts: Nanoseconds.
     ///   - unixTime: When the picture was captured, in nanoseconds since 1970.
+    ///   - motion: How the camera moved; nil where that is unknown.
     /// - Returns: True when the text has changed.
-    mutating func update(pts: Int64, frame: UInt64, unixTime: Int64) -> Bool {
+    mutating func update(pts: Int64, frame: UInt64, unixTime: Int64, motion: Motion? = nil) -> Bool {
         measure(pts)
         next.removeAll(keepingCapacity: true)
         for part in parts {
@@ -69,6 +72,7 @@ struct TextValues {
             case .pts: next.appendTime(pts)
             case .seconds: next.appendThousandths(pts / 1_000_000)
             case .fps: next.appendTenths(Int64((shownRate * 10).rounded()))
+            case .motion(let angle): next.appendDegrees(angle == .roll ? motion?.roll : motion?.pitch)
             }
         }
         guard next != text else { return false }
@@ -114,6 +118,14 @@ extension [UInt8] {
         appendDigits(value.magnitude / 10)
         append(UInt8(ascii: "."))
         appendDigits(value.magnitude % 10)
+    }
+
+    /// `-12.3` of radians; `–` where they are unknown.
+    mutating func appendDegrees(_ radians: Double?) {
+        guard let radians, radians.magnitude <= 1000 else { return append(contentsOf: "–".utf8) }
+        let tenths = Int64((radians * 1800 / .pi).rounded())
+        if tenths < 0 { append(UInt8(ascii: "-")) }
+        appendTenths(Int64(tenths.magnitude))
     }
 
     /// `0:01:02.345` of nanoseconds.
