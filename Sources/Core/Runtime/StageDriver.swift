@@ -380,6 +380,12 @@ public final class StageDriver<S: Stage> {
         return AudioBlock(lease)
     }
 
+    /// Takes the next block of motion that the stage emitted; nil when there is none.
+    public func takeMotionBlock() -> MotionBlock? {
+        guard queue.snapshot().depth > 0, case .item(let lease) = queue.take() else { return nil }
+        return MotionBlock(lease)
+    }
+
     /// Changes live options; `options` is a JSON object: `#"{ "strength": 0.2 }"#`.
     public func set(_ options: String) throws {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
