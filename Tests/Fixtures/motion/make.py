@@ -97,7 +97,7 @@ def main(folder):
     write('hero.mp4', movie(b'gpmd', b'GoPro MET', 1000, [(data, 500) for data in payloads]))
     packets = []
     for i in range(200):
-        packets.append((camm(2, *rates[i]), 2 if i % 2 == 0 else 3))
+        packets.append((camm(2, *rates[i]), 2 if i % 2 == 0 else 5))
         if i % 2 == 0:
             packets.append((camm(3, *pushes[i // 2]), 3))
     # A rotation by 0.5 rad about z at the end, and a position, which is no motion.

@@ -19,7 +19,7 @@ struct ClockOffset {
     /// - Parameters:
     ///   - stamp: In nanoseconds of the sender's clock, within ``MediaTime/range``.
     ///   - arrival: In nanoseconds of the chain clock.
-    /// - Returns: By how much the sender's clock has jumped back, in nanoseconds, where it has begun anew; else nil.
+    /// - Returns: By how much the sender's clock has jumped, in nanoseconds, less than 0 for back; nil where it has not.
     mutating func take(stamp: Int64, arrival: Int64) -> Int64? {
         let difference = arrival &- stamp
         let second = arrival / 1_000_000_000
@@ -27,8 +27,8 @@ struct ClockOffset {
         if !seconds.isEmpty {
             // Both lie within twice MediaTime.range.
             let (step, isBeyond) = difference.subtractingReportingOverflow(offset)
-            if isBeyond || abs(step) > Self.mostStep {
-                jump = isBeyond ? .max : step
+            if isBeyond || step.magnitude > UInt64(Self.mostStep) {
+                jump = isBeyond ? .max : -step
                 seconds.removeAll(keepingCapacity: true)
             }
         }

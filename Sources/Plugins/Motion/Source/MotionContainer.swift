@@ -152,7 +152,7 @@ final class MotionContainer: MotionReader {
         while gyro < rates.count || accel < accelerations.count {
             let isGyro =
                 accel == accelerations.count
-                || gyro < rates.count && place(gyro, of: rates.count) < place(accel, of: accelerations.count)
+                || gyro < rates.count && place(gyro, of: rates.count) <= place(accel, of: accelerations.count)
             var sample = MotionSample(
                 time: isGyro ? place(gyro, of: rates.count) : place(accel, of: accelerations.count))
             sample.contents = isGyro ? .rotationRate : .acceleration

@@ -43,7 +43,8 @@ extension MotionText {
 /// Posts the events of a source of motion, each at most once a second. [stage thread]
 final class MotionReports {
     private let context: StageContext
-    private var lastLeftOut = Int64.min / 2
+    /// Since when there is something to tell about samples that were left out.
+    private var leftOutSince: Int64?
     private var lastRefused = Int64.min / 2
     private var lastJump = Int64.min / 2
     private var refused = 0
@@ -51,12 +52,13 @@ final class MotionReports {
 
     init(_ context: StageContext) { self.context = context }
 
-    /// Tells what the gate left out, if a second has passed since the last time.
+    /// Tells what the gate left out in the last second.
     func leftOut(_ gate: inout SampleGate) {
         guard gate.invalid + gate.late > 0 else { return }
         let now = context.clock.now()
-        guard now - lastLeftOut >= Self.interval else { return }
-        lastLeftOut = now
+        let since = leftOutSince ?? now
+        leftOutSince = since
+        guard now - since >= Self.interval else { return }
         leftOutAltogether(&gate)
     }
 
@@ -65,6 +67,7 @@ final class MotionReports {
         let (invalid, late) = (gate.invalid, gate.late)
         guard invalid + late > 0 else { return }
         gate.forgetCounts()
+        leftOutSince = nil
         func samples(_ count: Int) -> String { count == 1 ? "1 sample" : "\(count) samples" }
         let parts = [
             invalid > 0 ? "\(samples(invalid)) with impossible numbers" : nil,

@@ -5,7 +5,8 @@ import FrameCore
 /// Brings the measurements of several sensors together that each have times of their own: every sample of the leading
 /// sensor gets the values of the others at its time. Pure.
 ///
-/// The leading sensor is the first of rotation rate, attitude and acceleration that has given a sample. Between two
+/// The leading sensor is the first of rotation rate, attitude and acceleration that has given a sample; which there are
+/// shows within ``patience`` of the begin, and no sample is complete before that. Between two
 /// measurements of another sensor values are interpolated; before its first and after its last the nearest is taken, unless
 /// it is further than ``mostAge`` away. Times of each sensor rise; one that does not goes on as it is, for
 /// ``SampleGate`` to count.
@@ -18,6 +19,9 @@ struct SensorMerge {
     static let most = 8192
 
     private var leader: MotionSample.Contents?
+    /// The time of the first sample, until the sensors are known; nil before the first.
+    private var begin: MediaTime?
+    private var isSettled = false
     private var waiting: [MotionSample] = []
     private var firstWaiting = 0
     /// Of the sensors that do not lead.
@@ -37,7 +41,7 @@ struct SensorMerge {
 
     /// Takes a sample, and appends those that are complete.
     mutating func add(_ sample: MotionSample, into ready: inout [MotionSample]) {
-        choose(sample, &ready)
+        choose(sample)
         guard let leader else { return ready.append(sample) }
         if sample.contents.contains(leader) {
             if let last = waiting.last, firstWaiting < waiting.count, sample.time <= last.time {
@@ -51,26 +55,41 @@ struct SensorMerge {
                 if others[index].samples.count - others[index].first > Self.most { others[index].first += 1 }
             }
         }
-        give(into: &ready, isEnd: false)
+        settle(at: sample.time)
+        if isSettled { give(into: &ready, isEnd: false) }
     }
 
     /// Appends what still waits.
-    mutating func end(into ready: inout [MotionSample]) { give(into: &ready, isEnd: true) }
+    mutating func end(into ready: inout [MotionSample]) {
+        isSettled = true
+        give(into: &ready, isEnd: true)
+    }
+
+    private mutating func settle(at time: MediaTime) {
+        guard !isSettled else { return }
+        guard let begin else { return begin = time }
+        isSettled = (time - begin).nanoseconds > patience || waiting.count > Self.most
+    }
 
     /// Forgets all, with the samples that wait: the sensors' clock has begun anew.
     mutating func restart() { self = SensorMerge(patience: patience) }
 
-    /// A sensor that stands before the present leader takes over.
-    private mutating func choose(_ sample: MotionSample, _ ready: inout [MotionSample]) {
+    /// A sensor that stands before the present leader takes over. What waits becomes that of a sensor that follows.
+    private mutating func choose(_ sample: MotionSample) {
         guard let best = Self.order.first(where: { sample.contents.contains($0) }) else { return }
         let rank = { (part: MotionSample.Contents) in Self.order.firstIndex(of: part) ?? Self.order.count }
         guard leader.map({ rank(best) < rank($0) }) ?? true else { return }
-        give(into: &ready, isEnd: true)
         leader = best
-        let known = others
+        let (known, left) = (others, waiting[firstWaiting...])
         others = Self.order.filter { $0 != best }.map { part in
-            known.first { $0.part == part } ?? Companion(part: part)
+            var other = known.first { $0.part == part } ?? Companion(part: part)
+            for sample in left where sample.contents.contains(part) && sample.time > other.last {
+                other.samples.append(sample)
+            }
+            return other
         }
+        waiting.removeAll(keepingCapacity: true)
+        firstWaiting = 0
     }
 
     private mutating func give(into ready: inout [MotionSample], isEnd: Bool) {
