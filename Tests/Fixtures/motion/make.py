@@ -111,7 +111,7 @@ def main(folder):
     write('seeds/gcsv', b'\0' + gcsv.encode())
     write('seeds/json', b'\1' + json.encode())
     write('seeds/gpmf', b'\2' + small)
-    write('seeds/camm', b'\3' + camm(2, 1, 2, 3))
+    write('seeds/camm', b'\3' + b''.join(struct.pack('>I', i) + camm(kind, 1, 2, 3) for i, kind in enumerate((2, 3, 0))))
 
 
 main(sys.argv[1])

@@ -81,8 +81,14 @@ import Testing
         ("t,gx,gy,gz\n0,1,2,\u{1b}[2J", "2: has '?[2J' as 'gz', which must be a number"),
         ("GYROFLOW IMU LOG\ntscale,0", "2: has the tscale '0', which must be a number other than 0"),
         ("GYROFLOW IMU LOG\ngscale,nan", "2: has the gscale 'nan', which must be a number other than 0"),
-        ("GYROFLOW IMU LOG\norientation,XYY", "2: has the orientation 'XYY', which must be three right-handed axes such as YxZ"),
-        ("GYROFLOW IMU LOG\norientation,xYZ", "2: has the orientation 'xYZ', which must be three right-handed axes such as YxZ"),
+        (
+            "GYROFLOW IMU LOG\norientation,XYY",
+            "2: has the orientation 'XYY', which must be three right-handed axes such as YxZ"
+        ),
+        (
+            "GYROFLOW IMU LOG\norientation,xYZ",
+            "2: has the orientation 'xYZ', which must be three right-handed axes such as YxZ"
+        ),
         ("GYROFLOW IMU LOG\nversion,1.3\nt,gx", "3: must name all of the columns gx, gy, gz, or none"),
     ])
     func saysWhatIsWrong(text: String, fault: String?) { #expect(Self.read(text).1 == fault) }

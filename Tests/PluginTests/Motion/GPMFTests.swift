@@ -67,7 +67,8 @@ enum MotionFixture {
         func float(_ value: Float) -> [UInt8] { (0..<4).map { UInt8(value.bitPattern >> (24 - 8 * UInt32($0)) & 255) } }
         let rows: [Float] = [0, 0, 1, 1, 0, 0, 0, 1, 0]
         let bytes = nest(
-            "STRM", item("MTRX", "f", 36, rows.flatMap(float)) + item("ORIN", "c", 1, Array("XYZ".utf8))
+            "STRM",
+            item("MTRX", "f", 36, rows.flatMap(float)) + item("ORIN", "c", 1, Array("XYZ".utf8))
                 + item("SCAL", "s", 2, [0, 2, 0, 4, 0, 8]) + item("ACCL", "s", 6, [0, 2, 0, 4, 0, 8]))
         let (payload, fault) = read(bytes)
         #expect(fault == nil && payload.accelerations == [SIMD3(1, 1, 1)] && payload.axes.text == "xzy")

@@ -25,7 +25,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "le", "le:", "xe:s16/16>>0", "le:f32/32>>0", "le:s16", "le:s16/16", "le:s16/16>>", "le:s0/16>>0", "le:s17/16>>0",
+        "", "le", "le:", "xe:s16/16>>0", "le:f32/32>>0", "le:s16", "le:s16/16", "le:s16/16>>", "le:s0/16>>0",
+        "le:s17/16>>0",
         "le:s16/24>>0", "le:s16/16>>16", "le:s12/16>>8", "le:s16/16X0>>0", "le:s16/16X17>>0", "le:s16/16X>>0",
         "le:s-1/16>>0", "le:s16/16>>-1", "le:s99999999999999999999/16>>0", "le:s16/16X2X2>>0",
     ]) func refusesOthers(text: String) { #expect(IIOElement(text) == nil) }
@@ -66,7 +67,9 @@ import Testing
         init() throws {
             root = NSTemporaryDirectory() + "iio-test-\(UUID().uuidString)"
             places = IIOPlaces(devices: "\(root)/devices", nodes: "\(root)/dev")
-            for folder in ["dev", "devices/iio:device0", "devices/iio:device1/scan_elements", "devices/iio:device1/buffer"] {
+            for folder in [
+                "dev", "devices/iio:device0", "devices/iio:device1/scan_elements", "devices/iio:device1/buffer",
+            ] {
                 try FileManager.default.createDirectory(atPath: "\(root)/\(folder)", withIntermediateDirectories: true)
             }
             try set("../iio:device0/name", "als")
@@ -112,7 +115,10 @@ import Testing
 
     private static func input(_ tree: Tree, rate: Double? = nil) -> (IIOInput, StageContext) {
         let context = StageContext(stageID: "imu")
-        return (IIOInput("imu6", rate: rate, context: context, reports: MotionReports(context), places: tree.places), context)
+        return (
+            IIOInput("imu6", rate: rate, context: context, reports: MotionReports(context), places: tree.places),
+            context
+        )
     }
 
     @Test func findsTheDeviceByNameOrNumber() throws {
@@ -138,7 +144,9 @@ import Testing
         try input.start()
         #expect(try tree.get("current_timestamp_clock").hasPrefix("monotonic"))
         #expect(try tree.get("sampling_frequency").hasPrefix("100"))
-        for name in ["in_accel_x", "in_anglvel_z", "in_timestamp"] { #expect(try tree.get("scan_elements/\(name)_en") == "1") }
+        for name in ["in_accel_x", "in_anglvel_z", "in_timestamp"] {
+            #expect(try tree.get("scan_elements/\(name)_en") == "1")
+        }
         #expect(try (Int(tree.get("buffer/length")) ?? 0) >= 100 && tree.get("buffer/watermark") == "2")
         #expect(try tree.get("buffer/enable") == "1")
         input.stop()
@@ -226,7 +234,8 @@ import Testing
         for (attribute, text) in [
             ("in_accel_scale", "nan"), ("in_anglvel_scale", "x"), ("sampling_frequency", "-1e99"),
             ("in_accel_mount_matrix", "1, 2"), ("scan_elements/in_accel_x_index", "-7"),
-            ("scan_elements/in_anglvel_y_index", "99999999999999999999"), ("scan_elements/in_timestamp_type", "le:s16/16>>0"),
+            ("scan_elements/in_anglvel_y_index", "99999999999999999999"),
+            ("scan_elements/in_timestamp_type", "le:s16/16>>0"),
         ] {
             let before = try tree.get(attribute)
             try tree.set(attribute, text)

@@ -60,7 +60,9 @@ import Testing
         return SocketPlace(address: "127.0.0.1", port: Int(in_port_t(bigEndian: address.sin_port)))
     }
 
-    private static func driver(_ place: SocketPlace, clock: ChainClock = ChainClock()) throws -> StageDriver<MotionSource> {
+    private static func driver(_ place: SocketPlace, clock: ChainClock = ChainClock()) throws -> StageDriver<
+        MotionSource
+    > {
         try StageDriver(MotionSource.self, options: #"{ "listen": "\#(place.text)" }"#, isLive: true, clock: clock)
     }
 

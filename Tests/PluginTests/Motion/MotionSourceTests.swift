@@ -103,7 +103,9 @@ import Testing
 
     @Test func saysWhatIsWrongWithAPath() throws {
         func fault(_ path: String) -> String {
-            do { _ = try StageDriver(MotionSource.self, options: #"{ "path": "\#(path)" }"#) } catch { return "\(error)" }
+            do { _ = try StageDriver(MotionSource.self, options: #"{ "path": "\#(path)" }"#) } catch {
+                return "\(error)"
+            }
             return ""
         }
         #expect(fault("/nowhere/m.csv") == "path: '/nowhere/m.csv' does not exist. Correct 'path'.")
@@ -179,14 +181,19 @@ import Testing
     @Test func aPayloadThatIsDamagedSaysAtWhichByte() throws {
         var bytes = try MotionFixture.bytes("hero.mp4")
         // The count of the second payload's ACCL.
-        let found = bytes.indices.dropFirst(1200).first { Array(bytes[$0..<min($0 + 4, bytes.count)]) == Array("ACCL".utf8) }
+        let found = bytes.indices.dropFirst(1200).first {
+            Array(bytes[$0..<min($0 + 4, bytes.count)]) == Array("ACCL".utf8)
+        }
         let place = try #require(found)
         bytes[place + 6] = 255
         let folder = try folder("m.mp4", bytes)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let played = try play(#"{ "path": "m.mp4" }"#, folder)
         #expect(played.samples.count == 200)
-        #expect(played.fault?.contains("at 0.5 s (byte \(place)) has an item 'ACCL' of 391980 bytes, of which 300 are there") == true, "\(played.fault ?? "")")
+        #expect(
+            played.fault?.contains(
+                "at 0.5 s (byte \(place)) has an item 'ACCL' of 391980 bytes, of which 300 are there") == true,
+            "\(played.fault ?? "")")
     }
 
     @Test func inRealTimeABlockWaitsForItsTime() throws {

@@ -24,7 +24,8 @@ import Testing
 
     @Test func interpolatesTheSlowerSensor() {
         let found = merged([
-            sample(.acceleration, 0, 0), sample(.rotationRate, 0), sample(.rotationRate, 5), sample(.acceleration, 10, 10),
+            sample(.acceleration, 0, 0), sample(.rotationRate, 0), sample(.rotationRate, 5),
+            sample(.acceleration, 10, 10),
             sample(.rotationRate, 10), sample(.rotationRate, 15),
         ])
         #expect(found.map(\.time.nanoseconds) == [0, 5_000_000, 10_000_000, 15_000_000])
@@ -74,13 +75,14 @@ import Testing
     }
 
     @Test func extremeTimesDoNotOverflow() {
-        _ = merged([Int64.min, 0, .max, .min, .max].flatMap { time in
-            [MotionSample.Contents.rotationRate, .acceleration].map { part in
-                var sample = sample(part, 0)
-                sample.time = MediaTime(nanoseconds: time)
-                return sample
-            }
-        })
+        _ = merged(
+            [Int64.min, 0, .max, .min, .max].flatMap { time in
+                [MotionSample.Contents.rotationRate, .acceleration].map { part in
+                    var sample = sample(part, 0)
+                    sample.time = MediaTime(nanoseconds: time)
+                    return sample
+                }
+            })
     }
 }
 
@@ -114,7 +116,8 @@ import Testing
         #expect(clock.take(stamp: 0, arrival: 1_000_000_050) == -5_000_000_000)
     }
 
-    @Test(arguments: [MediaTime.min.nanoseconds, 0, MediaTime.max.nanoseconds]) func extremesDoNotOverflow(first: Int64) {
+    @Test(arguments: [MediaTime.min.nanoseconds, 0, MediaTime.max.nanoseconds]) func extremesDoNotOverflow(first: Int64)
+    {
         var clock = ClockOffset()
         for stamp in [first, MediaTime.min.nanoseconds, MediaTime.max.nanoseconds, 0] {
             _ = clock.take(stamp: stamp, arrival: 1 << 60)

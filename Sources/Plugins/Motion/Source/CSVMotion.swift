@@ -88,7 +88,8 @@ struct CSVMotion {
         case "orientation":
             guard let map = AxisMap(String(decoding: value.prefix(8), as: UTF8.self)), !map.isMirror else {
                 throw MotionFault(
-                    "has the orientation \(MotionText.quoted(value)), which must be three right-handed axes such as YxZ")
+                    "has the orientation \(MotionText.quoted(value)), which must be three right-handed axes such as YxZ"
+                )
             }
             axes = map.then(.gyroflow)
         default: break
@@ -104,7 +105,8 @@ struct CSVMotion {
     }
 
     private mutating func takeHeading(_ line: ArraySlice<UInt8>) throws(MotionFault) {
-        let cells = line.split(separator: UInt8(ascii: ","), maxSplits: Self.mostColumns, omittingEmptySubsequences: false)
+        let cells = line.split(
+            separator: UInt8(ascii: ","), maxSplits: Self.mostColumns, omittingEmptySubsequences: false)
         guard cells.count <= Self.mostColumns else { throw MotionFault("must have at most 64 columns") }
         let found = cells.map { cell in
             Self.names.firstIndex(of: String(decoding: Self.trimmed(cell).prefix(8), as: UTF8.self).lowercased())
@@ -148,7 +150,8 @@ struct CSVMotion {
         }
         guard column == columns.count else {
             throw MotionFault(
-                "must have \(columns.count == 1 ? "1 column" : "\(columns.count) columns"), as the heading has, but has \(column)")
+                "must have \(columns.count == 1 ? "1 column" : "\(columns.count) columns"), as the heading has, but has \(column)"
+            )
         }
         guard let time = values[0] else { throw MotionFault("has no time: 't' must be a number") }
         var sample = MotionSample(time: MotionNumbers.time(seconds: time * tick))

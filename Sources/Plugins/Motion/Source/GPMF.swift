@@ -64,7 +64,8 @@ enum GPMF {
         var offset = range.lowerBound
         while offset < range.upperBound {
             guard range.upperBound - offset >= 8 else {
-                throw MotionFault("must have an item of at least 8 bytes, but has \(range.upperBound - offset)", at: offset)
+                throw MotionFault(
+                    "must have an item of at least 8 bytes, but has \(range.upperBound - offset)", at: offset)
             }
             let key = text(bytes, offset..<offset + 4)
             // What pads a payload.
@@ -78,7 +79,9 @@ enum GPMF {
                     at: offset)
             }
             if item.type == 0 {
-                guard depth < mostDepth else { throw MotionFault("has more than \(mostDepth) levels of items", at: offset) }
+                guard depth < mostDepth else {
+                    throw MotionFault("has more than \(mostDepth) levels of items", at: offset)
+                }
                 // Each stream begins with what its device says.
                 var inner = Stream()
                 inner.device = stream.device
@@ -113,9 +116,11 @@ enum GPMF {
         case "MTRX":
             let map = AxisMap(rows: try numbers(item, bytes, most: 9).map { Float($0) })
             if let map, !map.isMirror { stream.matrix = map }
-        case "GYRO": payload.rotationRates += try vectors(item, bytes, stream, payload)
+        case "GYRO":
+            payload.rotationRates += try vectors(item, bytes, stream, payload)
             payload.axes = stream.axes
-        case "ACCL": payload.accelerations += try vectors(item, bytes, stream, payload)
+        case "ACCL":
+            payload.accelerations += try vectors(item, bytes, stream, payload)
             payload.axes = stream.axes
         default: break
         }
@@ -128,7 +133,8 @@ enum GPMF {
     {
         let width = try width(of: item)
         guard item.size >= 3 * width else {
-            throw MotionFault("has '\(item.key)' in structures of \(item.size) bytes, which must hold 3 numbers", at: item.begin - 8)
+            throw MotionFault(
+                "has '\(item.key)' in structures of \(item.size) bytes, which must hold 3 numbers", at: item.begin - 8)
         }
         guard payload.rotationRates.count + payload.accelerations.count + item.count <= mostValues else {
             throw MotionFault("has more than \(mostValues) values in one payload", at: item.begin - 8)
@@ -158,7 +164,8 @@ enum GPMF {
         case UInt8(ascii: "j"), UInt8(ascii: "J"), UInt8(ascii: "d"): return 8
         default:
             throw MotionFault(
-                "has '\(item.key)' of the type \(MotionText.quoted([item.type])), which is no number", at: item.begin - 8)
+                "has '\(item.key)' of the type \(MotionText.quoted([item.type])), which is no number",
+                at: item.begin - 8)
         }
     }
 

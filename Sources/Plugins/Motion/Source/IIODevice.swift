@@ -152,11 +152,15 @@ final class IIODevice {
         switch code {
         case EACCES, EPERM:
             return IIOFault(
-                what: cause, remedy: "This user may not set it up. Run as root, or give the group of the user the right with a udev rule.")
+                what: cause,
+                remedy:
+                    "This user may not set it up. Run as root, or give the group of the user the right with a udev rule."
+            )
         case EBUSY:
             return IIOFault(what: cause, remedy: "End the program that reads it: a device has one reader.")
         case ENOENT, ENODEV, ENXIO: return IIOFault(what: cause, isMissing: true)
-        case EINVAL: return IIOFault(what: cause, remedy: "It may need a trigger: see 'current_trigger' in its folder of sysfs.")
+        case EINVAL:
+            return IIOFault(what: cause, remedy: "It may need a trigger: see 'current_trigger' in its folder of sysfs.")
         default: return IIOFault(what: cause, remedy: "Check `dmesg` for messages of its driver.")
         }
     }
@@ -227,7 +231,9 @@ final class IIODevice {
         guard let present = Self.read("\(folder)/trigger/current_trigger"), present.isEmpty else { return }
         let parent = folder.split(separator: "/").dropLast().joined(separator: "/")
         for entry in Self.entries(of: "/" + parent) where entry.hasPrefix("trigger") {
-            guard let trigger = Self.read("/\(parent)/\(entry)/name"), trigger.hasPrefix("\(name)-dev") else { continue }
+            guard let trigger = Self.read("/\(parent)/\(entry)/name"), trigger.hasPrefix("\(name)-dev") else {
+                continue
+            }
             _ = write("trigger/current_trigger", trigger)
             return
         }

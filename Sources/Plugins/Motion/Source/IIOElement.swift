@@ -155,7 +155,8 @@ struct IIOLayout: Equatable {
         }
         var turned = SIMD3<Float>.zero
         for row in 0..<3 {
-            turned[row] = sensor.mount[3 * row] * raw.x + sensor.mount[3 * row + 1] * raw.y + sensor.mount[3 * row + 2] * raw.z
+            turned[row] =
+                sensor.mount[3 * row] * raw.x + sensor.mount[3 * row + 1] * raw.y + sensor.mount[3 * row + 2] * raw.z
         }
         return turned
     }

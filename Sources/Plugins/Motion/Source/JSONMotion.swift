@@ -81,7 +81,9 @@ enum JSONMotion {
             reading.sample.time = MotionNumbers.time(seconds: seconds)
             reading.stamp = reading.sample.time.nanoseconds
         }
-        for (key, part, count) in [("gyro", MotionSample.Contents.rotationRate, 3), ("accel", .acceleration, 3), ("attitude", .attitude, 4)] {
+        for (key, part, count) in [
+            ("gyro", MotionSample.Contents.rotationRate, 3), ("accel", .acceleration, 3), ("attitude", .attitude, 4),
+        ] {
             guard let value = node[key], value != .null else { continue }
             guard let numbers = numbers(value, count) else {
                 throw MotionFault("has \(shown(value)) as '\(key)', which must be \(count) numbers")

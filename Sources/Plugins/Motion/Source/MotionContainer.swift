@@ -132,7 +132,8 @@ final class MotionContainer: MotionReader {
             }
         } catch {
             merge.end(into: &samples)
-            throw MotionText.damagedPacket(path, byte: packet.pointee.pos, at: time, error, given: given + samples.count)
+            throw MotionText.damagedPacket(
+                path, byte: packet.pointee.pos, at: time, error, given: given + samples.count)
         }
         return true
     }

@@ -6,7 +6,8 @@ extension MotionSource {
     /// The events that it posts.
     static let events = [
         EventDeclaration(
-            "motion-lost", "No motion has come for a second, or the device is gone. It is taken up again when it is back.",
+            "motion-lost",
+            "No motion has come for a second, or the device is gone. It is taken up again when it is back.",
             [.string("reason", "Why.")]),
         EventDeclaration(
             "motion-returned", "Motion comes again.", [.number("awayMs", "How long none came (ms).")]),
