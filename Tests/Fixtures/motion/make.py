@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the fixtures of the tests of motion-source: a second of motion in each format, by struct alone.
 
-    make.py FOLDER        hero.bin, hero.mp4 (GPMF), camm.mov (CAMM), and the seeds of the fuzz target
+    make.py FOLDER        hero.bin, hero.mp4, hero-fast.mp4 (GPMF), camm.mov, camm-fast.mov (CAMM), and the seeds of the fuzz target
 
 The motion: rotation rate (0.1, 0.2, 0.3 + i/1000) rad/s at sample i of 200 a second, acceleration (0, -9.81, i/100) m/s²
 at sample i of 100 a second, in the axes that each format has.
@@ -53,12 +53,11 @@ def full(kind, *data):
 MATRIX = struct.pack('>9i', 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
 
 
-def movie(tag, handler, scale, packets):
-    """An MP4 file with one track of packets (bytes, duration in ticks)."""
+def movie(tag, handler, scale, packets, is_fast=False, begin=None):
+    """An MP4 file with one track of packets (bytes, duration in ticks); `is_fast`: with what describes them in front."""
     ftyp = box(b'ftyp', b'isom\0\0\2\0isommp42')
     body = b''.join(data for data, _ in packets)
-    begin = len(ftyp) + 8
-    offsets, at = [], begin
+    offsets, at = [], begin or len(ftyp) + 8
     for data, _ in packets:
         offsets.append(at)
         at += len(data)
@@ -80,7 +79,10 @@ def movie(tag, handler, scale, packets):
                full(b'hdlr', b'\0\0\0\0meta' + b'\0' * 12 + handler + b'\0'), minf)
     tkhd = box(b'tkhd', b'\0\0\0\3', struct.pack('>IIIII', 0, 0, 1, 0, length), b'\0' * 16, MATRIX, struct.pack('>II', 0, 0))
     mvhd = full(b'mvhd', struct.pack('>IIII', 0, 0, scale, length), struct.pack('>IH', 0x10000, 0x100), b'\0' * 10, MATRIX, b'\0' * 24, struct.pack('>I', 2))
-    return ftyp + box(b'mdat', body) + box(b'moov', mvhd, box(b'trak', tkhd, mdia))
+    moov = box(b'moov', mvhd, box(b'trak', tkhd, mdia))
+    if is_fast and begin is None:
+        return movie(tag, handler, scale, packets, True, len(ftyp) + len(moov) + 8)
+    return ftyp + moov + box(b'mdat', body) if is_fast else ftyp + box(b'mdat', body) + moov
 
 
 def main(folder):
@@ -95,6 +97,7 @@ def main(folder):
     payloads = [gpmf((0, 0), rates[:100], pushes[:50]), gpmf((100, 50), rates[100:], pushes[50:])]
     write('hero.bin', payloads[0])
     write('hero.mp4', movie(b'gpmd', b'GoPro MET', 1000, [(data, 500) for data in payloads]))
+    write('hero-fast.mp4', movie(b'gpmd', b'GoPro MET', 1000, [(data, 500) for data in payloads], is_fast=True))
     packets = []
     for i in range(200):
         packets.append((camm(2, *rates[i]), 2 if i % 2 == 0 else 5))
@@ -103,6 +106,7 @@ def main(folder):
     # A rotation by 0.5 rad about z at the end, and a position, which is no motion.
     packets += [(camm(0, 0, 0, 0.5), 5), (struct.pack('<HH3d', 0, 5, 48.1, 11.5, 500), 5)]
     write('camm.mov', movie(b'camm', b'camera motion', 1000, packets))
+    write('camm-fast.mov', movie(b'camm', b'camera motion', 1000, packets, is_fast=True))
     row = 't,gx,gy,gz,ax,ay,az\n' + ''.join('%.3f,%g,%g,%g,%g,%g,%g\n' % (i / 100, *rates[i], *pushes[i]) for i in range(3))
     gcsv = 'GYROFLOW IMU LOG\nversion,1.3\norientation,YxZ\ntscale,0.001\ngscale,0.01\nascale,0.5\nt,gx,gy,gz\n0,1,2,3\n5,1,2,3\n'
     json = '{"payload":[{"name":"gyroscope","time":1698501144401234200,"values":{"x":1,"y":2,"z":3}}]}\n{"t":1,"gyro":[1,2,3],"accel":[0,0,9.81],"attitude":[0,0,0,1]}\n'
