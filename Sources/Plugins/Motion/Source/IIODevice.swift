@@ -257,7 +257,8 @@ final class IIODevice {
         let count = Glibc.read(file, &bytes, bytes.count)
         guard count >= 0 else { return nil }
         var text = String(decoding: bytes[..<count], as: UTF8.self)[...]
-        while let last = text.last, last.isWhitespace { text.removeLast() }
+        // Some attributes end with a zero byte.
+        while let last = text.last, last.isWhitespace || last == "\0" { text.removeLast() }
         return String(text)
     }
 
