@@ -60,7 +60,8 @@ import Testing
             "network-source", "frei0r", "frei0r-mixer", "null-sink", "part-sink", "part-source", "rtsp-sink", "rate",
             "recorder", "replicate",
             "test-source", "text", "v4l2-sink", "v4l2-source", "window-preview", "x264-encoder", "y4m-sink",
-            "y4m-source", "motion-source", "alsa-source", "audio-encoder", "audio-meter", "audio-resample", "gain", "tone-source",
+            "y4m-source", "motion-source", "alsa-source", "audio-encoder", "audio-meter", "audio-resample", "gain",
+            "tone-source",
         ]
         #expect(Set(ShippedPlugins.ids) == known)
     }

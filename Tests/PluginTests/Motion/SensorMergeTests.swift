@@ -46,14 +46,26 @@ import Testing
             if ms == 3 { merge.add(sample(.acceleration, 3, 1), into: &ready) }
             #expect(ready.count >= ms - 41)
         }
-        // The last acceleration is used for a second.
+        // The last acceleration is used for a fifth of a second.
         #expect(ready.last?.acceleration.x == 1)
     }
 
-    @Test func aSilentSensorIsLeftOutAfterASecond() {
+    @Test func aSilentSensorIsSoonLeftOut() {
         let found = merged([sample(.acceleration, 0, 1)] + (0..<30).map { sample(.rotationRate, $0 * 100) })
         #expect(found.count == 30)
-        #expect(found.filter { $0.contents.contains(.acceleration) }.count == 11)
+        #expect(found.filter { $0.contents.contains(.acceleration) }.count == 3)
+    }
+
+    @Test func whatComesLaterSaysNothingAboutBefore() {
+        let found = merged((0..<100).map { sample(.rotationRate, $0 * 10) } + [sample(.acceleration, 995, 1)])
+        #expect(found.firstIndex { $0.contents.contains(.acceleration) } == 80 && found.count == 100)
+    }
+
+    @Test func aGapOfTheOtherSensorIsNotFilled() {
+        let rates = (0..<16).map { sample(.rotationRate, $0 * 100) }
+        let found = merged(
+            [sample(.acceleration, 0, 1)] + rates.prefix(15) + [sample(.acceleration, 1500, 2), rates[15]])
+        #expect(found.indices.filter { found[$0].contents.contains(.acceleration) } == [0, 1, 2, 15])
     }
 
     @Test func timesThatDoNotRiseGoOnUnchanged() {

@@ -7,14 +7,16 @@ import FrameCore
 ///
 /// The leading sensor is the first of rotation rate, attitude and acceleration that has given a sample; which there are
 /// shows within ``patience`` of the begin, and no sample is complete before that. Between two
-/// measurements of another sensor values are interpolated; before its first and after its last the nearest is taken, unless
-/// it is further than ``mostAge`` away. Times of each sensor rise; one that does not goes on as it is, for
+/// measurements of another sensor that are at most ``mostAge`` apart values are interpolated; before its first and after
+/// its last the nearest is taken, unless it is further than ``mostHeld`` away. Times of each sensor rise; one that does not goes on as it is, for
 /// ``SampleGate`` to count.
 struct SensorMerge {
     /// How far the newest leading sample may be ahead of one that waits for another sensor, nanoseconds.
     let patience: Int64
     /// A sensor that has been silent for longer is not waited for, nanoseconds.
     static let mostAge: Int64 = 1_000_000_000
+    /// How far a measurement may be away that is taken as it is, nanoseconds: two periods of a sensor at 10 Hz.
+    static let mostHeld: Int64 = 200_000_000
     /// Samples of one sensor that are kept at most.
     static let most = 8192
 
@@ -139,11 +141,10 @@ struct SensorMerge {
         }
         guard other.first < other.samples.count else { return nil }
         let before = other.samples[other.first]
-        let value =
-            if before.time <= time, other.first + 1 < other.samples.count {
-                before.interpolated(to: other.samples[other.first + 1], at: time)
-            } else { before }
-        let distance = (value.time - time).nanoseconds
-        return abs(distance) <= mostAge && value.contents.contains(other.part) ? value : nil
+        if before.time <= time, other.first + 1 < other.samples.count {
+            let after = other.samples[other.first + 1]
+            if (after.time - before.time).nanoseconds <= mostAge { return before.interpolated(to: after, at: time) }
+        }
+        return abs((before.time - time).nanoseconds) <= mostHeld ? before : nil
     }
 }
