@@ -83,15 +83,23 @@ import Testing
         ("GYROFLOW IMU LOG\ngscale,nan", "2: has the gscale 'nan', which must be a number other than 0"),
         (
             "GYROFLOW IMU LOG\norientation,XYY",
-            "2: has the orientation 'XYY', which must be three right-handed axes such as YxZ"
+            "2: has the orientation 'XYY', which must be three right-handed axes such as YxZ; the option 'axes' replaces it"
         ),
         (
             "GYROFLOW IMU LOG\norientation,xYZ",
-            "2: has the orientation 'xYZ', which must be three right-handed axes such as YxZ"
+            "2: has the orientation 'xYZ', which must be three right-handed axes such as YxZ; the option 'axes' replaces it"
         ),
         ("GYROFLOW IMU LOG\nversion,1.3\nt,gx", "3: must name all of the columns gx, gy, gz, or none"),
     ])
     func saysWhatIsWrong(text: String, fault: String?) { #expect(Self.read(text).1 == fault) }
+
+    @Test func anOrientationDoesNotMatterWhereTheAxesAreKnown() throws {
+        var parser = CSVMotion(isTurned: true)
+        for line in ["GYROFLOW IMU LOG", "orientation,nonsense", "t,gx,gy,gz"] {
+            _ = try parser.take(Array(line.utf8)[...])
+        }
+        #expect(parser.axes == nil && parser.hasHeading)
+    }
 
     @Test func anEndlessHeaderEnds() {
         let text = "GYROFLOW IMU LOG\n" + String(repeating: "note,x\n", count: 300)

@@ -17,7 +17,7 @@ struct CSVMotion {
     private enum Part { case begin, header, rows }
     private var part = Part.begin
     private var headerLines = 0
-    private let units: MotionUnits
+    private let isTurned: Bool
     private var tick = 1.0
     private var rotationFactor: Double
     private var accelerationFactor: Double
@@ -37,8 +37,9 @@ struct CSVMotion {
     private static let mostColumns = 64
     private static let mostHeaderLines = 200
 
-    init(units: MotionUnits = MotionUnits()) {
-        self.units = units
+    /// - Parameter isTurned: Whether the axes are known from elsewhere, so that those of a header do not matter.
+    init(units: MotionUnits = MotionUnits(), isTurned: Bool = false) {
+        self.isTurned = isTurned
         rotationFactor = (units.rotation ?? .radians).factor
         accelerationFactor = (units.acceleration ?? .metres).factor
         values = Array(repeating: nil, count: Self.names.count)
@@ -85,10 +86,10 @@ struct CSVMotion {
         case "gscale": rotationFactor = try Self.scale(value, "gscale")
         case "ascale":
             accelerationFactor = try Self.scale(value, "ascale") * AccelerationUnit.gravities.factor
-        case "orientation":
+        case "orientation" where !isTurned:
             guard let map = AxisMap(String(decoding: value.prefix(8), as: UTF8.self)), !map.isMirror else {
                 throw MotionFault(
-                    "has the orientation \(MotionText.quoted(value)), which must be three right-handed axes such as YxZ"
+                    "has the orientation \(MotionText.quoted(value)), which must be three right-handed axes such as YxZ; the option 'axes' replaces it"
                 )
             }
             axes = map.then(.gyroflow)

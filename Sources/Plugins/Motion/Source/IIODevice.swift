@@ -17,7 +17,7 @@ struct IIOFault: Error, Equatable {
     /// Whether the device is not there, so that it may come.
     var isMissing = false
 
-    func error(_ name: String) -> FrameHostError {
+    var error: FrameHostError {
         FrameHostError(
             isMissing ? .unavailable : .callFailed, place: "device", what: what, remedy: remedy)
     }

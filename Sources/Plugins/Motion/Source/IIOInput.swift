@@ -39,12 +39,12 @@ final class IIOInput: LiveMotion {
             context.note("\(device.name) (\(device.id)): \(format)")
             return format
         } catch {
-            throw error.error(name)
+            throw error.error
         }
     }
 
     func start() throws {
-        do throws(IIOFault) { try open() } catch { throw error.error(name) }
+        do throws(IIOFault) { try open() } catch { throw error.error }
         lastMotionAt = context.clock.now()
         if let rate, let device, device.rate > 0, abs(device.rate - rate) > rate / 1000 {
             context.log("'\(device.name)' gives \(device.rate) samples per second in place of \(rate).")
@@ -133,7 +133,7 @@ final class IIOInput: LiveMotion {
             // Each reason is told once.
             if !error.isMissing, error.what != refusal {
                 refusal = error.what
-                reports.deviceRefused(error.error(name).description)
+                reports.deviceRefused(error.error.description)
             }
             pause = min(2 * pause, Self.longestPause)
             nextTry = context.clock.now() + pause

@@ -40,8 +40,9 @@ final class MotionFile {
 
     /// [control thread] Opens the file and looks at its begin.
     ///
+    /// - Parameter isTurned: Whether the sensor's axes are known from elsewhere.
     /// - Throws: ``FrameHostError``, also where the damage begins before the first sample.
-    init(path: String, isRelative: Bool, units: MotionUnits) throws {
+    init(path: String, isRelative: Bool, units: MotionUnits, isTurned: Bool) throws {
         self.path = path
         var status = stat()
         guard stat(path, &status) == 0 else {
@@ -60,7 +61,7 @@ final class MotionFile {
             switch Kind(path: path) {
             case .json: JSONFile(held, path: path, units: units)
             case .container: try MotionContainer(held, path: path)
-            case .csv, nil: CSVFile(held, path: path, units: units)
+            case .csv, nil: CSVFile(held, path: path, units: units, isTurned: isTurned)
             }
         var steps = 0
         while samples.count < Self.mostLooked, steps < Self.mostSteps, !hasEnded, fault == nil {

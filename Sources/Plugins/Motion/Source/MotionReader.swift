@@ -29,10 +29,10 @@ final class CSVFile: MotionReader {
     private let lines: LineFile
     private var parser: CSVMotion
 
-    init(_ held: HeldFile, path: String, units: MotionUnits) {
+    init(_ held: HeldFile, path: String, units: MotionUnits, isTurned: Bool) {
         self.path = path
         lines = LineFile(held, mostLineBytes: CSVMotion.mostLineBytes)
-        parser = CSVMotion(units: units)
+        parser = CSVMotion(units: units, isTurned: isTurned)
     }
 
     var contents: MotionSample.Contents { parser.contents }

@@ -45,7 +45,8 @@ final class MotionSource: Source {
     func negotiate() throws -> MediaFormat {
         if let path = options.path {
             let file = try MotionFile(
-                path: context.resolve(path), isRelative: !path.hasPrefix("/"), units: options.units)
+                path: context.resolve(path), isRelative: !path.hasPrefix("/"), units: options.units,
+                isTurned: options.axes != nil)
             self.file = file
             if options.axes == nil, let axes = file.axes { gate.axes = axes }
             let format = file.format
