@@ -33,6 +33,7 @@ let plugins = [
     Plugin(name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"], usesLiveInput: true),
     Plugin(name: "V4L2Sink", shims: ["CV4L2"]),
     Plugin(name: "ALSASource", shims: ["CALSA", "CSWResample"], usesLiveInput: true),
+    Plugin(name: "Motion", shims: ["CAVFormat"]),
     Plugin(name: "WindowPreview", shims: ["CSDL2"]),
     Plugin(name: "Pictures", shims: ["CTurboJPEG", "CPNG", "CYUV"], usesShared: true, modules: ["Conversion"]),
     Plugin(name: "NATSEvents", shims: ["CNATS"], usesShared: true, modules: ["Publishing"]),

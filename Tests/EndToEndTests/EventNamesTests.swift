@@ -37,6 +37,7 @@ import Testing
         ("Compositor", ["mosaic", "source-switch"]), ("Convert", ["convert"]), ("CropOrient", ["crop-orient"]),
         ("FPSMeter", ["fps-meter"]), ("FaceEffect", ["face-effect"]),
         ("FileSource", ["file-source", "image-source", "network-source"]), ("Frei0r", ["frei0r", "frei0r-mixer"]),
+        ("Motion", ["motion-source"]),
         ("NullSink", ["null-sink"]), ("RTSPSink", ["rtsp-sink"]), ("Rate", ["rate"]), ("Recorder", ["recorder"]),
         ("Replicate", ["replicate"]), ("TestSource", ["test-source"]), ("Text", ["text"]), ("V4L2Sink", ["v4l2-sink"]),
         ("V4L2Source", ["v4l2-source"]), ("WindowPreview", ["window-preview"]), ("X264Encoder", ["x264-encoder"]),
@@ -59,7 +60,8 @@ import Testing
             "network-source", "frei0r", "frei0r-mixer", "null-sink", "part-sink", "part-source", "rtsp-sink", "rate",
             "recorder", "replicate",
             "test-source", "text", "v4l2-sink", "v4l2-source", "window-preview", "x264-encoder", "y4m-sink",
-            "y4m-source", "alsa-source", "audio-encoder", "audio-meter", "audio-resample", "gain", "tone-source",
+            "y4m-source", "motion-source", "alsa-source", "audio-encoder", "audio-meter", "audio-resample", "gain",
+            "tone-source",
         ]
         #expect(Set(ShippedPlugins.ids) == known)
     }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 . Tests/Fuzz/media-chain.sh
 . Tests/Fuzz/y4m.sh
+. Tests/Fuzz/motion.sh
 
 # The fuzz targets, for the scripts beside this one. Calls `target NAME MOST_BYTES SOURCE…` for each; its seeds are Tests/Fixtures/fuzz/NAME.
 sink=Sources/Plugins/RTSPSink
@@ -15,6 +16,7 @@ targets() {
   target rtsp-headers 200 Tests/Fuzz/RTSPHeadersFuzz.swift $sink/{Protocol,Access}/*.swift
   target rtcp 400 Tests/Fuzz/RTCPFuzz.swift $sink/RTP/*.swift
   target y4m 4200
+  target motion 2000
 }
 
 # compile OUT FLAG… -- SOURCE…

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// Captures the motion of an IIO device, and opens it again after it was gone. Used by one thread at a time.
+final class IIOInput: LiveMotion {
+    private let name: String
+    private let rate: Double?
+    private let context: StageContext
+    private let reports: MotionReports
+    private let places: IIOPlaces
+
+    private var device: IIODevice?
+    private var bytes = [UInt8](repeating: 0, count: 64 << 10)
+    private var stamps = IIOStamps()
+    private var lastMotionAt: Int64 = 0
+    private var isLost = false
+    private var nextTry: Int64 = 0
+    private var pause = IIOInput.shortestPause
+    /// Why the device could not be used although it was there.
+    private var refusal = ""
+
+    /// Between two attempts to open it, nanoseconds.
+    private static let shortestPause: Int64 = 100_000_000
+    private static let longestPause: Int64 = 1_000_000_000
+
+    /// [control thread] Opens nothing.
+    init(
+        _ name: String, rate: Double?, context: StageContext, reports: MotionReports, places: IIOPlaces = IIOPlaces()
+    ) {
+        (self.name, self.rate, self.context, self.reports, self.places) = (name, rate, context, reports, places)
+    }
+
+    func negotiate() throws -> MotionFormat {
+        do throws(IIOFault) {
+            let device = try IIODevice(name, places: places)
+            let format = MotionFormat(contents: device.contents, sampleRate: rate ?? device.rate)
+            context.note("\(device.name) (\(device.id)): \(format)")
+            return format
+        } catch {
+            throw error.error
+        }
+    }
+
+    func start() throws {
+        do throws(IIOFault) { try open() } catch { throw error.error }
+        lastMotionAt = context.clock.now()
+        if let rate, let device, device.rate > 0, abs(device.rate - rate) > rate / 1000 {
+            context.log("'\(device.name)' gives \(device.rate) samples per second in place of \(rate).")
+        }
+    }
+
+    private func open() throws(IIOFault) {
+        let device = try IIODevice(name, places: places)
+        try device.open(rate: rate)
+        self.device = device
+        stamps = IIOStamps()
+    }
+
+    func stop() {
+        device?.close()
+        device = nil
+    }
+
+    // MARK: Scans
+
+    func take(into samples: inout [MotionSample]) throws -> Bool {
+        guard let device, let layout = device.layout else { return comeBack() }
+        context.waiting { device.wait() }
+        switch device.read(into: &bytes) {
+        case .nothing:
+            if !device.isThere { lose("the device '\(name)' is gone") } else { noticeSilence() }
+            return false
+        case .gone(let code):
+            lose("the device '\(name)' is gone: \(ErrorText.of(code))")
+            return false
+        case .bytes(let count):
+            let wasLost = isLost
+            take(count, layout, &samples)
+            return wasLost
+        }
+    }
+
+    private func take(_ count: Int, _ layout: IIOLayout, _ samples: inout [MotionSample]) {
+        let now = context.clock.now()
+        let size = layout.scanBytes
+        let scans = stride(from: 0, to: count, by: size).map { layout.sample(bytes[$0..<$0 + size]) }
+        if let newest = scans.last?.stamp, let jump = stamps.look(newest, now: now) { reports.clockJumped(by: jump) }
+        for (index, scan) in scans.enumerated() {
+            var sample = scan.sample
+            let time = scan.stamp.map { stamps.time($0) } ?? spread(index, of: scans.count, before: now)
+            sample.time = MediaTime(nanoseconds: time)
+            samples.append(sample)
+        }
+        if isLost { reports.returned(after: now - lastMotionAt) }
+        isLost = false
+        lastMotionAt = now
+    }
+
+    /// The time of a scan without a stamp: the newest is from now, the others lie before it at the device's rate.
+    private func spread(_ index: Int, of count: Int, before now: Int64) -> Int64 {
+        let rate = device?.rate ?? 0
+        let period = rate > 0 ? 1e9 / rate : 1e6
+        return now - Int64(Double(count - 1 - index) * period)
+    }
+
+    // MARK: Gone
+
+    private func noticeSilence() {
+        guard !isLost, context.clock.now() - lastMotionAt > LiveWait.patience else { return }
+        isLost = true
+        reports.lost("the device '\(name)' has given nothing for a second")
+    }
+
+    private func lose(_ reason: String) {
+        device?.close()
+        device = nil
+        pause = Self.shortestPause
+        nextTry = context.clock.now() + pause
+        if !isLost { reports.lost(reason) }
+        isLost = true
+    }
+
+    /// Looks for the device; true never: samples come with the next call.
+    private func comeBack() -> Bool {
+        let turn = context.clock.now() + Int64(LiveWait.milliseconds) * 1_000_000
+        guard context.sleep(until: min(nextTry, turn)), context.clock.now() >= nextTry else { return false }
+        do throws(IIOFault) {
+            try open()
+            refusal = ""
+        } catch {
+            // Each reason is told once.
+            if !error.isMissing, error.what != refusal {
+                refusal = error.what
+                reports.deviceRefused(error.error.description)
+            }
+            pause = min(2 * pause, Self.longestPause)
+            nextTry = context.clock.now() + pause
+        }
+        return false
+    }
+}
+
+/// The time stamps of an IIO device on the chain clock. Pure.
+///
+/// They are of the monotonic clock, which the chain's is, as `current_timestamp_clock` was set. A kernel that has no
+/// choice uses the wall clock, and a sensor hub may write its own: then the offset is estimated.
+struct IIOStamps {
+    private var offset: ClockOffset?
+
+    /// Looks at the newest stamp of what was read now.
+    ///
+    /// - Returns: By how much a foreign clock has jumped; else nil.
+    mutating func look(_ stamp: Int64, now: Int64) -> Int64? {
+        let stamp = MediaTime(nanoseconds: stamp).nanoseconds
+        if offset == nil, abs(now &- stamp) > ClockOffset.mostStep { offset = ClockOffset() }
+        return offset?.take(stamp: stamp, arrival: now)
+    }
+
+    /// The time of a stamp on the chain clock.
+    func time(_ stamp: Int64) -> Int64 { MediaTime(nanoseconds: stamp).nanoseconds &+ (offset?.offset ?? 0) }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+/// Why bytes are no motion, as a parser says it.
+struct MotionFault: Error, Equatable {
+    /// What is wrong, to be read after what it is wrong with, without a full stop: `must have 7 columns, but has 3`.
+    var what: String
+    /// Where it is, in bytes from the begin of what the parser was given.
+    var offset = 0
+
+    init(_ what: String, at offset: Int = 0) { (self.what, self.offset) = (what, offset) }
+}
+
+/// Why a source of motion cannot go on, as sentences.
+enum MotionText {
+    private static let mostQuoted = 24
+
+    /// Bytes from outside as they can be shown: printable ASCII, and not many.
+    static func quoted(_ bytes: some Collection<UInt8>) -> String {
+        let shown = bytes.prefix(mostQuoted).map { 32...126 ~= $0 ? $0 : UInt8(ascii: "?") }
+        return "'\(String(decoding: shown, as: UTF8.self))\(bytes.count > mostQuoted ? "…" : "")'"
+    }
+
+    /// Damage in a file of lines.
+    static func damagedLine(_ path: String, line: Int, byte: Int, _ fault: MotionFault, given: Int) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, place: "path", what: "line \(line) of '\(path)' (byte \(byte)) \(fault.what)",
+            remedy: passedOn(given))
+    }
+
+    static func damagedPacket(
+        _ path: String, byte: Int64, at time: MediaTime, _ fault: MotionFault, given: Int
+    ) -> FrameHostError {
+        let place = byte >= 0 ? "byte \(byte + Int64(fault.offset))" : "byte \(fault.offset) of its packet"
+        return FrameHostError(
+            .invalidMedia, place: "path",
+            what: "the motion of '\(path)' at \(time.seconds) s (\(place)) \(fault.what)", remedy: passedOn(given))
+    }
+
+    static func cut(_ path: String, packets: Int, of whole: Int, given: Int) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, place: "path",
+            what: "'\(path)' ends within its motion: \(packets) of \(whole) packets are there",
+            remedy: passedOn(given))
+    }
+
+    private static func passedOn(_ given: Int) -> String {
+        given == 0
+            ? "Correct it, or record it again."
+            : "The \(given == 1 ? "sample" : "\(given) samples") before it \(given == 1 ? "was" : "were") passed on. Correct the rest, or cut it off."
+    }
+
+    static func empty(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, place: "path", what: "'\(path)' has no samples of motion",
+            remedy: "Name a file with at least one.")
+    }
+
+    static func missing(_ path: String, isRelative: Bool) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "path", what: "'\(path)' does not exist",
+            remedy: isRelative
+                ? "Correct 'path'. A relative path starts at the chain file's folder." : "Correct 'path'.")
+    }
+
+    static func noFile(_ path: String, isFolder: Bool) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "path",
+            what: "'\(path)' must be a regular file, but is \(isFolder ? "a folder" : "a device, a pipe or a socket")",
+            remedy: "Name a file.")
+    }
+
+    static func unreadable(_ path: String, _ reason: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "path", what: "'\(path)' cannot be read: \(reason)",
+            remedy: "Check its permissions, and the disk that it is on.")
+    }
+
+    static func notMedia(_ path: String, cause: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, place: "path", what: "'\(path)' is not a media file that libavformat can read",
+            remedy: "Check it with 'ffprobe': an unfinished recording cannot be read.", cause: cause)
+    }
+
+    /// - Parameter tracks: What there is instead: `video h264`.
+    static func noTrack(_ path: String, tracks: [String]) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, place: "path",
+            what: "'\(path)' has no track of motion (GPMF or CAMM)"
+                + (tracks.isEmpty ? "" : ", only " + tracks.joined(separator: ", ")),
+            remedy: "Name a film of a camera that records one, or a .csv, .gcsv or .jsonl file.")
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+extension MotionSource {
+    /// The events that it posts.
+    static let events = [
+        EventDeclaration(
+            "motion-lost",
+            "No motion has come for a second, or the device is gone. It is taken up again when it is back.",
+            [.string("reason", "Why.")]),
+        EventDeclaration(
+            "motion-returned", "Motion comes again.", [.number("awayMs", "How long none came (ms).")]),
+        EventDeclaration(
+            "device-refused", "The device is back, but cannot be used.", [.string("reason", "Why.")]),
+        EventDeclaration(
+            "samples-left-out",
+            "Samples were left out: a number was impossible, or a time did not rise. Given at most once a second.",
+            [
+                .number("invalid", "How many had a number that is not finite or beyond what sensors measure."),
+                .number("late", "How many had a time that was not later than that of the sample before."),
+            ]),
+        EventDeclaration(
+            "datagrams-refused", "Datagrams were no motion, and were left out. Given at most once a second.",
+            [
+                .number("count", "How many since the last event of this name."),
+                .string("sender", "Who sent the last one: address and port."),
+                .string("reason", "What was wrong with it."),
+            ]),
+        EventDeclaration(
+            "clock-jumped", "The sender's clock has jumped by more than a second. Its offset is estimated anew.",
+            [.number("byMs", "By how much (ms).")]),
+    ]
+}
+
+extension MotionText {
+    static func nothingUsable(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, place: "path", what: "none of the samples of '\(path)' can be used",
+            remedy: "Check 'rotationUnit' and 'accelerationUnit', and that the times rise.")
+    }
+}
+
+/// Posts the events of a source of motion, each at most once a second. [stage thread]
+final class MotionReports {
+    private let context: StageContext
+    /// Since when there is something to tell about samples that were left out.
+    private var leftOutSince: Int64?
+    private var lastRefused = Int64.min / 2
+    private var lastJump = Int64.min / 2
+    private var refused = 0
+    private static let interval: Int64 = 1_000_000_000
+
+    init(_ context: StageContext) { self.context = context }
+
+    /// Tells what the gate left out in the last second.
+    func leftOut(_ gate: inout SampleGate) {
+        guard gate.invalid + gate.late > 0 else { return }
+        let now = context.clock.now()
+        let since = leftOutSince ?? now
+        leftOutSince = since
+        guard now - since >= Self.interval else { return }
+        leftOutAltogether(&gate)
+    }
+
+    /// Tells it at the end, at once.
+    func leftOutAltogether(_ gate: inout SampleGate) {
+        let (invalid, late) = (gate.invalid, gate.late)
+        guard invalid + late > 0 else { return }
+        gate.forgetCounts()
+        leftOutSince = nil
+        func samples(_ count: Int) -> String { count == 1 ? "1 sample" : "\(count) samples" }
+        let parts = [
+            invalid > 0 ? "\(samples(invalid)) with impossible numbers" : nil,
+            late > 0 ? "\(samples(late)) whose time did not rise" : nil,
+        ].compactMap { $0 }
+        context.post(
+            "samples-left-out", level: .warning, text: "Left out: \(parts.joined(separator: ", ")).",
+            details: ["invalid": .number(invalid), "late": .number(late)])
+    }
+
+    /// A datagram was no motion. Counts it, and tells so if a second has passed since the last time.
+    func refuse(from sender: String, _ reason: String) {
+        refused += 1
+        let now = context.clock.now()
+        guard now - lastRefused >= Self.interval else { return }
+        lastRefused = now
+        context.post(
+            "datagrams-refused", level: .warning,
+            text:
+                "\(refused == 1 ? "A datagram was" : "\(refused) datagrams were") no motion, the last one from \(sender): it \(reason).",
+            details: ["count": .number(refused), "sender": .string(sender), "reason": .string(reason)])
+        refused = 0
+    }
+
+    func clockJumped(by nanoseconds: Int64) {
+        let now = context.clock.now()
+        guard now - lastJump >= Self.interval else { return }
+        lastJump = now
+        let milliseconds = nanoseconds / 1_000_000
+        context.post(
+            "clock-jumped", level: .warning,
+            text: "The sender's clock has jumped by \(milliseconds) ms. Its offset is estimated anew.",
+            details: ["byMs": .number(milliseconds)])
+    }
+
+    func lost(_ reason: String) {
+        context.recovering = reason
+        context.post(
+            "motion-lost", level: .warning, text: "There is no motion: \(reason).",
+            details: ["reason": .string(reason)])
+    }
+
+    func returned(after nanoseconds: Int64) {
+        context.recovering = nil
+        let milliseconds = nanoseconds / 1_000_000
+        context.post(
+            "motion-returned", text: "Motion comes again, after \(milliseconds) ms.",
+            details: ["awayMs": .number(milliseconds)])
+    }
+
+    func deviceRefused(_ reason: String) {
+        context.post("device-refused", level: .warning, text: reason, details: ["reason": .string(reason)])
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+/// How fast a file is given.
+enum MotionPace: String, OptionChoice {
+    /// As fast as the chain takes samples.
+    case fast
+    /// Each sample at its time.
+    case realtime
+}
+
+/// Options of ``MotionSource``. Exactly one of `path`, `listen` and `device` is given.
+struct MotionSourceOptions: StageOptions {
+    @Option(
+        help:
+            "The file to play: .csv, .gcsv, .jsonl, or .mp4 or .mov with GPMF or CAMM. A relative path starts at the chain file's folder."
+    )
+    var path: String? = nil
+
+    @Option(
+        help:
+            "Where to receive JSON datagrams (UDP), as \"address:port\": an address of this machine, \"[::1]:5555\" with IPv6. Anyone who reaches it can send."
+    )
+    var listen: SocketPlace? = nil
+
+    @Option(help: "The IIO device: its name, or iio:deviceN.") var device: String? = nil
+
+    @Option(
+        help:
+            "The sensor's axes that point right, down and forward in the picture, small letters for the opposite: Xyz is a phone held upright. Default: what the format says, else XYZ."
+    )
+    var axes: AxisMap? = nil
+
+    @Option(help: "Unit of rotation rates in CSV and JSON. Default: rad/s, or what the format says.")
+    var rotationUnit: RotationUnit? = nil
+
+    @Option(help: "Unit of accelerations in CSV and JSON. Default: m/s2, or what the format says.")
+    var accelerationUnit: AccelerationUnit? = nil
+
+    @Option(help: "Files: fast gives samples as fast as the chain takes them, realtime gives each at its time.")
+    var pace = MotionPace.fast
+
+    @Option(
+        help: "IIO: samples per second; the nearest that the device has is used. Default: what it is set to.",
+        range: 1...10_000, unit: "Hz")
+    var rate: Double? = nil
+
+    /// What the numbers mean where the format does not say.
+    var units: MotionUnits { MotionUnits(rotation: rotationUnit, acceleration: accelerationUnit) }
+
+    func validate() throws(OptionFault) {
+        let origins = [path.map { _ in "path" }, listen.map { _ in "listen" }, device.map { _ in "device" }]
+        let given = origins.compactMap { $0 }
+        guard given.count == 1 else {
+            throw OptionFault(
+                given.isEmpty
+                    ? "'path', 'listen' or 'device' is missing"
+                    : "\(given.map { "'\($0)'" }.joined(separator: " and ")) both say where the motion comes from",
+                remedy: given.isEmpty
+                    ? "Name a file, an address to listen at, or an IIO device: \"path\": \"motion.csv\"."
+                    : "Leave all but one of them out.")
+        }
+        if let path { try Self.check(path) }
+        if let device, device.isEmpty || device.contains("/") || device.utf8.contains(0) {
+            throw OptionFault(
+                "'device' is '\(device)', which is not the name of an IIO device",
+                remedy: "Use a name below /sys/bus/iio/devices: \"iio:device0\", or what its file 'name' says.")
+        }
+        if pace == .realtime, path == nil {
+            throw OptionFault("'pace' needs 'path': live motion always comes at its time", remedy: "Leave 'pace' out.")
+        }
+        if rate != nil, device == nil {
+            throw OptionFault("'rate' needs 'device'", remedy: "Leave 'rate' out.")
+        }
+    }
+
+    private static func check(_ path: String) throws(OptionFault) {
+        if path.isEmpty || path == "-" || path.utf8.contains(0) {
+            throw OptionFault("'path' must name a file", remedy: "Write \"path\": \"motion.csv\".")
+        }
+        guard MotionFile.Kind(path: path) != nil else {
+            throw OptionFault(
+                "'\(path)' is none of the files that can be read by their name",
+                remedy: "Its name must end with .csv, .gcsv, .jsonl, .mp4 or .mov.")
+        }
+    }
+}
+
+/// Where datagrams are received.
+struct SocketPlace: OptionValue, Equatable {
+    /// Without brackets.
+    var address: String
+    var port: Int
+    var isIPv6: Bool { address.utf8.contains(UInt8(ascii: ":")) }
+    var text: String { isIPv6 ? "[\(address)]:\(port)" : "\(address):\(port)" }
+
+    private static let remedy = "Write an address of this machine and a port, such as \"127.0.0.1:5555\"."
+
+    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> SocketPlace {
+        guard let text = node.asString else {
+            throw OptionFault("\(node.text()) is not an address with a port", remedy: remedy)
+        }
+        let fault = OptionFault("'\(text)' is not an address with a port", remedy: remedy)
+        guard let colon = text.lastIndex(of: ":") else { throw fault }
+        let digits = text[text.index(after: colon)...]
+        guard digits.utf8.allSatisfy({ (48...57).contains($0) }), let port = Int(digits), 1...65535 ~= port else {
+            throw fault
+        }
+        var address = String(text[..<colon])
+        if address.hasPrefix("["), address.hasSuffix("]") {
+            address = String(address.dropFirst().dropLast())
+            guard address.contains(":") else { throw fault }
+        } else if address.contains(":") {
+            throw fault
+        }
+        guard !address.isEmpty, !address.utf8.contains(0) else { throw fault }
+        let place = SocketPlace(address: address, port: port)
+        guard place.isNumeric else { throw fault }
+        return place
+    }
+
+    var optionJSON: JSONNode { .string(text) }
+    static var optionTypeName: String { "address:port" }
+    static var optionSchema: JSONNode { ["type": "string", "pattern": "^.+:[0-9]{1,5}$"] }
+}
