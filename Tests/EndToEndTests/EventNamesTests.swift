@@ -37,7 +37,7 @@ import Testing
         ("Compositor", ["mosaic", "source-switch"]), ("Convert", ["convert"]), ("CropOrient", ["crop-orient"]),
         ("FPSMeter", ["fps-meter"]), ("FaceEffect", ["face-effect"]),
         ("FileSource", ["file-source", "image-source", "network-source"]), ("Frei0r", ["frei0r", "frei0r-mixer"]),
-        ("Motion", ["motion-source"]),
+        ("Motion", ["motion-source"]), ("MotionSync", ["motion-sync"]), ("VideoSnake", ["video-snake"]),
         ("NullSink", ["null-sink"]), ("RTSPSink", ["rtsp-sink"]), ("Rate", ["rate"]), ("Recorder", ["recorder"]),
         ("Replicate", ["replicate"]), ("TestSource", ["test-source"]), ("Text", ["text"]), ("V4L2Sink", ["v4l2-sink"]),
         ("V4L2Source", ["v4l2-source"]), ("WindowPreview", ["window-preview"]), ("X264Encoder", ["x264-encoder"]),

@@ -13,6 +13,8 @@ struct LinkPlanner {
     /// Frames that wait for the motion of their time, which comes late.
     static let companionPlaces = 4
     private static let usualMegabytes = 64.0
+    /// Of motion: 8 s of ten thousand samples a second.
+    private static let motionMegabytes = 8.0
     /// The bytes of a queue that is attached while the chain runs. Slabs have room for one such queue, see
     /// ``SlabSizes``.
     static let lateMegabytes = 16.0
@@ -74,7 +76,8 @@ struct LinkPlanner {
         var settings = LinkSettings(capacity: places, policy: policy(into: stage, asked, format))
         if format.liesInSlab {
             let isLate = stages[producer].isTap || (stages[producer].isKept && running?[stage.id] == nil)
-            let megabytes = asked.megabytes ?? (isLate ? Self.lateMegabytes : Self.usualMegabytes)
+            let usual = format.motion != nil ? Self.motionMegabytes : Self.usualMegabytes
+            let megabytes = asked.megabytes ?? (isLate ? min(Self.lateMegabytes, usual) : usual)
             settings.mostBytes = Int(megabytes * 1e6)
             settings.mostTime = MediaTime(seconds: asked.seconds ?? Self.usualSeconds)
         }
