@@ -170,11 +170,15 @@ final class RunDisplay {
         let how = result.isSuccess ? "Done" : "Failed"
         let frames = ledger.captured - ledger.capturedSound - ledger.capturedMotion
         let fps = elapsed > 0 ? Terminal.decimal(Double(frames) / elapsed) : "–"
-        let sound = ledger.capturedSound > 0 ? " and \(ledger.capturedSound) blocks of sound" : ""
-        let motion = ledger.capturedMotion > 0 ? " and \(ledger.capturedMotion) blocks of motion" : ""
+        var parts: [String] = []
+        if ledger.capturedSound > 0 { parts.append("\(ledger.capturedSound) blocks of sound") }
+        if ledger.capturedMotion > 0 { parts.append("\(ledger.capturedMotion) blocks of motion") }
+        let hasFrames = frames > 0 || parts.isEmpty
+        if hasFrames { parts.insert("\(frames) \(frames == 1 ? "frame" : "frames")", at: 0) }
+        let pace = hasFrames ? " (\(fps) fps)" : ""
         complain(
             .notice,
-            "\(how): \(frames) \(frames == 1 ? "frame" : "frames")\(sound)\(motion) in \(Self.time(elapsed)) (\(fps) fps), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
+            "\(how): \(parts.joined(separator: " and ")) in \(Self.time(elapsed))\(pace), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
         )
     }
 
