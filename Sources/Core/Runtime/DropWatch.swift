@@ -163,7 +163,7 @@ struct DropWatch {
         if let last, count == last.count || now - last.at < Self.repeatNs { return }
         told[place.key, default: [:]][reason] = Told(count: count, at: now)
         let new = count - (last?.count ?? 0)
-        var text = "\(new) dropped \(place.words) (\(reason.name)), \(count) in all."
+        var text = "\(new) dropped \(place.words) (\(reason.words)), \(count) in all."
         var details: [(String, JSONNode)] = [
             ("reason", .string(reason.name)), ("count", .number(new)), ("total", .number(count)),
             ("place", .string(place.words)),
@@ -173,7 +173,7 @@ struct DropWatch {
                 " \(culprit.title) is too slow: it was at work \(culprit.percent) % of the time. Use a smaller picture, a lower rate or a faster setting."
             details += [("tooSlow", .string(culprit.id)), ("busyPercent", .number(culprit.percent))]
         } else if isLoss {
-            text += " No stage was busy most of the time, so perhaps the machine is. Look for other programs that run."
+            text += " No stage was busy most of the time, so the machine may be too busy. Stop other programs."
         }
         chain.hub.post(
             Event(

@@ -396,13 +396,13 @@ struct UnitFolder {
             }
             guard status.st_mode & S_IFMT == S_IFREG else {
                 throw FrameHostError(
-                    .broken, place: "\(attempt.folder)/\(name)", what: "is not a regular file",
+                    .broken, place: "\(attempt.folder)/\(name)", what: "must be a regular file",
                     remedy: "Write only files beside ${output}.")
             }
             guard name.utf8.starts(with: work.utf8) else {
                 throw FrameHostError(
                     .invalidConfiguration, place: "\(attempt.folder)/\(name)",
-                    what: "does not begin with the name of the output, so it would have no name of its own in \(out)",
+                    what: "must begin with the name of the output, so that it gets a name of its own in \(out)",
                     remedy: "Begin names of files beside the output with ${output}.")
             }
             record.outputs.append(

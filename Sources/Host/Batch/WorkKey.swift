@@ -34,7 +34,7 @@ struct InputIdentity: Equatable, Sendable {
         guard fstat(file, &status) == 0 else { throw cannot("examined") }
         guard status.st_mode & S_IFMT == S_IFREG else {
             throw FrameHostError(
-                .unavailable, place: path, what: "is not a regular file",
+                .unavailable, place: path, what: "must be a regular file",
                 remedy: "Name files; a batch tries some of them twice.")
         }
         bytes = Int64(status.st_size)

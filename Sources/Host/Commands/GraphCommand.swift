@@ -173,7 +173,7 @@ struct GraphCommand: ParsableCommand {
                 throw FrameHostError(
                     .callFailed, place: "standard output",
                     what: "cannot be written: \(String(cString: strerror(errno)))",
-                    remedy: "Free some space there, or name a file with --output.")
+                    remedy: "Check where standard output goes, or name a file with --output.")
             }
         }
     }

@@ -296,7 +296,8 @@ struct LiveFigures {
     ]
 
     private static let reasonWords = [
-        "noBuffer": "no free buffer", "queueFull": "queue full", "evicted": "queue full, oldest gone",
+        "noBuffer": "no room: queue full or no free buffer", "queueFull": "queue full",
+        "evicted": "queue full, oldest gone",
         "untilKeyframe": "until the next keyframe", "damaged": "damaged", "unmatched": "nothing matches",
         "failed": "stage failed",
     ]

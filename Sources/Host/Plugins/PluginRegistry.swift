@@ -290,7 +290,8 @@ final class PluginRegistry: @unchecked Sendable {
         }
         let count = skipped.count == 1 ? "1 file was" : "\(skipped.count) files were"
         let why = skipped.isEmpty ? "" : ", and why \(count) skipped"
-        return "The known plugins are \(ids.joined(separator: ", ")); `framehost plugins` shows where they are\(why)."
+        return
+            "If a plugin of yours has it, name its folder with --plugin-path. There are \(ids.joined(separator: ", ")); `framehost plugins` shows where they are\(why)."
     }
 
     // MARK: Files

@@ -147,8 +147,8 @@ import Testing
             #"{"open":1,"stage":"h","kind":"h264","width":320}"#,
             "an H.264 preview shows the encoder's own picture, so it has no 'width'"
         ),
-        (#"{"shown":1}"#, "'number' must be the number of a message"),
-        (#"{"shown":1,"number":-1}"#, "'number' must be the number of a message"),
+        (#"{"shown":1}"#, "'number' must be a whole number from 0 to 4294967295"),
+        (#"{"shown":1,"number":-1}"#, "'number' must be a whole number from 0 to 4294967295"),
         (#"{"ping":"x"}"#, "'ping' must be a whole number"),
         (#"{"events":false}"#, "'events' must be true or the id of an event"),
         (#"{"a":{"b":{"c":{"d":{"e":1}}}}}"#, "the message must be JSON"),
