@@ -3,11 +3,11 @@
 import FrameCore
 import Glibc
 
-/// DIR of a batch, before units are looked at. Main thread.
+/// The output folder (`--out`, DIR), made and checked before any unit is looked at. Main thread.
 struct BatchFolder {
-    /// DIR, whole.
+    /// The absolute path of DIR.
     let out: String
-    /// Where batches say that they live.
+    /// The folder of the batches' owner files (``BatchOwner``).
     let owners: String
     /// Folders that were made for this batch, the innermost last.
     private var made: [String] = []
@@ -97,11 +97,11 @@ struct BatchFolder {
 struct ChainTrial {
     let root: JSONNode
     let settings: [String]
-    /// Of `framehost check`.
+    /// Arguments of `framehost check`.
     let arguments: [String]
     let folder: BatchFolder
 
-    /// Tries a few inputs until one passes. That inputs are bad is no fault of the chain.
+    /// Tries a few inputs until one passes. A fault of an input is not a fault of the chain.
     ///
     /// - Throws: ``FrameHostErrors`` with what is wrong whatever the input.
     func check(_ units: UnitList) throws {
@@ -116,7 +116,7 @@ struct ChainTrial {
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
     }
 
-    /// What a worker takes: of a few inputs the most; nil where none of them can be planned.
+    /// What a worker needs: the maximum over a few inputs; nil where none can be planned.
     func needs(_ units: UnitList) throws -> EngineNeeds? {
         var needs: EngineNeeds?
         for unit in Set([0, units.count / 2, units.count - 1]) {

@@ -81,7 +81,7 @@ final class BatchSlot {
         while !work.tally.isStopping {
             switch work.queue.take() {
             case .nothing: return
-            // Only what is divided gives others something to do.
+            // Without --parts no other slot can produce a task for this one.
             case .wait:
                 guard work.parts != nil else { return }
                 usleep(50_000)
@@ -97,7 +97,7 @@ final class BatchSlot {
 
     /// Makes parts of units that other shards have divided; where there are more shards than units, divides them too.
     ///
-    /// Stays while such a unit is not whole: who has it may be ended.
+    /// Keeps looking until every such unit is complete, because the shard that has it may be killed.
     private func helpOthers() {
         while !work.tally.isStopping {
             var isWaiting = false
@@ -109,7 +109,7 @@ final class BatchSlot {
         }
     }
 
-    /// - Returns: Whether parts of the unit are missing that somebody makes, or gives up.
+    /// - Returns: Whether the unit lacks parts that another process makes or will give up.
     private func help(_ unit: Int) -> Bool {
         guard work.queue.fault(of: unit) == nil, let (path, input) = try? input(of: unit) else { return false }
         let folder = UnitFolder(out: work.out, name: work.units.output(unit), key: work.chain.key(input, digest))
@@ -127,7 +127,8 @@ final class BatchSlot {
         return isWaiting
     }
 
-    /// How many parts a unit has; nil where it is not divided. The worker plans, and is ended before it goes.
+    /// How many parts a unit has; nil where it is not divided. A worker plans the unit and is ended before it processes
+    /// a frame.
     private func lookForParts(of path: String, _ unit: Int) -> Int? {
         var count = 1
         let worker = try? WorkerProcess(
@@ -142,7 +143,7 @@ final class BatchSlot {
         return count > 1 ? count : nil
     }
 
-    /// A name that a recorder takes, and where nothing is written.
+    /// An output name that a recorder accepts. Nothing is written there.
     private func trialOutput(of unit: Int) -> String {
         "\(work.out)/\(UnitFolder.hidden)/owners/\(UnitFolder.safe(UnitFolder.last(work.units.output(unit))))"
     }
@@ -237,14 +238,14 @@ final class BatchSlot {
     private struct Try {
         var task: BatchTask
         var attempt: UnitFolder.Attempt
-        /// Of the task.
+        /// The task's folder.
         var folder: UnitFolder
-        /// Of its unit.
+        /// The folder of the task's unit.
         var whole: UnitFolder
-        /// Of earlier attempts.
+        /// Failed attempts before this one.
         var failures: Int
 
-        /// What the worker is told beside the chain.
+        /// Arguments of the worker besides the chain.
         func arguments(seconds: Double) -> [String] {
             switch task.kind {
             case .whole: []
@@ -302,7 +303,7 @@ final class BatchSlot {
             return true
         }
         let frames = it.isJoin ? 0 : outcome.frames
-        // Nobody knows what was read of a file that changed meanwhile.
+        // The input changed during the attempt, so the output may mix old and new content.
         if let now = try? InputIdentity(path, work.identity, digest), now != input {
             folder.drop(attempt)
             let count = work.queue.addFailure(of: task, noted: 0)

@@ -154,7 +154,7 @@ struct UnitFolder {
             case .unknown: return .busy("another batch")
             case .gone: break
             }
-            // A file that ends whoever touches it, machine and all.
+            // Perhaps this input kills every process that reads it, or the machine.
             guard marks.claims.count < Self.mostAbandoned else {
                 return .setAside(
                     "\(marks.claims.count) batches ended while they were at it, and none said why. --retry tries it again.",
@@ -187,8 +187,8 @@ struct UnitFolder {
         "\(out)/\(name) exists, and no record says that a batch made it. Remove it, or choose another folder."
     }
 
-    /// The input that a record was made of, where it is not this one. An archive that was moved is: it has the same
-    /// files, and not where they were.
+    /// The input that the record was made of, if it is another file than `path`. If the old path is gone (a moved
+    /// archive), equal content counts as the same input.
     private static func otherInput(_ old: WorkRecord, than path: String, _ input: InputIdentity) -> String? {
         guard old.inputPath != path else { return nil }
         guard let other = FileIdentity(path: old.inputPath) else { return old.input == input ? nil : old.inputPath }
@@ -327,7 +327,7 @@ struct UnitFolder {
 
     /// Notes why an attempt failed, and removes what it has made.
     ///
-    /// - Parameter isFinal: It is not worth another one.
+    /// - Parameter isFinal: Whether another attempt would fail the same way.
     func fail(_ attempt: Attempt, _ text: String, isFinal: Bool, host: String) {
         let words: JSONNode = .object([
             ("error", .string(text)), ("final", .bool(isFinal)), ("host", .string(host)),
@@ -381,7 +381,7 @@ struct UnitFolder {
         let work = Self.withoutEnding(workName)
         let stem = Self.withoutEnding(name)
         record.folder = attempt.folderName
-        // Only who has published removes another's folder.
+        // Another batch removes this folder only after it has published the unit.
         guard let names = Self.list(attempt.folder) else { return .late }
         for name in names.sorted(by: { ($0 != workName ? 1 : 0, $0) < ($1 != workName ? 1 : 0, $1) }) {
             let file = open("\(attempt.folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -417,7 +417,7 @@ struct UnitFolder {
         else {
             let code = errno
             unlink(mine)
-            // Who was quicker may have swept this one's record away already.
+            // The batch that committed first may have removed this attempt's record.
             guard code == EEXIST || code == ENOENT && isLate(attempt) else {
                 throw Self.fault("\(folder)/done", "made", code)
             }
@@ -425,7 +425,7 @@ struct UnitFolder {
             return .late
         }
         Self.syncFolder(folder)
-        // It is the result from here on: what cannot be published now is by a later look.
+        // The attempt is the unit's result from here on. What cannot be published now, a later look publishes.
         defer {
             unlink(mine)
             giveBack(attempt)
@@ -497,7 +497,7 @@ struct UnitFolder {
                 if code == ENOENT, Self.fits(record, index, in: out) == .same { continue }
                 throw Self.fault(target, "made", code)
             }
-            // The answer of a first try was lost, or it is an older output of ours.
+            // An earlier link(2) succeeded and its answer was lost, or the target is an older output of this unit.
             if FileIdentity(path: made) == FileIdentity(path: target) {
                 unlink(made)
                 continue
@@ -554,8 +554,8 @@ struct UnitFolder {
         sweepAttempts()
     }
 
-    /// Removes attempts at what is made: they were abandoned, or came late and will see that they did. Where the record
-    /// has gone meanwhile, an attempt is somebody's work, and stays.
+    /// Removes attempts at a unit that is made: abandoned ones, and late ones, which will notice. If the record is gone
+    /// meanwhile, an attempt may be in progress and stays.
     private func sweepAttempts() {
         guard let names = Self.list(folder), names.contains("done") else { return }
         for name in names where name != "done" { Self.removeAll("\(folder)/\(name)") }

@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// What tells an input from another content under its name.
+/// Identifies the content of an input, so that a changed file of the same name is noticed.
 struct InputIdentity: Equatable, Sendable {
     /// By what inputs are told apart: `--identity`.
     enum Kind: String, CaseIterable, Sendable {

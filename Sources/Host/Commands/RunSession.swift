@@ -93,8 +93,8 @@ final class RunSession: @unchecked Sendable {
 
     /// Runs the chain and ends the process with its exit status.
     func run() -> Never {
-        // They reach `sigwait` alone. A worker of a batch that is asked to end must not end well with the half of a
-        // clip: signals end it.
+        // Signals reach only `sigwait`. A worker of a batch must not end successfully with half a clip, so signals end
+        // it.
         let signals = BlockedSignals.block(supervision == nil ? [SIGINT, SIGTERM, SIGHUP, SIGUSR1] : [SIGUSR1])
         startControlThread()
         waitForSignals(signals)
@@ -114,9 +114,9 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [main thread] SIGHUP: the chain file is read again, unless it says that the terminal has gone. SIGUSR1: pictures are
-    /// taken. Other signals, the first: drain. Second: stop. Third: end the process. Before there is a chain, nothing is open: the first ends it.
-    /// Once all stages have ended the first of these that comes gives up what they have left to do.
+    /// [main thread] SIGHUP reloads the chain file, unless the terminal has gone. SIGUSR1 takes pictures. Of the other
+    /// signals the first drains, the second stops, the third ends the process. Before there is a chain the first ends
+    /// the process. Once all stages have ended, the first gives up the jobs that are left.
     private func waitForSignals(_ signals: sigset_t) -> Never {
         var signals = signals
         var count = 0
@@ -243,7 +243,7 @@ final class RunSession: @unchecked Sendable {
         chain.withLock { $0 = prepared.planned.chain }
     }
 
-    /// [any thread] The chain has ended, and nothing of it is at work: its memory goes with the last who has it.
+    /// [any thread] The chain has ended and no thread uses it. Its memory is freed with its last owner.
     func letGo() {
         let chain = chain.withLock { chain in
             defer { chain = nil }
@@ -270,7 +270,7 @@ final class RunSession: @unchecked Sendable {
         self.language.withLock { $0 = language }
         if readsCommands { CommandReader.start(language, replies) }
         if !planned.services.isEmpty {
-            // The first who listens gets what happened while planning.
+            // The first listener gets the events of planning: that must be the display.
             display.update(chain)
             do {
                 try planned.services.start(
@@ -282,7 +282,7 @@ final class RunSession: @unchecked Sendable {
                 return Ending(status: display.refuse(error).rawValue, faults: Self.sentences(error))
             }
         }
-        // The first who listens gets what happened while planning.
+        // The first listener gets the events of planning: that must be the display.
         display.update(chain)
         let rules = RuleRunner(chain: chain, language: language)
         let start = chain.clock.now()

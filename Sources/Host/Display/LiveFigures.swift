@@ -302,12 +302,12 @@ struct LiveFigures {
         "failed": "stage failed",
     ]
 
-    /// Within ``lossSeconds``.
-    /// Of figures that a server says: however large, they do not overflow.
+    /// The sum of a server's figures. Bounded, so that it cannot overflow.
     private static func sum(_ counts: [Int]) -> Int {
         counts.reduce(0) { min($0, 1 << 61) + min($1, 1 << 61) }
     }
 
+    /// Within ``lossSeconds``.
     private func lost(_ history: FigureHistory) -> Int {
         history.risen("drop.", within: lossWindow).filter { !Self.wanted.contains($0) }.reduce(0) {
             $0 + Int(history.rise("drop.\($1)", within: lossWindow)?.by ?? 0)

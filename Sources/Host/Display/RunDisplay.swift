@@ -79,7 +79,8 @@ final class RunDisplay {
     /// Nanoseconds from one progress line to the next.
     private var interval: Int64 { isInteractive ? 250_000_000 : 5_000_000_000 }
 
-    /// One of several chains has lines of its own only for who wants all, and not where they would be written over.
+    /// One of several chains shows its own progress only with --verbose and not on a terminal, where the line for all
+    /// chains would overwrite it.
     private var showsProgress: Bool { name == nil || (verbose && !isInteractive) }
 
     /// `finalising out.mp4  42 %  2 more  (ctrl-C leaves it as it is)`

@@ -26,7 +26,7 @@ final class PluginRegistry: @unchecked Sendable {
     /// Whether plugins are loaded from copies, which pass the gate once more. The files may have changed since they
     /// were read, or be written while they are mapped.
     var loadsCopies = false
-    /// Of several chains: a copy with the bytes of the one that was loaded last is that one.
+    /// With several chains: reuses the copy that was loaded last if the file's bytes are the same.
     var sharesCopies = false
     /// A copy that was loaded.
     private struct Copy {

@@ -64,12 +64,12 @@ final class RunServices {
 
     var isEmpty: Bool { services.isEmpty }
 
-    /// What there is only one of, by the services' keys.
+    /// What only one chain of the process can have, by the services' keys.
     var claims: [(key: String, claim: StageDemand.Claim)] {
         services.flatMap { entry in entry.service.claims.map { (key: entry.key, claim: $0) } }
     }
 
-    /// - Throws: ``FrameHostError``; what was started is to be stopped.
+    /// - Throws: ``FrameHostError``. The caller then stops what was started.
     func start(_ control: HostControl) throws {
         for (key, service) in services {
             begun.append(service)
