@@ -3,17 +3,6 @@
 import CAVFormat
 import FrameCore
 
-/// What the reports at the end of a file need to know from the reader.
-protocol TrackReader {
-    /// Packets and pictures that were damaged.
-    var damaged: Int { get }
-    /// Packets of the track that were read.
-    var packetsRead: Int { get }
-    /// Why reading ended early, empty when it did not.
-    var readFault: String { get }
-    var times: TrackTimes { get }
-}
-
 /// Reads the access units of one H.264 track with start codes, from any keyframe of the file.
 ///
 /// Used by one thread at a time. `step()` leaves the newest unit in `bytes`, where it is valid until the next step.
