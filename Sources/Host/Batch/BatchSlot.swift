@@ -196,8 +196,8 @@ final class BatchSlot {
             case .whole: []
             // Not two words: the value may begin with a dash.
             case .part(let index, let count):
-                ["--\(PartWish.option)=\(PartWish.text(part: index, of: count, seconds: seconds))"]
-            case .join(let count): ["--\(PartWish.option)=\(PartWish.text(join: count, in: whole.partsFolder))"]
+                ["--\(PartRequest.option)=\(PartRequest.text(part: index, of: count, seconds: seconds))"]
+            case .join(let count): ["--\(PartRequest.option)=\(PartRequest.text(join: count, in: whole.partsFolder))"]
             }
         }
 
@@ -333,7 +333,7 @@ final class BatchSlot {
         return hasIndex
     }
 
-    private func parts(of length: Double) -> Int { work.parts.map { PartWish.count(length, seconds: $0) } ?? 1 }
+    private func parts(of length: Double) -> Int { work.parts.map { PartRequest.count(length, seconds: $0) } ?? 1 }
 
     /// What the records of the parts say belongs to that of the whole.
     private func add(parts it: Try, to record: inout WorkRecord) {

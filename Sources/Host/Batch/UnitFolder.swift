@@ -36,7 +36,7 @@ struct UnitFolder {
     var partsFolder: String { "\(folder)/parts" }
 
     /// The attempts at one part.
-    func part(_ index: Int) -> UnitFolder { UnitFolder(out: partsFolder, name: PartWish.name(index), key: key) }
+    func part(_ index: Int) -> UnitFolder { UnitFolder(out: partsFolder, name: PartRequest.name(index), key: key) }
 
     /// Notes how many parts there are. All who divide the unit note the same.
     ///
@@ -66,7 +66,7 @@ struct UnitFolder {
         let length = max(0, read(file, &text, text.count))
         guard let end = text[..<length].firstIndex(of: 10),
             let count = Int(String(decoding: text[..<end], as: UTF8.self)),
-            (2...PartWish.mostParts).contains(count)
+            (2...PartRequest.mostParts).contains(count)
         else { return nil }
         return count
     }

@@ -49,7 +49,7 @@ final class RunSession: @unchecked Sendable {
     private let isWatchingPlugins: Bool
     private let signalSnapshots: SignalSnapshots
     /// The line to the batch whose worker this is.
-    private let supervision: Supervision?
+    private let connection: BatchConnection?
     /// Standard streams that were a terminal when the run began.
     private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
     /// Nil where no service manager asks, and for one of several chains.
@@ -69,12 +69,12 @@ final class RunSession: @unchecked Sendable {
     ///   - isWatchingPlugins: Plugins are loaded again whenever their files change.
     ///   - signalSnapshots: What SIGUSR1 asks for.
     ///   - service: The service manager that is told of this chain alone; nil for none.
-    ///   - supervision: The line to the batch whose worker this is.
+    ///   - connection: The line to the batch whose worker this is.
     init(
         display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
         trace: (path: String, mostBytes: Int)?, isWatching: Bool, isWatchingPlugins: Bool,
         signalSnapshots: SignalSnapshots, service: ServiceNotify? = ServiceNotify.ofEnvironment(),
-        supervision: Supervision? = nil,
+        connection: BatchConnection? = nil,
         plan: @escaping () throws -> Planned
     ) {
         self.plan = plan
@@ -87,7 +87,7 @@ final class RunSession: @unchecked Sendable {
         self.isWatching = isWatching
         self.isWatchingPlugins = isWatchingPlugins
         self.signalSnapshots = signalSnapshots
-        self.supervision = supervision
+        self.connection = connection
         self.service = service
     }
 
@@ -95,7 +95,7 @@ final class RunSession: @unchecked Sendable {
     func run() -> Never {
         // Signals reach only `sigwait`. A worker of a batch must not end successfully with half a clip, so signals end
         // it.
-        let signals = BlockedSignals.block(supervision == nil ? [SIGINT, SIGTERM, SIGHUP, SIGUSR1] : [SIGUSR1])
+        let signals = BlockedSignals.block(connection == nil ? [SIGINT, SIGTERM, SIGHUP, SIGUSR1] : [SIGUSR1])
         startControlThread()
         waitForSignals(signals)
     }
@@ -262,7 +262,7 @@ final class RunSession: @unchecked Sendable {
         let (planned, encoder) = (prepared.planned, prepared.encoder)
         var pluginWatch = prepared.pluginWatch
         let (chain, document) = (planned.chain, planned.document)
-        supervision?.planned(chain)
+        connection?.planned(chain)
         var watch = FileWatch(document.path)
         let snapshots = Snapshots(chain: chain, encoder: encoder)
         self.snapshots.withLock { $0 = snapshots }
@@ -294,7 +294,7 @@ final class RunSession: @unchecked Sendable {
             rules.tick()
             language.tick()
             display.update(chain)
-            supervision?.tick(chain)
+            connection?.tick(chain)
             service?.look(chain)
         }
         let elapsed = Double(chain.clock.now() - start) / 1e9
@@ -304,7 +304,7 @@ final class RunSession: @unchecked Sendable {
         service?.ended(isSuccess: result.isSuccess)
         planned.services.stop()
         display.finish(chain, result, elapsed: elapsed)
-        supervision?.ended(chain)
+        connection?.ended(chain)
         var failed = !result.isSuccess
         if let statsPath, let fault = StatsFile.write(chain.figuresWithPlugins, to: statsPath, chain.files) {
             RunLog.logger.critical("\(fault)")

@@ -8,7 +8,7 @@ import Glibc
 ///
 /// The worker sends lines of JSON, the batch answers with single bytes. Control thread; another thread waits for the
 /// socket to close.
-final class Supervision {
+final class BatchConnection {
     /// The option of `framehost run`, which people have no use for.
     static let option = "supervised"
 

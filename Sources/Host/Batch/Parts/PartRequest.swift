@@ -5,7 +5,7 @@ import FrameCore
 import Glibc
 
 /// The part of its file that a worker makes, or the join of parts: the value of the hidden option `--part`.
-enum PartWish: ExpressibleByArgument {
+enum PartRequest: ExpressibleByArgument {
     /// `60000000000-120000000000`, nanoseconds; without a first number from the beginning, without a second to the end.
     case part(TimelinePart)
     /// `join:10:/FOLDER`: so many parts that lie there.
