@@ -29,7 +29,7 @@ final class ALSASource: Source {
     private(set) var session: CaptureSession?
     private(set) var timeline: SoundTimeline?
     private var control: DriftControl
-    private var stamps = StampCheck()
+    private var stamps = CardTime()
     /// Why the next period does not follow the one before; nil where it does.
     private var beginning: Beginning? = .first
     /// Frames of silence that are to be given before anything else.

@@ -161,7 +161,7 @@ import Testing
 
 @Suite struct LiveSessionTests {
     private static let ms: Int64 = 1_000_000
-    private let shot = PictureStudio.Outcome.shot(.init(bytes: [1, 2, 3], sequenceNumber: 9, capturedAt: 5))
+    private let shot = PictureRequests.Outcome.shot(.init(bytes: [1, 2, 3], sequenceNumber: 9, capturedAt: 5))
 
     private func request(_ change: (inout PreviewRequest) -> Void = { _ in }) -> PreviewRequest {
         var request = PreviewRequest(stage: "cam")
@@ -252,7 +252,7 @@ import Testing
         _ = session.take(.open(preview: 3, request()), now: 0)
         let error = FrameHostError(.invalidConfiguration, place: "cam", what: "no such stage", remedy: "Name another.")
         #expect(
-            session.take(PictureStudio.Outcome.failed(error), for: 1, now: 1) == [
+            session.take(PictureRequests.Outcome.failed(error), for: 1, now: 1) == [
                 .text(
                     #"{"ended":3,"error":{"what":"no such stage","place":"cam","remedy":"Name another.","code":"invalid-configuration"}}"#
                 )
