@@ -231,7 +231,8 @@ struct BatchCommand: ParsableCommand {
                 stamps: FileStamps([chain] + identity.images),
                 identity: self.identity, attempts: attempts, isRetrying: retry,
                 arguments: [
-                    "run", "--quiet", "--log-format", "json", "--\(BatchConnection.option)", "\(WorkerProcess.lineNumber)",
+                    "run", "--quiet", "--log-format", "json", "--\(BatchConnection.option)",
+                    "\(WorkerProcess.lineNumber)",
                 ]
                     + common,
                 owner: owner, gate: MemoryGate(), tally: BatchTally(keepsResults: !report.isEmpty),

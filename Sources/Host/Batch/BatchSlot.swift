@@ -2,7 +2,6 @@
 
 import FrameCore
 import Glibc
-import Synchronization
 
 /// A thread of a batch that does one task at a time.
 final class BatchSlot {

@@ -215,7 +215,8 @@ final class ChainsSession: @unchecked Sendable {
             do {
                 let prepared = try entry.run.prepare()
                 entry.prepared = prepared
-                if let path = settings.statsPath, let fault = prepared.planned.chain.fault(ofWriting: path, as: "--stats")
+                if let path = settings.statsPath,
+                    let fault = prepared.planned.chain.fault(ofWriting: path, as: "--stats")
                 {
                     throw fault
                 }

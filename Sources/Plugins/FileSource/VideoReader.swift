@@ -136,7 +136,8 @@ final class VideoReader: TrackReader {
     ///
     /// - Parameter isFirst: Whether `tick` is that of the file's first picture.
     func enter(at tick: Int64?, isFirst: Bool) throws {
-        attempts.attempt = SeekAttempt(tick, isFirst: isFirst, origin: file.origin(track), timeBase: file.timeBase(track))
+        attempts.attempt = SeekAttempt(
+            tick, isFirst: isFirst, origin: file.origin(track), timeBase: file.timeBase(track))
         try go()
     }
 
