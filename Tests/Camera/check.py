@@ -140,7 +140,7 @@ lumas = [v[0] for v in values]
 point('controls: brightness 128, then 200 while it runs', lumas[:1] == [(81, 81)] and lumas[-1:] == [(153, 153)],
       (lumas[:1], lumas[-1:]))
 answers = text('controls.events')
-point('controls: 999 is refused with the range', '999 is outside 0...255' in answers, answers[:300] if '999 is' not in answers else '')
+point('controls: 999 is refused with the range', '999 must be from 0 to 255' in answers, answers[:300] if '999 is' not in answers else '')
 point('controls: a wrong name is refused with the nearest', "Did you mean 'brightness'?" in answers)
 
 # Who may not.

@@ -151,9 +151,9 @@ import Testing
         let expected = [
             "2:3: stagez: no such key. Did you mean 'stages'?",
             "4:29: stages[0].framez: no such option. Did you mean 'frames'?",
-            "4:50: stages[0].size: '10' is not a size. Write it as \"1280x720\", each side 1...16384.",
-            "5:14: stages[1].use: no plugin 'null-sinc'. Did you mean 'null-sink'?",
-            "6:14: stages[2].use: no plugin 'quux-blorp'. The known plugins are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` shows where they are.",
+            "4:50: stages[0].size: \"10\" must be a size. Write it as \"1280x720\", each side 1...16384.",
+            "5:14: stages[1].use: no kind of stage 'null-sinc'. Did you mean 'null-sink'?",
+            "6:14: stages[2].use: no kind of stage 'quux-blorp'. If a plugin of yours has it, name its folder with --plugin-path. There are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` shows where they are.",
             "6:36: stages[2].from: no stage 'nobody'. Name the id of a stage of this chain.",
             "7:35: stages[3].from: no stage 'test-sorce'. Did you mean 'test-source'?",
             "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",
@@ -188,11 +188,11 @@ import Testing
         #expect(
             try faults(chain) == [
                 "3:39: stages[0].frames: expected a whole number, found a string. Write a whole number.",
-                "3:55: stages[0].rate: 0 is not a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".",
+                "3:55: stages[0].rate: 0 must be a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".",
                 "3:66: stages[0].live: expected true or false, found 1. Write true or false.",
                 "3:79: stages[0].format: 'i42' is not one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'i420'?",
-                "3:95: stages[0].color: 'red' is not a colour. Write it as \"#rrggbb\".",
-                "4:45: stages[1].bitrateKbps: 20 is outside 64...300000. Use 64...300000.",
+                "3:95: stages[0].color: \"red\" must be a colour. Write it as \"#rrggbb\".",
+                "4:45: stages[1].bitrateKbps: 20 must be from 64 to 300000. Correct it.",
                 "4:49: stages[1].presett: no such option. Did you mean 'preset'?",
                 "5:47: stages[2].overwrit: no such option. Did you mean 'overwrite'?",
                 "5:78: stages[2].overwrite: expected true or false, found a string. Write true or false.",
@@ -212,7 +212,7 @@ import Testing
             try faults(chain) == [
                 "3:37: stages[0].size: the environment has no 'FH_SIZE'. Set it, or write ${FH_SIZE:-default}.",
                 "3:62: stages[0].pattern: 'brs' is not one of 'bars', 'gradient', 'balls', 'checker', 'solid', 'flash' or 'none'. Did you mean 'bars'?",
-                "3:92: stages[0].rate: 0 is not a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".",
+                "3:92: stages[0].rate: 0 must be a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".",
                 "4:35: stages[1].dump: the environment has no 'FH_DUMP'. Set it, or write ${FH_DUMP:-default}.",
             ])
     }
@@ -293,7 +293,9 @@ import Testing
         #expect(found.first?.hasPrefix("5:5: stages[2].from: 'crop' takes video (") == true)
         #expect(found.first?.hasSuffix("), but 'enc' gives H.264. Name a stage before 'enc'.") == true)
         #expect(
-            found.last == "6:47: stages[3].from: 'rec' takes H.264, but 's' gives video. Put an encoder between them.")
+            found.last
+                == "6:47: stages[3].from: 'rec' takes H.264, but 's' gives video. Put an encoder between them, or name one in 'from'."
+        )
     }
 
     @Test func refusesSourcesWithInputsAndSinksWithout() throws {

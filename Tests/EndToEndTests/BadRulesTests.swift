@@ -313,7 +313,7 @@ import Testing
             #"{ "font": "a" }"#,
             "on[0].do.set.font: cannot change while the chain runs. 'text', 'name', 'utc', 'position', 'margin', 'size', 'align', 'color', 'opacity', 'outline', 'outlineColor', 'box', 'boxColor', 'boxOpacity', 'boxPadding' can."
         ),
-        (#"{ "opacity": 2 }"#, "on[0].do.set.opacity: 2 is outside 0...1. Use 0...1, or leave the key out for 1."),
+        (#"{ "opacity": 2 }"#, "on[0].do.set.opacity: 2 must be from 0 to 1. Correct it, or leave the key out for 1."),
         (##"{ "color": "#12" }"##, ""),
     ]) func checksOptionsThatAreSet(set: String, text: String) throws {
         let found = try faults(#"[{ "event": "fps", "do": { "stage": "title", "set": \#(set) } }]"#)
@@ -368,7 +368,7 @@ import Testing
             """)
         let outcome = try framehost.run(["check", "chain.json"], folder: workspace.folder.path)
         #expect(
-            outcome.errorLines.count == 1 && outcome.error.contains("stages[1].use: no plugin 'quux-blorp'"),
+            outcome.errorLines.count == 1 && outcome.error.contains("stages[1].use: no kind of stage 'quux-blorp'"),
             "\(outcome.error)")
     }
 

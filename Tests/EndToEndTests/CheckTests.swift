@@ -55,8 +55,8 @@ import Testing
             ])
         #expect(
             rows("Links", outcome.output) == [
-                ["camera", "h264", "2, wait", "i420 640x360 25 fps"],
-                ["camera", "fps", "2, wait", "i420 640x360 25 fps"],
+                ["camera", "h264", "2, drops when full", "i420 640x360 25 fps"],
+                ["camera", "fps", "2, drops when full", "i420 640x360 25 fps"],
                 ["h264", "file", "512, dropToKeyframe, 64.0 MB, 8.0 s", "H.264 640x360 25 fps"],
                 ["fps", "watch", "inline", "i420 640x360 25 fps"],
             ])

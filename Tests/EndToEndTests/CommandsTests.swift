@@ -79,7 +79,7 @@ import Testing
         let texts = [
             "od: no such stage. Did you mean 'odd'?",
             "odd.leval: no such option. Did you mean 'level'?",
-            "odd.level: 101 is outside 0...100. Use 0...100.",
+            "odd.level: 101 must be from 0 to 100. Correct it.",
             "odd.level: expected a whole number, found a string. Write a whole number.",
             "odd.at: cannot change while the chain runs. Set it in the chain file; 'level' can change.",
             "odd: misbehave has no command 'go'. It has no commands of its own.",

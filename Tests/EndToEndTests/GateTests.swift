@@ -215,7 +215,7 @@ import Testing
         let list = try framehost.run(
             ["describe", "no-such-id", "--plugin-path", workspace.path("plugins")], timeout: 60)
         #expect(list.status == 2)
-        #expect(list.errorLines.first?.hasPrefix("no-such-id: no such plugin.") == true)
+        #expect(list.errorLines.first?.hasPrefix("no-such-id: no such kind of stage or service.") == true)
     }
 
     @Test func refusesWhatIsNoELFFile() throws {
@@ -251,11 +251,11 @@ import Testing
         #expect(try refusal() == "the link's target does not exist. Build its target, or: rm DIR/plugins/\(name).")
         try FileManager.default.removeItem(atPath: path)
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        #expect(try refusal() == "is not a regular file. Remove it from the plugin folder.")
+        #expect(try refusal() == "must be a regular file. Remove it from the plugin folder.")
         try FileManager.default.removeItem(atPath: path)
         // Opening a pipe that nobody writes to must not wait.
         #expect(mkfifo(path, 0o644) == 0)
-        #expect(try refusal() == "is not a regular file. Remove it from the plugin folder.")
+        #expect(try refusal() == "must be a regular file. Remove it from the plugin folder.")
     }
 
     /// Root may read everything, so the program runs as nobody there.

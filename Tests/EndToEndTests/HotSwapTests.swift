@@ -195,7 +195,7 @@ import Testing
         #expect(found["ok"].bool == true && found["images"].int == 0, "\(found)")
         // Metadata of a plugin that the chain was started without has no room in its frames.
         let refused = try ask(program, attach, 3)["error"].string ?? ""
-        #expect(refused.contains("needs room for 'marker' in each frame"), "\(refused)")
+        #expect(refused.contains("needs metadata 'marker', for which"), "\(refused)")
         _ = try finish(program)
     }
 

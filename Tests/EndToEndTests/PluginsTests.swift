@@ -49,7 +49,7 @@ import Testing
                   takes   video: i420, nv12
                   gives   what it takes
                   pixels  are read
-                  holds   at most 0 buffers after a call, at most 0 items unanswered
+                  holds   nothing after a call
 
                 Options
                   fault: "none", "pause", "throw", "keep"; default "none"
@@ -89,7 +89,7 @@ import Testing
     @Test func suggestsANearName() throws {
         let outcome = try framehost.run("describe", "nul-sink")
         #expect(outcome.status == 2)
-        #expect(outcome.errorLines == ["nul-sink: no such plugin. Did you mean 'null-sink'?"])
+        #expect(outcome.errorLines == ["nul-sink: no such kind of stage or service. Did you mean 'null-sink'?"])
     }
 
     @Test func saysThatPluginsSayWhatWasSkipped() throws {
@@ -98,7 +98,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "quux-blorp: no such plugin. The known plugins are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` shows where they are, and why 1 file was skipped."
+                "quux-blorp: no such kind of stage or service. If a plugin of yours has it, name its folder with --plugin-path. There are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` shows where they are, and why 1 file was skipped."
             ])
     }
 
@@ -115,7 +115,7 @@ import Testing
         let encoder = try framehost.run("describe", "picture-encoder")
         #expect(encoder.status == 0 && encoder.output.hasPrefix("picture-encoder: "), "\(encoder.output)")
         let wrong = try framehost.run("describe", "control-servr")
-        #expect(wrong.errorLines == ["control-servr: no such plugin. Did you mean 'control-server'?"])
+        #expect(wrong.errorLines == ["control-servr: no such kind of stage or service. Did you mean 'control-server'?"])
     }
 
     @Test(arguments: ShippedPlugins.ids + ["chain", "control-server"]) func foldsWhatItDescribes(id: String) throws {

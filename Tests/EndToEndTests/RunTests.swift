@@ -117,7 +117,15 @@ import Testing
         #expect(withFile.errorLines == ["chekc: no such command and no such file. Did you mean 'framehost check'?"])
         let unknown = try framehost.run("qqq", "g.json")
         #expect(unknown.status == 2)
-        #expect(unknown.error.hasPrefix("qqq: no such command. The commands are run, batch, check, "))
+        #expect(unknown.error.hasPrefix("qqq: no such command and no such file. The commands are run, batch, check, "))
+        let alone = try framehost.run("stages")
+        #expect(alone.status == 2)
+        #expect(alone.error.hasPrefix("stages: no such command and no such file. The commands are run, batch, check, "))
+        let late = try framehost.run("--plugin-path", ".", "describe", "night-mode")
+        #expect(late.status == 2)
+        #expect(
+            late.errorLines
+                == ["describe: the command must come first. Write `framehost describe … --plugin-path DIR`."])
     }
 
     @Test func saysItsVersionForShort() throws {
@@ -269,7 +277,7 @@ import Testing
         #expect(
             warnings.first?.wholeMatch(
                 of:
-                    /warning: h264: \d+ dropped between cam and h264 \(noBuffer\), \d+ in all\. h264 \(x264-encoder\) is too slow: it was at work \d+ % of the time\. Use a smaller picture, a lower rate or a faster setting\./
+                    /warning: h264: \d+ dropped between cam and h264 \(no room: queue full or no free buffer\), \d+ in all\. h264 \(x264-encoder\) is too slow: it was at work \d+ % of the time\. Use a smaller picture, a lower rate or a faster setting\./
             ) != nil, "\(outcome.error)")
         let end = try #require(outcome.errorLines.firstIndex { $0.hasPrefix("Done: ") || $0.hasPrefix("Failed: ") })
         #expect(

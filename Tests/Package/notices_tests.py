@@ -137,7 +137,7 @@ class NoticesTests(unittest.TestCase):
         service.signal(signal.SIGHUP)
         self.assertTrue(manager.wait("READY=1", 5), manager.lines)
         manager.take(1.5)
-        self.assertRegex(manager.status(), r"^streaming\. The last reload changed nothing: .*no plugin 'test-sauce'")
+        self.assertRegex(manager.status(), r"^streaming\. The last reload changed nothing: .*no kind of stage 'test-sauce'")
         self.write({"spare": 8, **LIVE})
         service.signal(signal.SIGHUP)
         self.assertTrue(manager.wait("READY=1", 5), manager.lines)

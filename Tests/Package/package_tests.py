@@ -366,7 +366,7 @@ class BareDebianTests(unittest.TestCase):
         # A reload with a fault changes nothing and is said; one without changes the chain.
         write("cam", {"stages": [{"use": "test-sauce"}]})
         self.assertEqual(booted.do("systemctl", "reload", "framehost@cam").returncode, 0)
-        self.soon(lambda: "no plugin 'test-sauce'" in show("cam", "StatusText"), lambda: show("cam", "StatusText"))
+        self.soon(lambda: "no kind of stage 'test-sauce'" in show("cam", "StatusText"), lambda: show("cam", "StatusText"))
         write("cam", {**cam, "stages": cam["stages"] + [{"use": "null-sink", "id": "second", "from": "cam"}]})
         self.assertEqual(booted.do("systemctl", "reload", "framehost@cam").returncode, 0)
         self.soon(lambda: show("cam", "StatusText") == "streaming", lambda: show("cam", "StatusText") + journal("cam"))

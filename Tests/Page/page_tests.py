@@ -532,7 +532,7 @@ class MockTests(PageTests):
         # What a link that keeps the newest leaves out is no loss.
         self.assertNotIn("lost", row("watch"))
         self.choose(page, "h264")
-        until(lambda: "no free buffer" in page.locator("#stage .hurts").inner_text(), "the reason is told")
+        until(lambda: "no room: queue full" in page.locator("#stage .hurts").inner_text(), "the reason is told")
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             self.assert_no_violation(page, f"{scheme}, in trouble")

@@ -52,14 +52,14 @@ import Testing
         }
     }
 
-    @Test(arguments: bases) func anEntryReachesTheBeginWhateverTheTicks(base: TimeBase) {
+    @Test(arguments: bases) func anAttemptReachesTheBeginWhateverTheTicks(base: TimeBase) {
         for tick in Self.ends {
             for origin in Self.ends {
-                var entry = FileEntry(tick, isFirst: false, origin: origin, timeBase: base)
+                var attempt = SeekAttempt(tick, isFirst: false, origin: origin, timeBase: base)
                 var steps = 0
-                while entry.place != nil, steps < 100 {
-                    _ = entry.isTooLate(.max)
-                    entry.goBack()
+                while attempt.place != nil, steps < 100 {
+                    _ = attempt.isTooLate(.max)
+                    attempt.goBack()
                     steps += 1
                 }
                 #expect(steps < 100)

@@ -106,40 +106,40 @@ import Testing
     }
 }
 
-@Suite struct FileEntryTests {
+@Suite struct SeekAttemptTests {
     static let base = TimeBase(1, 1000)
 
     @Test func goesFurtherBackEachTimeAndAtLastToTheBegin() {
-        var entry = FileEntry(20_000, isFirst: false, origin: 500, timeBase: Self.base)
-        var places: [Int64?] = [entry.place]
+        var attempt = SeekAttempt(20_000, isFirst: false, origin: 500, timeBase: Self.base)
+        var places: [Int64?] = [attempt.place]
         for _ in 0..<4 {
-            #expect(entry.isTooLate(19_001))
-            entry.goBack()
-            places.append(entry.place)
+            #expect(attempt.isTooLate(19_001))
+            attempt.goBack()
+            places.append(attempt.place)
         }
         #expect(places == [19_000, 18_000, 15_000, 3000, 500])
-        entry.goBack()
-        #expect(entry.place == nil)
-        #expect(!entry.isTooLate(19_001))
+        attempt.goBack()
+        #expect(attempt.place == nil)
+        #expect(!attempt.isTooLate(19_001))
     }
 
     @Test func isContentWithAPictureWellBeforeTheOneThatIsWanted() {
-        let entry = FileEntry(20_000, isFirst: false, origin: 0, timeBase: Self.base)
-        #expect(!entry.isTooLate(19_000))
-        #expect(!entry.isTooLate(3))
-        #expect(entry.isTooLate(nil))
+        let attempt = SeekAttempt(20_000, isFirst: false, origin: 0, timeBase: Self.base)
+        #expect(!attempt.isTooLate(19_000))
+        #expect(!attempt.isTooLate(3))
+        #expect(attempt.isTooLate(nil))
     }
 
     @Test func isContentWithTheFirstPictureOfAll() {
-        let entry = FileEntry(700, isFirst: true, origin: 500, timeBase: Self.base)
-        #expect(entry.place == 700)
-        #expect(!entry.isTooLate(700))
-        #expect(entry.isTooLate(701))
+        let attempt = SeekAttempt(700, isFirst: true, origin: 500, timeBase: Self.base)
+        #expect(attempt.place == 700)
+        #expect(!attempt.isTooLate(700))
+        #expect(attempt.isTooLate(701))
     }
 
     @Test func readsFromTheBeginWhereTheFileHasNoTimes() {
-        let entry = FileEntry(nil, isFirst: false, origin: 0, timeBase: Self.base)
-        #expect(entry.place == nil)
-        #expect(!entry.isTooLate(nil))
+        let attempt = SeekAttempt(nil, isFirst: false, origin: 0, timeBase: Self.base)
+        #expect(attempt.place == nil)
+        #expect(!attempt.isTooLate(nil))
     }
 }

@@ -420,10 +420,10 @@ import Testing
             row.update(repeating: 9)
         }
         _ = try encoder.encode(picture, as: Self.form(.jpeg, width: 5000, height: 4000, fit: .fill), takenAt: nil)
-        #expect(encoder.idleBytes < 6 * Room.mostKept, "\(encoder.idleBytes)")
+        #expect(encoder.idleBytes < 6 * GrowingMemory.mostKept, "\(encoder.idleBytes)")
         _ = try encoder.encode(
             picture, as: Self.form(.jpeg, width: 5000, height: 4000, fit: .fill, turns: 1), takenAt: nil)
-        #expect(encoder.idleBytes < Room.mostKept, "80 MB of pixels went back: \(encoder.idleBytes)")
+        #expect(encoder.idleBytes < GrowingMemory.mostKept, "80 MB of pixels went back: \(encoder.idleBytes)")
     }
 }
 

@@ -355,8 +355,8 @@ private struct SlowCopy {
 
     @Test(arguments: [
         (#"{ "first": { "scael": 2 } }"#, "first", "scael: no such key. Did you mean 'scale'?"),
-        (#"{ "first": { "scale": 20 } }"#, "first", "scale: 20 is outside 0.01...16. Use 0.01...16."),
-        (#"{ "each": [{ "tint": "red" }] }"#, "each", ##"tint: 'red' is not a colour. Write it as "#rrggbb"."##),
+        (#"{ "first": { "scale": 20 } }"#, "first", "scale: 20 must be from 0.01 to 16. Correct it."),
+        (#"{ "each": [{ "tint": "red" }] }"#, "each", ##"tint: "red" must be a colour. Write it as "#rrggbb"."##),
         (
             #"{ "grid": "9x9" }"#, "grid",
             #""9x9" must be a grid. Write columns and rows as "4x4", at most 64 cells, or leave the key out for "2x2"."#

@@ -20,7 +20,7 @@ extension FileRefusal {
                 overwriting.map { "Name another file, or \($0) to replace it." } ?? another)
         case .absent: return fault("'\(path)' no longer exists", "")
         case .isFolder: return fault("'\(path)' is a folder", "Name a file in it.")
-        case .notRegular: return fault("'\(path)' is not a regular file", another)
+        case .notRegular: return fault("'\(path)' must be a regular file", another)
         case .changed: return fault("'\(path)' has been replaced by another file", "That file is left unchanged.")
         case .readHere(let name): return fault("'\(path)' is being read by '\(name)' of this run", another)
         case .writtenHere(let name): return fault("'\(path)' is being written by '\(name)' of this run", another)

@@ -84,8 +84,8 @@ extension JSONParser {
 
     func noNumber(_ start: Int) -> FrameHostError {
         fault(
-            place(of: start), "'\(word(at: start, limit: 32))' is not a number",
-            remedy: "Write numbers like 12, -0.5 or 2e3, and text in double quotes.")
+            place(of: start), "'\(word(at: start, limit: 32))' must be a number, or a text in double quotes",
+            remedy: "Write numbers like 12, -0.5 or 2e3.")
     }
 
     func stringNotClosed(_ opening: Int, atLineEnd: Bool = false) -> FrameHostError {

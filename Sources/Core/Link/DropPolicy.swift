@@ -49,6 +49,9 @@ public enum DropReason: Int, Sendable, Hashable, CaseIterable {
 
     /// The word for it in events and statistics.
     public var name: String { String(describing: self) }
+
+    /// How messages put it.
+    var words: String { self == .noBuffer ? "no room: queue full or no free buffer" : name }
 }
 
 /// How a link holds items between two stages.

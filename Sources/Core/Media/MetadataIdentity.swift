@@ -39,7 +39,7 @@ extension MetadataLayout {
     func refusal(of type: any FrameMetadata.Type) -> String {
         let name = MetadataIdentity.name(of: type)
         guard entries.contains(where: { MetadataIdentity.name(of: $0.type) == name }) else {
-            return "needs room for '\(type.metadataName)' in each frame, which this chain was started without"
+            return "needs metadata '\(type.metadataName)', for which the frames of the running chain have no room"
         }
         return MetadataIdentity(type) == nil
             ? "brings another image of '\(type.metadataName)', and only the image that made such a value can read it"

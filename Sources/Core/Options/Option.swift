@@ -19,11 +19,11 @@ public protocol OptionValue: Sendable, Equatable {
 
 /// Says why an option's value does not fit.
 ///
-/// The host puts the place before it: `camera.json:7:5: stages[2].bitrateKbps: 20 is outside 64...100000.` An option
+/// The host puts the place before it: `camera.json:7:5: stages[2].bitrateKbps: 20 must be from 64 to 100000.` An option
 /// that ``what`` quotes, as in `'path' is missing`, or begins with, becomes the place of a fault that
 /// ``StageOptions/validate()`` throws.
 public struct OptionFault: Error, Sendable, Equatable {
-    /// What is wrong, to be read after the option's name, without a full stop: `20 is outside 64...100000`.
+    /// What is wrong, to be read after the option's name, without a full stop: `20 must be from 64 to 100000`.
     public var what: String
     /// What to do about it, as a sentence.
     public var remedy: String
@@ -109,8 +109,7 @@ public struct Option<Value: OptionValue>: Sendable, Decodable {
 extension OptionFault {
     static func outside(_ lower: JSONNode, _ upper: JSONNode, _ value: JSONNode) -> OptionFault {
         OptionFault(
-            "\(value.text()) is outside \(lower.text())...\(upper.text())",
-            remedy: "Use \(lower.text())...\(upper.text())")
+            "\(value.text()) must be from \(lower.text()) to \(upper.text())", remedy: "Correct it")
     }
 }
 

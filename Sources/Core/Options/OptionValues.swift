@@ -115,7 +115,7 @@ public struct PictureSize: OptionValue, Hashable, CustomStringConvertible {
         guard sides.count == 2, let width = sides[0], let height = sides[1], range.contains(width),
             range.contains(height)
         else {
-            throw OptionFault("'\(text)' is not a size", remedy: "Write it as \"1280x720\", each side 1...16384.")
+            throw OptionFault("\(node.text()) must be a size", remedy: "Write it as \"1280x720\", each side 1...16384.")
         }
         return PictureSize(width, height)
     }
@@ -137,7 +137,7 @@ public struct FrameRate: OptionValue, Hashable, Comparable, CustomStringConverti
 
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> FrameRate {
         let fault = OptionFault(
-            "\(node.text()) is not a frame rate",
+            "\(node.text()) must be a frame rate",
             remedy: "Use a number such as 30, or a fraction such as \"30000/1001\".")
         if let text = node.asString {
             let parts = text.split(separator: "/", omittingEmptySubsequences: false).map {
@@ -187,7 +187,7 @@ public struct RGBColor: OptionValue, Hashable, CustomStringConvertible {
         let digits = text.utf8.dropFirst()
         let isHex = digits.allSatisfy { (48...57).contains($0) || (65...70).contains($0) || (97...102).contains($0) }
         guard text.hasPrefix("#"), digits.count == 6, isHex, let value = UInt32(text.dropFirst(), radix: 16) else {
-            throw OptionFault("'\(text)' is not a colour", remedy: "Write it as \"#rrggbb\".")
+            throw OptionFault("\(node.text()) must be a colour", remedy: "Write it as \"#rrggbb\".")
         }
         return RGBColor(
             red: UInt8(truncatingIfNeeded: value >> 16), green: UInt8(truncatingIfNeeded: value >> 8),

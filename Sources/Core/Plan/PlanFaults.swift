@@ -124,7 +124,7 @@ struct PlanFaults {
 
     // MARK: What runs
 
-    private static let restart = "Restart the chain with it, or leave this unchanged."
+    private static let restart = "Restart the chain to apply this change, or undo it."
 
     /// Adds the fault of a running stage whose input would not be what it was negotiated with.
     mutating func addRestart(

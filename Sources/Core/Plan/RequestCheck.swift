@@ -87,10 +87,11 @@ struct RequestCheck {
                 "'\(stage.id)' takes video (\(takes.listed)), but '\(producer.id)' gives "
                     + codecs.map(\.description).joined(separator: " or "),
                 option.map { "Leave '\($0)' out at '\(producer.id)'." } ?? "Name a stage before '\(producer.id)'.")
-        case (.video, .encoded), (.video, .several) where !takes.takes(gives):
+        case (.video, .encoded),
+            (.video, .several) where !takes.takes(gives):
             faults.add(
                 stage, "from", "'\(stage.id)' takes \(takes.listed), but '\(producer.id)' gives video",
-                "Put an encoder between them.")
+                "Put an encoder between them, or name one in 'from'.")
         case (.encoded(let codecs), .encoded(let taken)) where Set(codecs).isDisjoint(with: taken):
             faults.add(
                 stage, "from",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names a stage whose call takes too long, while it takes, and the frames that a live chain lost because of it.
+/// Reports a call that takes too long while it is still running, and the frames that a live chain lost because of it.
 ///
 /// The control thread looks every 50 ms. A call is the same as at the last look when the thread is in the same stage
 /// and the stage has made no progress since.
@@ -19,8 +19,8 @@ struct CallWatch {
         /// Sequence number of the item in hand.
         var frame: UInt64
         var since: Int64
-        /// At how many looks it was this call. Looks count rather than time, since the whole process may have been
-        /// suspended.
+        /// The number of looks that found this call. Looks count rather than time, since the whole process may have
+        /// been suspended.
         var looks = 0
         /// The age at which the call is reported next, nanoseconds.
         var speaksAt: Int64

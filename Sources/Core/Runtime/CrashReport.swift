@@ -197,7 +197,7 @@ public enum CrashReport {
         // kill(2), sigqueue(3); what this program sends itself by abort(3) or raise(3) has another code, SI_TKILL.
         let sender = reason == SI_USER || reason == SI_QUEUE ? info?.pointee._sifields._kill.si_pid ?? 0 : getpid()
         let isFromOutside = isSent && sender != getpid()
-        // Several threads may fall at once: one sentence.
+        // Several threads may crash at once. Only the first writes.
         if !state.pointee.isWriting.exchange(true, ordering: .acquiring) {
             if isFromOutside { writeSent(state, signal, by: sender) } else { write(state, signal) }
         }

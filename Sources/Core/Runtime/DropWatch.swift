@@ -31,7 +31,7 @@ struct DropWatch {
         var stage: String
         /// Of stages that may be to blame: the first behind the place, by its index.
         var behind: Int
-        /// An access unit is no frame.
+        /// Whether the items are access units, which messages do not call frames.
         var isEncoded: Bool
     }
 
@@ -39,7 +39,7 @@ struct DropWatch {
     private struct Loss {
         var isEncoded: Bool
         var count = 0
-        /// Items by title of the stage; the rest is nobody's.
+        /// Lost items by the title of the stage that was too slow. Items without one are not in it.
         var blamed: [String: Int] = [:]
         var warnedAt: Int64?
     }
@@ -50,11 +50,11 @@ struct DropWatch {
         var percent: Int
     }
 
-    /// By whose drops they are, and by why; of stages and links that are there.
+    /// What was reported last, by place and reason. Only present stages and links.
     private(set) var told: [String: [DropReason: Told]] = [:]
     private var seen: [String: [DropReason: Int]] = [:]
     private var losses: [String: Loss] = [:]
-    /// At how many looks each stage was at work, by its number: in this second and in the one before.
+    /// For each stage, by number: the looks that found it in a call, in the current second and the one before.
     private var busy: [[Int: Int]] = [[:], [:]]
     private var looks = [0, 0]
     private var nextLook = Int64.min
@@ -163,7 +163,7 @@ struct DropWatch {
         if let last, count == last.count || now - last.at < Self.repeatNs { return }
         told[place.key, default: [:]][reason] = Told(count: count, at: now)
         let new = count - (last?.count ?? 0)
-        var text = "\(new) dropped \(place.words) (\(reason.name)), \(count) in all."
+        var text = "\(new) dropped \(place.words) (\(reason.words)), \(count) in all."
         var details: [(String, JSONNode)] = [
             ("reason", .string(reason.name)), ("count", .number(new)), ("total", .number(count)),
             ("place", .string(place.words)),
@@ -173,7 +173,7 @@ struct DropWatch {
                 " \(culprit.title) is too slow: it was at work \(culprit.percent) % of the time. Use a smaller picture, a lower rate or a faster setting."
             details += [("tooSlow", .string(culprit.id)), ("busyPercent", .number(culprit.percent))]
         } else if isLoss {
-            text += " No stage was busy most of the time, so perhaps the machine is. Look for other programs that run."
+            text += " No stage was busy most of the time, so the machine may be too busy. Stop other programs."
         }
         chain.hub.post(
             Event(

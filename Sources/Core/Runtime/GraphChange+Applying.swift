@@ -65,7 +65,7 @@ extension GraphChange {
     private func perform(_ exchange: GraphAssembly.Exchange) {
         let runner = exchange.runner
         stop(exchange.perform(isDraining: isDraining), of: runner)
-        chain.post("stage-replaced", runner.id, "\(runner.id) was replaced.")
+        chain.post("stage-replaced", runner.id, "The stage was replaced.")
     }
 
     /// [the worker's thread, between two items] A stage that is removed from the middle of a run answers the items that

@@ -154,7 +154,7 @@ struct GraphChange {
                 .invalidConfiguration, place: FaultPlace(id),
                 what:
                     "needs a restart: '\(id)' would give \(after) instead of \(was), and stages on several threads use it",
-                remedy: "Restart the chain with it, or leave this unchanged.")
+                remedy: "Restart the chain to apply this change, or undo it.")
         }
     }
 

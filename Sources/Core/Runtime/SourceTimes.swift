@@ -63,7 +63,7 @@ struct SourceTimes {
     }
 }
 
-/// A source's sound with what is added to the times of its pictures; see ``SourceTimes``.
+/// A source's sound, shifted by what is added to its pictures' times; see ``SourceTimes``.
 final class PlacedAudio: AudioOrigin {
     private let origin: any AudioOrigin
     /// Nanoseconds; written by the source's thread before its first picture goes on.

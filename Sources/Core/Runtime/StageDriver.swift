@@ -236,7 +236,10 @@ public final class StageDriver<S: Stage> {
     public func makeMotionBlock(_ samples: [MotionSample], input: Int = 0) throws -> MotionBlock {
         guard inputSlabs.indices.contains(input), let inputSlab = inputSlabs[input], inputSlab.content == .motion,
             !samples.isEmpty
-        else { throw FrameHostError(.broken, what: "the input takes no motion, or there are no samples") }
+        else {
+            throw FrameHostError(
+                .broken, what: "the input must take motion, and 'samples' must have at least one sample")
+        }
         var block = try inputSlab.lease(motionCount: samples.count)
         block.fill(samples.span)
         block.capturedAt = context.clock.now()

@@ -133,8 +133,7 @@ final class StageRunner: @unchecked Sendable {
     var frameTime: Int64 = 0
     /// The format of its output; nil for a sink. Set before it runs.
     var outputFormat: MediaFormat?
-    /// A bit for each input with sound or motion, of a stage that takes pictures too: its frame numbers are the
-    /// pictures'.
+    /// A bit for each input with sound or motion beside pictures. The stage's frame numbers count only pictures.
     var companionInputs: UInt64 = 0
     /// The last property, so that it is freed after the stage, whose `deinit` may still release frames.
     private let keeperOwner = KeeperOwner()

@@ -144,7 +144,7 @@ struct BatchCommand: ParsableCommand {
 
     private var wholeEnding: String { ending.hasPrefix(".") ? ending : "." + ending }
 
-    /// Index of the first unit, and every how many-th is ours.
+    /// `--shard`: the index of this shard's first unit, and the number of shards.
     private var wholeShard: (first: Int, of: Int)? {
         guard let shard else { return (0, 1) }
         let numbers = shard.split(separator: "/", omittingEmptySubsequences: false).map { Int($0) }
@@ -231,7 +231,8 @@ struct BatchCommand: ParsableCommand {
                 stamps: FileStamps([chain] + identity.images),
                 identity: self.identity, attempts: attempts, isRetrying: retry,
                 arguments: [
-                    "run", "--quiet", "--log-format", "json", "--\(Supervision.option)", "\(WorkerProcess.lineNumber)",
+                    "run", "--quiet", "--log-format", "json", "--\(BatchConnection.option)",
+                    "\(WorkerProcess.lineNumber)",
                 ]
                     + common,
                 owner: owner, gate: MemoryGate(), tally: BatchTally(keepsResults: !report.isEmpty),

@@ -3,11 +3,11 @@
 import FrameCore
 import Glibc
 
-/// DIR of a batch, before units are looked at. Main thread.
+/// The output folder (`--out`, DIR), made and checked before any unit is looked at. Main thread.
 struct BatchFolder {
-    /// DIR, whole.
+    /// The absolute path of DIR.
     let out: String
-    /// Where batches say that they live.
+    /// The folder of the batches' owner files (``BatchOwner``).
     let owners: String
     /// Folders that were made for this batch, the innermost last.
     private var made: [String] = []
@@ -90,97 +90,5 @@ struct BatchFolder {
     static func canWrite(_ path: String) -> Bool {
         if access(path, F_OK) == 0 { return access(path, W_OK) == 0 }
         return access(FileNames.folder(of: path), W_OK) == 0
-    }
-}
-
-/// Looks whether the chain can run at all, before a batch begins: in a process of its own, since an input may end it.
-struct ChainTrial {
-    let root: JSONNode
-    let settings: [String]
-    /// Of `framehost check`.
-    let arguments: [String]
-    let folder: BatchFolder
-
-    /// Tries a few inputs until one passes. That inputs are bad is no fault of the chain.
-    ///
-    /// - Throws: ``FrameHostErrors`` with what is wrong whatever the input.
-    func check(_ units: UnitList) throws {
-        var faults: [FrameHostError] = []
-        for unit in Set([0, units.count / 2, units.count - 1]).sorted() {
-            guard let input = units.input(unit) else { continue }
-            guard case .faults(let found) = try trial(of: input, units.output(unit)) else { return }
-            let ofChain = found.filter { !isOfInput($0) }
-            if ofChain.isEmpty { return }
-            if faults.isEmpty { faults = ofChain }
-        }
-        guard faults.isEmpty else { throw FrameHostErrors(faults) }
-    }
-
-    /// What a worker takes: of a few inputs the most; nil where none of them can be planned.
-    func needs(_ units: UnitList) throws -> EngineNeeds? {
-        var needs: EngineNeeds?
-        for unit in Set([0, units.count / 2, units.count - 1]) {
-            guard let input = units.input(unit), case .plan(let plan) = try trial(of: input, units.output(unit))
-            else { continue }
-            let found = EngineNeeds(plan: plan)
-            needs = needs?.joined(found) ?? found
-        }
-        return needs
-    }
-
-    private enum Answer {
-        case plan(JSONNode)
-        case faults([FrameHostError])
-    }
-
-    private func trial(of named: String, _ output: String) throws -> Answer {
-        let input = named.hasPrefix("/") ? named : "\(BatchFolder.current)/\(named)"
-        var template = Array("\(folder.owners)/check-XXXXXX".utf8CString)
-        let file = mkstemp(&template)
-        unlink(template)
-        _ = fcntl(file, F_SETFD, FD_CLOEXEC)
-        defer { if file >= 0 { close(file) } }
-        let name = UnitFolder.safe(UnitFolder.last(output))
-        let outcome = try WorkerProcess(
-            arguments: ["check", "--json"] + arguments,
-            variables: [
-                ("input", input), ("output", "\(folder.owners)/\(name)"),
-                ("name", UnitFolder.withoutEnding(UnitFolder.last(output))),
-            ], owner: -1, output: file
-        ).finish(MemoryGate(), isStopping: { false }, hears: { _ in }, waits: { _ in })
-        var bytes = [UInt8](repeating: 0, count: 1 << 20)
-        let count = max(0, pread(file, &bytes, bytes.count, 0))
-        let words = try? JSONReader.read(Array(bytes[..<count]), file: "check")
-        guard outcome.fault != nil else { return .plan(words ?? .null) }
-        guard let list = words?["faults"]?.asArray else {
-            // The input ended the process: the worker that gets it will say so.
-            return .faults([])
-        }
-        return .faults(
-            list.map { fault in
-                let position = fault["line"]?.asInt.flatMap { line in
-                    fault["column"]?.asInt.map { TextPlace(line: line, column: $0) }
-                }
-                var place = FaultPlace(file: fault["file"]?.asString, position: position, path: fault["path"]?.asString)
-                if let argument = fault["argument"]?.asString { place = FaultPlace(argument: argument) }
-                return FrameHostError(
-                    .invalidConfiguration, place: place, what: fault["what"]?.asString ?? "",
-                    remedy: fault["remedy"]?.asString ?? "",
-                    cause: fault["cause"]?.asString ?? "")
-            })
-    }
-
-    /// Whether a fault stands at an option that names the input.
-    private func isOfInput(_ fault: FrameHostError) -> Bool {
-        if let argument = fault.place.argument { return argument.contains("${input") }
-        guard let path = fault.place.path else { return false }
-        var node: JSONNode? = root
-        for part in path.split(whereSeparator: { $0 == "." || $0 == "[" }) {
-            node =
-                part.hasSuffix("]")
-                ? Int(part.dropLast()).flatMap { index in node?.asArray.flatMap { index < $0.count ? $0[index] : nil } }
-                : node?[String(part)]
-        }
-        return node?.asString?.contains("${input") ?? false
     }
 }

@@ -51,18 +51,18 @@ final class BatchOwner: Sendable {
         }
     }
 
-    /// Says that the batch lives.
+    /// Touches the file, so that other batches see that this one is alive.
     func touch() { futimens(file, nil) }
 
-    /// The last act of a batch.
+    /// Removes the file when the batch ends.
     func end() { unlink(path) }
 
-    /// What is known of whoever has a claim.
+    /// Whether the batch that holds a claim is alive.
     enum Life: Equatable {
         case gone
         /// The name of the machine and the process, for people.
         case lives(String)
-        /// The claim went while it was looked at.
+        /// The claim was removed during the check.
         case unknown
     }
 
@@ -71,7 +71,7 @@ final class BatchOwner: Sendable {
         let other = open(claim, O_RDONLY | O_CLOEXEC)
         guard other >= 0 else {
             var status = stat()
-            // A link to nowhere is nobody's.
+            // A dangling symbolic link belongs to no batch.
             return errno == ENOENT && lstat(claim, &status) == 0 ? .gone : .unknown
         }
         defer { close(other) }

@@ -22,7 +22,7 @@ final class BatchQueue: Sendable {
     /// What a slot should do next.
     enum Order {
         case task(BatchTask, isFirstLook: Bool)
-        /// Another slot may divide what it has in hand.
+        /// Nothing now, but another slot may still divide the unit that it works on.
         case wait
         case nothing
     }
@@ -31,7 +31,8 @@ final class BatchQueue: Sendable {
         /// How many units were taken.
         var taken = 0
         var parts: [BatchTask] = []
-        /// What somebody else has, what failed and is tried again, and joins that wait for their parts.
+        /// Tasks to take again later: units that another batch has, failed attempts, joins whose parts are not all
+        /// there.
         var deferred: [BatchTask] = []
         var inHand = 0
         /// Of divided units: parts that are neither finished nor given up.
@@ -44,7 +45,7 @@ final class BatchQueue: Sendable {
         var failures: [BatchTask: Int] = [:]
     }
 
-    /// Every how many-th unit is ours, and the first: `--shard`.
+    /// `--shard`: this process does unit `first` and every `of`-th unit after it.
     private let shard: (first: Int, of: Int)
     private let unitCount: Int
     private let state = Mutex(State())
@@ -57,15 +58,14 @@ final class BatchQueue: Sendable {
     /// How many units are ours.
     var count: Int { unitCount > shard.first ? (unitCount - shard.first + shard.of - 1) / shard.of : 0 }
 
-    /// Whether the unit is ours.
     func isOurs(_ unit: Int) -> Bool { unit % shard.of == shard.first }
 
     /// Whether others work at the same list.
     var isShard: Bool { shard.of > 1 }
-    /// Whether there are more of them than units, so that they can only make parts of each other's.
+    /// Whether there are more shards than units. A shard without a unit can only make parts of others' units.
     var hasMoreShards: Bool { shard.of > unitCount }
 
-    /// Parts first, so that a film is whole soon; then units that nobody of ours has looked at.
+    /// Parts first, so that a divided file is complete soon; then units that no slot of this process has looked at.
     func take() -> Order {
         state.withLock { state in
             var task: BatchTask?

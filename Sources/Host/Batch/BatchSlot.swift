@@ -2,62 +2,6 @@
 
 import FrameCore
 import Glibc
-import Synchronization
-
-/// What all slots of a batch share. Immutable, or with locks of its own.
-final class BatchWork: Sendable {
-    let units: UnitList
-    let out: String
-    /// The folder that relative inputs start at.
-    let current: String
-    let chainFile: String
-    let chain: ChainIdentity
-    /// Of the chain file and the images of its plugins.
-    let stamps: FileStamps
-    let identity: InputIdentity.Kind
-    let attempts: Int
-    let isRetrying: Bool
-    /// `run` and what follows, for every worker.
-    let arguments: [String]
-    let owner: BatchOwner
-    let gate: MemoryGate
-    let tally: BatchTally
-    let queue: BatchQueue
-    /// Seconds of each part that a long input is divided into: `--parts`; nil to divide none.
-    let parts: Double?
-
-    init(
-        units: UnitList, out: String, current: String, chainFile: String, chain: ChainIdentity,
-        stamps: FileStamps, identity: InputIdentity.Kind, attempts: Int, isRetrying: Bool, arguments: [String],
-        owner: BatchOwner,
-        gate: MemoryGate, tally: BatchTally, queue: BatchQueue, parts: Double?
-    ) {
-        self.units = units
-        self.out = out
-        self.current = current
-        self.chainFile = chainFile
-        self.chain = chain
-        self.stamps = stamps
-        self.identity = identity
-        self.attempts = attempts
-        self.isRetrying = isRetrying
-        self.arguments = arguments
-        self.owner = owner
-        self.gate = gate
-        self.tally = tally
-        self.queue = queue
-        self.parts = parts
-    }
-
-    private let hasStopped = Atomic<Bool>(false)
-
-    /// Ends the batch, and says why once.
-    func stop(because path: String) {
-        guard !hasStopped.exchange(true, ordering: .relaxed) else { return }
-        tally.warn("\(path) changed while the batch ran, so the batch stops. Start it again.")
-        tally.stop()
-    }
-}
 
 /// A thread of a batch that does one task at a time.
 final class BatchSlot {
@@ -81,7 +25,7 @@ final class BatchSlot {
         while !work.tally.isStopping {
             switch work.queue.take() {
             case .nothing: return
-            // Only what is divided gives others something to do.
+            // Without --parts no other slot can produce a task for this one.
             case .wait:
                 guard work.parts != nil else { return }
                 usleep(50_000)
@@ -97,7 +41,7 @@ final class BatchSlot {
 
     /// Makes parts of units that other shards have divided; where there are more shards than units, divides them too.
     ///
-    /// Stays while such a unit is not whole: who has it may be ended.
+    /// Keeps looking until every such unit is complete, because the shard that has it may be killed.
     private func helpOthers() {
         while !work.tally.isStopping {
             var isWaiting = false
@@ -109,7 +53,7 @@ final class BatchSlot {
         }
     }
 
-    /// - Returns: Whether parts of the unit are missing that somebody makes, or gives up.
+    /// - Returns: Whether the unit lacks parts that another process makes or will give up.
     private func help(_ unit: Int) -> Bool {
         guard work.queue.fault(of: unit) == nil, let (path, input) = try? input(of: unit) else { return false }
         let folder = UnitFolder(out: work.out, name: work.units.output(unit), key: work.chain.key(input, digest))
@@ -127,7 +71,8 @@ final class BatchSlot {
         return isWaiting
     }
 
-    /// How many parts a unit has; nil where it is not divided. The worker plans, and is ended before it goes.
+    /// How many parts a unit has; nil where it is not divided. A worker plans the unit and is ended before it processes
+    /// a frame.
     private func lookForParts(of path: String, _ unit: Int) -> Int? {
         var count = 1
         let worker = try? WorkerProcess(
@@ -142,7 +87,7 @@ final class BatchSlot {
         return count > 1 ? count : nil
     }
 
-    /// A name that a recorder takes, and where nothing is written.
+    /// An output name that a recorder accepts. Nothing is written there.
     private func trialOutput(of unit: Int) -> String {
         "\(work.out)/\(UnitFolder.hidden)/owners/\(UnitFolder.safe(UnitFolder.last(work.units.output(unit))))"
     }
@@ -237,21 +182,21 @@ final class BatchSlot {
     private struct Try {
         var task: BatchTask
         var attempt: UnitFolder.Attempt
-        /// Of the task.
+        /// The task's folder.
         var folder: UnitFolder
-        /// Of its unit.
+        /// The folder of the task's unit.
         var whole: UnitFolder
-        /// Of earlier attempts.
+        /// Failed attempts before this one.
         var failures: Int
 
-        /// What the worker is told beside the chain.
+        /// Arguments of the worker besides the chain.
         func arguments(seconds: Double) -> [String] {
             switch task.kind {
             case .whole: []
             // Not two words: the value may begin with a dash.
             case .part(let index, let count):
-                ["--\(PartWish.option)=\(PartWish.text(part: index, of: count, seconds: seconds))"]
-            case .join(let count): ["--\(PartWish.option)=\(PartWish.text(join: count, in: whole.partsFolder))"]
+                ["--\(PartRequest.option)=\(PartRequest.text(part: index, of: count, seconds: seconds))"]
+            case .join(let count): ["--\(PartRequest.option)=\(PartRequest.text(join: count, in: whole.partsFolder))"]
             }
         }
 
@@ -302,7 +247,7 @@ final class BatchSlot {
             return true
         }
         let frames = it.isJoin ? 0 : outcome.frames
-        // Nobody knows what was read of a file that changed meanwhile.
+        // The input changed during the attempt, so the output may mix old and new content.
         if let now = try? InputIdentity(path, work.identity, digest), now != input {
             folder.drop(attempt)
             let count = work.queue.addFailure(of: task, noted: 0)
@@ -387,7 +332,7 @@ final class BatchSlot {
         return hasIndex
     }
 
-    private func parts(of length: Double) -> Int { work.parts.map { PartWish.count(length, seconds: $0) } ?? 1 }
+    private func parts(of length: Double) -> Int { work.parts.map { PartRequest.count(length, seconds: $0) } ?? 1 }
 
     /// What the records of the parts say belongs to that of the whole.
     private func add(parts it: Try, to record: inout WorkRecord) {

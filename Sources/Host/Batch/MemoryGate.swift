@@ -3,8 +3,8 @@
 import FrameCore
 import Synchronization
 
-/// Which workers may go, so that all that run fit into memory: each has planned, and says what it needs before it takes
-/// it. [any thread]
+/// Decides which workers may start, so that all that run fit into memory. Each worker plans first and reports its need.
+/// [any thread]
 final class MemoryGate: Sendable {
     /// What a worker takes beside its plan: the program, its libraries, their buffers.
     static let baseBytes = 96 << 20

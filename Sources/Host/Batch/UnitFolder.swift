@@ -36,7 +36,7 @@ struct UnitFolder {
     var partsFolder: String { "\(folder)/parts" }
 
     /// The attempts at one part.
-    func part(_ index: Int) -> UnitFolder { UnitFolder(out: partsFolder, name: PartWish.name(index), key: key) }
+    func part(_ index: Int) -> UnitFolder { UnitFolder(out: partsFolder, name: PartRequest.name(index), key: key) }
 
     /// Notes how many parts there are. All who divide the unit note the same.
     ///
@@ -66,7 +66,7 @@ struct UnitFolder {
         let length = max(0, read(file, &text, text.count))
         guard let end = text[..<length].firstIndex(of: 10),
             let count = Int(String(decoding: text[..<end], as: UTF8.self)),
-            (2...PartWish.mostParts).contains(count)
+            (2...PartRequest.mostParts).contains(count)
         else { return nil }
         return count
     }
@@ -154,7 +154,7 @@ struct UnitFolder {
             case .unknown: return .busy("another batch")
             case .gone: break
             }
-            // A file that ends whoever touches it, machine and all.
+            // Perhaps this input kills every process that reads it, or the machine.
             guard marks.claims.count < Self.mostAbandoned else {
                 return .setAside(
                     "\(marks.claims.count) batches ended while they were at it, and none said why. --retry tries it again.",
@@ -187,8 +187,8 @@ struct UnitFolder {
         "\(out)/\(name) exists, and no record says that a batch made it. Remove it, or choose another folder."
     }
 
-    /// The input that a record was made of, where it is not this one. An archive that was moved is: it has the same
-    /// files, and not where they were.
+    /// The input that the record was made of, if it is another file than `path`. If the old path is gone (a moved
+    /// archive), equal content counts as the same input.
     private static func otherInput(_ old: WorkRecord, than path: String, _ input: InputIdentity) -> String? {
         guard old.inputPath != path else { return nil }
         guard let other = FileIdentity(path: old.inputPath) else { return old.input == input ? nil : old.inputPath }
@@ -327,7 +327,7 @@ struct UnitFolder {
 
     /// Notes why an attempt failed, and removes what it has made.
     ///
-    /// - Parameter isFinal: It is not worth another one.
+    /// - Parameter isFinal: Whether another attempt would fail the same way.
     func fail(_ attempt: Attempt, _ text: String, isFinal: Bool, host: String) {
         let words: JSONNode = .object([
             ("error", .string(text)), ("final", .bool(isFinal)), ("host", .string(host)),
@@ -381,7 +381,7 @@ struct UnitFolder {
         let work = Self.withoutEnding(workName)
         let stem = Self.withoutEnding(name)
         record.folder = attempt.folderName
-        // Only who has published removes another's folder.
+        // Another batch removes this folder only after it has published the unit.
         guard let names = Self.list(attempt.folder) else { return .late }
         for name in names.sorted(by: { ($0 != workName ? 1 : 0, $0) < ($1 != workName ? 1 : 0, $1) }) {
             let file = open("\(attempt.folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -396,13 +396,13 @@ struct UnitFolder {
             }
             guard status.st_mode & S_IFMT == S_IFREG else {
                 throw FrameHostError(
-                    .broken, place: "\(attempt.folder)/\(name)", what: "is not a regular file",
+                    .broken, place: "\(attempt.folder)/\(name)", what: "must be a regular file",
                     remedy: "Write only files beside ${output}.")
             }
             guard name.utf8.starts(with: work.utf8) else {
                 throw FrameHostError(
                     .invalidConfiguration, place: "\(attempt.folder)/\(name)",
-                    what: "does not begin with the name of the output, so it would have no name of its own in \(out)",
+                    what: "must begin with the name of the output, so that it gets a name of its own in \(out)",
                     remedy: "Begin names of files beside the output with ${output}.")
             }
             record.outputs.append(
@@ -417,7 +417,7 @@ struct UnitFolder {
         else {
             let code = errno
             unlink(mine)
-            // Who was quicker may have swept this one's record away already.
+            // The batch that committed first may have removed this attempt's record.
             guard code == EEXIST || code == ENOENT && isLate(attempt) else {
                 throw Self.fault("\(folder)/done", "made", code)
             }
@@ -425,7 +425,7 @@ struct UnitFolder {
             return .late
         }
         Self.syncFolder(folder)
-        // It is the result from here on: what cannot be published now is by a later look.
+        // The attempt is the unit's result from here on. What cannot be published now, a later look publishes.
         defer {
             unlink(mine)
             giveBack(attempt)
@@ -497,7 +497,7 @@ struct UnitFolder {
                 if code == ENOENT, Self.fits(record, index, in: out) == .same { continue }
                 throw Self.fault(target, "made", code)
             }
-            // The answer of a first try was lost, or it is an older output of ours.
+            // An earlier link(2) succeeded and its answer was lost, or the target is an older output of this unit.
             if FileIdentity(path: made) == FileIdentity(path: target) {
                 unlink(made)
                 continue
@@ -554,8 +554,8 @@ struct UnitFolder {
         sweepAttempts()
     }
 
-    /// Removes attempts at what is made: they were abandoned, or came late and will see that they did. Where the record
-    /// has gone meanwhile, an attempt is somebody's work, and stays.
+    /// Removes attempts at a unit that is made: abandoned ones, and late ones, which will notice. If the record is gone
+    /// meanwhile, an attempt may be in progress and stays.
     private func sweepAttempts() {
         guard let names = Self.list(folder), names.contains("done") else { return }
         for name in names where name != "done" { Self.removeAll("\(folder)/\(name)") }

@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// What a finished attempt says of itself. That it is there and fits is what *done* means.
+/// The record of a finished attempt. A unit is done when its record exists and matches.
 struct WorkRecord: Sendable {
     /// A file that was made.
     struct Output: Equatable, Sendable {

@@ -6,7 +6,7 @@ import Glibc
 /// One `framehost run` for one attempt, from its start to its end. [slot]
 ///
 /// It is in a process group of its own, so that ctrl-C reaches the batch alone; it has one end of a socket
-/// (``Supervision``), and the batch reads its log, which is JSON.
+/// (``BatchConnection``), and the batch reads its log, which is JSON.
 final class WorkerProcess {
     /// How an attempt went.
     struct Outcome {

@@ -216,7 +216,7 @@ struct ChainFile {
             guard let type = try registry.service(id) else {
                 let folders = registry.folders.joined(separator: ", ")
                 return fault(
-                    node.place, key, "no plugin '\(id)'",
+                    node.place, key, "no service '\(id)'",
                     "Build it, or name its folder with --plugin-path; searched: \(folders).")
             }
             let count = faults.count
@@ -381,7 +381,7 @@ struct ChainFile {
         do {
             if let found = try registry.stage(plugin) { return found }
             fault(
-                use.place, "\(path).use", "no plugin '\(plugin)'",
+                use.place, "\(path).use", "no kind of stage '\(plugin)'",
                 registry.remedy(forUnknown: plugin, nearest: Suggestion.nearest))
         } catch {
             faults.append(

@@ -12,7 +12,7 @@ struct ChainList {
         var path: String
     }
 
-    /// Each has threads of its own; a folder with more is hardly meant.
+    /// Each chain has threads of its own. A folder with more files was probably named by mistake.
     static let most = 1000
 
     let chains: [Chain]

@@ -59,7 +59,7 @@ final class ChainsPlanning {
 
     /// Takes a planned chain in.
     ///
-    /// - Throws: ``FrameHostErrors``: it wants what a chain before it has.
+    /// - Throws: ``FrameHostErrors`` when it claims a file, device or port that an earlier chain has.
     func add(_ request: ChainRequest, _ plan: ChainPlan, _ services: RunServices) throws {
         let member = ChainClashes.Member(request, plan, serviceClaims: services.claims)
         let clashes = ChainClashes(members + [member]).faults

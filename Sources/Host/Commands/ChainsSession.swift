@@ -11,7 +11,7 @@ import Synchronization
 /// what is behind a lock is the thread `chains`' alone.
 final class ChainsSession: @unchecked Sendable {
     /// What the command line asks of all chains.
-    struct Wishes {
+    struct Settings {
         var skipsWrong = false
         var readsCommands = false
         var statsPath: String?
@@ -58,7 +58,7 @@ final class ChainsSession: @unchecked Sendable {
     /// From one look at the states for the service manager to the next, ns.
     private static let noticePause: Int64 = 250_000_000
 
-    private let wishes: Wishes
+    private let settings: Settings
     private let display: ChainsDisplay
     private let replies: CommandReplies
     private let planning: () throws -> ChainsPlanning
@@ -75,10 +75,10 @@ final class ChainsSession: @unchecked Sendable {
     ///   - planning: Looks for plugins.
     ///   - make: Makes the run of the chain with this index, which plans nothing yet.
     init(
-        _ wishes: Wishes, display: ChainsDisplay, replies: CommandReplies,
+        _ settings: Settings, display: ChainsDisplay, replies: CommandReplies,
         planning: @escaping () throws -> ChainsPlanning, make: @escaping (ChainsPlanning, Int) -> RunSession
     ) {
-        self.wishes = wishes
+        self.settings = settings
         self.display = display
         self.replies = replies
         self.planning = planning
@@ -167,7 +167,7 @@ final class ChainsSession: @unchecked Sendable {
     }
 
     private func takeSnapshots() {
-        guard wishes.takesPictures else { return RunLog.logger.warning("\(SignalSnapshots.nobodyAsked)") }
+        guard settings.takesPictures else { return RunLog.logger.warning("\(SignalSnapshots.nobodyAsked)") }
         for run in stopping.withLock({ $0.started.map(\.run) }) { run.takeSignalSnapshots() }
     }
 
@@ -184,7 +184,7 @@ final class ChainsSession: @unchecked Sendable {
         let entries = prepared.entries
         var plugins = prepared.plugins
         let running = entries.filter { !$0.isWrong }
-        if wishes.readsCommands {
+        if settings.readsCommands {
             CommandReader.start(
                 ChainsCommands(running.map { entry in (entry.chain.name, { entry.run.runningLanguage }) }), replies)
         }
@@ -202,11 +202,11 @@ final class ChainsSession: @unchecked Sendable {
 
     /// Plans all chains.
     ///
-    /// - Throws: ``FrameHostErrors`` of all; with ``Wishes/skipsWrong`` only where none can be run.
+    /// - Throws: ``FrameHostErrors`` of all; with ``Settings/skipsWrong`` only where none can be run.
     private func prepare() throws -> (entries: [Entry], plugins: PluginWatch?) {
-        if let path = wishes.statsPath, let fault = StatsFile.fault(ofReplacing: path) { throw fault }
+        if let path = settings.statsPath, let fault = StatsFile.fault(ofReplacing: path) { throw fault }
         let planning = try self.planning()
-        let plugins = wishes.watchesPlugins ? try PluginWatch() : nil
+        let plugins = settings.watchesPlugins ? try PluginWatch() : nil
         var faults: [FrameHostError] = []
         var entries: [Entry] = []
         for (index, chain) in planning.list.chains.enumerated() {
@@ -215,7 +215,8 @@ final class ChainsSession: @unchecked Sendable {
             do {
                 let prepared = try entry.run.prepare()
                 entry.prepared = prepared
-                if let path = wishes.statsPath, let fault = prepared.planned.chain.fault(ofWriting: path, as: "--stats")
+                if let path = settings.statsPath,
+                    let fault = prepared.planned.chain.fault(ofWriting: path, as: "--stats")
                 {
                     throw fault
                 }
@@ -228,7 +229,7 @@ final class ChainsSession: @unchecked Sendable {
             }
         }
         let ofAll = planning.faultsOfSettings
-        let isHopeless = !wishes.skipsWrong || !entries.contains { !$0.isWrong } || !ofAll.isEmpty
+        let isHopeless = !settings.skipsWrong || !entries.contains { !$0.isWrong } || !ofAll.isEmpty
         if !(faults + ofAll).isEmpty, isHopeless {
             for entry in entries { entry.prepared?.planned.chain.discardTrace() }
             throw FrameHostErrors(Self.unique(ofAll + faults))
@@ -266,7 +267,7 @@ final class ChainsSession: @unchecked Sendable {
         }
         let start = Handover(prepared)
         do {
-            try ServiceThread.start(name: entry.chain.name) { [keepsFigures = wishes.statsPath != nil] in
+            try ServiceThread.start(name: entry.chain.name) { [keepsFigures = settings.statsPath != nil] in
                 CrashReport.useOwnStack()
                 let ending = entry.run.perform(start.take(), keepsFigures: keepsFigures)
                 entry.ending.withLock { $0 = ending }
@@ -348,7 +349,7 @@ final class ChainsSession: @unchecked Sendable {
         var status: Int32 = failed.isEmpty ? 0 : 1
         service?.ended(isSuccess: failed.isEmpty)
         display.finish(count: entries.count, failed: failed)
-        if let path = wishes.statsPath,
+        if let path = settings.statsPath,
             let fault = StatsFile.write(Self.figures(entries, endings), to: path, RunFiles())
         {
             RunLog.logger.critical("\(fault)")

@@ -7,9 +7,10 @@ struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check", abstract: "Checks a chain file, or several, and prints the plan.",
         discussion: """
-            Opens no device and creates no file. Prints all faults at once, each with its place. A missing file, folder or font that the chain \
-            names is a fault. Several chains are checked as `framehost run` would run them: also for what only one of them can have, and for \
-            the memory of all. Exit status: 0 the chain can run, 2 there are faults.
+            Captures nothing and creates no file; opens cameras and sound cards only to ask what they can do. Prints all faults at once, each \
+            with its place. A missing file, folder or font that the chain names is a fault. Several chains are checked as `framehost run` \
+            would run them: also for what only one of them can have, and for the memory of all. Exit status: 0 the chain can run, 2 there are \
+            faults.
             """)
 
     @Argument(
@@ -43,9 +44,11 @@ struct CheckCommand: ParsableCommand {
     }
 
     func run() throws {
+        var isSeveral = false
         do {
             let list = try ChainList(chains)
-            if list.isSeveral { return try checkSeveral(list) }
+            isSeveral = list.isSeveral
+            if isSeveral { return try checkSeveral(list) }
             let (request, plan, cost) = try PlanPatience.during {
                 let registry = try plugins.registry()
                 let request = try ChainFile.load(chains[0], registry: registry, settings: settings)
@@ -58,7 +61,7 @@ struct CheckCommand: ParsableCommand {
         } catch {
             let sorted = (error as? FrameHostErrors).map { faults in
                 // Those of several chains are in the order of the chains.
-                chains.count == 1 ? FrameHostErrors(ChainFile.sorted(faults.errors)) : faults
+                isSeveral ? faults : FrameHostErrors(ChainFile.sorted(faults.errors))
             }
             if json {
                 let errors = sorted?.errors ?? [FrameHostError.wrap(error)]

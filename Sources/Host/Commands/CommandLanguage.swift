@@ -34,7 +34,8 @@ struct CommandLanguage: Sendable {
             return carryOut(node, reply: reply)
         }
         let number = order.begin()
-        // Weak: a letter that waits for a stage's thread, which holds the chain, must not hold it as well.
+        // Weak: the closure may wait in the mailbox of a stage's thread, which holds the chain. A strong reference
+        // would be a cycle.
         carryOut(node) { [order, weak chain] answer in
             reply(answer)
             if order.ended(number) { chain?.drain() }

@@ -5,9 +5,9 @@ import Glibc
 
 /// Reads `--commands` from standard input on a thread of its own: one JSON object a line, at most 64 KiB.
 ///
-/// What a line may say is the taker's. The end of standard input ends the reading, not the chain.
+/// The taker decides what a line may say. The end of standard input ends the reading, not the chain.
 enum CommandReader {
-    /// Whom the lines are for.
+    /// Finds the chain that a line is for.
     protocol Taker: Sendable {
         var clock: ChainClock { get }
 

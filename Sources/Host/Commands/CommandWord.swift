@@ -14,18 +14,26 @@ struct CommandWord {
     /// A fault that suggests the command that was probably meant; nil where the word is a command, or may be a file.
     var fault: FrameHostError? {
         let names = FrameHost.configuration.subcommands.compactMap { $0.configuration.commandName }
-        guard let word = arguments.first, !word.isEmpty, !word.hasPrefix("-"), !(names + ["help"]).contains(word) else {
-            return nil
-        }
+        guard let word = arguments.first, !word.isEmpty, !(names + ["help"]).contains(word) else { return nil }
+        if word.hasPrefix("-") { return late(names) }
         guard !word.contains("/"), !word.contains("."), access(word, F_OK) != 0 else { return nil }
         if let near = Suggestion.nearest(to: word, in: names) {
             return fault(word, "no such command and no such file", "Did you mean 'framehost \(near)'?")
         }
-        guard let second = arguments.dropFirst().first, !second.hasPrefix("-") else { return nil }
         return fault(
-            word, "no such command",
-            "The commands are \(names.joined(separator: ", ")); `framehost --help` describes them."
-        )
+            word, "no such command and no such file",
+            "The commands are \(names.joined(separator: ", ")); `framehost --help` describes them.")
+    }
+
+    /// A fault that places a command behind its options first: `--plugin-path DIR describe night-mode` would be read as
+    /// two chain files. A word right behind an option may be its value, such as a file that is not there yet.
+    private func late(_ names: [String]) -> FrameHostError? {
+        let found = zip(arguments, arguments.dropFirst()).first { before, word in
+            names.contains(word) && !before.hasPrefix("-") && access(word, F_OK) != 0
+        }
+        guard let command = found?.1 else { return nil }
+        let options = arguments.contains { $0.hasPrefix("--plugin-path") } ? " --plugin-path DIR" : ""
+        return fault(command, "the command must come first", "Write `framehost \(command) …\(options)`.")
     }
 
     private func fault(_ word: String, _ what: String, _ remedy: String) -> FrameHostError {

@@ -231,7 +231,7 @@ struct CtlCommand: ParsableCommand {
             counts.lowerBound == counts.upperBound
             ? "\(counts.lowerBound)" : "\(counts.lowerBound) or \(counts.upperBound)"
         throw fault(
-            "takes \(needed) \(needed == "1" ? "word" : "words"), not \(words.count)",
+            "needs \(needed) \(needed == "1" ? "word" : "words"), but got \(words.count)",
             "`framehost ctl --help` shows what it needs.")
     }
 

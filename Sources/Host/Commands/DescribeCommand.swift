@@ -10,7 +10,7 @@ struct DescribeCommand: ParsableCommand {
             "Describes a kind of stage (what it takes and gives, its options, commands and events), one of its topics, or a service.",
         discussion: "`framehost describe chain` lists the events of the chain itself and of every stage.")
 
-    @Argument(help: "The plugin's id, such as test-source.")
+    @Argument(help: "A kind of stage, a service or picture-encoder; `framehost plugins` lists them.")
     var id: String
 
     @Argument(help: "One of the stage's topics, such as an effect of frei0r.")
@@ -30,7 +30,7 @@ struct DescribeCommand: ParsableCommand {
             guard let stage = try registry.stage(id) else {
                 guard topic == nil, let other = try other(registry) else {
                     throw FrameHostError(
-                        .invalidConfiguration, place: id, what: "no such plugin",
+                        .invalidConfiguration, place: id, what: "no such kind of stage or service",
                         remedy: registry.remedy(forUnknown: id) {
                             Suggestion.nearest(to: $0, in: $1 + registry.otherIDs)
                         })

@@ -13,7 +13,7 @@ final class DrainOrder: Sendable {
     private struct State {
         var nextNumber = 0
         var open: Set<Int> = []
-        /// Of a drain that waits: for whom, and until when on the chain clock.
+        /// A waiting drain: the commands it waits for, and its deadline on the chain clock.
         var waiting: (commands: Set<Int>, until: Int64)?
     }
 

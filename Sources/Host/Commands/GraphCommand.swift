@@ -111,7 +111,7 @@ struct GraphCommand: ParsableCommand {
         do {
             let request = try ChainFile.load(chain, registry: plugins.registry(), settings: settings)
             let plan = try PlanLook(PlanText(Chain.plan(request)).json, from: chain)
-            return ChainPicture(plan, name: request.name).dot
+            return ChainDrawing(plan, name: request.name).dot
         } catch {
             let sorted = (error as? FrameHostErrors).map { FrameHostErrors(ChainFile.sorted($0.errors)) }
             throw reportBeforeRun(sorted ?? error)
@@ -142,7 +142,7 @@ struct GraphCommand: ParsableCommand {
             throw FrameHostError(
                 .broken, place: client.base, what: "the server gave no plan", remedy: "Check the address and the port.")
         }
-        return ChainPicture(plan, name: figures.name.isEmpty ? "chain" : figures.name, figures: figures).dot
+        return ChainDrawing(plan, name: figures.name.isEmpty ? "chain" : figures.name, figures: figures).dot
     }
 
     /// Writes the whole file or nothing.
@@ -173,7 +173,7 @@ struct GraphCommand: ParsableCommand {
                 throw FrameHostError(
                     .callFailed, place: "standard output",
                     what: "cannot be written: \(String(cString: strerror(errno)))",
-                    remedy: "Free some space there, or name a file with --output.")
+                    remedy: "Check where standard output goes, or name a file with --output.")
             }
         }
     }

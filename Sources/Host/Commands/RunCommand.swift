@@ -89,12 +89,12 @@ struct RunCommand: ParsableCommand {
     var signalSnapshots: [String] = []
 
     /// Of `framehost batch`.
-    @ArgumentParser.Option(name: .customLong(Supervision.option), help: .private)
+    @ArgumentParser.Option(name: .customLong(BatchConnection.option), help: .private)
     var supervised: Int32?
 
     /// Of `framehost batch --parts`.
-    @ArgumentParser.Option(name: .customLong(PartWish.option), help: .private)
-    var part: PartWish?
+    @ArgumentParser.Option(name: .customLong(PartRequest.option), help: .private)
+    var part: PartRequest?
 
     @OptionGroup var plugins: PluginOptions
 
@@ -106,7 +106,7 @@ struct RunCommand: ParsableCommand {
         if verbose, quiet {
             throw ValidationError("--verbose and --quiet contradict each other. Leave one of them out.")
         }
-        for text in signalSnapshots where SignalSnapshots.Wish(text) == nil {
+        for text in signalSnapshots where SignalSnapshots.Request(text) == nil {
             throw ValidationError(
                 "--snapshot-on-signal \(text): must be a stage's id, '=' and a file that ends in .jpg, .jpeg or .png. Write for example --snapshot-on-signal camera=now.jpg."
             )
@@ -128,15 +128,15 @@ struct RunCommand: ParsableCommand {
         let display = RunDisplay(
             quiet: quiet, verbose: verbose, jsonEvents: events || commands, onlyAnswers: commands && !events,
             replies: replies)
-        let supervision: Supervision?
-        do { supervision = try supervised.map { try Supervision($0) } } catch { throw reportBeforeRun(error) }
+        let connection: BatchConnection?
+        do { connection = try supervised.map { try BatchConnection($0) } } catch { throw reportBeforeRun(error) }
         RunSession(
             display: display, replies: replies, readsCommands: commands, seconds: seconds,
             statsPath: stats, trace: trace.map { ($0, traceMegabytes * 1_000_000) }, isWatching: watch,
             isWatchingPlugins: watchPlugins,
             signalSnapshots: SignalSnapshots(
-                signalSnapshots.compactMap { SignalSnapshots.Wish($0) }, folder: Self.currentFolder),
-            supervision: supervision,
+                signalSnapshots.compactMap { SignalSnapshots.Request($0) }, folder: Self.currentFolder),
+            connection: connection,
             plan: { try plan(chains[0]) }
         ).run()
     }
@@ -180,18 +180,18 @@ struct RunCommand: ParsableCommand {
     private func runSeveral(_ list: ChainList, _ pictures: ChainList.Share) -> Never {
         let replies = CommandReplies()
         let line = ProgressLine()
-        let wishes = ChainsSession.Wishes(
+        let asked = ChainsSession.Settings(
             skipsWrong: skipWrong, readsCommands: commands, statsPath: stats, watchesPlugins: watchPlugins,
             takesPictures: !pictures.own.isEmpty)
         ChainsSession(
-            wishes, display: ChainsDisplay(quiet: quiet, showsAnswers: events || commands, line: line),
+            asked, display: ChainsDisplay(quiet: quiet, showsAnswers: events || commands, line: line),
             replies: replies,
             planning: {
-                if let wish = pictures.common.first {
+                if let request = pictures.common.first {
                     throw FrameHostError(
-                        .invalidConfiguration, place: FaultPlace(argument: "\(Self.pictures) \(wish)"),
+                        .invalidConfiguration, place: FaultPlace(argument: "\(Self.pictures) \(request)"),
                         what: "does not say of which chain",
-                        remedy: "Write for example \(Self.pictures) \(list.chains[0].name):\(wish).")
+                        remedy: "Write for example \(Self.pictures) \(list.chains[0].name):\(request).")
                 }
                 let registry = try plugins.registry()
                 (registry.loadsCopies, registry.sharesCopies) = (watchPlugins, true)
@@ -215,7 +215,7 @@ struct RunCommand: ParsableCommand {
             trace: trace.map { (ChainList.path($0, of: name), traceMegabytes * 1_000_000) }, isWatching: watch,
             isWatchingPlugins: false,
             signalSnapshots: SignalSnapshots(
-                pictures.compactMap { SignalSnapshots.Wish($0) }, folder: Self.currentFolder),
+                pictures.compactMap { SignalSnapshots.Request($0) }, folder: Self.currentFolder),
             service: nil, plan: { try plan(planning, index) })
     }
 

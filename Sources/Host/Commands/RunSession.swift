@@ -49,7 +49,7 @@ final class RunSession: @unchecked Sendable {
     private let isWatchingPlugins: Bool
     private let signalSnapshots: SignalSnapshots
     /// The line to the batch whose worker this is.
-    private let supervision: Supervision?
+    private let connection: BatchConnection?
     /// Standard streams that were a terminal when the run began.
     private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
     /// Nil where no service manager asks, and for one of several chains.
@@ -69,12 +69,12 @@ final class RunSession: @unchecked Sendable {
     ///   - isWatchingPlugins: Plugins are loaded again whenever their files change.
     ///   - signalSnapshots: What SIGUSR1 asks for.
     ///   - service: The service manager that is told of this chain alone; nil for none.
-    ///   - supervision: The line to the batch whose worker this is.
+    ///   - connection: The line to the batch whose worker this is.
     init(
         display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
         trace: (path: String, mostBytes: Int)?, isWatching: Bool, isWatchingPlugins: Bool,
         signalSnapshots: SignalSnapshots, service: ServiceNotify? = ServiceNotify.ofEnvironment(),
-        supervision: Supervision? = nil,
+        connection: BatchConnection? = nil,
         plan: @escaping () throws -> Planned
     ) {
         self.plan = plan
@@ -87,15 +87,15 @@ final class RunSession: @unchecked Sendable {
         self.isWatching = isWatching
         self.isWatchingPlugins = isWatchingPlugins
         self.signalSnapshots = signalSnapshots
-        self.supervision = supervision
+        self.connection = connection
         self.service = service
     }
 
     /// Runs the chain and ends the process with its exit status.
     func run() -> Never {
-        // They reach `sigwait` alone. A worker of a batch that is asked to end must not end well with the half of a
-        // clip: signals end it.
-        let signals = BlockedSignals.block(supervision == nil ? [SIGINT, SIGTERM, SIGHUP, SIGUSR1] : [SIGUSR1])
+        // Signals reach only `sigwait`. A worker of a batch must not end successfully with half a clip, so signals end
+        // it.
+        let signals = BlockedSignals.block(connection == nil ? [SIGINT, SIGTERM, SIGHUP, SIGUSR1] : [SIGUSR1])
         startControlThread()
         waitForSignals(signals)
     }
@@ -114,9 +114,9 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [main thread] SIGHUP: the chain file is read again, unless it says that the terminal has gone. SIGUSR1: pictures are
-    /// taken. Other signals, the first: drain. Second: stop. Third: end the process. Before there is a chain, nothing is open: the first ends it.
-    /// Once all stages have ended the first of these that comes gives up what they have left to do.
+    /// [main thread] SIGHUP reloads the chain file, unless the terminal has gone. SIGUSR1 takes pictures. Of the other
+    /// signals the first drains, the second stops, the third ends the process. Before there is a chain the first ends
+    /// the process. Once all stages have ended, the first gives up the jobs that are left.
     private func waitForSignals(_ signals: sigset_t) -> Never {
         var signals = signals
         var count = 0
@@ -243,7 +243,7 @@ final class RunSession: @unchecked Sendable {
         chain.withLock { $0 = prepared.planned.chain }
     }
 
-    /// [any thread] The chain has ended, and nothing of it is at work: its memory goes with the last who has it.
+    /// [any thread] The chain has ended and no thread uses it. Its memory is freed with its last owner.
     func letGo() {
         let chain = chain.withLock { chain in
             defer { chain = nil }
@@ -262,7 +262,7 @@ final class RunSession: @unchecked Sendable {
         let (planned, encoder) = (prepared.planned, prepared.encoder)
         var pluginWatch = prepared.pluginWatch
         let (chain, document) = (planned.chain, planned.document)
-        supervision?.planned(chain)
+        connection?.planned(chain)
         var watch = FileWatch(document.path)
         let snapshots = Snapshots(chain: chain, encoder: encoder)
         self.snapshots.withLock { $0 = snapshots }
@@ -270,7 +270,7 @@ final class RunSession: @unchecked Sendable {
         self.language.withLock { $0 = language }
         if readsCommands { CommandReader.start(language, replies) }
         if !planned.services.isEmpty {
-            // The first who listens gets what happened while planning.
+            // The first listener gets the events of planning: that must be the display.
             display.update(chain)
             do {
                 try planned.services.start(
@@ -282,7 +282,7 @@ final class RunSession: @unchecked Sendable {
                 return Ending(status: display.refuse(error).rawValue, faults: Self.sentences(error))
             }
         }
-        // The first who listens gets what happened while planning.
+        // The first listener gets the events of planning: that must be the display.
         display.update(chain)
         let rules = RuleRunner(chain: chain, language: language)
         let start = chain.clock.now()
@@ -294,7 +294,7 @@ final class RunSession: @unchecked Sendable {
             rules.tick()
             language.tick()
             display.update(chain)
-            supervision?.tick(chain)
+            connection?.tick(chain)
             service?.look(chain)
         }
         let elapsed = Double(chain.clock.now() - start) / 1e9
@@ -304,7 +304,7 @@ final class RunSession: @unchecked Sendable {
         service?.ended(isSuccess: result.isSuccess)
         planned.services.stop()
         display.finish(chain, result, elapsed: elapsed)
-        supervision?.ended(chain)
+        connection?.ended(chain)
         var failed = !result.isSuccess
         if let statsPath, let fault = StatsFile.write(chain.figuresWithPlugins, to: statsPath, chain.files) {
             RunLog.logger.critical("\(fault)")

@@ -296,17 +296,18 @@ struct LiveFigures {
     ]
 
     private static let reasonWords = [
-        "noBuffer": "no free buffer", "queueFull": "queue full", "evicted": "queue full, oldest gone",
+        "noBuffer": "no room: queue full or no free buffer", "queueFull": "queue full",
+        "evicted": "queue full, oldest gone",
         "untilKeyframe": "until the next keyframe", "damaged": "damaged", "unmatched": "nothing matches",
         "failed": "stage failed",
     ]
 
-    /// Within ``lossSeconds``.
-    /// Of figures that a server says: however large, they do not overflow.
+    /// The sum of a server's figures. Bounded, so that it cannot overflow.
     private static func sum(_ counts: [Int]) -> Int {
         counts.reduce(0) { min($0, 1 << 61) + min($1, 1 << 61) }
     }
 
+    /// Within ``lossSeconds``.
     private func lost(_ history: FigureHistory) -> Int {
         history.risen("drop.", within: lossWindow).filter { !Self.wanted.contains($0) }.reduce(0) {
             $0 + Int(history.rise("drop.\($1)", within: lossWindow)?.by ?? 0)

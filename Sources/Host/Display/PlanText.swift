@@ -37,8 +37,15 @@ struct PlanText {
     private func row(_ link: ChainPlan.Link) -> [String] {
         let queue =
             link.settings.capacity == 0
-            ? "inline" : "\(link.settings.capacity), \(link.settings.policy.rawValue)\(bounds(link.settings))"
+            ? "inline" : "\(link.settings.capacity), \(whenFull(link))\(bounds(link.settings))"
         return [name(link.from), name(link.to), queue, link.format.description]
+    }
+
+    /// On the thread of a live source nothing waits: what finds a queue full is dropped.
+    private func whenFull(_ link: ChainPlan.Link) -> String {
+        let thread = plan.stages[link.from].thread
+        let isLive = plan.stages.contains { $0.kind == .source && $0.demand.isLive && $0.thread == thread }
+        return link.settings.policy == .wait && isLive ? "drops when full" : link.settings.policy.rawValue
     }
 
     private func bounds(_ settings: LinkSettings) -> String {

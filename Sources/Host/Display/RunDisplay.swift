@@ -79,7 +79,8 @@ final class RunDisplay {
     /// Nanoseconds from one progress line to the next.
     private var interval: Int64 { isInteractive ? 250_000_000 : 5_000_000_000 }
 
-    /// One of several chains has lines of its own only for who wants all, and not where they would be written over.
+    /// One of several chains shows its own progress only with --verbose and not on a terminal, where the line for all
+    /// chains would overwrite it.
     private var showsProgress: Bool { name == nil || (verbose && !isInteractive) }
 
     /// `finalising out.mp4  42 %  2 more  (ctrl-C leaves it as it is)`
@@ -170,11 +171,15 @@ final class RunDisplay {
         let how = result.isSuccess ? "Done" : "Failed"
         let frames = ledger.captured - ledger.capturedSound - ledger.capturedMotion
         let fps = elapsed > 0 ? Terminal.decimal(Double(frames) / elapsed) : "–"
-        let sound = ledger.capturedSound > 0 ? " and \(ledger.capturedSound) blocks of sound" : ""
-        let motion = ledger.capturedMotion > 0 ? " and \(ledger.capturedMotion) blocks of motion" : ""
+        var parts: [String] = []
+        if ledger.capturedSound > 0 { parts.append("\(ledger.capturedSound) blocks of sound") }
+        if ledger.capturedMotion > 0 { parts.append("\(ledger.capturedMotion) blocks of motion") }
+        let hasFrames = frames > 0 || parts.isEmpty
+        if hasFrames { parts.insert("\(frames) \(frames == 1 ? "frame" : "frames")", at: 0) }
+        let pace = hasFrames ? " (\(fps) fps)" : ""
         complain(
             .notice,
-            "\(how): \(frames) \(frames == 1 ? "frame" : "frames")\(sound)\(motion) in \(Self.time(elapsed)) (\(fps) fps), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
+            "\(how): \(parts.joined(separator: " and ")) in \(Self.time(elapsed))\(pace), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
         )
     }
 

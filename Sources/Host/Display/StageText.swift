@@ -26,7 +26,12 @@ struct StageText {
                     ],
                     ["takes", Self.input(info)], ["gives", Self.output(info)],
                     ["pixels", info.access == .modify ? "may be written in place" : "are read"],
-                    ["holds", "at most \(info.hold) buffers after a call, at most \(info.delay) items unanswered"],
+                    [
+                        "holds",
+                        info.hold == 0 && info.delay == 0
+                            ? "nothing after a call"
+                            : "at most \(info.hold) buffers after a call, at most \(info.delay) items unanswered",
+                    ],
                 ], columns: Terminal.columns))
         lines.append("\nOptions")
         lines.append(stage.options.isEmpty ? "  none" : Self.table(stage.options))

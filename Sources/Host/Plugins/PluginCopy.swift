@@ -30,7 +30,7 @@ struct PluginCopy {
         defer { close(source) }
         var before = stat()
         guard fstat(source, &before) == 0, before.st_mode & S_IFMT == S_IFREG else {
-            throw refuse("is not a regular file", "Remove it from the plugin folder.")
+            throw refuse("must be a regular file", "Remove it from the plugin folder.")
         }
         guard !Self.isOpenForWriting(source) else { throw refuse("is being written", "Load it when it is complete.") }
 

@@ -34,7 +34,7 @@ struct PluginGate {
             case .unreadable(let number):
                 throw refuse("the file cannot be read: \(String(cString: strerror(number)))", rebuild)
             case .noRegularFile:
-                throw refuse("is not a regular file", "Remove it from the plugin folder.")
+                throw refuse("must be a regular file", "Remove it from the plugin folder.")
             case .notELF:
                 throw refuse(
                     "is not a shared library (it does not start with the ELF magic)",

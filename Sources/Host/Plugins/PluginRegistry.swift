@@ -26,7 +26,7 @@ final class PluginRegistry: @unchecked Sendable {
     /// Whether plugins are loaded from copies, which pass the gate once more. The files may have changed since they
     /// were read, or be written while they are mapped.
     var loadsCopies = false
-    /// Of several chains: a copy with the bytes of the one that was loaded last is that one.
+    /// With several chains: reuses the copy that was loaded last if the file's bytes are the same.
     var sharesCopies = false
     /// A copy that was loaded.
     private struct Copy {
@@ -290,7 +290,8 @@ final class PluginRegistry: @unchecked Sendable {
         }
         let count = skipped.count == 1 ? "1 file was" : "\(skipped.count) files were"
         let why = skipped.isEmpty ? "" : ", and why \(count) skipped"
-        return "The known plugins are \(ids.joined(separator: ", ")); `framehost plugins` shows where they are\(why)."
+        return
+            "If a plugin of yours has it, name its folder with --plugin-path. There are \(ids.joined(separator: ", ")); `framehost plugins` shows where they are\(why)."
     }
 
     // MARK: Files

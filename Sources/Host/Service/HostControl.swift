@@ -53,32 +53,3 @@ final class HostControl: RunControl {
             picture, as: form, takenAt: running.clock.unixTime(at: picture.capturedAt))
     }
 }
-
-/// The services of a run. [control thread]
-final class RunServices {
-    private let services: [(key: String, service: any Service)]
-    private var begun: [any Service] = []
-
-    /// - Throws: ``FrameHostErrors``.
-    init(_ requests: [ServiceRequest]) throws { services = try requests.map { ($0.key, try $0.make()) } }
-
-    var isEmpty: Bool { services.isEmpty }
-
-    /// What there is only one of, by the services' keys.
-    var claims: [(key: String, claim: StageDemand.Claim)] {
-        services.flatMap { entry in entry.service.claims.map { (key: entry.key, claim: $0) } }
-    }
-
-    /// - Throws: ``FrameHostError``; what was started is to be stopped.
-    func start(_ control: HostControl) throws {
-        for (key, service) in services {
-            begun.append(service)
-            do { try service.start(control) } catch { throw FrameHostError.wrap(error, place: FaultPlace(key)) }
-        }
-    }
-
-    func stop() {
-        for service in begun.reversed() { service.stop() }
-        begun = []
-    }
-}

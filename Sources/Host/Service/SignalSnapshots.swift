@@ -10,7 +10,7 @@ import Synchronization
 /// name that is free. [any thread]
 final class SignalSnapshots: Sendable {
     /// A stage, and the file of its first picture.
-    struct Wish: Sendable {
+    struct Request: Sendable {
         var stage: String
         /// The name as it was written.
         var file: String
@@ -38,49 +38,49 @@ final class SignalSnapshots: Sendable {
     static let nobodyAsked =
         "SIGUSR1 takes pictures, but no stage was named for it. Start with --snapshot-on-signal STAGE=FILE."
 
-    private let wishes: [Wish]
+    private let requests: [Request]
     private let folder: String
-    /// The number of the last picture that was asked for, by wish.
+    /// The number of the last picture that was asked for, by request.
     private let numbers: Mutex<[Int]>
 
     /// - Parameter folder: The folder to which the names are relative: the program's current one.
-    init(_ wishes: [Wish], folder: String) {
-        self.wishes = wishes
+    init(_ requests: [Request], folder: String) {
+        self.requests = requests
         self.folder = folder
-        numbers = Mutex([Int](repeating: 0, count: wishes.count))
+        numbers = Mutex([Int](repeating: 0, count: requests.count))
     }
 
-    var isEmpty: Bool { wishes.isEmpty }
+    var isEmpty: Bool { requests.isEmpty }
 
     /// [control thread] The fault of a stage that the chain does not have, or that gives no pictures; nil for none.
     func fault(in plan: ChainPlan) -> FrameHostError? {
-        for wish in wishes {
+        for request in requests {
             let place = FaultPlace(argument: "--snapshot-on-signal")
-            guard let stage = plan.stages.first(where: { $0.id == wish.stage }) else {
-                let near = Suggestion.nearest(to: wish.stage, in: plan.stages.map(\.id))
+            guard let stage = plan.stages.first(where: { $0.id == request.stage }) else {
+                let near = Suggestion.nearest(to: request.stage, in: plan.stages.map(\.id))
                 return FrameHostError(
-                    .invalidConfiguration, place: place, what: "no such stage: '\(wish.stage)'",
+                    .invalidConfiguration, place: place, what: "no such stage: '\(request.stage)'",
                     remedy: near.map { "Did you mean '\($0)'?" } ?? "")
             }
             guard stage.output?.video != nil else {
                 return FrameHostError(
-                    .invalidConfiguration, place: place, what: "'\(wish.stage)' gives no pictures",
+                    .invalidConfiguration, place: place, what: "'\(request.stage)' gives no pictures",
                     remedy: "Name a stage that gives raw video.")
             }
         }
         return faultOfFiles()
     }
 
-    /// Two wishes with one file, or a file in a folder that cannot be written; nil for none.
+    /// Two requests with one file, or a file in a folder that cannot be written; nil for none.
     private func faultOfFiles() -> FrameHostError? {
         let place = FaultPlace(argument: "--snapshot-on-signal")
         var stages: [String: String] = [:]
-        for wish in wishes {
-            let file = path(wish.file)
-            if let other = stages.updateValue(wish.stage, forKey: file) {
+        for request in requests {
+            let file = path(request.file)
+            if let other = stages.updateValue(request.stage, forKey: file) {
                 return FrameHostError(
                     .invalidConfiguration, place: place,
-                    what: "'\(wish.file)' is the file of both '\(other)' and '\(wish.stage)'",
+                    what: "'\(request.file)' is the file of both '\(other)' and '\(request.stage)'",
                     remedy: "Name a file for each.")
             }
             let folder =
@@ -97,7 +97,7 @@ final class SignalSnapshots: Sendable {
             guard code != 0 else { continue }
             return FrameHostError(
                 .invalidConfiguration, place: place,
-                what: "'\(wish.file)' cannot be written: \(String(cString: strerror(code)))",
+                what: "'\(request.file)' cannot be written: \(String(cString: strerror(code)))",
                 remedy: code == ENOENT
                     ? "Create the folder, or correct the name." : "Name a file in a folder you may write to.")
         }
@@ -106,13 +106,13 @@ final class SignalSnapshots: Sendable {
 
     /// Asks for one picture of each stage.
     func take(_ snapshots: Snapshots, reply: @escaping CommandReply) {
-        for (index, wish) in wishes.enumerated() {
+        for (index, request) in requests.enumerated() {
             let name = numbers.withLock { numbers in
                 numbers[index] += 1
-                while numbers[index] < Self.mostFiles, exists(wish.name(numbers[index])) { numbers[index] += 1 }
-                return wish.name(numbers[index])
+                while numbers[index] < Self.mostFiles, exists(request.name(numbers[index])) { numbers[index] += 1 }
+                return request.name(numbers[index])
             }
-            snapshots.take(wish.stage, ["path": .string(path(name))], reply: reply)
+            snapshots.take(request.stage, ["path": .string(path(name))], reply: reply)
         }
     }
 

@@ -21,7 +21,8 @@ extension ALSASource {
                 .number("overruns", "How often it has happened."),
             ]),
         EventDeclaration(
-            "sound-jumped", "The card's time stamps have jumped. Sound was left out, or silence put in.",
+            "sound-jumped",
+            "The card's time stamps have jumped. Sound was left out, or silence put in. Given at most once a second.",
             [.number("byMs", "By how much; less than 0: sound was left out (ms).")]),
     ]
 }

@@ -29,7 +29,7 @@ final class ALSASource: Source {
     private(set) var session: CaptureSession?
     private(set) var timeline: SoundTimeline?
     private var control: DriftControl
-    private var stamps = StampCheck()
+    private var stamps = CardTime()
     /// Why the next period does not follow the one before; nil where it does.
     private var beginning: Beginning? = .first
     /// Frames of silence that are to be given before anything else.
@@ -37,6 +37,7 @@ final class ALSASource: Source {
     private var followsGap = false
     private var lastSoundAt: Int64 = 0
     private var lastOverrunTold: Int64?
+    private var lastJumpTold: Int64?
     private var hasSoundSinceOverrun = true
     /// The name by which the device is looked for while it is away.
     private var lookedFor: String
@@ -229,18 +230,23 @@ final class ALSASource: Source {
         case .overrun: tell(overrunOf: missing)
         case .jump:
             figures.add(figures.jumps)
-            let by = missing - milliseconds(meeting.excess)
-            context.post(
-                "sound-jumped", level: .warning,
-                text: by < 0
-                    ? "The card's time stamps have jumped back: \(-by) ms of sound are left out."
-                    : "The card's time stamps have jumped: \(by) ms are missing, and are silent.",
-                details: ["byMs": .number(by)])
+            tell(jumpBy: missing - milliseconds(meeting.excess))
         case .back: tellBack()
         }
     }
 
     private func milliseconds(_ frames: Int) -> Int { frames * 1000 / format.sampleRate }
+
+    private func tell(jumpBy by: Int) {
+        if let told = lastJumpTold, lastSoundAt - told < 1_000_000_000 { return }
+        lastJumpTold = lastSoundAt
+        context.post(
+            "sound-jumped", level: .warning,
+            text: by < 0
+                ? "The card's time stamps have jumped back: \(-by) ms of sound are left out."
+                : "The card's time stamps have jumped: \(by) ms are missing, and are silent.",
+            details: ["byMs": .number(by)])
+    }
 
     private func tell(overrunOf missing: Int) {
         if let told = lastOverrunTold, lastSoundAt - told < 1_000_000_000 { return }

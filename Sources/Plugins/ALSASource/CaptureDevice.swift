@@ -127,7 +127,7 @@ final class CaptureDevice {
         try check(
             "snd_pcm_sw_params_set_tstamp_mode",
             snd_pcm_sw_params_set_tstamp_mode(pcm, parameters, SND_PCM_TSTAMP_ENABLE))
-        // Where this is refused, stamps are of another clock, which StampCheck sees.
+        // Where this is refused, stamps are of another clock, which CardTime sees.
         _ = snd_pcm_sw_params_set_tstamp_type(pcm, parameters, SND_PCM_TSTAMP_TYPE_MONOTONIC)
         try check(
             "snd_pcm_sw_params_set_avail_min",

@@ -52,15 +52,15 @@ final class ControlServer: Service {
         let token =
             try options.tokenFile.map { try AccessToken.read($0, folder: control.folder) }
             ?? options.token.flatMap { AccessToken($0) }
-        let studio = PictureStudio(control)
-        let units = try UnitStudio(control)
+        let pictures = PictureRequests(control)
+        let units = try UnitFanOut(control)
         // Each run has another one: the wall clock in base 36.
         let ring = EventRing(
             run: String(UInt64(bitPattern: control.clock.unixTime(at: control.clock.now())), radix: 36))
         let subscription = control.subscribe(capacity: EventSubscription.capacity)
         let threads = [
             try OwnThread("control/events") { Self.relay(subscription, control, to: ring) },
-            try OwnThread("control/pictures") { studio.run() },
+            try OwnThread("control/pictures") { pictures.run() },
             try OwnThread("control/units") { units.run() },
         ]
         var made: ControlAPI?
@@ -68,7 +68,7 @@ final class ControlServer: Service {
             let server = try HTTPServer(address) { port in
                 let api = ControlAPI(
                     control: control, gate: Gate(address: address, port: port, hosts: options.hosts, token: token),
-                    studio: studio, units: units, events: ring)
+                    pictures: pictures, units: units, events: ring)
                 made = api
                 return api
             }
@@ -86,7 +86,7 @@ final class ControlServer: Service {
                 details: ["url": .string(url), "port": .number(server.port), "needsToken": .bool(token != nil)])
         } catch {
             ring.close()
-            studio.close()
+            pictures.close()
             units.close()
             throw error
         }
@@ -124,7 +124,7 @@ final class ControlServer: Service {
         guard let running else { return }
         running.relay()
         running.api.events.close()
-        running.api.studio.close()
+        running.api.pictures.close()
         running.api.units.close()
         // Streams whose clients read end by themselves, with the last events.
         for _ in 0..<150 where running.api.viewers.withLock({ $0.events + $0.pictures }) > 0 { usleep(1000) }

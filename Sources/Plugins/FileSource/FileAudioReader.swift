@@ -19,7 +19,7 @@ final class FileAudioReader: AudioReader {
     private let upper: Int64?
     /// Subtracted from each tick to get the chain's time.
     private let shift: Int64
-    private var entry: FileEntry?
+    private var attempt: SeekAttempt?
     private var following: Int64 = 0
     private var times: TrackTimes
     private var isOver = false
@@ -44,7 +44,7 @@ final class FileAudioReader: AudioReader {
         upper = range.end.map { base.ticks(of: $0) }
         shift = base.ticks(of: range.shift)
         if let lower {
-            entry = FileEntry(lower, isFirst: true, origin: file.origin(track), timeBase: base)
+            attempt = SeekAttempt(lower, isFirst: true, origin: file.origin(track), timeBase: base)
             try go()
         }
     }
@@ -57,7 +57,7 @@ final class FileAudioReader: AudioReader {
             let result = file.read(into: packet)
             if result == fh_averror_again { continue }
             guard result >= 0 else {
-                if entry?.isTooLate(nil) == true {
+                if attempt?.isTooLate(nil) == true {
                     try goBack()
                     continue
                 }
@@ -78,11 +78,11 @@ final class FileAudioReader: AudioReader {
         let known = (pts: times.tick(packet.pts), dts: times.tick(packet.dts))
         let (pts, duration) = (known.pts ?? known.dts ?? following, times.duration(packet.duration))
         let dts = known.dts ?? pts
-        if entry?.isTooLate(pts) == true {
+        if attempt?.isTooLate(pts) == true {
             try goBack()
             return nil
         }
-        entry = nil
+        attempt = nil
         following = min(pts.plus(duration), TimeBase.mostTicks)
         if let lower, following <= lower { return nil }
         if let upper, pts >= upper {
@@ -96,13 +96,13 @@ final class FileAudioReader: AudioReader {
     }
 
     private func goBack() throws {
-        entry?.goBack()
+        attempt?.goBack()
         try go()
     }
 
     private func go() throws {
-        guard entry?.place.map({ file.seek(to: $0, track: track) }) != true else { return }
-        entry?.goToBegin()
+        guard attempt?.place.map({ file.seek(to: $0, track: track) }) != true else { return }
+        attempt?.goToBegin()
         try file.reopen()
     }
 

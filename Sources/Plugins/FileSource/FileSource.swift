@@ -27,7 +27,7 @@ final class FileSource: Source {
     /// The sound that a recorder may carry along; nil with `loop`.
     private(set) var audio: FileAudio?
     private var reader: VideoReader?
-    private var converter: PictureConverter?
+    private var converter: ScalingConverter?
     private(set) var reports: FileReports?
     private var timeline = FileTimeline(timeBase: .nanoseconds, origin: 0)
     private(set) var orientation = Orientation.up
@@ -164,7 +164,7 @@ final class FileSource: Source {
         let reader = try VideoReader(
             file, track: track.index, threads: Self.threads, loans: loans, deinterlacer: deinterlacer)
         self.reader = reader
-        converter = PictureConverter(to: track.format)
+        converter = ScalingConverter(to: track.format)
         if let part = context.part { try begin(part, file, track) }
         if let lower = timeline.lower { try reader.enter(at: lower, isFirst: false) }
     }

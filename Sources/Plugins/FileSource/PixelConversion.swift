@@ -53,7 +53,7 @@ struct PixelConversion {
         if isFullRangeByName { color.range = .full }
         guard isRGB else { return color }
         if isConverted {
-            // BT.601, video range: the result of ``PictureConverter`` for RGB.
+            // BT.601, video range: the result of ``ScalingConverter`` for RGB.
             color.matrix = 6
             color.range = .video
         } else {

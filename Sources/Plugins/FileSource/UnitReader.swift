@@ -3,17 +3,6 @@
 import CAVFormat
 import FrameCore
 
-/// What the reports at the end of a file need to know from the reader.
-protocol TrackReader {
-    /// Packets and pictures that were damaged.
-    var damaged: Int { get }
-    /// Packets of the track that were read.
-    var packetsRead: Int { get }
-    /// Why reading ended early, empty when it did not.
-    var readFault: String { get }
-    var times: TrackTimes { get }
-}
-
 /// Reads the access units of one H.264 track with start codes, from any keyframe of the file.
 ///
 /// Used by one thread at a time. `step()` leaves the newest unit in `bytes`, where it is valid until the next step.
@@ -45,8 +34,8 @@ final class UnitReader: TrackReader {
     private var filter: AnnexBFilter
     private var packet: UnsafeMutablePointer<AVPacket>?
     /// The attempts to reach the keyframe at which to begin.
-    private var attempts: EntryAttempts
-    private var entry: FileEntry? { attempts.entry }
+    private var attempts: SeekAttempts
+    private var attempt: SeekAttempt? { attempts.attempt }
     /// The tick of that keyframe; nil for the first that comes.
     private var wanted: Int64?
     private var hasGiven = false
@@ -59,7 +48,7 @@ final class UnitReader: TrackReader {
         self.file = file
         self.track = track
         times = TrackTimes(timeBase: file.timeBase(track))
-        attempts = EntryAttempts(FileEntry(nil, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
+        attempts = SeekAttempts(SeekAttempt(nil, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
         filter = try AnnexBFilter(file, track: track)
         guard let packet = av_packet_alloc() else {
             throw FrameHostError(.exhausted, what: "not enough memory for a packet")
@@ -95,11 +84,11 @@ final class UnitReader: TrackReader {
         switch next() {
         case .again: return .again
         case .ended:
-            guard entry?.place != nil else { return .ended }
+            guard attempt?.place != nil else { return .ended }
             try goBack()
             return .again
         case .unit:
-            if entry != nil, try !hasArrived() { return .again }
+            if attempt != nil, try !hasArrived() { return .again }
             hasGiven = true
             return .unit
         }
@@ -127,13 +116,13 @@ final class UnitReader: TrackReader {
         }
         if let wanted, pts != wanted {
             guard let pts, pts > wanted else { return false }
-            if entry?.place != nil {
+            if attempt?.place != nil {
                 try goBack()
                 return false
             }
             // The whole file was read, and the keyframe that was there before has gone.
         }
-        attempts.entry = nil
+        attempts.attempt = nil
         return true
     }
 
@@ -183,22 +172,22 @@ final class UnitReader: TrackReader {
     }
 
     /// Damage that a search finds is only counted when it is played.
-    private func countDamage() { if entry == nil || entry?.place == nil { damaged += 1 } }
+    private func countDamage() { if attempt == nil || attempt?.place == nil { damaged += 1 } }
 
     // MARK: Moving
 
     /// [control thread] The last keyframe up to `limit`, or the first one after it where there is none; nil when no
     /// keyframe is found. What was counted on the way is reset. `enter(at:)` goes there.
     func keyframe(upTo limit: Int64) throws -> Keyframe? {
-        var search = EntryAttempts(
-            FileEntry(limit, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
+        var search = SeekAttempts(
+            SeekAttempt(limit, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
         defer {
             (damaged, packetsRead, packetsBeforeKeyframe, readFault) = (0, 0, 0, "")
             times = TrackTimes(timeBase: times.timeBase)
         }
         while true {
             try go(&search)
-            let isFromBegin = search.entry?.place == nil
+            let isFromBegin = search.attempt?.place == nil
             let (found, isBehind) = readKeyframe(upTo: limit, isFromBegin: isFromBegin)
             if isFromBegin || (found != nil && !isBehind) { return found }
             search.goBack()
@@ -235,7 +224,7 @@ final class UnitReader: TrackReader {
     func enter(at tick: Int64?) throws {
         wanted = tick
         isInHand = false
-        attempts.entry = FileEntry(tick, isFirst: true, origin: file.origin(track), timeBase: times.timeBase)
+        attempts.attempt = SeekAttempt(tick, isFirst: true, origin: file.origin(track), timeBase: times.timeBase)
         try go(&attempts)
     }
 
@@ -244,7 +233,7 @@ final class UnitReader: TrackReader {
         try go(&attempts)
     }
 
-    private func go(_ attempts: inout EntryAttempts) throws {
+    private func go(_ attempts: inout SeekAttempts) throws {
         if try !attempts.follow(in: file, track: track) {
             // The filter has the parameter sets of its last place, and does not notice that the file is back at its
             // first ones.

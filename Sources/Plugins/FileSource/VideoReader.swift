@@ -37,8 +37,8 @@ final class VideoReader: TrackReader {
     private var hasKeyPacket = false
     private var hasDecoded = false
     private var hasEnded = false
-    private var attempts = EntryAttempts()
-    private var entry: FileEntry? { attempts.entry }
+    private var attempts = SeekAttempts()
+    private var attempt: SeekAttempt? { attempts.attempt }
 
     /// [control thread] Opens the decoder.
     init(_ file: MediaFile, track: Int, threads: Int, loans: DecoderLoans?, deinterlacer: Deinterlacer?) throws {
@@ -79,7 +79,7 @@ final class VideoReader: TrackReader {
         case .hungry: feed()
         case .damaged: countDamage()
         case .ended:
-            if entry?.isTooLate(nil) == true {
+            if attempt?.isTooLate(nil) == true {
                 try goBack()
             } else {
                 hasEnded = true
@@ -91,13 +91,13 @@ final class VideoReader: TrackReader {
 
     private func take() throws -> Step {
         if picture.isDamaged { countDamage() }
-        if let entry,
-            entry.isTooLate(TrackTimes.isPossible(picture.givenTick, times.timeBase) ? picture.givenTick : nil)
+        if let attempt,
+            attempt.isTooLate(TrackTimes.isPossible(picture.givenTick, times.timeBase) ? picture.givenTick : nil)
         {
             try goBack()
             return .again
         }
-        attempts.entry = nil
+        attempts.attempt = nil
         // In some formats showing can begin at a picture that is not a keyframe.
         if !hasDecoded, !picture.isKey { packetsBeforeKeyframe = 0 }
         hasDecoded = true
@@ -122,12 +122,12 @@ final class VideoReader: TrackReader {
         guard packet!.pointee.stream_index == track else { return }
         packetsRead += 1
         if packet!.pointee.flags & AV_PKT_FLAG_KEY != 0 { hasKeyPacket = true }
-        if !hasKeyPacket, !hasDecoded, entry == nil { packetsBeforeKeyframe += 1 }
+        if !hasKeyPacket, !hasDecoded, attempt == nil { packetsBeforeKeyframe += 1 }
         if !decoder.send(packet) { countDamage() }
     }
 
     /// Packets that cannot be decoded because reading began in the middle are not damaged.
-    private func countDamage() { if entry == nil { damaged += 1 } }
+    private func countDamage() { if attempt == nil { damaged += 1 } }
 
     // MARK: Moving
 
@@ -136,7 +136,8 @@ final class VideoReader: TrackReader {
     ///
     /// - Parameter isFirst: Whether `tick` is that of the file's first picture.
     func enter(at tick: Int64?, isFirst: Bool) throws {
-        attempts.entry = FileEntry(tick, isFirst: isFirst, origin: file.origin(track), timeBase: file.timeBase(track))
+        attempts.attempt = SeekAttempt(
+            tick, isFirst: isFirst, origin: file.origin(track), timeBase: file.timeBase(track))
         try go()
     }
 

@@ -34,7 +34,7 @@ struct VideoTrack {
         guard VideoFormat.sides.contains(shape.width), VideoFormat.sides.contains(shape.height) else {
             throw FileFault.tooLarge(file.path, width: shape.width, height: shape.height)
         }
-        guard !conversion.isConverted || PictureConverter.canConvert(conversion.source) else {
+        guard !conversion.isConverted || ScalingConverter.canConvert(conversion.source) else {
             throw FileFault.unconvertible(conversion.name, width: shape.width, height: shape.height)
         }
         let (orientation, isExact) = Self.orientation(file.stream(index))

@@ -127,7 +127,7 @@ struct EffectFunctions {
             if let function = find(name, as: type) { return function }
             missing = name
             throw FrameHostError(
-                .unavailable, place: "effect", what: "\(path) is not a frei0r effect: it has no \(missing!)",
+                .unavailable, place: "effect", what: "\(path) must be a frei0r effect, but it has no \(missing!)",
                 remedy: "Name the library of a frei0r effect.")
         }
         initialize = try need("f0r_init", as: type(of: initialize))

@@ -12,8 +12,8 @@ final class JPEGWriter {
 
     private let handle: tjhandle
     /// As large as a file can become. The unused part only takes addresses.
-    private let file = Room()
-    private let planes = Room()
+    private let file = GrowingMemory()
+    private let planes = GrowingMemory()
 
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init() throws {

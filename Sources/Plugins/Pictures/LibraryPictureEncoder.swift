@@ -4,13 +4,13 @@ import FrameCore
 
 /// Makes JPEG and PNG files by libjpeg-turbo, libpng and libyuv.
 ///
-/// Several threads may use it at once: each call takes a workshop of its own, and returns it for the next.
+/// Several threads may use it at once: each call takes a state of its own, and returns it for the next.
 final class LibraryPictureEncoder: PictureEncoder {
     static let info = ServiceInfo(id: "picture-encoder", summary: "Encodes pictures as JPEG and PNG.")
 
-    /// The most workshops that are kept: one for each of two processors, and two more.
+    /// The most states that are kept: one for each of two processors, and two more.
     static let mostIdle = 4
-    private let idle = Locked<[PictureWorkshop]>([])
+    private let idle = Locked<[PictureEncoderState]>([])
 
     init() { idle.withLock { $0.reserveCapacity(Self.mostIdle) } }
 
@@ -21,10 +21,10 @@ final class LibraryPictureEncoder: PictureEncoder {
     func encode(_ picture: StagePicture, as form: PictureForm, takenAt: Int64?) throws -> [UInt8] {
         // Checked before anything is allocated.
         let plan = try PicturePlan(form, of: picture.format, lying: picture.orientation)
-        let workshop = try idle.withLock { $0.popLast() } ?? PictureWorkshop()
-        let file = try workshop.make(picture, plan, form, takenAt: takenAt)
-        workshop.trim()
-        idle.withLock { if $0.count < Self.mostIdle { $0.append(workshop) } }
+        let state = try idle.withLock { $0.popLast() } ?? PictureEncoderState()
+        let file = try state.make(picture, plan, form, takenAt: takenAt)
+        state.trim()
+        idle.withLock { if $0.count < Self.mostIdle { $0.append(state) } }
         return file
     }
 

@@ -19,7 +19,7 @@ final class PNGWriter {
     var byteCount: Int { file.capacity }
 
     func trim() {
-        guard file.capacity > Room.mostKept else { return }
+        guard file.capacity > GrowingMemory.mostKept else { return }
         free(file.bytes)
         file = fh_png_bytes()
     }

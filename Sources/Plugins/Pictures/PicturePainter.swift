@@ -10,23 +10,23 @@ import Shared
 /// Where the region begins at whole chroma samples, luma and chroma are scaled as they are, and converted to RGB
 /// afterwards. Everything else is converted to RGB first. Colours are those of the conversions of `convert`.
 final class PicturePainter {
-    private let canvas = Room()
+    private let canvas = GrowingMemory()
     /// The picture that is turned into the canvas.
-    private let flat = Room()
+    private let flat = GrowingMemory()
     /// A region with one more column or row, for one that begins between two pixels that share their chroma.
-    private let wider = Room()
+    private let wider = GrowingMemory()
     /// A region's pixels, before they are split into planes.
-    private let unsplit = Room()
+    private let unsplit = GrowingMemory()
     /// The planes of these pixels, where the picture has none of its own.
-    private let split = Room()
+    private let split = GrowingMemory()
     /// Planes after scaling.
-    private let scaledPlanes = Room()
+    private let scaledPlanes = GrowingMemory()
     private let scaler = PlaneReducer()
 
-    private var rooms: [Room] { [canvas, flat, wider, unsplit, split, scaledPlanes] }
-    var byteCount: Int { rooms.reduce(scaler.byteCount) { $0 + $1.byteCount } }
+    private var memories: [GrowingMemory] { [canvas, flat, wider, unsplit, split, scaledPlanes] }
+    var byteCount: Int { memories.reduce(scaler.byteCount) { $0 + $1.byteCount } }
     func trim() {
-        for room in rooms { room.trim() }
+        for memory in memories { memory.trim() }
         scaler.trim()
     }
 
@@ -175,16 +175,16 @@ final class PicturePainter {
 
     private static func aligned(_ count: Int) -> Int { (count + 63) / 64 * 64 }
 
-    private static func packed(_ size: PictureSize, in room: Room) throws -> Picture {
+    private static func packed(_ size: PictureSize, in memory: GrowingMemory) throws -> Picture {
         let stride = aligned(size.width * 4)
-        let base = try room.bytes(stride * size.height)
+        let base = try memory.bytes(stride * size.height)
         return Picture(.bgra, width: size.width, height: size.height) { _ in (UnsafeMutableRawPointer(base), stride) }
     }
 
     /// Planes of bytes, one after the other.
-    private static func planes(_ sizes: [PictureSize], in room: Room) throws -> [PixelPlane] {
+    private static func planes(_ sizes: [PictureSize], in memory: GrowingMemory) throws -> [PixelPlane] {
         let counts = sizes.map { aligned($0.width) * $0.height }
-        var next = try room.bytes(counts.reduce(0, +))
+        var next = try memory.bytes(counts.reduce(0, +))
         return zip(sizes, counts).map { size, count in
             defer { next += count }
             return PixelPlane(base: next, strideBytes: aligned(size.width), width: size.width, height: size.height)

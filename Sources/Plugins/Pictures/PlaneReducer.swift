@@ -14,10 +14,10 @@ final class PlaneReducer {
     /// The largest reduction in one step, for both sides, and for one.
     private static let (boxStep, lineStep) = (8, 2)
 
-    private let between = [Room(), Room()]
+    private let between = [GrowingMemory(), GrowingMemory()]
 
     var byteCount: Int { between.reduce(0) { $0 + $1.byteCount } }
-    func trim() { for room in between { room.trim() } }
+    func trim() { for memory in between { memory.trim() } }
 
     /// - Precondition: no side has more than ``most`` samples.
     /// - Throws: ``FrameHostError`` `.exhausted`.

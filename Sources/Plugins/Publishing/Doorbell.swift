@@ -45,32 +45,6 @@ package final class Doorbell: Sendable {
     }
 }
 
-/// A thread of a service's own, whose end can be waited for with patience.
-package final class PublisherThread: Sendable {
-    private let hasEnded = Locked(false)
-
-    /// [control thread]
-    ///
-    /// - Throws: ``FrameHostError`` `.exhausted`.
-    package init(_ name: String, _ body: @escaping @Sendable () -> Void) throws {
-        let hasEnded = hasEnded
-        try ServiceThread.start(name: name) {
-            body()
-            hasEnded.withLock { $0 = true }
-        }
-    }
-
-    /// [control thread] False where it has not ended in time.
-    @discardableResult
-    package func wait(milliseconds: Int) -> Bool {
-        for _ in 0..<max(milliseconds, 1) {
-            if hasEnded.withLock({ $0 }) { return true }
-            usleep(1000)
-        }
-        return hasEnded.withLock { $0 }
-    }
-}
-
 /// The monotonic clock for waits, which no chain's clock is needed for.
 package enum SystemMilliseconds {
     package static func now() -> Int64 {

@@ -78,8 +78,8 @@ struct CopyChange: OptionValue {
     private static func number(_ node: JSONNode, _ range: ClosedRange<Double>) throws(OptionFault) -> Double {
         let value = try Double.decodeOption(node)
         guard range.contains(value) else {
-            let bounds = "\(range.lowerBound.optionJSON.text())...\(range.upperBound.optionJSON.text())"
-            throw OptionFault("\(node.text()) is outside \(bounds)", remedy: "Use \(bounds).")
+            let (lower, upper) = (range.lowerBound.optionJSON.text(), range.upperBound.optionJSON.text())
+            throw OptionFault("\(node.text()) must be from \(lower) to \(upper)", remedy: "Correct it.")
         }
         return value
     }

@@ -28,7 +28,7 @@ package struct PNGFile {
         var status = stat()
         if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
             throw FrameHostError(
-                .unavailable, place: FaultPlace(option), what: "\(path) is not a regular file", remedy: remedy)
+                .unavailable, place: FaultPlace(option), what: "\(path) must be a regular file", remedy: remedy)
         }
         var image = png_image()
         fh_png_begin(&image)

@@ -70,10 +70,10 @@ struct CameraControl: Equatable {
                 "must be one of its values, but is \(found)",
                 known.isEmpty ? "Use \(least)...\(most)." : "Use \(known).")
         case .integer:
-            return fault(
-                value.asInt == nil
-                    ? "must be a whole number, but is \(found)" : "\(found) is outside \(least)...\(most)",
-                "Use \(least)...\(most)\(step > 1 ? " in steps of \(step)" : "").")
+            let steps = step > 1 ? " in steps of \(step)" : ""
+            return value.asInt == nil
+                ? fault("must be a whole number, but is \(found)", "Use \(least)...\(most)\(steps).")
+                : fault("\(found) must be from \(least) to \(most)\(steps)", "Correct it.")
         }
     }
 

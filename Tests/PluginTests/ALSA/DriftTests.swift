@@ -181,7 +181,7 @@ private struct Course {
     }
 
     @Test func takesNoStampOfAnotherClock() {
-        var stamps = StampCheck()
+        var stamps = CardTime()
         #expect(stamps.time(9_999_000_000, now: 10_000_000_000) == 9_999_000_000)
         #expect(stamps.time(0, now: 10_000_000_000) == 10_000_000_000)
         #expect(stamps.time(1_700_000_000_000_000_000, now: 10_000_000_000) == 10_000_000_000)

@@ -443,8 +443,8 @@ import Testing
                 #"{ "controls": { "brightness": 300, "zoom": 1, "brightnes": 1, "test_pattern": 1, "gain_automatic": 7, "temperature": 1 } }"#
             )
                 == """
-                controls.brightness: 300 is outside 0...255. Use 0...255.
-                controls.zoom: 1 is outside 100...200. Use 100...200 in steps of 10.
+                controls.brightness: 300 must be from 0 to 255. Correct it.
+                controls.zoom: 1 must be from 100 to 200 in steps of 10. Correct it.
                 controls.brightnes: the camera has no such control. Did you mean 'brightness'?
                 controls.test_pattern: must be one of its values, but is 1. Use 'Bars' (0), 'Solid Red' (2).
                 controls.gain_automatic: must be true or false, but is 7. Write true or false.

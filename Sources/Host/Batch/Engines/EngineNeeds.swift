@@ -6,12 +6,12 @@ import FrameCore
 struct EngineNeeds: Equatable, Sendable {
     /// Pools, slabs, and what stages use themselves.
     var bytes = 0
-    /// Threads that do more than write files.
+    /// Threads that need a core: all but those of sinks.
     var cores = 1
 
     /// What a task takes beside its workers.
     private static let batchBytes = 64 << 20
-    /// No plan has more; larger numbers are not believed.
+    /// More than any plan needs. Larger numbers count as this one.
     private static let mostBytes = 1 << 46
 
     init() {}
@@ -27,7 +27,7 @@ struct EngineNeeds: Equatable, Sendable {
         cores = max(1, Set(threads).count)
     }
 
-    /// The larger of both, each.
+    /// The maximum of both, for bytes and for cores.
     func joined(_ other: EngineNeeds) -> EngineNeeds {
         var result = self
         result.bytes = max(bytes, other.bytes)

@@ -71,7 +71,7 @@ struct PartChain {
     /// Of the file that the recorder's pictures come from.
     private func sourceOptions(of recorder: StageRequest, _ request: ChainRequest) -> [JSONNode.Member] {
         var stage = recorder
-        // A chain of more stages than there are has a circle.
+        // More steps than stages: the links form a cycle.
         for _ in request.stages {
             guard let before = stage.from.first, request.stages.indices.contains(before) else { break }
             stage = request.stages[before]

@@ -9,8 +9,8 @@ struct ControlAPI: Sendable {
 
     let control: any RunControl
     let gate: Gate
-    let studio: PictureStudio
-    let units: UnitStudio
+    let pictures: PictureRequests
+    let units: UnitFanOut
     let events: EventRing
     let viewers = Locked(ViewerCount())
 

@@ -62,7 +62,8 @@ enum LiveMessage: Equatable {
             try refuseOthers(than: ["number"])
             guard let number = node["number"]?.asInt, let number = UInt32(exactly: number) else {
                 throw LiveFault(
-                    "number", "'number' must be the number of a message", "Send the number in the message's header.")
+                    "number", "'number' must be a whole number from 0 to 4294967295",
+                    "Send back the number from the header of the message that was shown.")
             }
             self = .shown(preview: try Self.preview(value, verb), number: number)
         case "ping":

@@ -14,7 +14,7 @@ struct LiveSession {
 
     enum Action: Equatable {
         case text(String)
-        /// Ask the studio for the next picture; its answer goes to ``take(_:for:now:)``.
+        /// Ask ``PictureRequests`` for the next picture; its answer goes to ``take(_:for:now:)``.
         case ask(Key, stage: String, form: PictureForm, delayNs: Int64)
         /// Watch a stage's access units; each goes to ``take(_:for:now:)``.
         case watch(Key, stage: String)
@@ -29,9 +29,9 @@ struct LiveSession {
         var key: Key
         var request: PreviewRequest
         var isPaused = false
-        /// Whether the studio has a request of this preview.
+        /// Whether ``PictureRequests`` has a request of this preview.
         var isAsked = false
-        /// Whether the studio's answer will be for an earlier request.
+        /// Whether the next answer of ``PictureRequests`` will be for an earlier request.
         var isStale = false
         /// The picture that the client has not yet reported as drawn.
         var inFlight: UInt32?
@@ -45,7 +45,7 @@ struct LiveSession {
 
     private var previews: [UInt16: Preview] = [:]
     private var nextKey = 1
-    /// Requests at the studio whose preview was closed.
+    /// Requests at ``PictureRequests`` whose preview was closed.
     private var orphans = 0
     private var readsEvents = false
     private var messages = 0
@@ -161,9 +161,9 @@ struct LiveSession {
         ]
     }
 
-    // MARK: What the studio answers
+    // MARK: What PictureRequests answers
 
-    mutating func take(_ outcome: PictureStudio.Outcome, for key: Key, now: Int64) -> [Action] {
+    mutating func take(_ outcome: PictureRequests.Outcome, for key: Key, now: Int64) -> [Action] {
         guard !isClosed else { return [] }
         guard let (id, preview) = previews.first(where: { $0.value.key == key }) else {
             orphans = max(orphans - 1, 0)
@@ -197,9 +197,9 @@ struct LiveSession {
         }
     }
 
-    // MARK: What the unit studio gives
+    // MARK: What UnitFanOut gives
 
-    mutating func take(_ news: UnitStudio.News, for key: Key, isCongested: Bool = false, now: Int64) -> [Action] {
+    mutating func take(_ news: UnitFanOut.News, for key: Key, isCongested: Bool = false, now: Int64) -> [Action] {
         guard !isClosed, let (id, preview) = previews.first(where: { $0.value.key == key }), !preview.isPaused else {
             return []
         }

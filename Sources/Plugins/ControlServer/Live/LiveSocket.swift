@@ -41,7 +41,7 @@ final class LiveSocket: ChannelInboundHandler {
     private var hasSentClose = false
     /// Places that the metrics count as viewers of pictures.
     private var previews: [ControlAPI.Place] = []
-    /// Names in the unit studio.
+    /// Names in ``UnitFanOut``.
     private var watches: [LiveSession.Key: (stage: String, viewer: Int)] = [:]
 
     init(_ api: ControlAPI, timing: Timing, tasks: TaskCount, place: ControlAPI.Place) {
@@ -253,14 +253,14 @@ final class LiveSocket: ChannelInboundHandler {
     private func ask(_ key: LiveSession.Key, _ stage: String, _ form: PictureForm, _ delay: Int64) {
         guard let loop = context?.eventLoop else { return }
         let socket = NIOLoopBound(self, eventLoop: loop)
-        api.studio.ask(
+        api.pictures.ask(
             of: stage, as: form, isPreview: true, after: delay, patience: PictureStream.patienceNs
         ) { outcome in
             loop.execute { socket.value.take(outcome, for: key) }
         }
     }
 
-    private func take(_ outcome: PictureStudio.Outcome, for key: LiveSession.Key) {
+    private func take(_ outcome: PictureRequests.Outcome, for key: LiveSession.Key) {
         // Once the run has ended, nothing is answered any more.
         guard !api.events.isClosed else { return act(session.end(1001, "the run has ended")) }
         act(session.take(outcome, for: key, now: SystemTime.now()))
@@ -281,7 +281,7 @@ final class LiveSocket: ChannelInboundHandler {
         watches = [:]
     }
 
-    private func take(_ news: UnitStudio.News, for key: LiveSession.Key) {
+    private func take(_ news: UnitFanOut.News, for key: LiveSession.Key) {
         let isCongested = pendingBytes > LiveProtocol.mostPendingBytes
         act(session.take(news, for: key, isCongested: isCongested, now: SystemTime.now()))
         countPreviews()

@@ -17,7 +17,7 @@ const fullLooks = 3
 const wanted = new Set(["replaced", "byStage", "paused", "detached", "unconnected", "stopped"])
 
 const reasonWords = {
-  noBuffer: "no free buffer", queueFull: "queue full", evicted: "queue full, oldest dropped",
+  noBuffer: "no room: queue full or no free buffer", queueFull: "queue full", evicted: "queue full, oldest dropped",
   untilKeyframe: "until the next keyframe", damaged: "damaged", unmatched: "no match", failed: "stage failed",
   replaced: "replaced by a newer one", byStage: "by the stage", paused: "paused", detached: "branch removed",
   unconnected: "no reader", stopped: "stopped",

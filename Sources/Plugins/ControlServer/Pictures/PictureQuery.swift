@@ -68,7 +68,7 @@ extension ControlAPI {
     func picture(_ call: Call) async throws -> Answer {
         let id = call.path["id"] ?? ""
         let form = PictureQuery.form(call.query, quality: 90)
-        switch await studio.next(
+        switch await pictures.next(
             of: id, as: form, isPreview: call.query.flag("preview"), patience: 1_000_000_000)
         {
         case .none: return Answer(204)
@@ -94,7 +94,7 @@ extension ControlAPI {
         // Errors are answered before the stream begins. Where no picture came in time, the stream begins without one.
         let first =
             call.head.method == "HEAD"
-            ? .none : await studio.next(of: id, as: form, isPreview: true, patience: PictureStream.patienceNs)
+            ? .none : await pictures.next(of: id, as: form, isPreview: true, patience: PictureStream.patienceNs)
         if case .failed(let error) = first { throw refusal(of: error, id) }
         return Answer(
             200, PictureStream.type,
@@ -111,7 +111,7 @@ extension ControlAPI {
     }
 
     private func stream(
-        _ id: String, _ form: PictureForm, _ interval: Int64, _ count: Int, _ first: PictureStudio.Outcome,
+        _ id: String, _ form: PictureForm, _ interval: Int64, _ count: Int, _ first: PictureRequests.Outcome,
         to writer: any StreamWriter, unless isOver: @Sendable (_ isWaiting: Bool) -> Bool
     ) async throws {
         var left = count
@@ -132,19 +132,19 @@ extension ControlAPI {
                 due = max(due + interval, SystemTime.now() - interval)
             }
             guard left > 0 else { break }
-            next = await studio.next(
+            next = await pictures.next(
                 of: id, as: form, isPreview: true, after: due - SystemTime.now(), patience: PictureStream.patienceNs)
         }
         if left == 0 { try await writer.write(Array("--framehost--\r\n".utf8)) }
     }
 
-    private static func part(_ shot: PictureStudio.Shot, _ fields: [(name: String, value: String)]) -> [UInt8] {
+    private static func part(_ shot: PictureRequests.Shot, _ fields: [(name: String, value: String)]) -> [UInt8] {
         var head = "--framehost\r\nContent-Type: image/jpeg\r\nContent-Length: \(shot.bytes.count)\r\n"
         for field in fields { head += "\(field.name): \(field.value)\r\n" }
         return Array("\(head)\r\n".utf8) + shot.bytes + [13, 10]
     }
 
-    private func fields(of shot: PictureStudio.Shot) -> [(name: String, value: String)] {
+    private func fields(of shot: PictureRequests.Shot) -> [(name: String, value: String)] {
         [
             ("Framehost-Frame", "\(shot.sequenceNumber)"),
             ("Framehost-Captured", WallTime.text(control.clock.unixTime(at: shot.capturedAt))),

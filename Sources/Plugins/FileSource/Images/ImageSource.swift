@@ -22,7 +22,7 @@ final class ImageSource: Source {
     private var format: VideoFormat?
     private var reader: StillReader?
     private var composer: AlphaComposer?
-    private var converter: PictureConverter?
+    private var converter: ScalingConverter?
 
     /// The index in `list` of the next picture.
     private var next = 0
@@ -160,7 +160,7 @@ final class ImageSource: Source {
         leaveOutUnreadable(list)
         reader = try StillReader()
         composer = format.pixelFormat == .bgra ? nil : try AlphaComposer(onto: options.color)
-        converter = PictureConverter(to: format)
+        converter = ScalingConverter(to: format)
         orientation = format.orientation
     }
 

@@ -33,7 +33,7 @@ final class NetworkSource: Source {
 
     // For the stage thread only.
     private var standIn: StandIn?
-    private var converter: PictureConverter?
+    private var converter: ScalingConverter?
     private var decoder: PictureDecoder?
     private var filter: AnnexBFilter?
     private var terms: StreamTerms?
@@ -194,7 +194,7 @@ final class NetworkSource: Source {
         if options.decode {
             standIn = try StandIn(
                 format, slate ?? Slate(color: options.slateColor), keepsPicture: options.whileLost == .hold)
-            converter = PictureConverter(to: format)
+            converter = ScalingConverter(to: format)
         }
         context.showFigures { [figures, reader] in figures.json(reader) }
         isAway = options.ifMissing == .wait

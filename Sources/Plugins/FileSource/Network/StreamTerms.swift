@@ -50,7 +50,7 @@ final class StreamTerms: @unchecked Sendable {
         guard PictureSize.range.contains(shape.width), PictureSize.range.contains(shape.height),
             shape.width * shape.height <= 1 << 26
         else { throw NetworkFault.impossibleSize(shown, width: shape.width, height: shape.height) }
-        guard !isDecoded || PictureConverter.canConvert(conversion.source) else {
+        guard !isDecoded || ScalingConverter.canConvert(conversion.source) else {
             throw NetworkFault.unconvertible(shown, pixels: conversion.name)
         }
     }

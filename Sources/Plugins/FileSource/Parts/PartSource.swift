@@ -16,7 +16,8 @@ struct PartSourceOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         if parts.isEmpty {
-            throw OptionFault("'parts' is empty", remedy: "Name the files that part-sink has written.")
+            throw OptionFault(
+                "'parts' must name at least one file", remedy: "Name the files that part-sink has written.")
         }
     }
 }

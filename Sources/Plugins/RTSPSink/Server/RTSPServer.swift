@@ -245,12 +245,12 @@ final class RTSPServer: Sendable {
     /// [network loop] What to do about a request. Its text is parsed, and its credentials are checked, before the lock
     /// is taken.
     func handle(_ request: RTSPRequest, from id: ConnectionID, on loop: any EventLoop) -> [SignallingAction] {
-        var question = Question(request)
-        if let path = question.path, let demand = locked({ $0.readership.signalling.demand(of: path, on: id) }) {
-            question.prove(demand)
+        var values = RequestValues(request)
+        if let path = values.path, let demand = locked({ $0.readership.signalling.demand(of: path, on: id) }) {
+            values.prove(demand)
         }
         let outcome = locked { state in
-            state.readership.change { $0.handle(question, from: id, now: StreamHub.monotonic()) }
+            state.readership.change { $0.handle(values, from: id, now: StreamHub.monotonic()) }
         }
         dismiss(outcome.stoppedReaders, from: loop)
         return outcome.actions

@@ -31,7 +31,7 @@ extension Signalling {
             updateSession(id) { $0.lastHeard = inquiry.now }
         }
         let session = inquiry.sessionID.map { [("Session", $0)] } ?? []
-        return inquiry.refuse(inquiry.question.hasBody ? .parameterNotUnderstood : .ok, session)
+        return inquiry.refuse(inquiry.values.hasBody ? .parameterNotUnderstood : .ok, session)
     }
 
     // MARK: SETUP
@@ -51,8 +51,8 @@ extension Signalling {
             guard !session.isPlaying else { return inquiry.refuse(.notValidInThisState) }
             present = session.transports
         }
-        visits += inquiry.question.transports.count
-        guard let spec = inquiry.question.transports.first(where: { isUsable($0, path, inquiry) }) else {
+        visits += inquiry.values.transports.count
+        guard let spec = inquiry.values.transports.first(where: { isUsable($0, path, inquiry) }) else {
             return inquiry.refuse(.unsupportedTransport)
         }
         guard let transport = transport(spec, medium, inquiry) else { return inquiry.refuse(.unsupportedTransport) }
@@ -180,10 +180,10 @@ extension Signalling {
         guard let session = sessions[id] else { return inquiry.refuse(.sessionNotFound) }
         // A live stream plays from now on at its own speed, whatever range and scale a client asks for, and the answer
         // says so. gst-rtsp-server and VLC's server do the same.
-        guard inquiry.question.range != .unreadable else { return inquiry.refuse(.invalidRange, [("Session", id)]) }
+        guard inquiry.values.range != .unreadable else { return inquiry.refuse(.invalidRange, [("Session", id)]) }
         let pace =
-            (inquiry.question.hasScale ? [("Scale", "1.0")] : [])
-            + (inquiry.question.hasSpeed ? [("Speed", "1.0")] : [])
+            (inquiry.values.hasScale ? [("Scale", "1.0")] : [])
+            + (inquiry.values.hasSpeed ? [("Speed", "1.0")] : [])
         let response = inquiry.response(
             .ok, [("Session", SessionHeader(id: id, timeoutSeconds: timeout).text), ("Range", "npt=now-")] + pace)
         guard !session.isPlaying else { return [.respond(response)] }

@@ -5,7 +5,7 @@
 extension Signalling {
     /// A request, and what the checks have found out about it.
     struct Inquiry {
-        var question: Question
+        var values: RequestValues
         var connectionID: ConnectionID
         var connection: Connection
         var sequence: String
@@ -13,7 +13,7 @@ extension Signalling {
         var url = RTSPURL(path: "/")
         var user: String?
         /// From `Session`.
-        var sessionID: String? { question.sessionID }
+        var sessionID: String? { values.sessionID }
 
         func response(_ status: RTSPStatus, _ headers: [(String, String)] = [], body: [UInt8] = []) -> RTSPResponse {
             RTSPResponse(
@@ -25,16 +25,16 @@ extension Signalling {
         }
     }
 
-    /// Answers one request, with ``Question/prove(_:)`` in between. For tests; the server parses and proves without its
+    /// Answers one request, with ``RequestValues/prove(_:)`` in between. For tests; the server parses and proves without its
     /// lock.
     mutating func handle(_ request: RTSPRequest, from id: ConnectionID, now: Int64) -> [SignallingAction] {
-        var question = Question(request)
-        if let path = question.path, let demand = demand(of: path, on: id) { question.prove(demand) }
-        return handle(question, from: id, now: now)
+        var values = RequestValues(request)
+        if let path = values.path, let demand = demand(of: path, on: id) { values.prove(demand) }
+        return handle(values, from: id, now: now)
     }
 
     /// Answers what a request asks.
-    mutating func handle(_ question: Question, from id: ConnectionID, now: Int64) -> [SignallingAction] {
+    mutating func handle(_ values: RequestValues, from id: ConnectionID, now: Int64) -> [SignallingAction] {
         guard let connection = connections[id] else { return [] }
         update(id) { $0.lastRequest = now }
         for sessionID in connection.sessions {
@@ -42,24 +42,24 @@ extension Signalling {
             updateSession(sessionID) { $0.lastHeard = now }
         }
         var inquiry = Inquiry(
-            question: question, connectionID: id, connection: connection, sequence: question.sequence ?? "0", now: now)
+            values: values, connectionID: id, connection: connection, sequence: values.sequence ?? "0", now: now)
         guard admitsRequest(from: connection.peer, now: now) else {
             return inquiry.refuse(.serviceUnavailable) + [.close(id, "\(connection.peer) asks too often")]
         }
-        guard question.version != .http else { return tunnel(inquiry) }
-        guard question.version == .rtsp1 else { return inquiry.refuse(.versionNotSupported) }
-        guard question.sequence != nil else {
+        guard values.version != .http else { return tunnel(inquiry) }
+        guard values.version == .rtsp1 else { return inquiry.refuse(.versionNotSupported) }
+        guard values.sequence != nil else {
             return [.respond(RTSPResponse(.badRequest, headers: HeaderFields([("Server", "framehost")])))]
         }
-        guard !question.isExcessive else { return inquiry.refuse(.badRequest) }
-        guard let method = question.method else {
+        guard !values.isExcessive else { return inquiry.refuse(.badRequest) }
+        guard let method = values.method else {
             return inquiry.refuse(.notImplemented, [("Public", RTSPMethod.offered)])
         }
         guard method.isOffered else { return inquiry.refuse(.methodNotAllowed, [("Allow", RTSPMethod.offered)]) }
-        if let required = question.required { return inquiry.refuse(.optionNotSupported, [("Unsupported", required)]) }
+        if let required = values.required { return inquiry.refuse(.optionNotSupported, [("Unsupported", required)]) }
         // Clients send OPTIONS before they have credentials, some with `*` or without a usable URL.
         if method == .options { return options(inquiry) }
-        guard let url = question.url else { return inquiry.refuse(.badRequest) }
+        guard let url = values.url else { return inquiry.refuse(.badRequest) }
         inquiry.url = url
         return dispatch(method, inquiry)
     }
@@ -74,7 +74,7 @@ extension Signalling {
         }
         if let challenge = path.challenge {
             // A proof for another edition of the path does not count: the client is asked again.
-            let proof = inquiry.question.proof.flatMap { $0.edition == entry.edition ? $0 : nil }
+            let proof = inquiry.values.proof.flatMap { $0.edition == entry.edition ? $0 : nil }
             guard case .granted(let user) = proof?.verdict else {
                 return demandCredentials(challenge, proof?.verdict ?? .missing, inquiry)
             }

@@ -16,7 +16,7 @@ extension Signalling {
 
     mutating func tunnel(_ inquiry: Inquiry) -> [SignallingAction] {
         let id = inquiry.connectionID
-        guard let asked = inquiry.question.tunnel, inquiry.connection.tunnel == nil else {
+        guard let asked = inquiry.values.tunnel, inquiry.connection.tunnel == nil else {
             // A browser, or a tunnel within a tunnel.
             return refuseHTTP(.methodNotAllowed, id, "it sent HTTP")
         }

@@ -6,7 +6,7 @@
 /// where it is made. Its size is bounded by the number of connections and of sessions of each
 /// (``mostSessionsPerConnection``) and each address.
 ///
-/// An answer costs the same however many clients there are: a request is parsed before (``Question``), and it only
+/// An answer costs the same however many clients there are: a request is parsed before (``RequestValues``), and it only
 /// looks at its own connection's sessions, which are found by key (``visits`` counts them).
 struct Signalling: Sendable {
     struct Connection: Sendable {

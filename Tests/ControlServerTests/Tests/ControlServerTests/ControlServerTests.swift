@@ -390,9 +390,9 @@ final class Client {
         run.state.withLock { $0.padding = 1 << 20 }
         let (server, api) = try Self.server(run, progress: 200, connections: 100)
         defer { server.stop() }
-        let thread = try OwnThread("test") { api.studio.run() }
+        let thread = try OwnThread("test") { api.pictures.run() }
         defer {
-            api.studio.close()
+            api.pictures.close()
             thread.wait(milliseconds: 2000)
         }
         let client = try Client(server.port, receiveBuffer: 4096)
@@ -415,9 +415,9 @@ final class Client {
         run.state.withLock { $0.padding = 24 << 20 }
         let (server, api) = try Self.server(run, progress: 1000, connections: 100)
         defer { server.stop() }
-        let thread = try OwnThread("test") { api.studio.run() }
+        let thread = try OwnThread("test") { api.pictures.run() }
         defer {
-            api.studio.close()
+            api.pictures.close()
             thread.wait(milliseconds: 2000)
         }
         let client = try Client(server.port, receiveBuffer: 64 << 10)
@@ -433,7 +433,7 @@ final class Client {
         let server = try HTTPServer(address, progress: progress, connections: connections) { port in
             let api = ControlAPI(
                 control: run, gate: Gate(address: address, port: port, hosts: [], token: nil),
-                studio: PictureStudio(run), units: try! UnitStudio(run), events: EventRing(run: "run"))
+                pictures: PictureRequests(run), units: try! UnitFanOut(run), events: EventRing(run: "run"))
             made = api
             return api
         }

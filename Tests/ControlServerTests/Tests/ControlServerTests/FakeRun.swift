@@ -180,7 +180,7 @@ extension ControlAPI {
             control: run,
             gate: Gate(
                 address: address, port: address.port, hosts: hosts, token: token.flatMap { AccessToken($0) }),
-            studio: PictureStudio(run), units: try! UnitStudio(run), events: EventRing(run: "run"))
+            pictures: PictureRequests(run), units: try! UnitFanOut(run), events: EventRing(run: "run"))
     }
 
     /// The answer to a request of a program on this machine.

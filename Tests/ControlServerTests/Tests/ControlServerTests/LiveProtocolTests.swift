@@ -147,8 +147,8 @@ import Testing
             #"{"open":1,"stage":"h","kind":"h264","width":320}"#,
             "an H.264 preview shows the encoder's own picture, so it has no 'width'"
         ),
-        (#"{"shown":1}"#, "'number' must be the number of a message"),
-        (#"{"shown":1,"number":-1}"#, "'number' must be the number of a message"),
+        (#"{"shown":1}"#, "'number' must be a whole number from 0 to 4294967295"),
+        (#"{"shown":1,"number":-1}"#, "'number' must be a whole number from 0 to 4294967295"),
         (#"{"ping":"x"}"#, "'ping' must be a whole number"),
         (#"{"events":false}"#, "'events' must be true or the id of an event"),
         (#"{"a":{"b":{"c":{"d":{"e":1}}}}}"#, "the message must be JSON"),
@@ -161,7 +161,7 @@ import Testing
 
 @Suite struct LiveSessionTests {
     private static let ms: Int64 = 1_000_000
-    private let shot = PictureStudio.Outcome.shot(.init(bytes: [1, 2, 3], sequenceNumber: 9, capturedAt: 5))
+    private let shot = PictureRequests.Outcome.shot(.init(bytes: [1, 2, 3], sequenceNumber: 9, capturedAt: 5))
 
     private func request(_ change: (inout PreviewRequest) -> Void = { _ in }) -> PreviewRequest {
         var request = PreviewRequest(stage: "cam")
@@ -252,7 +252,7 @@ import Testing
         _ = session.take(.open(preview: 3, request()), now: 0)
         let error = FrameHostError(.invalidConfiguration, place: "cam", what: "no such stage", remedy: "Name another.")
         #expect(
-            session.take(PictureStudio.Outcome.failed(error), for: 1, now: 1) == [
+            session.take(PictureRequests.Outcome.failed(error), for: 1, now: 1) == [
                 .text(
                     #"{"ended":3,"error":{"what":"no such stage","place":"cam","remedy":"Name another.","code":"invalid-configuration"}}"#
                 )

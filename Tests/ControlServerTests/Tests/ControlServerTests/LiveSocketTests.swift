@@ -459,17 +459,17 @@ final class LiveServer {
         server = try HTTPServer(address, progress: progress, ping: ping) { port in
             let api = ControlAPI(
                 control: run, gate: Gate(address: address, port: port, hosts: [], token: nil),
-                studio: PictureStudio(run), units: try! UnitStudio(run), events: EventRing(run: "run"))
+                pictures: PictureRequests(run), units: try! UnitFanOut(run), events: EventRing(run: "run"))
             made = api
             return api
         }
         api = try #require(made)
-        let studio = api.studio
-        thread = try OwnThread("test") { studio.run() }
+        let pictures = api.pictures
+        thread = try OwnThread("test") { pictures.run() }
     }
 
     deinit {
-        api.studio.close()
+        api.pictures.close()
         server.stop()
         thread.wait(milliseconds: 2000)
     }

@@ -133,7 +133,7 @@ import Testing
 
     /// How long the server's lock was held at most, with five hundred connections and a client that sends headers as
     /// large as they may be. The figure is the machine's; what is bounded is what is looked at meanwhile
-    /// (QuestionTests).
+    /// (RequestValuesTests).
     @Test func measuresTheLongestHoldOfTheLock() throws {
         let port = RTSPSinkTests.freePort()
         let driver = try StageDriver(RTSPSink.self, options: #"{ "port": \#(port) }"#, input: RTSPSinkTests.format)

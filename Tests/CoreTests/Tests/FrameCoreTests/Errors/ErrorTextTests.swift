@@ -192,7 +192,7 @@ final class NameConverter: Transform {
         #expect(fitting.contains("has no file") && !fitting.contains("takes H.264"), "\(fitting)")
         #expect(
             try text(#"{ "decode": true }"#)
-                == "test.json: stages[1].from: 'file' takes H.264, but 'clip' gives video. Put an encoder between them."
+                == "test.json: stages[1].from: 'file' takes H.264, but 'clip' gives video. Put an encoder between them, or name one in 'from'."
         )
         let alone = try text(#"{ "decode": false, "speed": 2 }"#)
         #expect(alone.hasPrefix("test.json:1:20: stages[0].speed: no such option."), "\(alone)")
@@ -206,7 +206,9 @@ final class NameConverter: Transform {
             try chain.add(UnitSink.self, "file")
         }
         #expect(
-            text == "test.json: stages[2].from: 'file' takes H.264, but 'p' gives video. Put an encoder between them.")
+            text
+                == "test.json: stages[2].from: 'file' takes H.264, but 'p' gives video. Put an encoder between them, or name one in 'from'."
+        )
     }
 
     @Test func namesAllThatFeedEachOtherInACircle() throws {
@@ -257,9 +259,9 @@ final class NameConverter: Transform {
             text
                 == """
                 test.json:1:3: stages[0].cuont: no such option. Did you mean 'count'?
-                test.json:1:26: stages[0].everyMs: -1 is outside 0...1000. Use 0...1000, or leave the key out for 0.
+                test.json:1:26: stages[0].everyMs: -1 must be from 0 to 1000. Correct it, or leave the key out for 0.
                 test.json:1:11: stages[1].keep: expected a whole number, found a string. Write a whole number.
-                test.json: stages[2].from: 'file' takes H.264, but 'p' gives video. Put an encoder between them.
+                test.json: stages[2].from: 'file' takes H.264, but 'p' gives video. Put an encoder between them, or name one in 'from'.
                 """)
     }
 

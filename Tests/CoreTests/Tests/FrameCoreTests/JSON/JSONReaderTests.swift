@@ -157,15 +157,15 @@ struct JSONReaderTests {
     func refusesNumbersBesideTheGrammar(text: String) {
         #expect(
             faults("[\(text)]")
-                == "chain.json:1:2: '\(text)' is not a number. Write numbers like 12, -0.5 or 2e3, and text in double quotes."
+                == "chain.json:1:2: '\(text)' must be a number, or a text in double quotes. Write numbers like 12, -0.5 or 2e3."
         )
     }
 
     @Test func cutsALongNumberInTheMessage() {
         #expect(
             faults(String(repeating: "0", count: 40))
-                == "chain.json:1:1: '\(String(repeating: "0", count: 32))…' is not a number. Write numbers like 12, -0.5 or 2e3, "
-                + "and text in double quotes.")
+                == "chain.json:1:1: '\(String(repeating: "0", count: 32))…' must be a number, or a text in double quotes. "
+                + "Write numbers like 12, -0.5 or 2e3.")
     }
 
     @Test func collectsDuplicateKeysAndTheErrorThatEndsReading() {

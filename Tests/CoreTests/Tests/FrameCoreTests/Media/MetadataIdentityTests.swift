@@ -99,6 +99,6 @@ private enum Shortened {
         #expect(MetadataLayout([First.Marker.self]).index(of: Again.Marker.self) == nil, "another name")
         #expect(
             MetadataLayout([]).refusal(of: Faces.self)
-                == "needs room for 'faces' in each frame, which this chain was started without")
+                == "needs metadata 'faces', for which the frames of the running chain have no room")
     }
 }

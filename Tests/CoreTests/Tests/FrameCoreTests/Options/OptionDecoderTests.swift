@@ -87,15 +87,15 @@ private struct AllOptions: StageOptions, Equatable {
     @Test(arguments: [
         (
             #"{ "bitrateKbps": 20 }"#,
-            "o:1:18: bitrateKbps: 20 is outside 64...100000. Use 64...100000, or leave the key out for 4000."
+            "o:1:18: bitrateKbps: 20 must be from 64 to 100000. Correct it, or leave the key out for 4000."
         ),
         (
             #"{ "keyframeSeconds": 61.5 }"#,
-            "o:1:22: keyframeSeconds: 61.5 is outside 0.1...60. Use 0.1...60, or leave the key out for 2."
+            "o:1:22: keyframeSeconds: 61.5 must be from 0.1 to 60. Correct it, or leave the key out for 2."
         ),
-        (#"{ "crf": 52 }"#, "o:1:10: crf: 52 is outside 0...51. Use 0...51."),
-        (#"{ "gain": -1 }"#, "o:1:11: gain: -1 is outside 0...4. Use 0...4, or leave the key out for 1.5."),
-        (#"{ "rate": 0.5 }"#, "o:1:11: rate: \"1/2\" is outside 1...240. Use 1...240, or leave the key out for 30."),
+        (#"{ "crf": 52 }"#, "o:1:10: crf: 52 must be from 0 to 51. Correct it."),
+        (#"{ "gain": -1 }"#, "o:1:11: gain: -1 must be from 0 to 4. Correct it, or leave the key out for 1.5."),
+        (#"{ "rate": 0.5 }"#, "o:1:11: rate: \"1/2\" must be from 1 to 240. Correct it, or leave the key out for 30."),
         (#"{ "isOn": 1 }"#, "o:1:11: isOn: expected true or false, found 1. Write true or false."),
         (#"{ "bitrateKbps": 2.5 }"#, "o:1:18: bitrateKbps: expected a whole number, found 2.5. Write a whole number."),
         (
@@ -143,7 +143,7 @@ private struct AllOptions: StageOptions, Equatable {
     func refusesWhatIsNoSize(text: String) {
         #expect(
             faults(#"{ "size": "\#(text)" }"#)
-                == "o:1:11: size: '\(text)' is not a size. Write it as \"1280x720\", each side 1...16384.")
+                == "o:1:11: size: \"\(text)\" must be a size. Write it as \"1280x720\", each side 1...16384.")
     }
 
     @Test(arguments: [
@@ -155,14 +155,15 @@ private struct AllOptions: StageOptions, Equatable {
     func refusesWhatIsNoFrameRate(text: String) {
         #expect(
             faults(#"{ "rate": \#(text) }"#)
-                == "o:1:11: rate: \(text) is not a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\"."
+                == "o:1:11: rate: \(text) must be a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\"."
         )
     }
 
     @Test(arguments: ["20a0ff", "#20a0f", "#20a0fff", "#20a0fg", "#+0a0ff", "", "#", "blue", "# 0a0ff"])
     func refusesWhatIsNoColour(text: String) {
         #expect(
-            faults(#"{ "color": "\#(text)" }"#) == "o:1:12: color: '\(text)' is not a colour. Write it as \"#rrggbb\".")
+            faults(#"{ "color": "\#(text)" }"#)
+                == "o:1:12: color: \"\(text)\" must be a colour. Write it as \"#rrggbb\".")
     }
 
     @Test func readsRatesThatAreNotWhole() throws {
@@ -175,7 +176,7 @@ private struct AllOptions: StageOptions, Equatable {
         #expect(
             faults(#"{ "crf": 99, "lable": "x", "isOn": 0, "gain": 2 }"#)
                 == """
-                o:1:10: crf: 99 is outside 0...51. Use 0...51.
+                o:1:10: crf: 99 must be from 0 to 51. Correct it.
                 o:1:14: lable: no such option. Did you mean 'label'?
                 o:1:36: isOn: expected true or false, found 0. Write true or false.
                 """)
@@ -227,7 +228,7 @@ private final class Knobs: Filter {
             "crf: cannot change while the chain runs. Set it in the chain file; 'isOn', 'bitrateKbps' or 'label' can change."
         ),
         (
-            #"{ "label": "x", "bitrateKbps": 3 }"#, "bitrateKbps: 3 is outside 64...100000. Use 64...100000."
+            #"{ "label": "x", "bitrateKbps": 3 }"#, "bitrateKbps: 3 must be from 64 to 100000. Correct it."
         ),
         (#"{ "label": "x", "bitrate": 3 }"#, "bitrate: no such option. Did you mean 'bitrateKbps'?"),
         (#"{ "isOn": false, "label": "both" }"#, "label: 'crf' and 'label' exclude each other. Leave one of them out."),
@@ -337,7 +338,7 @@ private final class Knobs: Filter {
     @Test func doesNotCallAnOptionMissingWhoseValueIsWrong() {
         #expect(
             faultsOfNeeded(#"{ "rate": "x", "name": "n", "place": "p" }"#)
-                == #"o: rate: "x" is not a frame rate. Use a number such as 30, or a fraction such as "30000/1001"."#)
+                == #"o: rate: "x" must be a frame rate. Use a number such as 30, or a fraction such as "30000/1001"."#)
     }
 
     /// A command cannot leave a key out to get its default.
@@ -353,6 +354,6 @@ private final class Knobs: Filter {
             } catch { return "\(error)" }
         }
         #expect(text(isChange: false).hasSuffix(", or leave the key out for 4000."))
-        #expect(text(isChange: true) == "bitrateKbps: 20 is outside 64...100000. Use 64...100000.")
+        #expect(text(isChange: true) == "bitrateKbps: 20 must be from 64 to 100000. Correct it.")
     }
 }

@@ -279,7 +279,7 @@ import Testing
         draft.stages[2].link = Self.copies
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[2].link.copy: needs a restart: 'other' gets no copies. Restart the chain with it, or leave this unchanged."
+                "test.json: stages[2].link.copy: needs a restart: 'other' gets no copies. Restart the chain to apply this change, or undo it."
             ])
     }
 

@@ -101,7 +101,7 @@ import Testing
         Row(
             name: "an option out of its range",
             next: { try chain($0, [("times", #"{"times": 300}"#), ("plus", #"{"plus": 9}"#)]) },
-            fault: "test.json:1:11: stages[1].times: 300 is outside 0...100."),
+            fault: "test.json:1:11: stages[1].times: 300 must be from 0 to 100."),
         Row(
             name: "an option that is none",
             next: { try chain($0, [("times", #"{"times": 3, "tims": 4}"#), ("plus", #"{"plus": 9}"#)]) },
@@ -133,7 +133,7 @@ import Testing
         if isQueued {
             #expect(
                 answer.error
-                    == "src: needs a restart: 'src' would give gray8 32x32 1000 fps instead of gray8 16x16 1000 fps, and stages on several threads use it. Restart the chain with it, or leave this unchanged."
+                    == "src: needs a restart: 'src' would give gray8 32x32 1000 fps instead of gray8 16x16 1000 fps, and stages on several threads use it. Restart the chain to apply this change, or undo it."
             )
         }
         driver.waitForFrames(driver.chain.progress.captured + 20)

@@ -4,7 +4,7 @@
 /// clients wait.
 ///
 /// Every value is bounded: a list in its entries, a text in its bytes. A larger one is answered with 400.
-struct Question: Sendable {
+struct RequestValues: Sendable {
     enum Limit {
         static let transportBytes = 2 << 10
         static let transports = TransportHeader.mostSpecs

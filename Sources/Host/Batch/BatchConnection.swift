@@ -6,8 +6,9 @@ import Glibc
 /// A worker's end of the line to its batch: says what the plan needs, waits until it may go, says how far it is. Ends the
 /// process when the batch has ended.
 ///
-/// Lines of JSON up the line, single bytes down. Control thread, but for the thread that waits for the line's end.
-final class Supervision {
+/// The worker sends lines of JSON, the batch answers with single bytes. Control thread; another thread waits for the
+/// socket to close.
+final class BatchConnection {
     /// The option of `framehost run`, which people have no use for.
     static let option = "supervised"
 

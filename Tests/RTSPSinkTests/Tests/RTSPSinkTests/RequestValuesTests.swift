@@ -4,9 +4,9 @@ import Testing
 
 @testable import RTSPSink
 
-@Suite struct QuestionTests {
-    private func question(_ headers: [(String, String)]) -> Question {
-        Question(RTSPRequest("SETUP", "rtsp://h/live/trackID=0", headers: HeaderFields([("CSeq", "1")] + headers)))
+@Suite struct RequestValuesTests {
+    private func values(_ headers: [(String, String)]) -> RequestValues {
+        RequestValues(RTSPRequest("SETUP", "rtsp://h/live/trackID=0", headers: HeaderFields([("CSeq", "1")] + headers)))
     }
 
     /// Values as real clients send them, and the largest that are taken.
@@ -15,7 +15,7 @@ import Testing
         ("Transport", Array(repeating: "RTP/AVP/TCP", count: 16).joined(separator: ",")),
         ("Session", "abc;timeout=60"), ("Range", "npt=0.000-"), ("Require", "www.onvif.org/ver20/backchannel"),
         ("Authorization", "Digest username=\"" + String(repeating: "x", count: 4000) + "\""),
-    ]) func takesWhatIsWithinBounds(name: String, value: String) { #expect(!question([(name, value)]).isExcessive) }
+    ]) func takesWhatIsWithinBounds(name: String, value: String) { #expect(!values([(name, value)]).isExcessive) }
 
     @Test(arguments: [
         ("Transport", Array(repeating: "RTP/AVP/TCP", count: 17).joined(separator: ",")),
@@ -24,7 +24,7 @@ import Testing
         ("Range", "npt=" + String(repeating: "0", count: 300) + "-"), ("Require", String(repeating: "r,", count: 600)),
         ("Authorization", "Digest " + String(repeating: "a=b,", count: 2000)),
     ]) func refusesWhatExceedsThem(name: String, value: String) {
-        let asked = question([(name, value)])
+        let asked = values([(name, value)])
         #expect(asked.isExcessive)
         // Nothing is judged for it, and what it says is not answered.
         #expect(asked.path == nil)
@@ -47,7 +47,7 @@ import Testing
         let old = Challenge(scheme: .basic, credentials: Credentials(["anna": "old"]))
         signalling.setPath("/live", ServedPath(description: description, ssrc: 1, challenge: old))
         _ = signalling.open(1, peer: .loopback, local: .loopback, isSecure: false, now: 0)
-        var asked = Question(
+        var asked = RequestValues(
             RTSPRequest(
                 "DESCRIBE", "rtsp://h/live",
                 headers: HeaderFields([

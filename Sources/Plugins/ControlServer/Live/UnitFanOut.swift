@@ -4,7 +4,7 @@ import FrameCore
 
 /// Gives the access units of stages to viewers, on one thread of its own. Each stage is watched once, and each unit
 /// prepared once, for any number of viewers. A stage without a viewer is not watched.
-final class UnitStudio: Sendable {
+final class UnitFanOut: Sendable {
     struct Unit: Sendable {
         var header: StageUnit.Header
         /// With start codes.
@@ -67,7 +67,7 @@ final class UnitStudio: Sendable {
 
     /// [any thread] Gives the stage's units from its next keyframe on, or from one shortly before.
     ///
-    /// - Parameter give: Called on the studio's thread; must not wait.
+    /// - Parameter give: Called on the fan-out's thread; must not wait.
     /// - Returns: Names the viewer in ``unwatch(_:viewer:)``.
     func watch(_ stage: String, give: @escaping Give) -> Int {
         defer { inbox.wake() }

@@ -4,8 +4,8 @@ import ArgumentParser
 import FrameCore
 import Glibc
 
-/// What a worker makes of its file instead of all of it: the value of hidden options of `framehost run`.
-enum PartWish: ExpressibleByArgument {
+/// The part of its file that a worker makes, or the join of parts: the value of the hidden option `--part`.
+enum PartRequest: ExpressibleByArgument {
     /// `60000000000-120000000000`, nanoseconds; without a first number from the beginning, without a second to the end.
     case part(TimelinePart)
     /// `join:10:/FOLDER`: so many parts that lie there.

@@ -5,28 +5,28 @@ import Testing
 @testable import ControlServer
 @testable import FrameCore
 
-/// A studio with its thread, which ends with it.
-final class RunningStudio {
+/// Requests with their thread, which ends with them.
+final class RunningRequests {
     let run = FakeRun()
     let api: ControlAPI
     private let thread: OwnThread
 
     init() throws {
         api = .over(run)
-        let studio = api.studio
-        thread = try OwnThread("test") { studio.run() }
+        let requests = api.pictures
+        thread = try OwnThread("test") { requests.run() }
     }
 
     deinit {
-        api.studio.close()
+        api.pictures.close()
         thread.wait(milliseconds: 2000)
     }
 }
 
-@Suite struct PictureStudioTests {
+@Suite struct PictureRequestsTests {
     @Test func aSnapshotIsTheNextPicture() async throws {
-        let studio = try RunningStudio()
-        let asked = await studio.api.ask(
+        let requests = try RunningRequests()
+        let asked = await requests.api.ask(
             "GET", "/api/v1/stages/cam/picture?width=64&fit=fill&turn=1&mirror=true&quality=70")
         #expect(asked.status == 200)
         #expect(asked.text == "picture 64")
@@ -39,43 +39,43 @@ final class RunningStudio {
         form.quarterTurns = 1
         form.isMirrored = true
         form.quality = 70
-        #expect(studio.run.state.withLock { $0.encoded } == [form])
+        #expect(requests.run.state.withLock { $0.encoded } == [form])
     }
 
     @Test func previewsAreMirroredWhereTheCameraFacesWhoLooks() async throws {
-        let studio = try RunningStudio()
-        studio.run.state.withLock { $0.facesWhoLooks = true }
+        let requests = try RunningRequests()
+        requests.run.state.withLock { $0.facesWhoLooks = true }
         for query in ["", "?preview=true", "?preview=true&mirror=true"] {
-            #expect(await studio.api.ask("GET", "/api/v1/stages/cam/picture\(query)").status == 200)
+            #expect(await requests.api.ask("GET", "/api/v1/stages/cam/picture\(query)").status == 200)
         }
-        #expect(studio.run.state.withLock { $0.encoded.map(\.isMirrored) } == [false, true, false])
+        #expect(requests.run.state.withLock { $0.encoded.map(\.isMirrored) } == [false, true, false])
     }
 
     @Test func noneYetIsANormalAnswer() async throws {
-        let studio = try RunningStudio()
-        let asked = await studio.api.ask("GET", "/api/v1/stages/text/picture?format=png")
+        let requests = try RunningRequests()
+        let asked = await requests.api.ask("GET", "/api/v1/stages/text/picture?format=png")
         #expect(asked.status == 204)
         #expect(asked.text == "")
     }
 
     @Test func aStageThatIsNotThereIsNotFound() async throws {
-        let studio = try RunningStudio()
-        #expect(await studio.api.ask("GET", "/api/v1/stages/nothing/picture").status == 404)
-        #expect(await studio.api.ask("GET", "/api/v1/stages/nothing/pictures").status == 404)
+        let requests = try RunningRequests()
+        #expect(await requests.api.ask("GET", "/api/v1/stages/nothing/picture").status == 404)
+        #expect(await requests.api.ask("GET", "/api/v1/stages/nothing/pictures").status == 404)
     }
 
     @Test func encodesEachFormOfAFrameOnce() async throws {
-        let studio = try RunningStudio()
-        studio.run.state.withLock { $0.givers = [] }
+        let requests = try RunningRequests()
+        requests.run.state.withLock { $0.givers = [] }
         // None is given before all have asked, so all get the same frame.
         let shots = await withTaskGroup(of: String.self) { group in
             for number in 0..<12 {
-                group.addTask { [api = studio.api] in
+                group.addTask { [api = requests.api] in
                     await api.ask("GET", "/api/v1/stages/cam/picture?width=\(number % 2 == 0 ? 64 : 32)").text
                 }
             }
-            group.addTask { [run = studio.run, api = studio.api] in
-                while api.studio.waitingCount < 12 { await Task.yield() }
+            group.addTask { [run = requests.run, api = requests.api] in
+                while api.pictures.waitingCount < 12 { await Task.yield() }
                 run.state.withLock { $0.givers = ["cam"] }
                 return ""
             }
@@ -83,23 +83,23 @@ final class RunningStudio {
         }
         #expect(shots.count { $0 == "picture 64" } == 6)
         #expect(shots.count { $0 == "picture 32" } == 6)
-        #expect(studio.run.state.withLock { Set($0.encoded).count } == 2)
-        #expect(studio.run.state.withLock { $0.encoded.count } == 2)
+        #expect(requests.run.state.withLock { Set($0.encoded).count } == 2)
+        #expect(requests.run.state.withLock { $0.encoded.count } == 2)
     }
 
     @Test func asksNobodyWhileNobodyLooks() async throws {
-        let studio = try RunningStudio()
-        _ = await studio.api.ask("GET", "/api/v1/stages/cam/picture")
-        let asked = studio.run.state.withLock { $0.asked }
+        let requests = try RunningRequests()
+        _ = await requests.api.ask("GET", "/api/v1/stages/cam/picture")
+        let asked = requests.run.state.withLock { $0.asked }
         try await Task.sleep(nanoseconds: 300_000_000)
-        #expect(studio.run.state.withLock { $0.asked } == asked)
+        #expect(requests.run.state.withLock { $0.asked } == asked)
     }
 
     /// One that came while another was encoded is older than a question of that time.
     @Test func answersWithAPictureThatCameAfterTheQuestion() async throws {
-        let studio = try RunningStudio()
-        let (run, pictures) = (studio.run, studio.api.studio)
-        func number(_ outcome: PictureStudio.Outcome) -> UInt64? {
+        let requests = try RunningRequests()
+        let (run, pictures) = (requests.run, requests.api.pictures)
+        func number(_ outcome: PictureRequests.Outcome) -> UInt64? {
             if case .shot(let shot) = outcome { shot.sequenceNumber } else { nil }
         }
         run.state.withLock { ($0.givers, $0.isEncoderBusy) = (["cam"], true) }
@@ -117,11 +117,11 @@ final class RunningStudio {
     }
 
     @Test func closingEndsEveryWait() async throws {
-        let studio = try RunningStudio()
-        studio.run.state.withLock { $0.givers = [] }
-        async let shot = studio.api.studio.next(of: "cam", as: PictureForm(), patience: Int64.max / 4)
-        while studio.api.studio.waitingCount < 1 { await Task.yield() }
-        studio.api.studio.close()
+        let requests = try RunningRequests()
+        requests.run.state.withLock { $0.givers = [] }
+        async let shot = requests.api.pictures.next(of: "cam", as: PictureForm(), patience: Int64.max / 4)
+        while requests.api.pictures.waitingCount < 1 { await Task.yield() }
+        requests.api.pictures.close()
         guard case .none = await shot else {
             Issue.record("there was a picture")
             return
@@ -129,8 +129,8 @@ final class RunningStudio {
     }
 
     @Test func aStreamIsMultipart() async throws {
-        let studio = try RunningStudio()
-        let asked = await studio.api.ask("GET", "/api/v1/stages/cam/pictures?count=3&rate=60")
+        let requests = try RunningRequests()
+        let asked = await requests.api.ask("GET", "/api/v1/stages/cam/pictures?count=3&rate=60")
         #expect(asked.field("Content-Type") == "multipart/x-mixed-replace; boundary=framehost")
         guard case .stream(let run) = asked.answer.body else {
             Issue.record("no stream")
@@ -142,6 +142,6 @@ final class RunningStudio {
         #expect(parts.count == 3)
         #expect(parts.allSatisfy { $0.contains("Content-Length: 9\r\n") && $0.contains("\r\n\r\npicture 0\r\n") })
         #expect(listener.text.hasSuffix("--framehost--\r\n"))
-        #expect(studio.api.viewers.withLock { $0.pictures } == 0)
+        #expect(requests.api.viewers.withLock { $0.pictures } == 0)
     }
 }

@@ -6,7 +6,7 @@ import FrameCore
 /// links.
 ///
 /// Pure. All nodes have generated names, so that text from outside is only ever a label.
-struct ChainPicture {
+struct ChainDrawing {
     private let name: String
     private let plan: PlanLook
     /// Nil for a chain that does not run.

@@ -7,7 +7,7 @@ import FrameCore
 /// Converts pictures of another size or format into the chain's, with libswscale. The only place that calls it.
 ///
 /// Range and matrix of the samples are respected on both sides. One thread at a time.
-final class PictureConverter {
+final class ScalingConverter {
     /// The setup of libswscale.
     private struct Setup: Equatable {
         var width: Int

@@ -3,7 +3,7 @@
 import FrameCore
 
 /// Memory that grows to the largest size that was requested.
-final class Room {
+final class GrowingMemory {
     private(set) var byteCount = 0
     private var base: UnsafeMutableRawPointer?
 

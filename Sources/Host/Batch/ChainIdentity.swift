@@ -3,64 +3,6 @@
 import FrameCore
 import Glibc
 
-/// What tells an input from another content under its name.
-struct InputIdentity: Equatable, Sendable {
-    /// By what inputs are told apart: `--identity`.
-    enum Kind: String, CaseIterable, Sendable {
-        /// Size and time of the last change.
-        case time
-        /// Size and SHA-256 of the content: reads each input once more.
-        case sha256
-    }
-
-    var bytes: Int64
-    /// Nanoseconds since 1970; 0 where the content's digest says more.
-    var modified: Int64
-    var sha256: String?
-
-    /// Looks at the file.
-    ///
-    /// - Throws: ``FrameHostError``.
-    init(_ path: String, _ kind: Kind, _ digest: FetchLibrary) throws {
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
-        func cannot(_ verb: String) -> FrameHostError {
-            FrameHostError(
-                .unavailable, place: path, what: "cannot be \(verb): \(String(cString: strerror(errno)))",
-                remedy: "Leave it out, or make it readable.")
-        }
-        guard file >= 0 else { throw cannot("opened") }
-        defer { close(file) }
-        var status = stat()
-        guard fstat(file, &status) == 0 else { throw cannot("examined") }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw FrameHostError(
-                .unavailable, place: path, what: "is not a regular file",
-                remedy: "Name files; a batch tries some of them twice.")
-        }
-        bytes = Int64(status.st_size)
-        switch kind {
-        case .time:
-            modified = WorkRecord.nanoseconds(status.st_mtim)
-        case .sha256:
-            modified = 0
-            guard let digest = digest.sha256(of: file) else { throw cannot("read") }
-            sha256 = digest
-        }
-    }
-
-    init(json: JSONNode) {
-        bytes = Int64(json["bytes"]?.asInt ?? -1)
-        modified = Int64(json["modified"]?.asInt ?? 0)
-        sha256 = json["sha256"]?.asString
-    }
-
-    func json(path: String) -> JSONNode {
-        .object(
-            [("path", .string(path)), ("bytes", .number(bytes))]
-                + (sha256.map { [("sha256", .string($0))] } ?? [("modified", .number(modified))]))
-    }
-}
-
 /// What the outputs of a batch depend on beside their inputs: the chain and the plugins that it uses.
 struct ChainIdentity: Sendable {
     /// SHA-256 of the chain's text without comments and spaces, of `--set`, of the variables it names, and of `--parts`.
@@ -120,29 +62,5 @@ struct ChainIdentity: Sendable {
         let parts =
             [chain, "\(input.bytes)", "\(input.modified)", input.sha256 ?? ""] + plugins.map { "\($0.id)=\($0.sha256)" }
         return String(digest.sha256(of: parts.joined(separator: "\n")).prefix(16))
-    }
-}
-
-/// Files as they were when the batch began, to see whether one has changed. [any thread]
-struct FileStamps: Sendable {
-    private struct Stamp: Equatable {
-        var identity: FileIdentity
-        var bytes: Int64
-        var changed: Int64
-    }
-
-    private let stamps: [(path: String, stamp: Stamp?)]
-
-    init(_ paths: [String]) { stamps = paths.map { ($0, Self.stamp($0)) } }
-
-    /// The first that is not as it was; nil where all are.
-    var changed: String? { stamps.first { Self.stamp($0.path) != $0.stamp }?.path }
-
-    private static func stamp(_ path: String) -> Stamp? {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return nil }
-        return Stamp(
-            identity: FileIdentity(status), bytes: Int64(status.st_size),
-            changed: WorkRecord.nanoseconds(status.st_ctim))
     }
 }

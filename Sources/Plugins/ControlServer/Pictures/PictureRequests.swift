@@ -4,7 +4,7 @@ import FrameCore
 
 /// Asks stages for pictures and encodes them, on one thread of its own, so that neither an event loop nor the chain
 /// waits for an encoder. Each distinct form of a frame is encoded once for all viewers.
-final class PictureStudio: Sendable {
+final class PictureRequests: Sendable {
     /// A file's bytes, and which picture they show.
     struct Shot: Sendable {
         var bytes: [UInt8]

@@ -6,7 +6,7 @@ import Shared
 /// Memory and handles to make one picture at a time.
 ///
 /// It is kept from picture to picture: a second picture of the same form only needs memory for the file's bytes.
-final class PictureWorkshop {
+final class PictureEncoderState {
     private let painter = PicturePainter()
     private let jpeg: JPEGWriter
     private let png = PNGWriter()

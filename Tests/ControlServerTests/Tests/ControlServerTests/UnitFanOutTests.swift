@@ -123,10 +123,10 @@ import Testing
     }
 }
 
-/// A unit studio with its thread, and what a viewer got.
+/// A fan-out with its thread, and what a viewer got.
 private final class RunningUnits {
     let run = FakeRun()
-    let studio: UnitStudio
+    let fanOut: UnitFanOut
     private let thread: OwnThread
 
     final class Viewer: Sendable {
@@ -135,7 +135,7 @@ private final class RunningUnits {
         let fault = Locked<FrameHostError?>(nil)
         let number = Locked(0)
 
-        func take(_ news: UnitStudio.News) {
+        func take(_ news: UnitFanOut.News) {
             switch news {
             case .unit(let unit):
                 got.withLock { $0.append(unit.header.sequenceNumber) }
@@ -147,19 +147,19 @@ private final class RunningUnits {
     }
 
     init() throws {
-        studio = try UnitStudio(run)
-        let studio = studio
-        thread = try OwnThread("test") { studio.run() }
+        fanOut = try UnitFanOut(run)
+        let fanOut = fanOut
+        thread = try OwnThread("test") { fanOut.run() }
     }
 
     deinit {
-        studio.close()
+        fanOut.close()
         thread.wait(milliseconds: 2000)
     }
 
     func watch(_ stage: String = "h264") -> Viewer {
         let viewer = Viewer()
-        let number = studio.watch(stage) { viewer.take($0) }
+        let number = fanOut.watch(stage) { viewer.take($0) }
         viewer.number.withLock { $0 = number }
         return viewer
     }
@@ -176,7 +176,7 @@ private final class RunningUnits {
     var asked: Int { run.state.withLock { $0.keyframesAsked } }
 }
 
-@Suite struct UnitStudioTests {
+@Suite struct UnitFanOutTests {
     @Test func watchesAStageOnlyWhileSomebodyLooks() throws {
         let units = try RunningUnits()
         usleep(50_000)
@@ -187,11 +187,11 @@ private final class RunningUnits {
         units.run.give(5, isKeyframe: true)
         units.run.give(6, isKeyframe: false)
         for viewer in viewers { try units.wait("units") { viewer.units == [5, 6] } }
-        units.studio.unwatch("h264", viewer: viewers[0].number.withLock { $0 })
+        units.fanOut.unwatch("h264", viewer: viewers[0].number.withLock { $0 })
         units.run.give(7, isKeyframe: false)
         try units.wait("the other one goes on") { viewers[1].units == [5, 6, 7] }
         #expect(viewers[0].units == [5, 6])
-        units.studio.unwatch("h264", viewer: viewers[1].number.withLock { $0 })
+        units.fanOut.unwatch("h264", viewer: viewers[1].number.withLock { $0 })
         #expect(units.watchers == 0)
         #expect(units.asked == 1)
     }
@@ -219,7 +219,7 @@ private final class RunningUnits {
         for number in 1...40 as ClosedRange<UInt64> { units.run.give(number, isKeyframe: false) }
         try units.wait("units") { first.units.count == 41 }
         let others = (0..<20).map { _ in units.watch() }
-        for _ in 0..<100 { units.studio.wantKeyframe("h264") }
+        for _ in 0..<100 { units.fanOut.wantKeyframe("h264") }
         try units.wait("asked again") { units.asked == 2 }
         let times = units.run.state.withLock { $0.keyframeTimes }
         #expect(times[1] - times[0] > 900_000_000)
@@ -267,11 +267,11 @@ private final class RunningUnits {
 }
 
 @Suite struct LiveVideoTests {
-    private func unit(_ number: UInt64, isKeyframe: Bool) -> UnitStudio.News {
+    private func unit(_ number: UInt64, isKeyframe: Bool) -> UnitFanOut.News {
         var header = StageUnit.Header()
         header.sequenceNumber = number
         header.isKeyframe = isKeyframe
-        return .unit(UnitStudio.Unit(header: header, bytes: [UInt8(number)], followsGap: false))
+        return .unit(UnitFanOut.Unit(header: header, bytes: [UInt8(number)], followsGap: false))
     }
 
     @Test func watchesPausesAndGoesOnWithAKeyframe() {
@@ -299,7 +299,7 @@ private final class RunningUnits {
         var session = LiveSession()
         _ = session.take(.open(preview: 4, PreviewRequest(stage: "cam", kind: .h264)), now: 0)
         let error = FrameHostError(.invalidConfiguration, place: "cam", what: "gives no access units")
-        let actions = session.take(UnitStudio.News.failed(error), for: 1, now: 0)
+        let actions = session.take(UnitFanOut.News.failed(error), for: 1, now: 0)
         #expect(actions.first == .unwatch(1) && actions.count == 2)
         #expect(session.count == 0)
     }

@@ -8,7 +8,7 @@ import FrameCore
 /// picture, a decoder may leave out pictures that it would have to reorder with older ones. So the reader checks the
 /// first picture that comes. If it is not early enough, the next attempt goes further back, and the last one to the
 /// begin. In ticks of the track.
-struct FileEntry: Equatable {
+struct SeekAttempt: Equatable {
     /// Where to seek to; nil for the begin of the file.
     private(set) var place: Int64?
 
@@ -49,24 +49,24 @@ struct FileEntry: Equatable {
 }
 
 /// The attempts of one reader, each further back than the one before.
-struct EntryAttempts {
+struct SeekAttempts {
     /// The present attempt; nil once one has succeeded.
-    var entry: FileEntry?
+    var attempt: SeekAttempt?
     /// Whether seeking into the file has failed: the next time it is read from its begin at once.
     private var isOnlyEnteredAtBegin = false
 
-    init(_ entry: FileEntry? = nil) { self.entry = entry }
+    init(_ attempt: SeekAttempt? = nil) { self.attempt = attempt }
 
     mutating func goBack() {
-        entry?.goBack()
-        if entry?.place == nil { isOnlyEnteredAtBegin = true }
+        attempt?.goBack()
+        if attempt?.place == nil { isOnlyEnteredAtBegin = true }
     }
 
     /// Moves the file to where the attempt begins; false where it was opened anew for that, and is at its begin.
     mutating func follow(in file: MediaFile, track: Int) throws -> Bool {
-        if isOnlyEnteredAtBegin { entry?.goToBegin() }
-        if let place = entry?.place, file.seek(to: place, track: track) { return true }
-        entry?.goToBegin()
+        if isOnlyEnteredAtBegin { attempt?.goToBegin() }
+        if let place = attempt?.place, file.seek(to: place, track: track) { return true }
+        attempt?.goToBegin()
         try file.reopen()
         return false
     }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Synchronization
+
+/// What all slots of a batch share. Immutable, or with locks of its own.
+final class BatchWork: Sendable {
+    let units: UnitList
+    let out: String
+    /// The folder that relative inputs start at.
+    let current: String
+    let chainFile: String
+    let chain: ChainIdentity
+    /// Of the chain file and the images of its plugins.
+    let stamps: FileStamps
+    let identity: InputIdentity.Kind
+    let attempts: Int
+    let isRetrying: Bool
+    /// `run` and what follows, for every worker.
+    let arguments: [String]
+    let owner: BatchOwner
+    let gate: MemoryGate
+    let tally: BatchTally
+    let queue: BatchQueue
+    /// Seconds of each part that a long input is divided into: `--parts`; nil to divide none.
+    let parts: Double?
+
+    init(
+        units: UnitList, out: String, current: String, chainFile: String, chain: ChainIdentity,
+        stamps: FileStamps, identity: InputIdentity.Kind, attempts: Int, isRetrying: Bool, arguments: [String],
+        owner: BatchOwner,
+        gate: MemoryGate, tally: BatchTally, queue: BatchQueue, parts: Double?
+    ) {
+        self.units = units
+        self.out = out
+        self.current = current
+        self.chainFile = chainFile
+        self.chain = chain
+        self.stamps = stamps
+        self.identity = identity
+        self.attempts = attempts
+        self.isRetrying = isRetrying
+        self.arguments = arguments
+        self.owner = owner
+        self.gate = gate
+        self.tally = tally
+        self.queue = queue
+        self.parts = parts
+    }
+
+    private let hasStopped = Atomic<Bool>(false)
+
+    /// Ends the batch, and says why once.
+    func stop(because path: String) {
+        guard !hasStopped.exchange(true, ordering: .relaxed) else { return }
+        tally.warn("\(path) changed while the batch ran, so the batch stops. Start it again.")
+        tally.stop()
+    }
+}

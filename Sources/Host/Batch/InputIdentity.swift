@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// Identifies the content of an input, so that a changed file of the same name is noticed.
+struct InputIdentity: Equatable, Sendable {
+    /// By what inputs are told apart: `--identity`.
+    enum Kind: String, CaseIterable, Sendable {
+        /// Size and time of the last change.
+        case time
+        /// Size and SHA-256 of the content: reads each input once more.
+        case sha256
+    }
+
+    var bytes: Int64
+    /// Nanoseconds since 1970; 0 where the content's digest says more.
+    var modified: Int64
+    var sha256: String?
+
+    /// Looks at the file.
+    ///
+    /// - Throws: ``FrameHostError``.
+    init(_ path: String, _ kind: Kind, _ digest: FetchLibrary) throws {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        func cannot(_ verb: String) -> FrameHostError {
+            FrameHostError(
+                .unavailable, place: path, what: "cannot be \(verb): \(String(cString: strerror(errno)))",
+                remedy: "Leave it out, or make it readable.")
+        }
+        guard file >= 0 else { throw cannot("opened") }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw cannot("examined") }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw FrameHostError(
+                .unavailable, place: path, what: "must be a regular file",
+                remedy: "Name files; a batch tries some of them twice.")
+        }
+        bytes = Int64(status.st_size)
+        switch kind {
+        case .time:
+            modified = WorkRecord.nanoseconds(status.st_mtim)
+        case .sha256:
+            modified = 0
+            guard let digest = digest.sha256(of: file) else { throw cannot("read") }
+            sha256 = digest
+        }
+    }
+
+    init(json: JSONNode) {
+        bytes = Int64(json["bytes"]?.asInt ?? -1)
+        modified = Int64(json["modified"]?.asInt ?? 0)
+        sha256 = json["sha256"]?.asString
+    }
+
+    func json(path: String) -> JSONNode {
+        .object(
+            [("path", .string(path)), ("bytes", .number(bytes))]
+                + (sha256.map { [("sha256", .string($0))] } ?? [("modified", .number(modified))]))
+    }
+}
