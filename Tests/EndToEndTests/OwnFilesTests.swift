@@ -32,11 +32,14 @@ import Testing
             option: "rtsp-sink.key", content: "",
             stages: #", { "use": "x264-encoder" }, { "use": "rtsp-sink", "certificate": "other", "key": "victim" }"#,
             make: "\(certificate) -keyout victim -out other"),
-        Reader(option: "text.font", content: "", stages: #", { "use": "text", "text": "a", "font": "victim", "unread": true }"#,
+        Reader(
+            option: "text.font", content: "",
+            stages: #", { "use": "text", "text": "a", "font": "victim", "unread": true }"#,
             make: "cp \(font) victim"),
         Reader(
             option: "face-effect.image", content: "",
-            stages: #", { "use": "face-effect", "detector": "haar", "effect": "sticker", "image": "victim", "unread": true }"#,
+            stages:
+                #", { "use": "face-effect", "detector": "haar", "effect": "sticker", "image": "victim", "unread": true }"#,
             make: "ffmpeg -v error -f lavfi -i color=red:s=64x64:d=1,format=rgba -frames:v 1 -f image2 -c:v png victim"),
         Reader(
             option: "network-source.login", content: "bob:secret\n",
@@ -124,7 +127,8 @@ import Testing
         try FileManager.default.createSymbolicLink(
             atPath: workspace.path("link.mp4"), withDestinationPath: "chain.json")
         let outcome = try Program.framehost.run(["run", "chain.json"], folder: workspace.folder.path)
-        #expect(outcome.status == 2 && outcome.error.contains("which is the chain file. Name another file."), "\(outcome)")
+        #expect(
+            outcome.status == 2 && outcome.error.contains("which is the chain file. Name another file."), "\(outcome)")
         #expect(try workspace.data("chain.json") == Data(text.utf8))
     }
 
@@ -146,7 +150,8 @@ import Testing
             workspace.path("cam-0001.mp4"))
         #expect(made.status == 0, "\(made.error)")
         try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)], ofItemAtPath: workspace.path("cam-0001.mp4"))
+            [.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)],
+            ofItemAtPath: workspace.path("cam-0001.mp4"))
         try workspace.write(
             "chain.json",
             """

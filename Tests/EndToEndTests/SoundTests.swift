@@ -185,7 +185,9 @@ import Testing
             try faults(
                 Self.chain("aac", #""path": "out.mp4""#).replacing(#"["h264", "sound"]"#, with: #"["h264", "tone"]"#)
             )
-            .contains("'rec' takes H.264 or AAC or Opus or motion, but 'tone' gives sound. Put an encoder of sound between them"))
+            .contains(
+                "'rec' takes H.264 or AAC or Opus or motion, but 'tone' gives sound. Put an encoder of sound between them"
+            ))
         #expect(
             try faults(
                 """

@@ -18,7 +18,8 @@ extension String {
         for index in unicodeScalars.indices {
             let scalar = unicodeScalars[index]
             switch scalar {
-            case "\n" where lines == .all || (lines == .indented && unicodeScalars[index...].starts(with: "\n  ".unicodeScalars)):
+            case "\n"
+            where lines == .all || (lines == .indented && unicodeScalars[index...].starts(with: "\n  ".unicodeScalars)):
                 result.unicodeScalars.append(scalar)
             case "\n": result += "\\n"
             case "\r": result += "\\r"

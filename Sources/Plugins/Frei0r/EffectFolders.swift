@@ -60,7 +60,8 @@ struct EffectFolders {
                 .unavailable, place: "effect", what: "'\(path)' cannot be found: \(String(cString: strerror(errno)))",
                 remedy: "Correct the path, or name an installed effect.")
         }
-        guard paths.contains(where: { folder in Self.realPath(folder).map { real.hasPrefix($0 + "/") } ?? false }) else {
+        guard paths.contains(where: { folder in Self.realPath(folder).map { real.hasPrefix($0 + "/") } ?? false })
+        else {
             throw FrameHostError(
                 .invalidConfiguration, place: "effect", what: "'\(path)' must lie in a folder of effects",
                 remedy: "Put it into ~/.frei0r-1/lib, or name its folder in FREI0R_PATH.")

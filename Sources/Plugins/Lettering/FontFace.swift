@@ -76,7 +76,8 @@ package final class FontFace {
         guard file >= 0 else { throw fault("cannot be read: \(String(cString: strerror(errno)))") }
         defer { close(file) }
         var status = stat()
-        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, (1...mostBytes).contains(Int(status.st_size))
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            (1...mostBytes).contains(Int(status.st_size))
         else { throw fault("must be a regular file of 1 byte to \(mostBytes >> 20) MB") }
         let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(status.st_size), alignment: 16)
         var filled = 0

@@ -49,7 +49,8 @@ final class MotionSync: MultiFilter {
         guard further.count == 1, let motion = further[0].motion else {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
-                what: "motion-sync takes pictures and one input of motion, but gets \(further.count) beside the pictures",
+                what:
+                    "motion-sync takes pictures and one input of motion, but gets \(further.count) beside the pictures",
                 remedy: "Name both: \"from\": [\"pictures\", \"motion\"].")
         }
         self.format = motion

@@ -13,7 +13,8 @@ import Testing
     ]) func takesDevices(name: String) { #expect(DeviceName.isPlain(name)) }
 
     @Test(arguments: [
-        "", ":", ":0", "tee:null,'|touch x',raw", "file:/tmp/x,raw", "tee:default,x,raw", "plug:hw", "hw:0,'x'", "hw:0 ",
+        "", ":", ":0", "tee:null,'|touch x',raw", "file:/tmp/x,raw", "tee:default,x,raw", "plug:hw", "hw:0,'x'",
+        "hw:0 ",
         "hw:{ type hw }", "{ type file }", "mic:1", "hw:0\n", "a b", "null:'|x'", "plughw:0,|x", "hw:../x",
     ]) func refusesWhatCouldRunOrWrite(name: String) throws {
         #expect(!DeviceName.isPlain(name))

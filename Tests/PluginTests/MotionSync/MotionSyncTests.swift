@@ -67,7 +67,8 @@ import Testing
             }
             #expect(!motion.isExtrapolated && motion.sample.time == MediaTime(seconds: time))
             worst.time = max(worst.time, abs(Double(motion.sample.rotationRate.x) - time))
-            worst.angle = max(worst.angle, Double(motion.sample.attitude.angle(to: Self.attitude(at: time))) * 180 / .pi)
+            worst.angle = max(
+                worst.angle, Double(motion.sample.attitude.angle(to: Self.attitude(at: time))) * 180 / .pi)
         }
         #expect(worst.time < 0.001, "\(worst.time * 1000) ms")
         #expect(worst.angle < 0.1, "\(worst.angle)°")
@@ -100,7 +101,8 @@ import Testing
         #expect(seen[3] == nil && seen[4] == nil)
         let events = driver.takeEvents()
         #expect(events.map(\.name) == ["motion-missing"])
-        try driver.send(driver.makeMotionBlock((110..<130).map { Self.sample(at: Double($0) / 200) }, input: 1), from: 1)
+        try driver.send(
+            driver.makeMotionBlock((110..<130).map { Self.sample(at: Double($0) / 200) }, input: 1), from: 1)
         try driver.send(driver.makeFrame(pts: MediaTime(seconds: 0.6)))
         _ = driver.takeFrame()
         let later = driver.takeEvents()

@@ -80,7 +80,9 @@ import Testing
 
     /// Where black turns white along the row, and back.
     private func edges(_ row: ArraySlice<UInt8>) -> [Int] {
-        zip(row.indices, row.indices.dropFirst()).compactMap { (row[$0] < 125) != (row[$1] < 125) ? $1 - row.startIndex : nil }
+        zip(row.indices, row.indices.dropFirst()).compactMap {
+            (row[$0] < 125) != (row[$1] < 125) ? $1 - row.startIndex : nil
+        }
     }
 
     /// White pictures of the past, each 0.85 of the next, around one point.
@@ -93,7 +95,9 @@ import Testing
         let found = edges(row)
         // The newest is a quarter of 640 wide, less its edge of 1 %.
         let half = 640 * 0.25 / 2
-        #expect(found.contains { abs(Double($0) - (320 - half + 2)) <= 1 } && found.contains { abs(Double($0) - (320 + half - 2)) <= 1 },
+        #expect(
+            found.contains { abs(Double($0) - (320 - half + 2)) <= 1 }
+                && found.contains { abs(Double($0) - (320 + half - 2)) <= 1 },
             "\(found)")
         // Left and right are alike.
         #expect(zip(found, found.reversed()).allSatisfy { abs($0 + $1 - 640) <= 2 }, "\(found)")

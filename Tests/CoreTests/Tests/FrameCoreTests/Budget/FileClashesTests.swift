@@ -46,7 +46,8 @@ import Testing
 
     /// What a chain reads is held while it runs, and a pipe is not touched.
     @Test func holdsRegularFilesOnce() throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "held-\(UInt64.random(in: 0 ... .max))").path
+        let folder = FileManager.default.temporaryDirectory.appending(path: "held-\(UInt64.random(in: 0 ... .max))")
+            .path
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try Data("x".utf8).write(to: URL(filePath: folder + "/a"))

@@ -102,7 +102,8 @@ final class MotionReader: MultiFilter {
         if pictures == options.failsAt { throw FrameHostError(.broken, what: "asked to fail") }
         pictures += 1
         let entry = Entry(
-            milliseconds: Int(frame.pts.nanoseconds / 1_000_000), newest: newest.map { Int($0.nanoseconds / 1_000_000) })
+            milliseconds: Int(frame.pts.nanoseconds / 1_000_000), newest: newest.map { Int($0.nanoseconds / 1_000_000) }
+        )
         Self.logs.withLock { $0[options.log, default: []].append(entry) }
         return .forward
     }
