@@ -9,7 +9,7 @@ sink=Sources/Plugins/RTSPSink
 targets() {
   # Of several modules, which `compile` leaves to their own scripts. The longest to build comes first.
   target media-chain 6000
-  target json-reader 4096 Tests/Fuzz/JSONReaderFuzz.swift Sources/Core/JSON/*.swift Sources/Core/Errors/*.swift Sources/Core/Media/MediaTime.swift Sources/Core/Support/SecondsText.swift
+  target json-reader 4096 Tests/Fuzz/JSONReaderFuzz.swift Sources/Core/JSON/*.swift Sources/Core/Errors/*.swift Sources/Core/Media/MediaTime.swift Sources/Core/Support/{PrintableText,SecondsText}.swift
   target rtsp-wire 400 Tests/Fuzz/{RTSPWireFuzz,Numbers}.swift $sink/{Protocol,Access,Session}/*.swift $sink/RTP/*.swift
   target rtsp-tunnel 400 Tests/Fuzz/RTSPTunnelFuzz.swift $sink/{Protocol,Access}/*.swift
   target rtsp-dialogue 96 Tests/Fuzz/{RTSPDialogueFuzz,Numbers}.swift $sink/{Protocol,Access,Session}/*.swift

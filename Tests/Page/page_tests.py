@@ -333,7 +333,7 @@ class PageTests(Case):
         field = page.get_by_label("opacity", exact=True)
         field.fill("2")
         page.get_by_role("button", name="Apply").click()
-        until(lambda: "0...1" in page.locator("#option-opacity-fault").inner_text(), "the rule is told")
+        until(lambda: "from 0 to 1" in page.locator("#option-opacity-fault").inner_text(), "the rule is told")
         self.assertEqual(field.get_attribute("aria-invalid"), "true")
         self.assertEqual(page.evaluate("document.activeElement.id"), "option-opacity")
         page.get_by_role("button", name="Undo").click()

@@ -40,10 +40,9 @@ public struct ChainClashes {
     /// What uses files: a stage, or what beside the stages reads files for the chain.
     private struct User {
         var chain: Int
-        /// Nil for what is no stage.
         var stage: ChainPlan.Stage?
-        /// The words for what is no stage.
-        var what = ""
+        /// Where it is no stage.
+        var reader: FileClashes.Reader?
         var demand: StageDemand
     }
 
@@ -62,7 +61,7 @@ public struct ChainClashes {
         var users: [User] = []
         for (index, chain) in chains.enumerated() {
             users += FileClashes.readers(beside: chain.request).map {
-                User(chain: index, stage: nil, what: $0.what, demand: $0.demand)
+                User(chain: index, reader: $0, demand: $0.demand)
             }
             users += chain.plan.stages.map { User(chain: index, stage: $0, demand: $0.demand) }
         }
@@ -80,7 +79,8 @@ public struct ChainClashes {
                     "'\(stage.id)' would \(clash.isRead ? "read" : "write") '\(clash.path)', which \(said(writer, reads: false))"
                 )
             } else {
-                add(other, clash.path, "'\(clash.path)', which \(other.what), \(said(writer, reads: false)) too")
+                let what = other.reader?.service.map { "'\($0)' reads '\(clash.path)'" } ?? "is the chain file"
+                add(other, clash.path, "\(what), which \(said(writer, reads: false))")
             }
         }
     }
@@ -88,7 +88,10 @@ public struct ChainClashes {
     /// `'rec' of the chain 'cam1' writes`
     private func said(_ user: User, reads: Bool) -> String {
         let name = chains[user.chain].request.name
-        guard let stage = user.stage else { return "\(user.what) of '\(name)'" }
+        if let reader = user.reader {
+            return reader.service.map { "'\($0)' of the chain '\(name)' reads" } ?? "is the file of the chain '\(name)'"
+        }
+        guard let stage = user.stage else { return "the chain '\(name)' uses" }
         return "'\(stage.id)' of the chain '\(name)' \(reads ? "reads" : "writes")"
     }
 

@@ -37,19 +37,25 @@ struct FileClashes {
     }
 
     /// What beside the stages reads files for a chain: the program reads the chain file, services read their own.
-    ///
-    /// - Returns: Each with the words for "which …".
-    static func readers(beside request: ChainRequest) -> [(demand: StageDemand, what: String)] {
-        var chain = StageDemand()
-        chain.readsFiles = [request.file]
-        var readers = [(chain, "is the chain file")]
-        for service in request.services {
-            var demand = StageDemand()
-            // What is wrong with its options was said where they were read.
-            demand.readsFiles = (try? service.make())?.readsFiles(folder: request.folder) ?? []
-            readers.append((demand, "'\(service.key)' reads"))
-        }
-        return readers
+    struct Reader {
+        /// The service's key; nil for the program.
+        var service: String?
+        var demand = StageDemand()
+
+        /// What it does with the file: `'control' reads`.
+        var does: String { service.map { "'\($0)' reads" } ?? "is the chain file" }
+    }
+
+    static func readers(beside request: ChainRequest) -> [Reader] {
+        var chain = Reader()
+        chain.demand.readsFiles = [request.file]
+        return [chain]
+            + request.services.map { service in
+                var reader = Reader(service: service.key)
+                // What is wrong with its options was said where they were read.
+                reader.demand.readsFiles = (try? service.make())?.readsFiles(folder: request.folder) ?? []
+                return reader
+            }
     }
 
     /// What two names of one file have in common.

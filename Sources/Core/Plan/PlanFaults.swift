@@ -79,7 +79,7 @@ struct PlanFaults {
             let what =
                 clash.other < stages.count
                 ? "'\(stages[clash.other].id)' \(clash.isRead ? "reads" : "writes")"
-                : others[clash.other - stages.count].what
+                : others[clash.other - stages.count].does
             add(
                 writer, writer.key(ofFile: clash.path), "'\(writer.id)' would write '\(clash.path)', which \(what)",
                 "Name another file.")

@@ -69,7 +69,6 @@ struct RequestCheck {
     }
 
     private mutating func checkMedia(of stage: StageRequest, from index: Int, gives: StageInfo.Media) {
-        let info = stage.type.info
         let takes = media(of: stage, from: index)
         let producer = request.stages[index]
         switch (gives, takes) {

@@ -29,7 +29,7 @@ public final class Chain: @unchecked Sendable {
     }
     /// The chain file's name, as the request has it.
     /// What beside the stages reads files for the chain.
-    private let fileReaders: [(demand: StageDemand, what: String)]
+    private let fileReaders: [FileClashes.Reader]
     private let heldFiles = Locked(ReadFiles())
     let isTimed: Bool
     /// Nil where no trace is kept.
@@ -171,7 +171,7 @@ public final class Chain: @unchecked Sendable {
         }
         if let clash {
             let reader = clash.other - plan.stages.count
-            let who = reader >= 0 ? fileReaders[reader].what : "belongs to '\(plan.stages[clash.other].id)'"
+            let who = reader >= 0 ? fileReaders[reader].does : "belongs to '\(plan.stages[clash.other].id)'"
             return FrameHostError(
                 .invalidConfiguration, place: option, what: "'\(path)' \(who)", remedy: "Name another file.")
         }

@@ -58,6 +58,7 @@ public final class StageDriver<S: Stage> {
     ///   - folder: The folder of relative paths: ``StageContext/folder``.
     ///   - chainName: The chain's name: ``StageContext/chainName``.
     ///   - isLive: Whether the chain counts as live: ``StageContext/isLiveChain``.
+    ///   - replacesRunning: Whether the stage replaces one that ran: ``StageContext/repeatsParameterSets``.
     ///   - metadata: Kinds that other stages would declare, for a test that sets them on the items that it sends.
     ///   - audio: What the stage finds as ``StageContext/audio``.
     ///   - makesKeyframes: Whether a stage before this one makes a keyframe when asked, as an encoder does.
@@ -69,7 +70,7 @@ public final class StageDriver<S: Stage> {
         _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, inputs: [MediaFormat] = [],
         join: JoinRequest = JoinRequest(), folder: String = ".",
         chainName: String = "chain",
-        isLive: Bool = false, metadata: [any FrameMetadata.Type] = [], audio: (any AudioOrigin)? = nil,
+        isLive: Bool = false, replacesRunning: Bool = false, metadata: [any FrameMetadata.Type] = [], audio: (any AudioOrigin)? = nil,
         makesKeyframes: Bool = true, slabBytes: Int = 32 << 20,
         clock: ChainClock = ManualClock(at: 1_000_000_000)
     ) throws {
@@ -83,6 +84,7 @@ public final class StageDriver<S: Stage> {
             stageID: S.info.id, folder: folder, chainName: chainName, clock: clock, stop: stop, events: hub,
             jobs: jobs)
         context.isLiveChain = isLive
+        context.repeatsParameterSets = replacesRunning
         context.audio = audio
         if (input ?? inputs.first)?.encoded?.video != nil, makesKeyframes {
             context.keyframeRequest = KeyframeRequest()

@@ -24,6 +24,8 @@ final class MotionSync: MultiFilter {
     /// Since when pictures have had no motion, their PTS; nil while they have.
     private var missingSince: MediaTime?
     private var pictures = 0
+    /// PTS of the picture that the event `motion` was last about.
+    private var reportedAt: MediaTime?
     /// Negative offsets make a picture wait for later motion.
     private var shift = MediaTime.zero
     private var mostApart: Int64?
@@ -112,6 +114,9 @@ final class MotionSync: MultiFilter {
         if let slot { frame[slot] = motion }
         figures.add(figures.matched)
         figures.age.store(Int(motion.age), ordering: .relaxed)
+        figures.roll.store((motion.roll ?? .nan).bitPattern, ordering: .relaxed)
+        figures.pitch.store((motion.pitch ?? .nan).bitPattern, ordering: .relaxed)
+        report(motion, at: frame.pts)
         guard let since = missingSince else { return }
         missingSince = nil
         let milliseconds = (frame.pts - since).nanoseconds / 1_000_000
@@ -119,6 +124,17 @@ final class MotionSync: MultiFilter {
         context.post(
             "motion-present", text: "Pictures have motion again, after \(milliseconds) ms without.",
             details: ["missingMs": .number(Int(milliseconds)), "withoutMotion": .number(without)])
+    }
+
+    private func report(_ motion: Motion, at pts: MediaTime) {
+        guard options.reportSeconds > 0 else { return }
+        // A clip that is played again begins with earlier times.
+        if let last = reportedAt, pts >= last, (pts - last).seconds < options.reportSeconds { return }
+        reportedAt = pts
+        func shown(_ angle: Double?) -> String { angle.map { "\(Int(($0 * 180 / .pi).rounded()))°" } ?? "unknown" }
+        context.post(
+            "motion", text: "Roll \(shown(motion.roll)), pitch \(shown(motion.pitch)).",
+            details: Self.details(of: motion))
     }
 
     private func lack(_ pts: MediaTime) {

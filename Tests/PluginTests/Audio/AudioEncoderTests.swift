@@ -69,6 +69,22 @@ import Testing
         #expect(ticks(driver.takePackets()).first == Int64(start - 1024))
     }
 
+    /// A recorder that goes on has the times before the first block already.
+    @Test(arguments: [("aac", 0), ("opus", -312)])
+    func leavesOutPrimingAloneWhereItReplacesAnEncoderThatRan(codec: String, first: Int64) throws {
+        let driver = try StageDriver(
+            AudioEncoder.self, options: "{ \"codec\": \"\(codec)\" }", input: .audio(Self.format), replacesRunning: true)
+        let start: Int64 = 480_000
+        try driver.sendSound(Self.format, from: Int(start), total: 10_007, blocksOf: 480, wave: tone(Self.format))
+        try driver.drain()
+        #expect(driver.stage.held == 0)
+        let packets = driver.takePackets()
+        #expect(packets.map(\.number) == packets.indices.map { UInt64($0) })
+        #expect(ticks(packets).first == start + first)
+        let last = try #require(packets.last)
+        #expect(Self.format.timeBase.ticks(of: last.pts + last.duration) == start + 10_007)
+    }
+
     @Test func saysWhenTheFirstSampleOfAPacketWasCaptured() throws {
         let driver = try driver("{}")
         for index in 0..<20 {

@@ -67,10 +67,11 @@ final class MotionSource: Source {
         var demand = Self.declaredDemand
         demand.slabBytes = 1 << 20
         demand.ownBytes = BlockCutter.most * MemoryLayout<MotionSample>.stride
-        if let file {
-            demand.readsFiles = [file.path]
+        if let path = options.path {
+            // Also before the file is open: whether the chain is live is asked first.
+            demand.readsFiles = context.filesRead(path)
             demand.isPaced = options.pace == .realtime
-            demand.expectedDuration = file.duration
+            demand.expectedDuration = file?.duration
         } else {
             demand.isLive = true
             demand.isUrgent = true
