@@ -43,10 +43,10 @@ help: ## what there is, and how long each part of `make test` takes on two cores
 
 # --- packages -------------------------------------------------------------------------------------------------------------------------
 
-# Debian starts servers when they are installed, and nats-server listens on all addresses: while these are, no service is started.
+# One at a time: parts of the tests that run side by side install theirs. Debian starts servers when they are installed, and nats-server listens on all addresses: while these are, no service is started.
 POLICY := /usr/sbin/policy-rc.d
 define install
-	@missing=; for p in $(1); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
+	@mkdir -p .build; exec 9>.build/install.lock; flock 9; missing=; for p in $(1); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
 	case "$$missing" in *nats-server*|*mosquitto*) [ -e $(POLICY) ] || { printf '#!/bin/sh\nexit 101\n' | $(SUDO) tee $(POLICY) >/dev/null; \
 	  $(SUDO) chmod +x $(POLICY); trap '$(SUDO) rm -f $(POLICY)' EXIT; } ;; esac; \
 	if [ -n "$$missing" ]; then echo "Installing$$missing"; \
