@@ -43,14 +43,15 @@ help: ## what there is, and how long each part of `make test` takes on two cores
 
 # --- packages -------------------------------------------------------------------------------------------------------------------------
 
-# One at a time: parts of the tests that run side by side install theirs. Debian starts servers when they are installed, and nats-server listens on all addresses: while these are, no service is started.
+# One at a time: parts of the tests that run side by side install theirs. What is installed must not keep the lock.
+# Debian starts servers when they are installed, and nats-server listens on all addresses: while these are, no service is started.
 POLICY := /usr/sbin/policy-rc.d
 define install
 	@mkdir -p .build; exec 9>.build/install.lock; flock 9; missing=; for p in $(1); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
 	case "$$missing" in *nats-server*|*mosquitto*) [ -e $(POLICY) ] || { printf '#!/bin/sh\nexit 101\n' | $(SUDO) tee $(POLICY) >/dev/null; \
 	  $(SUDO) chmod +x $(POLICY); trap '$(SUDO) rm -f $(POLICY)' EXIT; } ;; esac; \
 	if [ -n "$$missing" ]; then echo "Installing$$missing"; \
-	  $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -q --no-install-recommends $$missing; fi
+	  { $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -q --no-install-recommends $$missing; } 9>&-; fi
 endef
 
 define install_python
