@@ -155,7 +155,7 @@ import Testing
 
     @Test func keepsToItsQuota() throws {
         let folder = try ScratchFolder()
-        FileManager.default.createFile(atPath: folder.file("mine.mp4"), contents: Data(count: 500_000))
+        try Data(count: 500_000).write(to: URL(filePath: folder.file("mine.mp4")))
         let recorder = try StageDriver(
             recording:
                 #"{ "path": "\#(folder.file("a-{nn}.mp4"))", "segmentSeconds": 1, "keepMegabytes": 0.1, "finalize": "never" }"#,

@@ -70,7 +70,8 @@ public final class StageDriver<S: Stage> {
         _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, inputs: [MediaFormat] = [],
         join: JoinRequest = JoinRequest(), folder: String = ".",
         chainName: String = "chain",
-        isLive: Bool = false, replacesRunning: Bool = false, metadata: [any FrameMetadata.Type] = [], audio: (any AudioOrigin)? = nil,
+        isLive: Bool = false, replacesRunning: Bool = false, metadata: [any FrameMetadata.Type] = [],
+        audio: (any AudioOrigin)? = nil,
         makesKeyframes: Bool = true, slabBytes: Int = 32 << 20,
         clock: ChainClock = ManualClock(at: 1_000_000_000)
     ) throws {

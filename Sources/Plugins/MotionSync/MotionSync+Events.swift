@@ -70,10 +70,11 @@ final class MatchFigures: Sendable {
             let angle = Double(bitPattern: bits.load(ordering: .relaxed))
             return angle.isFinite ? [(name, MotionSync.degrees(angle))] : []
         }
-        return .object([
-            ("matched", value(matched)), ("extrapolated", value(extrapolated)), ("withoutMotion", value(without)),
-            ("samples", value(samples)), ("samplesLeftOut", value(leftOut)),
-            ("ageMs", .number(Double(age.load(ordering: .relaxed)) / 1e6)),
-        ] + angle("rollDegrees", roll) + angle("pitchDegrees", pitch))
+        return .object(
+            [
+                ("matched", value(matched)), ("extrapolated", value(extrapolated)), ("withoutMotion", value(without)),
+                ("samples", value(samples)), ("samplesLeftOut", value(leftOut)),
+                ("ageMs", .number(Double(age.load(ordering: .relaxed)) / 1e6)),
+            ] + angle("rollDegrees", roll) + angle("pitchDegrees", pitch))
     }
 }

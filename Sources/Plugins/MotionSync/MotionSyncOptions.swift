@@ -17,6 +17,6 @@ struct MotionSyncOptions: StageOptions {
             "Samples further apart are not interpolated, and pictures between them get no motion. Default: five times the usual distance, at least 50 ms.",
         range: 1...60_000, unit: "ms", live: true) var gapMs: Double? = nil
     @Option(
-        help: "How often the event 'motion' says how the camera moves. 0: never.", range: 0...3600, unit: "s", live: true
-    ) var reportSeconds = 0.0
+        help: "How often the event 'motion' says how the camera moves. 0: never.",
+        range: 0...3600, unit: "s", live: true) var reportSeconds = 0.0
 }

@@ -73,7 +73,8 @@ import Testing
     @Test(arguments: [("aac", 0), ("opus", -312)])
     func leavesOutPrimingAloneWhereItReplacesAnEncoderThatRan(codec: String, first: Int64) throws {
         let driver = try StageDriver(
-            AudioEncoder.self, options: "{ \"codec\": \"\(codec)\" }", input: .audio(Self.format), replacesRunning: true)
+            AudioEncoder.self, options: "{ \"codec\": \"\(codec)\" }", input: .audio(Self.format), replacesRunning: true
+        )
         let start: Int64 = 480_000
         try driver.sendSound(Self.format, from: Int(start), total: 10_007, blocksOf: 480, wave: tone(Self.format))
         try driver.drain()
