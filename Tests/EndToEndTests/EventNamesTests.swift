@@ -61,7 +61,7 @@ import Testing
             "recorder", "replicate",
             "test-source", "text", "v4l2-sink", "v4l2-source", "window-preview", "x264-encoder", "y4m-sink",
             "y4m-source", "motion-source", "alsa-source", "audio-encoder", "audio-meter", "audio-resample", "gain",
-            "tone-source",
+            "tone-source", "motion-sync", "video-snake",
         ]
         #expect(Set(ShippedPlugins.ids) == known)
     }

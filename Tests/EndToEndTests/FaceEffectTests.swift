@@ -113,7 +113,8 @@ import Testing
             "\(run.error)")
         let quiet = try Program.framehost.run(
             [workspace.path("chain.json"), "--quiet"], environment: Self.environment(workspace))
-        #expect(quiet.error.hasPrefix("warning: face: no YuNet model was found"), "\(quiet.error)")
+        #expect(
+            quiet.errorLines.contains { $0.hasPrefix("warning: face: no YuNet model was found") }, "\(quiet.error)")
         let chosen = try check(#", "detector": "haar""#, in: workspace)
         #expect(!chosen.output.contains("Warnings"), "what was asked for is no poorer one: \(chosen.output)")
     }
@@ -132,7 +133,8 @@ import Testing
             "\(plan.output)")
         let run = try Program.framehost.run([workspace.path("chain.json")], environment: Self.environment(workspace))
         #expect(run.status == 0, "\(run.error)")
-        #expect(run.error.hasPrefix("face: searches for faces with yunet: "), "\(run.error)")
+        // On a busy machine a line before it says what is waited for.
+        #expect(run.errorLines.contains { $0.hasPrefix("face: searches for faces with yunet: ") }, "\(run.error)")
         #expect(
             run.error.contains(
                 "face: 2 frames: 2 searched in time, 0 with a known face covered that their search did not find, 0 covered completely (starting 0, late 0, failed 0); 2 passed on unchanged because no face was found."

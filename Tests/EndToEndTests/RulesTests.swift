@@ -83,7 +83,8 @@ import Testing
         #expect((3.4...5).contains(begin), "begins at \(begin) s")
         // It ends a second after the face has gone, and what follows of a face is followed for a while.
         let end = begin + (ended.first?["seconds"].double ?? 0)
-        #expect((7.9...10.5).contains(end), "ends at \(end) s")
+        // A busy machine sees it later; without the rule it would end with the clip, at 12 s.
+        #expect((7.9...11.5).contains(end), "ends at \(end) s")
         let file = try RecordedFile(workshop.workspace.path("out-0001.mp4"))
         #expect(file.packets.count == ended.first?["frames"].int && file.packets.count > 40)
         let counts = try events(outcome, "faces")
@@ -192,8 +193,9 @@ import Testing
             "\(outcome.error)")
         #expect(
             outcome.error.contains(
-                "error: on[0].do[0] (rec stop): the command of this rule was sent 2 times and failed 2 times.\n  the recorder is not recording. Send 'start' first.\nFailed: "
+                "error: on[0].do[0] (rec stop): the command of this rule was sent 2 times and failed 2 times.\n  the recorder is not recording. Send 'start' first.\n"
             ), "\(outcome.error)")
+        #expect(outcome.errorLines.contains { $0.hasPrefix("Failed: ") }, "\(outcome.error)")
     }
 
     @Test func aRuleThatLeadsToItsOwnEventRests() throws {

@@ -241,8 +241,8 @@ import Testing
     }
 
     @Test func namesItAfterTheRecording() {
-        #expect(GyroflowText.path(beside: "/a.b/c.d.mp4") == "/a.b/c.d.gcsv")
-        #expect(GyroflowText.path(beside: "a~2.MOV") == "a~2.gcsv")
-        #expect(GyroflowText.path(beside: "/a.b/c") == "/a.b/c.gcsv")
+        #expect(Sidecar.gyroflow.path(beside: "/a.b/c.d.mp4") == "/a.b/c.d.gcsv")
+        #expect(Sidecar.gyroflow.path(beside: "a~2.MOV") == "a~2.gcsv")
+        #expect(Sidecar.gyroflow.path(beside: "/a.b/c") == "/a.b/c.gcsv")
     }
 }

@@ -62,6 +62,7 @@ final class EventHub: @unchecked Sendable {
 
     fileprivate func take(_ number: Int) -> (events: [Event], lost: Int) {
         condition.locked {
+            guard !boxes[number]!.events.isEmpty || boxes[number]!.lost > 0 else { return ([], 0) }
             defer {
                 boxes[number]!.events.removeAll(keepingCapacity: true)
                 boxes[number]!.lost = 0

@@ -407,6 +407,9 @@ public final class StageDriver<S: Stage> {
         try stage.command(name, arguments: arguments)
     }
 
+    /// Posts an event as another stage of the chain does, for a stage that listens: ``StageContext/followEvents()``.
+    public func post(_ event: Event) { context.events.post(event) }
+
     /// Takes the events that the stage posted since the last call.
     public func takeEvents() -> [Event] { events.take().events }
 

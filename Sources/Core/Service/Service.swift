@@ -30,7 +30,7 @@ public protocol Service: AnyObject, Sendable, SendableMetatype {
     /// than the look. The default looks at nothing.
     ///
     /// - Parameter folder: From which names of files are meant.
-    /// - Throws: ``FrameHostError``, whose place is the option: `control.tokenFile`.
+    /// - Throws: ``FrameHostError``, whose place is the option: `tokenFile`.
     func check(folder: String) throws
 
     /// [control thread] Files that the service reads: a stage that would write one of them is refused when the chain is

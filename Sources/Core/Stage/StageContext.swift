@@ -218,6 +218,9 @@ public final class StageContext: @unchecked Sendable {
                 frame: item.frame, pts: item.pts))
     }
 
+    /// [control thread, in `start`] Listens to the events of all stages from now on. Taking them costs a lock.
+    public func followEvents() -> EventSubscription { events.subscribe(takesBacklog: false) }
+
     /// [control thread, in `negotiate`] Notes a sentence that a person should read before the run begins: which file,
     /// model or device was chosen, and what follows from it.
     ///

@@ -233,10 +233,10 @@ struct ChainFile {
             for found in (error as? FrameHostErrors)?.errors ?? [.wrap(error)] {
                 var found = found
                 if found.place.file == nil {
-                    // `control.tokenFile`.
-                    let option = String(found.place.words.dropFirst(key.count + 1))
-                    let member =
-                        found.place.words.hasPrefix("\(key).") ? members.last { $0.key == option } : nil
+                    // `control.tokenFile`, or only `tokenFile`.
+                    let words = found.place.words
+                    let option = words.hasPrefix("\(key).") ? String(words.dropFirst(key.count + 1)) : words
+                    let member = members.last { $0.key == option }
                     found.place = FaultPlace(
                         file: name, position: member?.keyPlace ?? node.place,
                         path: member == nil ? key : "\(key).\(option)")

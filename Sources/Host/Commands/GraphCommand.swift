@@ -163,17 +163,19 @@ struct GraphCommand: ParsableCommand {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(StandardOutput.descriptor, $0.baseAddress, $0.count) }
+            let code = errno
             if count > 0 { rest = rest.dropFirst(count) }
-            if count < 0, errno == EAGAIN {
+            if count < 0, code == EAGAIN {
                 var output = pollfd(fd: StandardOutput.descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&output, 1, -1)
-            } else if count < 0, errno == EPIPE {
+            } else if count < 0, code == EPIPE {
                 return
-            } else if count < 0, errno != EINTR {
+            } else if count < 0, code != EINTR {
                 throw FrameHostError(
-                    .callFailed, place: "standard output",
-                    what: "cannot be written: \(String(cString: strerror(errno)))",
-                    remedy: "Check where standard output goes, or name a file with --output.")
+                    .callFailed, place: "standard output", what: "cannot be written: \(String(cString: strerror(code)))",
+                    remedy: code == ENOSPC
+                        ? "Free some space, or name a file with --output."
+                        : "Check where standard output goes, or name a file with --output.")
             }
         }
     }

@@ -15,8 +15,8 @@ final class OutputFile {
     private(set) var failure: Int32 = 0
     /// Bytes from the file's begin to the furthest one written.
     private(set) var size: Int64 = 0
-    /// The Gyroflow file beside it, where one was asked for. It is made and removed with it.
-    var log: HeldFile?
+    /// The files beside it that were asked for. They are made and removed with it.
+    var sidecars: [Sidecar: HeldFile] = [:]
     private let files: RunFiles
     private var offset: Int64 = 0
 
@@ -184,7 +184,7 @@ final class OutputFile {
             return
         }
         files.discard(held)
-        if let log { files.discard(log) }
+        for sidecar in sidecars.values { files.discard(sidecar) }
     }
 
     /// - Throws: ``RecordingErrno``: some network file systems only report here that they had no room.

@@ -20,8 +20,8 @@ enum PatternFolder {
                 guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
                 guard seen.insert(FileIdentity(status)).inserted else { continue }
                 var file = RetentionPolicy.File(path: path, status)
-                // The Gyroflow file beside it goes with it, and so counts with it.
-                file.bytes += GyroflowFiles.size(beside: path) ?? 0
+                // The files beside it go with it, and so count with it.
+                for sidecar in Sidecar.allCases { file.bytes += sidecar.size(beside: path) ?? 0 }
                 found.append(file)
             }
         }
@@ -30,10 +30,11 @@ enum PatternFolder {
 
     /// Removes the temporary files that a recorder or finaliser of such files left when it was killed.
     static func removeLeftOvers(of pattern: FileNamePattern, single: String?, _ files: RunFiles) {
-        // A Gyroflow file has the name of its recording, with another ending.
         func isOurs(_ name: String) -> Bool {
-            guard name.hasSuffix(GyroflowText.ending) else { return pattern.number(ofName: name) != nil }
-            return pattern.number(ofName: name.dropLast(GyroflowText.ending.count) + pattern.ending) != nil
+            guard let sidecar = Sidecar.allCases.first(where: { name.hasSuffix($0.ending) }) else {
+                return pattern.number(ofName: name) != nil
+            }
+            return pattern.number(ofName: name.dropLast(sidecar.ending.count) + pattern.ending) != nil
         }
         func originals(_ name: String) -> [String] {
             [Finaliser.original(ofTemporary: name), FileNames.original(ofTemporary: name)].compactMap(\.self)
@@ -46,10 +47,9 @@ enum PatternFolder {
         }
         guard let single else { return }
         let folder = FileNames.folder(of: single)
+        let names = ([single] + Sidecar.allCases.map { $0.path(beside: single) }).map(name(of:))
         for name in FolderListing.names(in: folder)
-        where originals(name).contains(where: {
-            [single, GyroflowText.path(beside: single)].map(name(of:)).contains($0)
-        }) {
+        where originals(name).contains(where: names.contains) {
             _ = files.remove("\(folder)/\(name)", as: OutputFile.holder)
         }
     }
@@ -75,7 +75,7 @@ enum PatternFolder {
     static func removeFile(_ file: RetentionPolicy.File, of pattern: FileNamePattern, _ files: RunFiles) -> FileRefusal?
     {
         if let refusal = files.remove(file.path, meant: file.identity, as: OutputFile.holder) { return refusal }
-        GyroflowFiles.remove(beside: file.path, files)
+        for sidecar in Sidecar.allCases { sidecar.remove(beside: file.path, files) }
         var folder = FileNames.folder(of: file.path)
         for _ in 1..<pattern.components.count {
             guard rmdir(folder) == 0 else { break }

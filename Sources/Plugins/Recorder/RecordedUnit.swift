@@ -12,6 +12,8 @@ struct RecordedUnit {
     var sequenceNumber: UInt64
     var orientation: Orientation
     var isKeyframe: Bool
+    /// For captions; none where those are not asked for.
+    var faces = FaceIDs()
 }
 
 extension RecordedUnit {

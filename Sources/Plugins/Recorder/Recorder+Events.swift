@@ -86,6 +86,11 @@ extension Recorder {
                 .string("path", "The file.")
             ]),
         EventDeclaration(
+            "captions-ended", "The WebVTT file of a recording ends before it.",
+            [
+                .string("path", "The file.")
+            ]),
+        EventDeclaration(
             "motion-incomplete", "Samples of motion are missing, since the pictures came too late after them."),
         EventDeclaration(
             "orientation-not-carried", "From here on the pictures have another orientation than the file declares."),

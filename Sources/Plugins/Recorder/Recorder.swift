@@ -33,6 +33,8 @@ final class Recorder: MultiSink {
     private var soundPlaces: [Int?] = []
     private var motionFormat: MotionFormat?
     private var motion: MotionInput?
+    private var captions: CaptionFeed?
+    private var faces: MetadataSlot<Faces>?
     private var sound: SoundFeed?
     private var soundInputs: SoundInputs?
     /// Sound that was kept before the recording began and is not in its file yet.
@@ -62,7 +64,7 @@ final class Recorder: MultiSink {
         container = Container(path: options.path) ?? .mp4
         files = try RecordingFiles(
             path: options.path, folder: context.folder, overwrite: options.overwrite,
-            makesMoreFiles: options.makesMoreFiles, makesLogs: options.gcsv,
+            makesMoreFiles: options.makesMoreFiles, sidecars: options.sidecars,
             files: context.files)
         retention = RetentionPolicy(seconds: options.keepSeconds, megabytes: options.keepMegabytes)
         state = RecordingState(startsAtOnce: options.record == .atStart)
@@ -173,6 +175,13 @@ final class Recorder: MultiSink {
             soundInputs = SoundInputs(soundFormats, seconds: options.preEventSeconds > 0 ? ringSeconds : 0)
         }
         if let motionFormat { motion = MotionInput(motionFormat, pictures, preEventSeconds: motionSeconds) }
+        if options.vtt {
+            // Where no stage finds faces there is no slot.
+            faces = context.slot(for: Faces.self)
+            captions = CaptionFeed(
+                context.followEvents(), stageID: context.stageID, isLive: context.isLiveChain,
+                preEventSeconds: options.preEventSeconds > 0 ? ringSeconds : 0)
+        }
         guard options.audio == .copy else { return }
         guard let origin = context.audio, !origin.tracks.isEmpty else {
             return context.post(
@@ -234,7 +243,11 @@ final class Recorder: MultiSink {
     }
 
     private func take(_ unit: consuming AccessUnit) throws -> SinkVerdict {
-        let about = RecordedUnit(unit)
+        var about = RecordedUnit(unit)
+        if let captions {
+            if let faces = faces.flatMap({ unit[$0] }) { about.faces = FaceIDs(faces) }
+            captions.hear(with: about)
+        }
         var step = state.take(pts: about.pts, isKeyframe: about.isKeyframe, past: ring?.end)
         var verdict = SinkVerdict.delivered
         do {
@@ -301,7 +314,7 @@ final class Recorder: MultiSink {
             finalize: options.finalize,
             isLive: context.isLiveChain, room: room)
         let recording = Recording(
-            setup, files: files, sound: sound, motion: motion, context: context,
+            setup, files: files, sound: sound, motion: motion, captions: captions, context: context,
             keepsTimes: !isCommanded && !context.isLiveChain
         ) { [unowned self] in fileChanged($0) }
         self.recording = recording
@@ -421,7 +434,7 @@ final class Recorder: MultiSink {
         lastRetention = context.clock.now()
         let all = PatternFolder.files(of: files.pattern, except: current?.held.identity)
         for file in retention.excess(
-            all, writing: (current?.size ?? 0) + (recording?.logBytes ?? 0),
+            all, writing: (current?.size ?? 0) + (recording?.sidecarBytes ?? 0),
             now: context.clock.unixTime(at: lastRetention))
         {
             // A file that is in use or protected stays, and counts as removed, so that no newer file is removed in its

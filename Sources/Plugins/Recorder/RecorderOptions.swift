@@ -57,6 +57,15 @@ struct RecorderOptions: StageOptions {
     @Option(help: "Writes a Gyroflow file (.gcsv) with the motion beside each recording.")
     var gcsv = false
 
+    @Option(
+        help:
+            "Writes a WebVTT file (.vtt) beside each recording, to be searched: which faces are in sight, and the events of the chain's stages."
+    )
+    var vtt = false
+
+    /// What is written beside each recording.
+    var sidecars: [Sidecar] { (gcsv ? [.gyroflow] : []) + (vtt ? [.captions] : []) }
+
     func validate() throws(OptionFault) {
         if path.isEmpty {
             throw OptionFault("'path' is missing", remedy: "Name the file to write: \"path\": \"out.mp4\".")

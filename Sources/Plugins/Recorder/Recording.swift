@@ -38,6 +38,7 @@ final class Recording {
     private struct Part {
         var muxer: MuxerHandle
         var log: GyroflowLog?
+        var captionLog: CaptionLog?
         var path: String
         /// The time of its first picture.
         var begin: MediaTime
@@ -47,6 +48,7 @@ final class Recording {
     private let files: RecordingFiles
     private let sound: SoundFeed?
     private let motion: MotionInput?
+    private let captions: CaptionFeed?
     private let context: StageContext
     /// Whether the first file begins at the chain's time, not at 0.
     private let keepsTimes: Bool
@@ -62,6 +64,8 @@ final class Recording {
     private var endedSounds: [Bool] = []
     /// The Gyroflow file beside the current file.
     private var log: GyroflowLog?
+    /// The WebVTT file beside the current file.
+    private var captionLog: CaptionLog?
     /// The file before the current one, with all its pictures and without the motion of its last ones, which has not come
     /// yet: with B-frames a keyframe is decoded before the pictures in front of it are shown. It is completed when a
     /// picture is decoded at the time of its end, which is the current file's begin.
@@ -80,13 +84,14 @@ final class Recording {
 
     init(
         _ setup: RecordingSetup, files: RecordingFiles, sound: SoundFeed?, motion: MotionInput? = nil,
-        context: StageContext, keepsTimes: Bool,
+        captions: CaptionFeed? = nil, context: StageContext, keepsTimes: Bool,
         filesChanged: @escaping (OutputFile?) -> Void
     ) {
         self.setup = setup
         self.files = files
         self.sound = sound
         self.motion = motion
+        self.captions = captions
         self.context = context
         self.keepsTimes = keepsTimes
         self.filesChanged = filesChanged
@@ -103,8 +108,8 @@ final class Recording {
             files: open.reduce(finished.files) { $0 + ($1.savedFrames > 0 ? 1 : 0) })
     }
 
-    /// Bytes of the Gyroflow file beside the one being written.
-    var logBytes: Int64 { log?.size ?? 0 }
+    /// Bytes of the files beside the one being written.
+    var sidecarBytes: Int64 { (log?.size ?? 0) + (captionLog?.size ?? 0) }
 
     // MARK: Writing
 
@@ -117,6 +122,7 @@ final class Recording {
             try sound?.take(shownBefore: unit.pts, write)
             try finishTail()
             try takeMotion(before: unit.pts)
+            finishCaptions(at: unit.pts)
             if motion != nil, unit.dts < unit.pts { try leaveTail() } else { try finishFile(endsRecording: false) }
             try beginFile(unit, at: unit.pts)
         }
@@ -129,6 +135,7 @@ final class Recording {
         try muxer!.write(unit, bytes)
         policy.add(bytes: bytes.count)
         end = max(end, unit.pts + unit.duration)
+        takeCaptions(with: unit)
         if setup.isLive, muxer!.savedBytes > before { try syncNowAndThen() }
     }
 
@@ -140,6 +147,7 @@ final class Recording {
         try sound?.take(shownBefore: end, write)
         try finishTail()
         try takeMotion(before: end)
+        finishCaptions(at: end)
         if policy.isOn, unit.isKeyframe {
             try finishFile(endsRecording: false)
             sound?.skip(before: unit.pts)
@@ -195,13 +203,26 @@ final class Recording {
         }
     }
 
+    /// Writes what has happened up to a picture.
+    private func takeCaptions(with unit: RecordedUnit) {
+        guard let captions, let captionLog else { return }
+        captions.see(unit)
+        captions.take(before: unit.dts, captionLog.add)
+        if captionLog.failure == 0 { flush(captionLog) }
+    }
+
+    private func finishCaptions(at time: MediaTime) {
+        guard let captions else { return }
+        captions.finish(at: time) { captionLog?.add($0) }
+    }
+
     /// Leaves the current file for the motion of its last pictures.
     private func leaveTail() throws {
         guard let muxer else { return }
         // All its pictures are in the file from here on, whatever happens to the next one.
         try muxer.flush()
-        tail = Part(muxer: muxer, log: log, path: path, begin: fileBegin)
-        (self.muxer, log) = (nil, nil)
+        tail = Part(muxer: muxer, log: log, captionLog: captionLog, path: path, begin: fileBegin)
+        (self.muxer, log, captionLog) = (nil, nil, nil)
     }
 
     /// Completes the file before the current one with the motion that has come.
@@ -220,9 +241,9 @@ final class Recording {
     /// After an error, completes the file before the current one, which has nothing to do with it.
     func giveUp() { try? finishTail() }
 
-    private func flush(_ log: GyroflowLog) {
+    private func flush(_ log: SidecarLog) {
         log.flush()
-        reportLog(log)
+        report(log)
     }
 
     private func endMotion() {
@@ -233,17 +254,17 @@ final class Recording {
             details: ["path": .string(path)])
     }
 
-    private func reportLackOfLog(_ file: OutputFile) {
-        let name = GyroflowText.path(beside: file.path)
+    private func reportLack(of sidecar: Sidecar, beside file: OutputFile) {
+        let name = sidecar.path(beside: file.path)
         context.post(
-            "motion-ended", level: .warning, text: "'\(name)' cannot be written; the recording goes on without it",
+            sidecar.endEvent, level: .warning, text: "'\(name)' cannot be written; the recording goes on without it",
             details: ["path": .string(name)])
     }
 
-    private func reportLog(_ log: GyroflowLog) {
+    private func report(_ log: SidecarLog) {
         guard log.failure != 0 else { return }
         context.post(
-            "motion-ended", level: .warning,
+            log.kind.endEvent, level: .warning,
             text: "'\(log.path)' ends here: \(String(cString: strerror(log.failure)))",
             details: ["path": .string(log.path)])
     }
@@ -269,6 +290,7 @@ final class Recording {
         lastSync = now
         try muxer!.sync()
         log?.sync()
+        captionLog?.sync()
     }
 
     /// Ends the recording. Everything that was appended is in its files.
@@ -277,6 +299,7 @@ final class Recording {
         try sound?.take(shownBefore: end, write)
         try finishTail()
         try takeMotion(before: end)
+        finishCaptions(at: end)
         try finishFile(endsRecording: true)
     }
 
@@ -298,9 +321,12 @@ final class Recording {
             file: file, container: setup.container, tracks: tracks, origin: origin,
             creationTime: setup.isLive ? unixTime : nil)
         log = motion.flatMap { motion in
-            file.log.map { GyroflowLog($0, motion.format.contents, begin: unit.pts) }
+            file.sidecars[.gyroflow].map { GyroflowLog($0, motion.format.contents, begin: unit.pts) }
         }
-        if let log { reportLog(log) } else if files.makesLogs { reportLackOfLog(file) }
+        captionLog = captions.flatMap { _ in file.sidecars[.captions].map { CaptionLog($0, begin: unit.pts) } }
+        for case let log? in [log, captionLog] as [SidecarLog?] { report(log) }
+        for sidecar in files.sidecars where file.sidecars[sidecar] == nil { reportLack(of: sidecar, beside: file) }
+        captions?.begin(at: unit.pts)
         motionHasEnded = false
         if tail == nil { motion?.begin(at: unit.pts) }
         policy.beginFile(at: unit.pts)
@@ -314,19 +340,19 @@ final class Recording {
 
     private func finishFile(endsRecording: Bool) throws {
         guard let muxer else { return }
-        let part = Part(muxer: muxer, log: log, path: path, begin: fileBegin)
+        let part = Part(muxer: muxer, log: log, captionLog: captionLog, path: path, begin: fileBegin)
         try complete(part, endsRecording: endsRecording)
-        (self.muxer, log) = (nil, nil)
+        (self.muxer, log, captionLog) = (nil, nil, nil)
         filesChanged(nil)
     }
 
     private func complete(_ part: Part, endsRecording: Bool) throws {
         let muxer = part.muxer
         try muxer.finish(syncs: setup.isLive)
-        if let log = part.log {
+        for case let log? in [part.log, part.captionLog] as [SidecarLog?] {
             let wasWhole = log.failure == 0
             log.finish(syncs: setup.isLive)
-            if wasWhole { reportLog(log) }
+            if wasWhole { report(log) }
         }
         finished.frames += muxer.frames
         finished.bytes += muxer.savedBytes

@@ -13,8 +13,8 @@ final class RecordingFiles {
     let single: String?
     private let overwrite: Bool
     private let files: RunFiles
-    /// Whether a Gyroflow file is made beside each.
-    let makesLogs: Bool
+    /// What is made beside each.
+    let sidecars: [Sidecar]
     /// Whether the file of the single name was made, by this recorder or by one that it replaced.
     private var hasSingle = false
     /// The last number that was used; nil before the first.
@@ -25,12 +25,12 @@ final class RecordingFiles {
     /// - Parameters:
     ///   - path: The option `path` with its patterns, already checked.
     ///   - folder: The folder to which a relative path is relative.
-    ///   - makesLogs: Whether a Gyroflow file is made beside each.
-    init(path: String, folder: String, overwrite: Bool, makesMoreFiles: Bool, makesLogs: Bool = false, files: RunFiles)
-        throws(OptionFault)
-    {
+    ///   - sidecars: What is made beside each.
+    init(
+        path: String, folder: String, overwrite: Bool, makesMoreFiles: Bool, sidecars: [Sidecar] = [], files: RunFiles
+    ) throws(OptionFault) {
         self.files = files
-        self.makesLogs = makesLogs
+        self.sidecars = sidecars
         let given = try FileNamePattern(path).placed(in: folder)
         single = given.isFixed && !makesMoreFiles ? given.path(at: 0, number: 0) : nil
         pattern = given.isFixed ? given.numbered() : given
@@ -38,13 +38,17 @@ final class RecordingFiles {
     }
 
     /// The files whose names are known before they are made.
-    var named: [String] { single.map { makesLogs ? [$0, GyroflowText.path(beside: $0)] : [$0] } ?? [] }
+    var named: [String] {
+        single.map { name in [name] + sidecars.map { $0.path(beside: name) } } ?? []
+    }
 
     /// [control thread] What is wrong with the place of the files; nil when they can be made there. Creates nothing.
     var fault: FrameHostError? {
         if let name = freeSingle {
             return RecordingFault.ofPath(name, overwrite: overwrite)
-                ?? (makesLogs ? RecordingFault.ofPath(logPath(name), overwrite: overwrite) : nil)
+                ?? sidecars.lazy.compactMap { [self] in
+                    RecordingFault.ofPath(path(of: $0, beside: name), overwrite: overwrite)
+                }.first
         }
         return RecordingFault.ofFolder(pattern.folder) ?? RecordingFault.ofLength(pattern.path(at: 0, number: 1))
     }
@@ -77,9 +81,9 @@ final class RecordingFiles {
                 hasSingle = true
                 return file
             } catch {
-                // The Gyroflow file can be the reason.
-                let isLog = makesLogs && logRefusal(name) == error
-                throw RecordingFault.refused(isLog ? logPath(name) : name, error)
+                // A file beside it can be the reason.
+                let sidecar = sidecars.first { refusal(of: $0, beside: name) == error }
+                throw RecordingFault.refused(sidecar.map { path(of: $0, beside: name) } ?? name, error)
             }
         }
         var next = (number ?? highestNumber(at: unixTime)) + 1
@@ -111,41 +115,43 @@ final class RecordingFiles {
         throw RecordingFault.exists(pattern.path(at: unixTime, number: next))
     }
 
-    /// Makes a file and, where one is asked for, the Gyroflow file beside it: both, or none.
+    /// Makes a file and those beside it that are asked for: all, or none.
     ///
     /// Whether the latter may be replaced is looked at first, since a replaced recording does not come back. Where another
-    /// program takes it in between, the recording goes on without.
+    /// program takes one in between, the recording goes on without.
     private func create(_ path: String, isNamed: Bool) throws(FileRefusal) -> OutputFile {
-        guard makesLogs else {
-            return try OutputFile.create(path, overwrite: overwrite, isNamed: isNamed, files)
+        for sidecar in sidecars {
+            if let refusal = refusal(of: sidecar, beside: path) { throw refusal }
         }
-        if let refusal = logRefusal(path) { throw refusal }
         let file = try OutputFile.create(path, overwrite: overwrite, isNamed: isNamed, files)
         guard file.held.isRegular else { return file }
-        let log = logPath(file.path)
-        do throws(FileRefusal) {
-            file.log =
-                overwrite ? try files.replace(log, as: OutputFile.holder) : try files.create(log, as: OutputFile.holder)
-        } catch {
-            guard !overwrite else { return file }
-            files.discard(file.held)
-            throw error
+        for sidecar in sidecars {
+            let name = self.path(of: sidecar, beside: file.path)
+            do throws(FileRefusal) {
+                file.sidecars[sidecar] =
+                    overwrite
+                    ? try files.replace(name, as: OutputFile.holder) : try files.create(name, as: OutputFile.holder)
+            } catch {
+                guard !overwrite else { continue }
+                file.cut(to: 0)
+                throw error
+            }
         }
         return file
     }
 
-    private func logPath(_ path: String) -> String {
-        GyroflowText.path(beside: overwrite && path == single ? FileNames.followed(path) : path)
+    private func path(of sidecar: Sidecar, beside path: String) -> String {
+        sidecar.path(beside: overwrite && path == single ? FileNames.followed(path) : path)
     }
 
-    /// What keeps the Gyroflow file beside a recording from being made; nil when nothing does.
-    private func logRefusal(_ path: String) -> FileRefusal? {
-        let log = logPath(path)
+    /// What keeps a file beside a recording from being made; nil when nothing does.
+    private func refusal(of sidecar: Sidecar, beside path: String) -> FileRefusal? {
+        let name = self.path(of: sidecar, beside: path)
         var status = stat()
-        guard lstat(log, &status) == 0 else { return nil }
+        guard lstat(name, &status) == 0 else { return nil }
         guard overwrite else { return .exists }
         guard status.st_mode & S_IFMT == S_IFREG else { return .notRegular }
-        return files.hasMade(log) ? .isOwn : files.refusalOfWriting(log)
+        return files.hasMade(name) ? .isOwn : files.refusalOfWriting(name)
     }
 
     /// The highest number in the folder of the next file. Numbers go on from there, unless files are overwritten.
