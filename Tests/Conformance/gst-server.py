@@ -6,7 +6,8 @@
 
 One shared live stream for all clients: 320x240 at 50 pictures a second, x264enc zerolatency, a keyframe every 2 s; everything of the server's is as it
 comes. The test picture comes from a pipeline of its own, as from a camera: videotestsrc itself can seek, and a client that asks for a second 1000 would
-end the stream for all. So does the tone of `--sound`, 48 kHz stereo. Debian packages: gir1.2-gst-rtsp-server-1.0 python3-gi gstreamer1.0-plugins-base gstreamer1.0-plugins-good
+end the stream for all. So does the tone of `--sound`, 48 kHz stereo; a reader of both media then stays for as long as the server runs, because gst-rtsp-server
+1.22 fails for all ("not-linked") where the first client sets up one medium of a live stream. Debian packages: gir1.2-gst-rtsp-server-1.0 python3-gi gstreamer1.0-plugins-base gstreamer1.0-plugins-good
 gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly, for AAC gstreamer1.0-libav.
 """
 
@@ -40,6 +41,16 @@ def digest(user):
     return auth
 
 
+def stay(port, user, ready):
+    """Reads both media from now on; calls `ready` once they are set up."""
+    name, _, password = user.partition(":")
+    login = f'user-id="{name}" user-pw="{password}"' if user else ""
+    reader = Gst.parse_launch(f"rtspsrc name=source location=rtsp://127.0.0.1:{port}/live protocols=tcp {login} source. ! fakesink source. ! fakesink")
+    reader.get_by_name("source").connect("no-more-pads", lambda _: ready())
+    reader.set_state(Gst.State.PLAYING)
+    return reader
+
+
 def permissions():
     found = GstRtspServer.RTSPPermissions()
     found.add_permission_for_role("user", "media.factory.access", True)
@@ -69,7 +80,11 @@ def main():
         sys.exit(f"gst-server: port {options.port} is taken")
     # The library leaves sessions without a sign of life to its user.
     GLib.timeout_add_seconds(2, lambda: server.get_session_pool().cleanup() >= 0)
-    print(f"rtsp://127.0.0.1:{options.port}/live", flush=True)
+
+    def ready():
+        print(f"rtsp://127.0.0.1:{options.port}/live", flush=True)
+
+    reader = stay(options.port, options.user or "", ready) if options.sound else ready()  # noqa: F841, it is kept
     GLib.MainLoop().run()
 
 
