@@ -401,6 +401,24 @@ def _(target, c, track):
         return f"{2 * session.timeout} s"
 
 
+@sound("report-alone", "should", "A reader of one medium has its sender reports as one of both does: none is missing for 8 s", "RFC 3550, 6.2", is_long=True)
+def _(target, c, track):
+    with target.connect() as other:
+        describe(other)
+        sessions = [Session(c, track, PICTURES), Session(other, track.sound, PICTURES)]
+        times = {"pictures": [], "sound": []}
+        for session in sessions:
+            session.play()
+        begin = time.monotonic()
+        while (passed := time.monotonic() - begin) < 24:
+            for session, found in zip(sessions, times.values()):
+                found += [f.at - begin for f in session.connection.frames(0.5) if f.channel == session.channels[1] and f.payload[1] == 200]
+        for name, found in times.items():
+            gap = max(b - a for a, b in zip([0, *found], [*found, passed]))
+            demand(gap < 8, f"the reports of the {name} came after {', '.join(f'{at:.1f}' for at in found)} s")
+        return "; ".join(", ".join(f"{at:.1f}" for at in found) for found in times.values()) + " s"
+
+
 # Who does harm
 
 
