@@ -6,9 +6,11 @@
 
 One shared live stream for all clients: 320x240 at 50 pictures a second, x264enc zerolatency, a keyframe every 2 s; everything of the server's is as it
 comes. The test picture comes from a pipeline of its own, as from a camera: videotestsrc itself can seek, and a client that asks for a second 1000 would
-end the stream for all. So does the tone of `--sound`, 48 kHz stereo; a reader of both media then stays for as long as the server runs, because gst-rtsp-server
-1.22 fails for all ("not-linked") where the first client sets up one medium of a live stream. Debian packages: gir1.2-gst-rtsp-server-1.0 python3-gi gstreamer1.0-plugins-base gstreamer1.0-plugins-good
-gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly, for AAC gstreamer1.0-libav.
+end the stream for all. So does the tone of `--sound`, 48 kHz stereo. A reader of both media then stays for as long as the server runs, because
+gst-rtsp-server 1.22 fails for all ("not-linked") where the first client sets up one medium of a live stream.
+
+Debian packages: gir1.2-gst-rtsp-server-1.0 python3-gi gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad
+gstreamer1.0-plugins-ugly, for AAC gstreamer1.0-libav.
 """
 
 import argparse
