@@ -29,8 +29,23 @@ import Testing
 
     @Test(.needs(.python)) func keepsEveryRule() throws {
         let stream = try RTSPStream(sink: #""sessionSeconds": 5"#)
-        // Rules of passwords and of TLS say nothing here.
-        #expect(try Self.conforms(stream.url, silent: ["access", "hostile", "persona"]) >= 116)
+        // Rules of passwords, of TLS and of sound say nothing here.
+        #expect(try Self.conforms(stream.url, silent: ["access", "hostile", "persona", "sound"]) >= 120)
+        _ = try stream.finish()
+    }
+
+    @Test(.needs(.python)) func keepsEveryRuleWithSound() throws {
+        let stream = try RTSPStream(sink: #""sessionSeconds": 5"#, sound: "aac")
+        // Rules of Opus and of a password for the sound say nothing here.
+        #expect(try Self.conforms(stream.url, silent: ["access", "hostile", "persona", "sound"]) >= 170)
+        _ = try stream.finish()
+    }
+
+    @Test(.needs(.python)) func keepsTheRulesOfSoundWithOpus() throws {
+        let stream = try RTSPStream(sound: "opus")
+        let outcome = try Tool.python.run([Self.suite, "--strict", "--only", "sound/", stream.url], timeout: 120)
+        #expect(outcome.status == 0, "\(outcome.output)")
+        #expect(outcome.output.contains("ok       must    sound/sdp-opus"), "\(outcome.output)")
         _ = try stream.finish()
     }
 
@@ -39,8 +54,9 @@ import Testing
             sink: #""sessionSeconds": 5, "users": "env:RTSP_USERS""#, isSecure: true,
             environment: ["RTSP_USERS": "anna:secret"])
         let named = stream.url.replacingOccurrences(of: "rtsps://", with: "rtsps://anna:secret@")
-        // Rules of UDP say nothing here, and thousands of connections are asked in the clear.
-        #expect(try Self.conforms(named, silent: ["hostile", "media", "message", "persona", "play", "setup"]) >= 107)
+        // Rules of UDP and of sound say nothing here, and thousands of connections are asked in the clear.
+        let silent: Set<String> = ["hostile", "media", "message", "persona", "play", "setup", "sound"]
+        #expect(try Self.conforms(named, silent: silent) >= 109)
         _ = try stream.finish()
     }
 

@@ -15,12 +15,13 @@ import access
 import hostile
 import media
 import personas
+import sound
 import transcripts
 import tunnel
 from rules import RULES, judge
 from wire import Target
 
-PARTS = (transcripts, access, media, personas, tunnel, hostile)
+PARTS = (transcripts, access, media, sound, personas, tunnel, hostile)
 
 
 def arguments():

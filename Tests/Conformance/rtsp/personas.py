@@ -5,7 +5,7 @@ import re
 import time
 
 from rules import NotApplicable, demand, demand_status, rule
-from session import PortPair, Session, Track, describe, over_tcp
+from session import PortPair, Session, Track, describe, everything
 from wire import Unmet
 
 
@@ -15,6 +15,8 @@ def persona(name, what, source, level="must", is_long=False):
 
 def datagrams(ports, what="PLAY"):
     demand(any(not is_control for is_control, *_ in ports.receive(3)), f"no RTP packet came within 3 s of {what}")
+    # What came meanwhile waits in the socket.
+    demand(not ports.sound or any(not is_control for is_control, *_ in ports.sound.receive(0.5)), f"no RTP packet of the sound came within 3 s of {what}")
 
 
 # VLC, by live555
@@ -52,7 +54,7 @@ def _(target):
         raise NotApplicable("over TLS packets travel on the connection")
     with target.connect() as c, PortPair(target) as ports:
         track = live555_opening(c)
-        session = Session(c, track, ports.transport, [LIVE555])
+        session = everything(c, track, ports, [LIVE555])
         demand_status(session.ask("PLAY", [LIVE555, ("Range", "npt=0.000-")]), 200)
         datagrams(ports)
         for _ in range(2):
@@ -63,7 +65,7 @@ def _(target):
 @persona("vlc-tcp", "VLC over TCP: '$' cut from session ids, PAUSE and PLAY from now", "live555 RTSPClient.cpp")
 def _(target):
     with target.connect() as c:
-        session = Session(c, live555_opening(c), "RTP/AVP/TCP;unicast;interleaved=0-1", [LIVE555])
+        session = everything(c, live555_opening(c), headers=[LIVE555])
         session.id = session.id.replace("$", "")
         demand_status(session.ask("PLAY", [LIVE555, ("Range", "npt=0.000-")]), 200)
         session.plays()
@@ -99,7 +101,7 @@ def openrtsp(target, *play):
         demand_status(c.ask("OPTIONS", headers=[OPENRTSP]), 200)
         track = describe(c, [OPENRTSP, ("Accept", "application/sdp")])
         c.signed_url = track.base
-        session = Session(c, track, "RTP/AVP/TCP;unicast;interleaved=0-1", [OPENRTSP])
+        session = everything(c, track, headers=[OPENRTSP])
         response = session.play([OPENRTSP, *play])
         if text := response.get("Range"):
             demand(re.match(r"npt *= *(now|[\d.:]+) *- *[\d.:]*|clock=", text), f"live555 cannot read Range: {text}")
@@ -119,7 +121,7 @@ def _(target):
         demand_status(c.ask("OPTIONS", headers=[OPENRTSP]), 200)
         track = describe(c, [OPENRTSP, ("Accept", "application/sdp")])
         c.signed_url = track.base
-        session = Session(c, track, ports.transport, [OPENRTSP])
+        session = everything(c, track, ports, [OPENRTSP])
         demand_status(session.ask("PLAY", [OPENRTSP, ("Range", "npt=0.000-3.000")]), 200)
         datagrams(ports)
         demand_status(session.ask("TEARDOWN", [OPENRTSP]), 200)
@@ -163,7 +165,7 @@ def _(target):
         demand_status(c.ask("OPTIONS", "*", [WINDOWS]), 200)
         track = describe(c, [WINDOWS, ("Accept", "application/sdp"), ("Accept-Language", "en-US, *;q=0.1"),
                              ("Supported", "com.microsoft.wm.srvppair, com.microsoft.wm.sswitch")])
-        session = Session(c, track, "RTP/AVP/TCP;unicast;interleaved=0-1", [WINDOWS])
+        session = everything(c, track, headers=[WINDOWS])
         session.play([WINDOWS, ("Range", "npt=0.000-"), ("Bandwidth", "2147483647")])
         session.plays()
         demand_status(session.ask("TEARDOWN", [WINDOWS]), 200)
@@ -174,7 +176,7 @@ def _(target):
     if target.is_secure:
         raise NotApplicable("over TLS packets travel on the connection")
     with target.connect() as c, PortPair(target) as ports:
-        session = Session(c, describe(c, [WINDOWS]), ports.transport, [WINDOWS])
+        session = everything(c, describe(c, [WINDOWS]), ports, [WINDOWS])
         session.play([WINDOWS])
         begin = time.monotonic()
         while (left := begin + session.timeout - time.monotonic()) > 0:
@@ -195,7 +197,7 @@ def _(target):
         raise NotApplicable("over TLS packets travel on the connection")
     with target.connect() as c, PortPair(target) as ports:
         demand_status(c.ask("OPTIONS", headers=[EXO]), 200)
-        session = Session(c, describe(c, [EXO]), ports.transport, [EXO])
+        session = everything(c, describe(c, [EXO]), ports, [EXO])
         session.play([EXO, ("Range", "npt=0.000-")])
         datagrams(ports)
         demand_status(session.ask("OPTIONS", [EXO]), 200)
@@ -207,12 +209,12 @@ def _(target):
     with target.connect() as c:
         if not target.is_secure:
             with PortPair(target) as ports:
-                session = Session(c, describe(c, [EXO]), ports.transport, [EXO])
+                session = everything(c, describe(c, [EXO]), ports, [EXO])
                 session.play([EXO, ("Range", "npt=0.000-")])
                 demand_status(session.ask("TEARDOWN", [EXO]), 200)
     with target.connect() as c:
         demand_status(c.ask("OPTIONS", headers=[EXO]), 200)
-        session = Session(c, describe(c, [EXO]), "RTP/AVP/TCP;unicast;interleaved=0-1", [EXO])
+        session = everything(c, describe(c, [EXO]), headers=[EXO])
         session.play([EXO, ("Range", "npt=0.000-")])
         session.plays()
         demand_status(session.ask("TEARDOWN", [EXO]), 200)
@@ -226,7 +228,7 @@ def _(target):
     with target.connect() as c:
         backchannel = c.ask("DESCRIBE", headers=[("Require", "www.onvif.org/ver20/backchannel"), ("Accept", "application/sdp")])
         demand_status(backchannel, 551, 200)
-        session = Session(c, describe(c), "RTP/AVP/TCP;unicast;interleaved=0-1")
+        session = everything(c, describe(c))
         session.play([("Range", "npt=now-"), ("Rate-Control", "no")])
         session.plays()
         demand_status(session.ask("SET_PARAMETER"), 200, 451)
@@ -258,6 +260,9 @@ def _(target):
         session = Session(c, track, "RTP/AVP/TCP;unicast",
                           [QUICKTIME, ("x-dynamic-rate", "1"), ("x-transport-options", "late-tolerance=2.9"), ("Range", "npt=0.000-")])
         demand(session.channels, f"Transport names no channels: '{session.transport}'")
+        if track.sound:
+            session.add_sound("RTP/AVP/TCP;unicast", [QUICKTIME])
+            demand(session.sound_channels and session.sound_channels != session.channels, f"the sound's Transport is '{session.sound_transport}'")
         session.play([QUICKTIME, ("Range", "npt=0.000-"), ("x-prebuffer", "maxtime=2.0")])
         session.plays()
         demand_status(session.ask("PAUSE", [QUICKTIME]), 200)
@@ -266,9 +271,33 @@ def _(target):
         demand_status(session.ask("TEARDOWN", [QUICKTIME]), 200)
 
 
-# FFmpeg
+# FFmpeg, and mpv, OpenCV and OBS by it
 
 FFMPEG = ("User-Agent", "Lavf59.27.100")
+
+
+def ffmpeg(target, ports=None):
+    """OPTIONS, DESCRIBE, SETUP of each medium, PLAY, a ping with its session, TEARDOWN."""
+    with target.connect() as c:
+        demand_status(c.ask("OPTIONS", headers=[FFMPEG]), 200)
+        session = everything(c, describe(c, [("Accept", "application/sdp"), FFMPEG]), ports, [FFMPEG])
+        session.play([("Range", "npt=0.000-"), FFMPEG])
+        datagrams(ports) if ports else session.plays()
+        demand_status(session.ask("GET_PARAMETER", [FFMPEG]), 200)
+        demand_status(session.ask("TEARDOWN", [FFMPEG]), 200)
+
+
+@persona("ffmpeg-tcp", "FFmpeg and mpv over TCP: every medium in one session", "rtsp.c")
+def _(target):
+    ffmpeg(target)
+
+
+@persona("ffmpeg-udp", "FFmpeg and mpv over UDP: every medium with ports of its own", "rtsp.c")
+def _(target):
+    if target.is_secure:
+        raise NotApplicable("over TLS packets travel on the connection")
+    with PortPair(target) as ports:
+        ffmpeg(target, ports)
 
 
 @persona("ffmpeg-retry", "FFmpeg where UDP is silent: PAUSE, forgets the session, SETUP over TCP on the same connection", "rtspdec.c")
@@ -277,10 +306,10 @@ def _(target):
         raise NotApplicable("over TLS packets travel on the connection")
     with target.connect() as c, PortPair(target) as ports:
         track = describe(c, [FFMPEG])
-        session = Session(c, track, ports.transport, [FFMPEG])
+        session = everything(c, track, ports, [FFMPEG])
         session.play([FFMPEG, ("Range", "npt=0.000-")])
         demand_status(session.ask("PAUSE", [FFMPEG]), 200)
-        again = Session(c, track, "RTP/AVP/TCP;unicast;interleaved=0-1", [FFMPEG])
+        again = everything(c, track, headers=[FFMPEG])
         again.play([FFMPEG, ("Range", "npt=0.000-")])
         again.plays()
 
@@ -290,7 +319,40 @@ def _(target):
     with target.connect() as c:
         url = target.url + ("&" if "?" in target.url else "?") + "quality=high"
         track = Track(c.ask("DESCRIBE", url, [FFMPEG]), target)
-        name = "" if track.control == "*" or "://" in track.control else "/" + track.control
-        session = Session(c, track, "RTP/AVP/TCP;unicast;interleaved=0-1", [FFMPEG], url + name)
+        def behind(medium):
+            return url if medium.control == "*" or "://" in medium.control else url + "/" + medium.control
+        session = Session(c, track, "RTP/AVP/TCP;unicast;interleaved=0-1", [FFMPEG], behind(track))
+        if track.sound:
+            session.add_sound("RTP/AVP/TCP;unicast;interleaved=2-3", [FFMPEG], behind(track.sound))
         session.play(url=url + "/")
         session.plays()
+
+
+# GStreamer
+
+GSTREAMER = ("User-Agent", "GStreamer/1.22.0")
+
+
+def rtspsrc(target, ports=None):
+    """OPTIONS, DESCRIBE, SETUP of each medium, PLAY; it pauses before it leaves."""
+    with target.connect() as c:
+        demand_status(c.ask("OPTIONS", headers=[GSTREAMER]), 200)
+        session = everything(c, describe(c, [("Accept", "application/sdp"), GSTREAMER]), ports, [GSTREAMER])
+        session.play([("Range", "npt=0-"), GSTREAMER])
+        datagrams(ports) if ports else session.plays()
+        demand_status(session.ask("OPTIONS", [GSTREAMER]), 200)
+        demand_status(session.ask("PAUSE", [GSTREAMER]), 200)
+        demand_status(session.ask("TEARDOWN", [GSTREAMER]), 200)
+
+
+@persona("gstreamer-tcp", "rtspsrc over TCP: every medium in one session, PAUSE before TEARDOWN", "gstrtspsrc.c")
+def _(target):
+    rtspsrc(target)
+
+
+@persona("gstreamer-udp", "rtspsrc over UDP: the same, every medium with ports of its own", "gstrtspsrc.c")
+def _(target):
+    if target.is_secure:
+        raise NotApplicable("over TLS packets travel on the connection")
+    with PortPair(target) as ports:
+        rtspsrc(target, ports)

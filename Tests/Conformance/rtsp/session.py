@@ -10,23 +10,19 @@ import time
 from wire import Unmet
 
 
-class Track:
-    """The first H.264 track of a session description (RFC 4566)."""
+class Medium:
+    """A medium of a session description (RFC 4566, 5.14) and how its packets are said to be."""
 
-    def __init__(self, response, target):
-        if response.status != 200:
-            raise Unmet(f"DESCRIBE was answered with {response}")
-        self.text = response.body.decode("utf-8", "replace")
-        self.base = response.get("Content-Base") or response.get("Content-Location") or target.url
-        media = re.split(r"(?m)^(?=m=)", self.text)
-        found = next((m for m in media[1:] if m.startswith("m=video") and re.search(r"a=rtpmap:\d+ H264/90000", m)), None)
-        if not found:
-            raise Unmet("the description has no track a=rtpmap:… H264/90000")
-        self.media, self.session_lines = found, media[0]
-        self.payload_type = int(re.search(r"a=rtpmap:(\d+) H264", found)[1])
-        format_line = re.search(r"(?m)^a=fmtp:\d+ (.*?)\r?$", found)
-        self.format = dict(p.strip().split("=", 1) for p in (format_line[1] if format_line else "").split(";") if "=" in p)
-        control = re.search(r"(?m)^a=control:(.*?)\r?$", found)
+    def __init__(self, text, base):
+        self.text, self.base = text, base
+        said = re.search(r"(?m)^a=rtpmap:(\d+) ([^/\s]+)/(\d+)(?:/(\d+))?", text)
+        self.payload_type, self.encoding = (int(said[1]), said[2]) if said else (None, "")
+        self.rate, self.channels = (int(said[3]), int(said[4] or 1)) if said else (0, 0)
+        format_line = re.search(r"(?m)^a=fmtp:\d+ (.*?)\r?$", text)
+        pairs = (p.strip().split("=", 1) for p in (format_line[1] if format_line else "").split(";") if "=" in p)
+        # Some write the names with capitals, and they mean the same (RFC 3640, 4.1).
+        self.format = {name.lower(): value for name, value in pairs}
+        control = re.search(r"(?m)^a=control:(.*?)\r?$", text)
         self.control = control[1].strip() if control else "*"
         self.url = self.resolve(self.control)
 
@@ -37,6 +33,23 @@ class Track:
         if re.match(r"rtsps?://", control, re.IGNORECASE):
             return control
         return self.base + ("" if self.base.endswith("/") else "/") + control
+
+
+class Track(Medium):
+    """The first H.264 track of a session description (RFC 4566); `sound` is the first medium of sound beside it, or None."""
+
+    def __init__(self, response, target):
+        if response.status != 200:
+            raise Unmet(f"DESCRIBE was answered with {response}")
+        self.description = response.body.decode("utf-8", "replace")
+        base = response.get("Content-Base") or response.get("Content-Location") or target.url
+        media = re.split(r"(?m)^(?=m=)", self.description)
+        found = next((m for m in media[1:] if m.startswith("m=video") and re.search(r"a=rtpmap:\d+ H264/90000", m)), None)
+        if not found:
+            raise Unmet("the description has no track a=rtpmap:… H264/90000")
+        super().__init__(found, base)
+        self.session_lines = media[0]
+        self.sound = next((Medium(m, base) for m in media[1:] if m.startswith("m=audio")), None)
 
     @property
     def parameter_sets(self):
@@ -57,8 +70,20 @@ class Session:
         timeout = re.search(r"timeout=(\d+)", self.header)
         self.timeout = int(timeout[1]) if timeout else 60
         self.transport = self.response.get("Transport", "")
-        pair = re.search(r"interleaved=(\d+)-(\d+)", self.transport)
-        self.channels = (int(pair[1]), int(pair[2])) if pair else None
+        self.channels = pair_in(self.transport, "interleaved")
+        self.sound_transport, self.sound_channels = None, None
+
+    def add_sound(self, transport, headers=(), url=None):
+        """Sets the sound up as well, in the same session."""
+        response = self.ask("SETUP", [("Transport", transport), *headers], url or self.track.sound.url)
+        if response.status != 200:
+            raise Unmet(f"SETUP of the sound with '{transport}' was answered with {response}")
+        id = response.get("Session", "").split(";")[0].strip()
+        if id != self.id:
+            raise Unmet(f"SETUP of the sound in session '{self.id}' was answered with session '{id}'")
+        self.sound_transport = response.get("Transport", "")
+        self.sound_channels = pair_in(self.sound_transport, "interleaved")
+        return response
 
     def ask(self, method, headers=(), url=None, body=b""):
         return self.connection.ask(method, url or self.track.base, [("Session", self.id), *headers], body)
@@ -70,19 +95,32 @@ class Session:
         return response
 
     def plays(self, seconds=5.0):
-        """Demands that RTP comes on the connection."""
-        if not self.first_frame(seconds):
-            raise Unmet(f"no RTP packet came within {seconds:g} s of PLAY")
+        """Demands that RTP comes on the connection, of each medium that was set up there."""
+        missing = {pair[0] for pair in (self.channels, self.sound_channels) if pair}
+        deadline = time.monotonic() + seconds
+        while missing:
+            item = self.connection.item(max(deadline - time.monotonic(), 0))
+            if item is None:
+                raise Unmet(f"no RTP packet came within {seconds:g} s of PLAY on channel {', '.join(map(str, sorted(missing)))}")
+            missing.discard(getattr(item, "channel", None))
 
-    def first_frame(self, seconds):
+    def first_frame(self, seconds, channel=None):
+        """The first RTP packet of the medium that was set up first, or of another channel."""
+        channel = self.channels[0] if channel is None else channel
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             item = self.connection.item(left)
             if item is None:
                 return None
-            if getattr(item, "channel", None) == self.channels[0]:
+            if getattr(item, "channel", None) == channel:
                 return item
         return None
+
+
+def pair_in(transport, name):
+    """The two numbers of `interleaved=0-1`, `server_port=…` and the like in a Transport header, or None."""
+    pair = re.search(rf"\b{name}=(\d+)-(\d+)", transport)
+    return (int(pair[1]), int(pair[2])) if pair else None
 
 
 def describe(connection, headers=(("Accept", "application/sdp"),)):
@@ -94,10 +132,19 @@ def over_tcp(connection, transport="RTP/AVP/TCP;unicast;interleaved=0-1"):
     return Session(connection, describe(connection), transport)
 
 
+def everything(connection, track, ports=None, headers=()):
+    """A session of all media, as players set them up: pictures and, where there is any, the sound; with these ports over UDP."""
+    session = Session(connection, track, ports.transport if ports else "RTP/AVP/TCP;unicast;interleaved=0-1", headers)
+    if track.sound:
+        session.add_sound(ports.for_sound().transport if ports else "RTP/AVP/TCP;unicast;interleaved=2-3", headers)
+    return session
+
+
 class PortPair:
     """Two UDP sockets that follow each other, RTP on the even one (RFC 3550, 11)."""
 
     def __init__(self, target):
+        self.target, self.sound = target, None
         family = socket.getaddrinfo(target.host, None)[0][0]
         for port in range(40_000 + 2 * (time.monotonic_ns() // 1000 % 8000), 65_000, 2):
             self.rtp, self.rtcp = socket.socket(family, socket.SOCK_DGRAM), socket.socket(family, socket.SOCK_DGRAM)
@@ -121,6 +168,13 @@ class PortPair:
     def close(self):
         self.rtp.close()
         self.rtcp.close()
+        if self.sound:
+            self.sound.close()
+
+    def for_sound(self):
+        """A further pair for a session's sound, closed with this one."""
+        self.sound = PortPair(self.target)
+        return self.sound
 
     @property
     def transport(self):

@@ -172,7 +172,7 @@ def _(target):
 @rule("describe", "sdp-lines", "must", "The description has v, o, s and t in their order, and lines end with CR LF", "RFC 4566, 5")
 def _(target):
     with target.connect() as c:
-        text = describe(c).text
+        text = describe(c).description
         demand("\n" not in text.replace("\r\n", ""), "a line ends with LF alone")
         kinds = "".join(line[0] for line in text.split("\r\n") if line)
         demand(re.match(r"vos[iuepcb]*t", kinds), f"the lines are {kinds}")
@@ -201,7 +201,7 @@ def _(target):
 @rule("describe", "sdp-multicast", "must", "No multicast address stands in c=", "VLC goes to multicast then")
 def _(target):
     with target.connect() as c:
-        for address in re.findall(r"(?m)^c=IN IP[46] (\S+)", describe(c).text):
+        for address in re.findall(r"(?m)^c=IN IP[46] (\S+)", describe(c).description):
             first = address.split(".")[0]
             demand(not (address.lower().startswith("ff") or first.isdigit() and 224 <= int(first) < 240), f"c= has {address}")
 

@@ -7,7 +7,7 @@ import uuid
 
 from personas import LIVE555
 from rules import NotApplicable, demand, demand_status, rule
-from session import Session, describe
+from session import Session, describe, everything
 from wire import Connection, Unmet
 
 MEDIA_TYPE = "application/x-rtsp-tunnelled"
@@ -58,7 +58,7 @@ def tunnel(name, what, level="should", is_long=False):
 
 
 def dialogue(c, headers=()):
-    session = Session(c, describe(c, [*headers, ("Accept", "application/sdp")]), "RTP/AVP/TCP;unicast;interleaved=0-1", headers)
+    session = everything(c, describe(c, [*headers, ("Accept", "application/sdp")]), headers=headers)
     session.play([*headers, ("Range", "npt=0.000-")])
     session.plays()
     demand_status(session.ask("GET_PARAMETER", headers), 200)

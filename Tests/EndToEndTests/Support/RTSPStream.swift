@@ -14,14 +14,15 @@ final class RTSPStream {
 
     /// - Parameters:
     ///   - sink: Further members of the RTSP sink.
+    ///   - sound: The codec of a tone that is served beside the pictures, "aac" or "opus"; without it there is none.
     ///   - keyframeSeconds: From one keyframe to the next.
     ///   - isSecure: RTSPS, with a certificate of its own.
     ///   - frames: Ends after so many.
     ///   - port: Where to listen; without it a port nobody has at the moment.
     ///   - descriptors: Most files and sockets that the program may have open.
     init(
-        sink: String = "", keyframeSeconds: Double = 0.5, isSecure: Bool = false, frames: Int? = nil,
-        environment: [String: String] = [:],
+        sink: String = "", sound: String? = nil, keyframeSeconds: Double = 0.5, isSecure: Bool = false,
+        frames: Int? = nil, environment: [String: String] = [:],
         port: Int? = nil, descriptors: Int? = nil
     ) throws {
         workspace = try Workspace()
@@ -32,6 +33,14 @@ final class RTSPStream {
             try Self.makeCertificate(workspace)
             members += #", "certificate": "cert.pem", "key": "key.pem""#
         }
+        var tone = ""
+        if let sound {
+            members += #", "from": ["h264", "sound"]"#
+            tone = """
+                { "id": "tone", "use": "tone-source", "live": true },
+                { "id": "sound", "use": "audio-encoder", "codec": "\(sound)" },
+                """
+        }
         let end = frames.map { #", "frames": \#($0)"# } ?? ""
         try workspace.write(
             "chain.json",
@@ -40,6 +49,7 @@ final class RTSPStream {
               "stages": [
                 { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true\(end) },
                 { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 1500, "keyframeSeconds": \(keyframeSeconds) },
+                \(tone)
                 { "id": "live", "use": "rtsp-sink", \(members) },
                 { "id": "file", "use": "recorder", "from": "h264", "path": "out.mp4" }
               ]

@@ -16,6 +16,7 @@ enum RTSPStatus: UInt16, Sendable, CaseIterable {
     case notValidInThisState = 455
     case invalidRange = 457
     case aggregateNotAllowed = 459
+    case onlyAggregateAllowed = 460
     case unsupportedTransport = 461
     case notImplemented = 501
     case serviceUnavailable = 503
@@ -38,6 +39,7 @@ enum RTSPStatus: UInt16, Sendable, CaseIterable {
         case .notValidInThisState: "Method Not Valid in This State"
         case .invalidRange: "Invalid Range"
         case .aggregateNotAllowed: "Aggregate Operation Not Allowed"
+        case .onlyAggregateAllowed: "Only Aggregate Operation Allowed"
         case .unsupportedTransport: "Unsupported Transport"
         case .notImplemented: "Not Implemented"
         case .serviceUnavailable: "Service Unavailable"

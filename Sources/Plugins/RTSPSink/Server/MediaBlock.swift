@@ -176,6 +176,19 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
     }
 }
 
+extension MediaBlock {
+    /// The sender report of a medium as an interleaved frame on this channel; nil where none is due with this block.
+    func interleavedReport(of medium: Medium, on channel: UInt8) -> ByteBuffer? {
+        guard let report = reports[medium] else { return nil }
+        let header = H264Packetizer.interleavingBytes
+        guard var frame = buffer.getSlice(at: report.offset - header, length: header + report.byteCount) else {
+            return nil
+        }
+        frame.setInteger(channel, at: 1)
+        return frame
+    }
+}
+
 /// Blocks that are used again once no reader has them. [stage thread]
 struct BlockRing {
     private var blocks: [MediaBlock]

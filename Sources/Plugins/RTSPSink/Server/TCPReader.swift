@@ -51,12 +51,24 @@ final class TCPReader {
         // A reader that catches up takes this block from the kept group.
         guard backlog == nil, block.index >= nextIndex else { return }
         nextIndex = block.index + 1
+        if channels[block.medium] == nil, reportsOwed == nil { sendReports(of: block) }
         guard admits(block) else { return }
         if let hub = reportsOwed {
             reportsOwed = nil
             sendControl(hub.senderReports())
         }
         _ = queue.add(block, now: now)
+    }
+
+    /// Reports of both media go with a unit of either. A reader of one medium has its own also with units that it does
+    /// not get.
+    private func sendReports(of block: MediaBlock) {
+        for medium in Medium.allCases {
+            guard let pair = channels[medium], let report = block.interleavedReport(of: medium, on: pair.rtcp) else {
+                continue
+            }
+            channel.writeAndFlush(report, promise: nil)
+        }
     }
 
     private func admits(_ block: MediaBlock) -> Bool {

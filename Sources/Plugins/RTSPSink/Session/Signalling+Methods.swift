@@ -56,6 +56,11 @@ extension Signalling {
             return inquiry.refuse(.unsupportedTransport)
         }
         guard let transport = transport(spec, medium, inquiry) else { return inquiry.refuse(.unsupportedTransport) }
+        // A medium that the session lacks joins the other one or is refused (RFC 2326, 10.4): the other one must not end
+        // unasked. One that it has is set up anew; see `SessionTransports.with(_:_:)`.
+        if let present, present[medium] == nil, let other = present[medium.other], !other.isLike(transport) {
+            return inquiry.refuse(.unsupportedTransport)
+        }
         let old = superseded(by: transport, inquiry)
         guard
             readerCount(of: inquiry.url.path) - old.count(where: { sessions[$0]?.path == inquiry.url.path })
@@ -208,7 +213,11 @@ extension Signalling {
         ]
     }
 
+    /// A session of both media ends as a whole. `TEARDOWN` of one of them must leave the other (RFC 2326, 10.7).
     mutating func tearDown(_ id: String, _ inquiry: Inquiry) -> [SignallingAction] {
-        end(id, .teardown) + [.respond(inquiry.response(.ok, [("Session", id)]))]
+        if inquiry.url.track != nil, let session = sessions[id], session.transports.media.count > 1 {
+            return inquiry.refuse(.onlyAggregateAllowed, [("Session", id)])
+        }
+        return end(id, .teardown) + [.respond(inquiry.response(.ok, [("Session", id)]))]
     }
 }

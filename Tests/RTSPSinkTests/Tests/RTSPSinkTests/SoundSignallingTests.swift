@@ -168,6 +168,29 @@ private let second: Int64 = 1_000_000_000
         #expect(client.signalling.sessions[id]?.transports.media == [.pictures, .sound])
     }
 
+    @Test func aMediumThatTheSessionLacksDoesNotEndTheOther() {
+        let client = Client()
+        let id = client.setUp(0, Self.tcp + "0-1").session
+        #expect(client.setUp(1, Self.udp + "5002-5003", session: id).status == .unsupportedTransport)
+        #expect(client.signalling.sessions[id]?.transports.media == [.pictures])
+        #expect(client.signalling.endpoints.isEmpty)
+        #expect(client.setUp(1, Self.tcp + "2-3", session: id).status == .ok)
+    }
+
+    @Test func tearsDownBothOrNeither() {
+        let client = Client()
+        let id = client.setUp(0, Self.tcp + "0-1").session
+        _ = client.setUp(1, Self.tcp + "2-3", session: id)
+        let status = client.say("TEARDOWN", "rtsp://h/live/trackID=1", [("Session", id)]).status
+        #expect(status == .onlyAggregateAllowed)
+        #expect(client.signalling.sessions[id]?.transports.media == [.pictures, .sound])
+        #expect(client.say("TEARDOWN", "rtsp://h/live", [("Session", id)]).status == .ok)
+        // A session of one medium may be named by that.
+        let alone = client.setUp(1, Self.tcp + "0-1").session
+        #expect(client.say("TEARDOWN", "rtsp://h/live/trackID=1", [("Session", alone)]).status == .ok)
+        #expect(client.signalling.sessions.isEmpty)
+    }
+
     @Test func addsAMediumAfterAPause() {
         let client = Client()
         let id = client.setUp(0, Self.tcp + "0-1").session
