@@ -10,7 +10,8 @@ let optimised: [String]? =
     ? nil
     : [
         "Budget", "Runtime/AllocationStages.swift", "Runtime/AllocationTests.swift", "Runtime/GraphStages.swift",
-        "Runtime/RandomChainTests.swift", "Runtime/TestStages.swift", "Support/TestThread.swift",
+        "Runtime/KindStages.swift", "Runtime/ProgressWatch.swift", "Runtime/RandomChainTests.swift",
+        "Runtime/RandomKindsTests.swift", "Runtime/TestStages.swift", "Support/TestThread.swift",
     ]
 
 let package = Package(

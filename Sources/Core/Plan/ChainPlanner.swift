@@ -152,7 +152,8 @@ struct ChainPlanner {
             if let pool = running?.pools[RunningChain.PoolName(stage: stage.id)] { sizes[index] = pool.size }
             copySizes[index] = running?.pools[RunningChain.PoolName(stage: stage.id, isCopyPool: true)]?.size
         }
-        let budget = BudgetPlan(BudgetGraph(stages, links, joins), sizes: sizes, copySizes: copySizes, spare: spare)
+        let graph = BudgetGraph(stages, links, joins).countingPicturesBeforeFilters()
+        let budget = BudgetPlan(graph, sizes: sizes, copySizes: copySizes, spare: spare)
         for pool in budget.pools {
             guard let missing = missing(pool, stages) else { continue }
             let reader = pool.members.first { !stages[$0].isKept } ?? pool.allocator

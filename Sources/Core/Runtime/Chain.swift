@@ -124,6 +124,7 @@ public final class Chain: @unchecked Sendable {
         tracer = traced ? Tracer(clock: clock) : nil
         let assembly = try GraphAssembly(
             planned, request: request, running: nil, timed: timed, tracer: tracer, frameLimit: request.frameLimit)
+        assembly.graph.setMergeRules()
         graphBox = Locked(assembly.graph)
         callFigures = callWatch.figures
         health = healthWatch.status

@@ -376,9 +376,7 @@ struct GraphAssembly {
                     graph.plan.joins[place]!, stop: head.stop))
         case .sink where queues.count > 1, .filter where queues.count > 1:
             .merge(
-                MergeInlet(
-                    head, queues, isLive: graph.planned.isLive, haveOneOrigin: graph.plan.inputsHaveOneOrigin(place),
-                    stop: head.stop))
+                MergeInlet(head, queues, isLive: graph.planned.isLive, stop: head.stop))
         case .filter, .transform, .sink: .queue(queues[0])
         }
     }

@@ -193,6 +193,7 @@ extension GraphChange {
             present.departed = departed
             present.nextNumber = number
         }
+        before.setMergeRules()
         setRules(before.request)
         for (earlier, ending) in zip(assembly.earlier, endings) {
             let (chain, uncut, worker) = (chain, branch.uncut, earlier.worker)

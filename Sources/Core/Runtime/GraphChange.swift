@@ -184,6 +184,7 @@ struct GraphChange {
             next.departed = present.departed
             present = next
         }
+        assembly.graph.setMergeRules()
         chain.holdReadFiles()
         setRules(assembly.graph.request)
         let held = HeldQueues(queuesOfSeveralThreads, step: stepOfHeldQueues)

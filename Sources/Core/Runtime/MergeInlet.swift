@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// Takes from the queues of a ``MultiSink`` or ``MultiFilter`` what ``TimeOrder`` says, under their one lock. Belongs to
 /// the stage's thread.
 final class MergeInlet {
@@ -16,7 +18,26 @@ final class MergeInlet {
     /// In a live chain a sink waits no longer than this for an input without items.
     static let longestWait: Int64 = 1_000_000_000
 
+    /// Which items are taken before their turn, where their producer waits for a place.
+    struct Rules {
+        /// By input.
+        var leaves: [EarlyTaking.Leave]
+        /// The other stages of several inputs that can hold up what this one waits for.
+        var fellows: [Fellow] = []
+    }
+
+    /// Another stage of several inputs.
+    struct Fellow {
+        let awaited: AwaitedInputs
+        /// For each input of this stage, the bits of the other's inputs whose items come from the same origin.
+        let inputs: [UInt64]
+    }
+
     let queues: [FrameQueue]
+    /// What this stage waits for.
+    let awaited: AwaitedInputs
+    // Under the queues' lock.
+    private var rules: Rules
     private let stage: StageRunner
     private var order: TimeOrder
     private let stop: StopSignal
@@ -24,16 +45,20 @@ final class MergeInlet {
     /// - Parameters:
     ///   - queues: In the order of `from`. They share one condition.
     ///   - isLive: Whether the chain is live.
-    ///   - haveOneOrigin: Whether two of the queues lead back to one source.
-    init(_ stage: StageRunner, _ queues: [FrameQueue], isLive: Bool, haveOneOrigin: Bool, stop: StopSignal) {
+    init(_ stage: StageRunner, _ queues: [FrameQueue], isLive: Bool, stop: StopSignal) {
         self.stage = stage
         self.queues = queues
         self.stop = stop
+        awaited = AwaitedInputs(queues[0])
+        rules = Rules(leaves: queues.map { _ in .never })
         let longestWait = stage.asMultiFilter?.longestWait.nanoseconds ?? Self.longestWait
-        // Live pictures are better without motion than lost.
-        order = TimeOrder(
-            count: queues.count, longestWait: isLive ? longestWait : nil,
-            heedsPressure: haveOneOrigin || (isLive && stage.kind == .filter))
+        order = TimeOrder(count: queues.count, longestWait: isLive ? longestWait : nil)
+    }
+
+    /// [any thread] Sets other rules, as the chain's structure asks for.
+    func set(_ rules: Rules) {
+        queues[0].consumer.locked { self.rules = rules }
+        queues[0].interrupt()
     }
 
     /// Waits for the item whose turn it is.
@@ -42,6 +67,7 @@ final class MergeInlet {
         condition.lock()
         while true {
             if stop.isRaised {
+                awaited.show(0)
                 condition.unlock()
                 return .stopped
             }
@@ -49,7 +75,7 @@ final class MergeInlet {
                 condition.unlock()
                 return .interrupted
             }
-            for index in queues.indices { order.inputs[index] = queues[index].shownInOrder }
+            for index in queues.indices { order.inputs[index] = shown(index) }
             if let filter = stage.asMultiFilter {
                 // Pictures wait for what is measured up to so long after them, that moment included.
                 order.inputs[0].delay(by: filter.lookAhead.nanoseconds &+ 1)
@@ -60,14 +86,94 @@ final class MergeInlet {
             }
             switch order.next(now: stage.clock.now()) {
             case .take(let index):
+                awaited.show(0)
                 let lease = queues[index].popLocked()
                 condition.unlock()
                 return .item(lease, index)
             case .end:
+                awaited.show(0)
                 condition.unlock()
                 return .ended
-            case .wait(let instant): queues.wait(until: instant, as: stage)
+            case .wait(let instant):
+                if awaited.show(order.awaited), !rules.fellows.isEmpty {
+                    // The others look again before this one sleeps.
+                    let fellows = rules.fellows
+                    condition.unlock()
+                    for fellow in fellows { fellow.awaited.queue.interrupt() }
+                    condition.lock()
+                    continue
+                }
+                queues.wait(until: instant, as: stage)
             }
+        }
+    }
+
+    /// With the lock held: what an input shows, by the rules.
+    private func shown(_ index: Int) -> TimeOrder.Input {
+        var input = queues[index].shownInOrder
+        switch rules.leaves[index] {
+        case .never: (input.isPressed, input.keepsTurn) = (false, true)
+        case .whileAwaited:
+            if input.isPressed { input.isPressed = rules.fellows.contains { $0.awaited.has($0.inputs[index]) } }
+        case .always: break
+        }
+        return input
+    }
+}
+
+/// For which of its inputs a stage of several waits while others have items. Any thread may look.
+final class AwaitedInputs: Sendable {
+    /// The first queue of the stage.
+    let queue: FrameQueue
+    private let bits = Atomic<UInt64>(0)
+
+    init(_ queue: FrameQueue) { self.queue = queue }
+
+    /// [the stage's thread] A bit for each input; true where that is news.
+    @discardableResult
+    func show(_ bits: UInt64) -> Bool {
+        guard self.bits.load(ordering: .relaxed) != bits else { return false }
+        self.bits.store(bits, ordering: .releasing)
+        return true
+    }
+
+    /// Whether the stage waits for one of these inputs.
+    func has(_ bits: UInt64) -> Bool { self.bits.load(ordering: .acquiring) & bits != 0 }
+}
+
+extension RunningGraph {
+    /// [the thread that makes or changes the graph] Tells each stage of several inputs which items it takes before their
+    /// turn.
+    func setMergeRules() {
+        var inlets: [Int: MergeInlet] = [:]
+        for worker in workers {
+            guard case .merge(let inlet) = worker.input else { continue }
+            inlets[runners.firstIndex { $0 === worker.head }!] = inlet
+        }
+        guard !inlets.isEmpty else { return }
+        if planned.isLive {
+            // Every wait ends by the clock. Live pictures are better without motion than lost.
+            for (place, inlet) in inlets {
+                let takesEarly = plan.inputsHaveOneOrigin(place) || runners[place].kind == .filter
+                inlet.set(MergeInlet.Rules(leaves: inlet.queues.map { _ in takesEarly ? .always : .never }))
+            }
+            return
+        }
+        let taking = EarlyTaking(BudgetTopology(plan.budget.graph))
+        for (place, inlet) in inlets {
+            let own = taking.inputs[place]!
+            let fellows = inlets.keys.sorted().filter { $0 != place }.map { other in
+                MergeInlet.Fellow(
+                    awaited: inlets[other]!.awaited,
+                    inputs: own.origins.map { origins in
+                        taking.inputs[other]!.origins.enumerated().reduce(0) { bits, input in
+                            origins.isDisjoint(with: input.element) ? bits : bits | 1 << UInt64(input.offset & 63)
+                        }
+                    })
+            }
+            inlet.set(
+                MergeInlet.Rules(
+                    leaves: own.leaves, fellows: fellows.filter { $0.inputs.contains { $0 != 0 } }))
         }
     }
 }

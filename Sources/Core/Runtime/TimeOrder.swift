@@ -7,8 +7,11 @@ struct TimeOrder {
     struct Input: Equatable {
         /// The time of the item that waits longest there, nanoseconds; nil while there is none.
         var time: Int64?
-        /// Its producer waits for a place, or an item was turned away there.
+        /// Its producer waits for a place, or an item was turned away there, and its items may be taken before their turn
+        /// for that reason.
         var isPressed = false
+        /// No item of it is taken before its turn.
+        var keepsTurn = false
         /// No item follows those that wait.
         var hasEnded = false
 
@@ -29,25 +32,31 @@ struct TimeOrder {
 
     /// How long the items of other inputs wait for an input that has none, nanoseconds; nil for as long as it takes.
     let longestWait: Int64?
-    /// Whether an input is waited for only while no producer of another waits for a place: where two inputs come from one
-    /// source, that could keep the first from ever getting an item.
-    let heedsPressure: Bool
     var inputs: [Input]
     /// Inputs that were waited for in vain: until they give an item again nobody waits for them.
     private var isSilent: [Bool]
     /// Since when an item has waited for an input without one; nil while none does.
     private var waitsSince: Int64?
 
-    init(count: Int, longestWait: Int64?, heedsPressure: Bool) {
+    init(count: Int, longestWait: Int64?) {
         self.longestWait = longestWait
-        self.heedsPressure = heedsPressure
         inputs = [Input](repeating: Input(), count: count)
         isSilent = [Bool](repeating: false, count: count)
+    }
+
+    /// A bit for each input that an item of another one waits for, or the end of the stage.
+    var awaited: UInt64 {
+        guard inputs.contains(where: { $0.time != nil || $0.hasEnded }) else { return 0 }
+        return inputs.indices.reduce(0) { bits, index in
+            let isAwaited = inputs[index].time == nil && !inputs[index].hasEnded && !isSilent[index]
+            return isAwaited ? bits | 1 << UInt64(index & 63) : bits
+        }
     }
 
     /// - Parameter now: The chain clock's time, nanoseconds.
     mutating func next(now: Int64) -> Decision {
         var lowest: Int?
+        var lowestOutOfTurn: Int?
         var isAwaited = false
         var isPressed = false
         var isOver = true
@@ -58,6 +67,9 @@ struct TimeOrder {
                 isSilent[index] = false
                 if input.isPressed { isPressed = true }
                 if lowest.map({ time < inputs[$0].time! }) ?? true { lowest = index }
+                if !input.keepsTurn, lowestOutOfTurn.map({ time < inputs[$0].time! }) ?? true {
+                    lowestOutOfTurn = index
+                }
             } else if !input.hasEnded {
                 isOver = false
                 if !isSilent[index] { isAwaited = true }
@@ -68,9 +80,13 @@ struct TimeOrder {
             waitsSince = nil
             return .wait(until: nil)
         }
-        guard isAwaited, !(heedsPressure && isPressed) else {
+        guard isAwaited else {
             waitsSince = nil
             return .take(lowest)
+        }
+        if isPressed, let lowestOutOfTurn {
+            waitsSince = nil
+            return .take(lowestOutOfTurn)
         }
         guard let longestWait else { return .wait(until: nil) }
         let since = waitsSince ?? now

@@ -24,8 +24,9 @@ struct BudgetVerdict {
     var waitingNeeds = 0
     /// Which sizes and graphs are refused although they live.
     var cautious: [String] = []
-    /// Sources that give no item of some times.
-    private var sparse: Set<Int> = []
+    /// As ``StateLayout`` takes them.
+    private var skips: [Int: Int] = [:]
+    private var ahead: [Int: Int] = [:]
 
     static func += (sum: inout BudgetVerdict, other: BudgetVerdict) {
         sum.faults += other.faults
@@ -54,8 +55,11 @@ struct BudgetVerdict {
     /// Checks a graph with its plan: at `min` and at `need` it lives, at `need` nothing waits, and below it stops.
     ///
     /// - Throws: ``ModelChecker/Failure`` when the graph is too large for `limit` states.
-    init(_ graph: BudgetGraph, limit: Int, findsNeed: Bool = false, sparse: Set<Int> = []) throws {
-        self.sparse = sparse
+    init(
+        _ graph: BudgetGraph, limit: Int, findsNeed: Bool = false, skips: [Int: Int] = [:], ahead: [Int: Int] = [:]
+    ) throws {
+        self.skips = skips
+        self.ahead = ahead
         let plan = BudgetPlan(graph)
         let needs = plan.pools.map(\.need)
         if !plan.faults.isEmpty {
@@ -132,7 +136,8 @@ struct BudgetVerdict {
         let pools = plan.pools.enumerated().map {
             ModelChecker.Pool(allocator: $1.allocator, isCopyPool: $1.isCopyPool, size: sizes[$0])
         }
-        let report = try ModelChecker(graph, pools: pools, sparse: sparse).run(limit: limit, findsWaits: findsWaits)
+        let report = try ModelChecker(graph, pools: pools, skips: skips, ahead: ahead).run(
+            limit: limit, findsWaits: findsWaits)
         states += report.states
         checks += 1
         return report

@@ -13,9 +13,13 @@
 /// A frame is known by its pool and its time: one source gives one frame of each time, an allocator one answer to each
 /// item. Only the order of the times matters, so they are numbered afresh in each state, which makes the states
 /// finitely many. Sources that meet at a join give the same times; one that drops may thereby skip some, and one that is
-/// `sparse` does so at will. A join whose inputs match by time is explored with the leading input's frames as the unit of
+/// that `skips` does so at will. A join whose inputs match by time is explored with the leading input's frames as the unit of
 /// time: an item of another input belongs to one of them, and the news that it was dropped does not say that no other one
 /// belongs there, so the join waits for what comes after. Stages before such a join may drop what they are handed.
+///
+/// A stage that takes the items of several inputs in the order of their time waits until each has one, and takes from
+/// before its turn what ``EarlyTaking`` lets it. How far a filter looks ahead is a number of items: only their order
+/// matters here. Sources that skip times have rates of their own.
 ///
 /// Memory is flat and unsafe, since suites run in debug: the layout of a state is fixed by ``StateLayout``.
 struct ModelChecker {
@@ -43,8 +47,12 @@ struct ModelChecker {
 
     let layout: StateLayout
 
-    init(_ graph: BudgetGraph, pools: [Pool], sparse: Set<Int> = [], changes: GraphChanges? = nil) throws {
-        layout = try StateLayout(graph, pools, sparse: sparse, changes: changes)
+    init(
+        _ graph: BudgetGraph, pools: [Pool], skips: [Int: Int] = [:], ahead: [Int: Int] = [:],
+        keepsTurns: Bool = false, changes: GraphChanges? = nil
+    ) throws {
+        layout = try StateLayout(
+            graph, pools, skips: skips, ahead: ahead, keepsTurns: keepsTurns, changes: changes)
     }
 
     /// A plan's graph with the sizes the plan gives, or others in the order of its pools.

@@ -262,7 +262,11 @@ import Testing
         var verdict = BudgetVerdict()
         var unchecked = 0
         for graph in graphs {
-            do { verdict += try BudgetVerdict(graph, limit: limit, findsNeed: isSoak, sparse: sparse(graph)) } catch {
+            do {
+                verdict += try BudgetVerdict(
+                    graph, limit: limit, findsNeed: isSoak,
+                    skips: Dictionary(uniqueKeysWithValues: sparse(graph).map { ($0, 1) }))
+            } catch {
                 unchecked += 1
             }
         }

@@ -71,13 +71,27 @@ final class StateLayout {
         var lead: Int?
         /// The stage may drop what it is handed.
         var mayDrop = false
-        /// A source that gives no item of some times.
-        var isSparse = false
+        /// How many times a source may leave out between two items.
+        var skips = 0
+        /// Takes the items of several inputs in the order of their time.
+        var merge: Merge?
         var thread = 0
         var isOnLiveThread = false
         /// Pool of the output, and of copies.
         var pool: Int?
         var copyPool: Int?
+    }
+
+    /// What a stage knows that takes the items of several inputs in the order of their time.
+    struct Merge {
+        var isFilter = false
+        var leaves: [EarlyTaking.Leave] = []
+        /// How many later items of each further input a filter needs before a picture, beside the one that waits.
+        var ahead = 0
+        /// Times of the last `ahead` items of each further input.
+        var seen: [Int] = []
+        /// For each input, the inputs of other merges whose items have the same origin.
+        var fellows: [[(node: Int, input: Int)]] = []
     }
 
     /// What a change has made of a node.
@@ -124,9 +138,13 @@ final class StateLayout {
 
     var threadCount: Int { nodesOfThread.count }
 
-    /// - Parameter sparse: Sources that give no item of some times.
+    /// - Parameters:
+    ///   - skips: How many times a source may leave out between two items.
+    ///   - ahead: How many later items of each further input a filter needs before a picture.
+    ///   - keepsTurns: No item is taken before its turn: a fault.
     init(
-        _ graph: BudgetGraph, _ pools: [ModelChecker.Pool], sparse: Set<Int> = [], changes: GraphChanges? = nil
+        _ graph: BudgetGraph, _ pools: [ModelChecker.Pool], skips: [Int: Int] = [:], ahead: [Int: Int] = [:],
+        keepsTurns: Bool = false, changes: GraphChanges? = nil
     ) throws {
         self.changes = changes
         guard pools.count < Self.unitPool else { throw ModelChecker.Failure.unsupported("more than 6 pools") }
@@ -138,7 +156,7 @@ final class StateLayout {
         // Stages that delay need more items, and no declaration says how many a stage before them drops.
         let mayDrop = graph.nodes.indices.map { node in
             let behind = topology.descendants(of: node)
-            return graph.nodes[node].kind != .source && graph.nodes[node].kind != .sink
+            return !topology.incoming[node].isEmpty && graph.nodes[node].kind != .sink
                 && graph.nodes[node].delay == 0 && !behind.contains { graph.nodes[$0].delay > 0 }
                 && behind.contains { graph.nodes[$0].isJoin && graph.nodes[$0].match == .nearest }
         }
@@ -147,6 +165,7 @@ final class StateLayout {
             || mayDrop.contains(true) || (changes != nil && topology.hasJoins)
         canStopInPart = canLose || changes != nil || topology.incoming.filter(\.isEmpty).count > 1
         isOrderless = !canStopInPart && !graph.nodes.contains { $0.modifies }
+        let taking = EarlyTaking(topology)
         var leases: [Int] = []
         var times: [Int] = []
         var announcements: [Int] = []
@@ -167,7 +186,8 @@ final class StateLayout {
         }
         for (index, node) in graph.nodes.enumerated() {
             let entry = Node()
-            entry.kind = node.kind
+            // A source of units has no pool.
+            entry.kind = topology.incoming[index].isEmpty ? .source : node.kind
             entry.modifies = node.modifies
             entry.hold = topology.hold(index)
             entry.delay = node.delay
@@ -178,7 +198,7 @@ final class StateLayout {
             entry.match = node.match
             entry.lead = topology.leadingInput(of: index)
             entry.mayDrop = mayDrop[index]
-            entry.isSparse = sparse.contains(index)
+            entry.skips = skips[index] ?? 0
             entry.thread = topology.thread[index]
             entry.isOnLiveThread = topology.isLiveThread[entry.thread]
             if entry.inputs.count == 1, graph.edges[entry.inputs[0]].capacity == 0 {
@@ -186,7 +206,9 @@ final class StateLayout {
             }
             entry.pool = pools.firstIndex { $0.allocator == index && !$0.isCopyPool }
             entry.copyPool = pools.firstIndex { $0.allocator == index && $0.isCopyPool }
-            if node.kind == .source, entry.pool == nil { throw ModelChecker.Failure.unsupported("a source of units") }
+            if node.kind == .source, entry.pool == nil {
+                throw ModelChecker.Failure.unsupported("a source without a pool")
+            }
             entry.phase = reserve(1)
             entry.mask = reserve(1)
             entry.answers = reserve(1)
@@ -202,9 +224,22 @@ final class StateLayout {
             entry.inside = reserve(entry.insideCount)
             if node.kind == .passThrough { leases += entry.inside..<end }
             times += entry.inside..<end
-            if node.kind == .source {
+            if entry.kind == .source {
                 entry.next = reserve(1)
                 times.append(entry.next)
+            }
+            if let inputs = taking.inputs[index] {
+                var merge = Merge(isFilter: node.kind != .sink, leaves: inputs.leaves, ahead: ahead[index] ?? 0)
+                if keepsTurns { merge.leaves = merge.leaves.map { _ in .never } }
+                if merge.isFilter { merge.seen = entry.inputs.dropFirst().map { _ in reserve(merge.ahead) } }
+                if let first = merge.seen.first { times += first..<end }
+                merge.fellows = inputs.origins.map { origins in
+                    taking.inputs.keys.sorted().filter { $0 != index }.flatMap { other in
+                        taking.inputs[other]!.origins.enumerated().filter { !origins.isDisjoint(with: $0.element) }
+                            .map { (other, $0.offset) }
+                    }
+                }
+                entry.merge = merge
             }
             if changes != nil { entry.condition = reserve(1) }
             nodes.append(entry)
@@ -270,6 +305,7 @@ final class StateLayout {
             for (name, first, count) in [
                 ("hand", entry.hand, inputs), ("out", entry.out, 1), ("inside", entry.inside, entry.insideCount),
                 ("kept", entry.kept, inputs * entry.hold), ("refers to", entry.refs, entry.floor),
+                ("seen", entry.merge?.seen.first ?? 0, (entry.merge?.ahead ?? 0) * (entry.merge?.seen.count ?? 0)),
             ] {
                 let items = list(first, count)
                 if !items.isEmpty { about.append("\(name) \(items)") }

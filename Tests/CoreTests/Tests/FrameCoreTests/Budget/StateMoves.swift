@@ -94,6 +94,8 @@ final class StateMoves {
                 lease(state, node)
             } else if entry.isJoin {
                 takeAll(state, node)
+            } else if let merge = entry.merge {
+                takeInOrder(state, node, merge)
             } else {
                 for (input, edge) in entry.inputs.enumerated() where state[layout.queues[edge].first] != Self.none {
                     let next = copy(state)
@@ -170,24 +172,27 @@ final class StateMoves {
     }
 
     /// A source gives its next frame, or an allocator answers with a frame of its own: both need a buffer.
-    private func lease(_ state: State, _ node: Int, isSkipping: Bool = false) {
+    private func lease(_ state: State, _ node: Int, skipping: Int = 0) {
         let entry = layout.nodes[node]
-        guard let pool = entry.pool else { return }
-        guard freeBuffers(state, pool) > 0 else {
-            waited.insert(pool)
+        if let pool = entry.pool {
+            guard freeBuffers(state, pool) > 0 else {
+                waited.insert(pool)
+                return
+            }
+        } else if entry.kind != .source {
             return
         }
         let next = copy(state)
         let time: UInt8
         if entry.kind == .source {
-            if entry.isSparse, !isSkipping { lease(state, node, isSkipping: true) }
-            time = (state[entry.next] & 31) + (isSkipping ? 1 : 0)
-            next[entry.next] += isSkipping ? 2 : 1
+            if skipping < entry.skips { lease(state, node, skipping: skipping + 1) }
+            time = (state[entry.next] & 31) + UInt8(skipping)
+            next[entry.next] += UInt8(skipping + 1)
         } else {
             time = removeFirst(next, entry.inside, entry.insideCount) & 31
             next[entry.answers] -= 1
         }
-        let item = UInt8(pool << 5) | time
+        let item = UInt8((entry.pool ?? StateLayout.unitPool) << 5) | time
         guard entry.floor > 0 else {
             emit(next, node, item)
             return
@@ -289,7 +294,7 @@ final class StateMoves {
         return upTo & 31 > time || (upTo & 31 == time && upTo & 0xE0 == StateLayout.afterTime)
     }
 
-    private func enter(_ state: State, _ node: Int) {
+    func enter(_ state: State, _ node: Int) {
         let entry = layout.nodes[node]
         let mode = layout.mode(of: node, state)
         let copies = mode != Condition.passes || layout.changes?.fault != .pausedWriterSharesOn
@@ -385,7 +390,8 @@ final class StateMoves {
 
     private func chooseInput(_ state: State, _ node: Int, left: Int, input: Int) {
         let entry = layout.nodes[node]
-        guard input < max(entry.inputs.count, 1) else {
+        // Of what a filter takes beside pictures it keeps none.
+        guard input < (entry.merge?.isFilter == true ? 1 : max(entry.inputs.count, 1)) else {
             proceed(state, node)
             return
         }
@@ -561,10 +567,12 @@ final class StateMoves {
             guard nodes.allSatisfy({ layout.nodes[$0].insideCount == 0 || state[layout.nodes[$0].inside] == Self.none })
             else { continue }
             var known = 64
-            for edge in head.lead.map({ [$0] }) ?? head.inputs {
+            // Of a filter with several inputs the pictures count.
+            let inputs = head.merge?.isFilter == true ? Array(head.inputs.prefix(1)) : head.inputs
+            for edge in head.lead.map({ [$0] }) ?? inputs {
                 known = min(known, emptyUpTo(state, edge, besidesQueue: false))
             }
-            if !head.isJoin, head.inputs.contains(where: { state[layout.queues[$0].first] != Self.none }) { continue }
+            if !head.isJoin, inputs.contains(where: { state[layout.queues[$0].first] != Self.none }) { continue }
             guard known >= 0 else { continue }
             guard known < 62 else { continue }
             for node in nodes {

@@ -23,9 +23,11 @@ struct Hoard: ~Copyable {
     private let most: Int
     private var random: SplitMix
 
-    init(_ options: GraphOptions, most: Int) {
+    init(_ options: GraphOptions, most: Int) { self.init(seed: options.seed, most: most) }
+
+    init(seed: Int, most: Int = 0) {
         self.most = most
-        random = SplitMix(state: UInt64(truncatingIfNeeded: options.seed))
+        random = SplitMix(state: UInt64(truncatingIfNeeded: seed))
     }
 
     /// Looks at a frame that goes on, and may keep a share of it.
@@ -372,8 +374,24 @@ final class GraphJoinSink: GraphJoinBase, Join {
 
 /// A graph as a chain of these stages.
 enum GraphChain {
-    /// - Parameter sizes: Buffers of output pools by node, where they are not to be `need`.
-    static func request(_ plan: BudgetPlan, seed: UInt64, frames: Int, sizes: [Int: Int]) throws -> ChainRequest {
+    /// A stage of another type than these.
+    struct Chosen {
+        var type: StageType
+        var options: String
+
+        init(type: any Stage.Type, options: String) {
+            func make<S: Stage>(_ type: S.Type) -> StageType { StageType(type) }
+            self.type = make(type)
+            self.options = options
+        }
+    }
+
+    /// - Parameters:
+    ///   - sizes: Buffers of output pools by node, where they are not to be `need`.
+    ///   - others: Stages of other types, by node.
+    static func request(
+        _ plan: BudgetPlan, seed: UInt64, frames: Int, sizes: [Int: Int], others: [Int: Chosen] = [:]
+    ) throws -> ChainRequest {
         let graph = plan.graph
         // Not where pools get sizes of their own, which are those of a plan without such queues.
         let hasAutomaticQueues = seed % 2 == 1
@@ -383,7 +401,9 @@ enum GraphChain {
             let edges = graph.incoming(index)
             let options =
                 #"{"hold": \#(node.hold), "delay": \#(node.delay), "floor": \#(node.floor), "count": \#(frames), "live": \#(node.isLive), "cost": \#(hasAutomaticQueues ? Int(dice.next() % 8) : 0), "seed": \#(seed % 1_000_000 * 100 + UInt64(index))}"#
-            let members = try JSONReader.read(Array(options.utf8), file: "options").asObject!
+            let type = others[index]?.type ?? type(of: node)
+            let members = try JSONReader.read(Array((others[index]?.options ?? options).utf8), file: "options")
+                .asObject!
             let rule = JoinRequest(
                 match: node.match, lead: node.lead, hold: edges.contains { graph.edges[$0].keeps > 0 }
             )
@@ -391,9 +411,9 @@ enum GraphChain {
             let link = edges.isEmpty ? LinkRequest() : request(graph.edges[edges[0]], mayGrow: hasAutomaticQueues)
             stages.append(
                 StageRequest(
-                    id: "n\(index)", type: type(of: node), options: members, from: edges.map { graph.edges[$0].from },
+                    id: "n\(index)", type: type, options: members, from: edges.map { graph.edges[$0].from },
                     link: link, join: node.isJoin ? rule : nil,
-                    isUnread: type(of: node).info.output != .none && graph.outgoing(index).isEmpty, fileIndex: index))
+                    isUnread: type.info.output != .none && graph.outgoing(index).isEmpty, fileIndex: index))
         }
         var request = ChainRequest(file: "seed-\(seed)", folder: ".", stages: stages)
         request.buffers = sizes
@@ -408,7 +428,9 @@ enum GraphChain {
     /// - Parameter mayGrow: An inline link may become an automatic queue.
     private static func request(_ edge: BudgetGraph.Edge, mayGrow: Bool) -> LinkRequest {
         if edge.capacity == 0, mayGrow { return LinkRequest() }
-        return LinkRequest(queue: edge.capacity, whenFull: edge.capacity == 0 ? nil : edge.policy)
+        return LinkRequest(
+            queue: edge.capacity, whenFull: edge.capacity == 0 ? nil : edge.policy,
+            megabytes: edge.carriesUnits ? 1 : nil)
     }
 
     private static func type(of node: BudgetGraph.Node) -> StageType {

@@ -74,12 +74,11 @@ import Testing
             OrderSink.self, "sink", options: #"{"log": "forked"}"#, from: ["h264", "motion"],
             link: LinkRequest(queue: 1))
         let chain = try Chain(sketch.request)
-        let watch = try TestThread("watch") {
-            for _ in 0..<300 where chain.currentState != .stopped { usleep(100_000) }
-            chain.cancel()
+        var watch = ProgressWatch()
+        let result = chain.run {
+            if watch.hasStoodStill(chain) { chain.cancel() }
         }
-        let result = chain.run()
-        watch.join(within: 40)
+        #expect(!watch.isOver, "\(watch.standstill)")
         #expect(result.isSuccess, "\(result)")
         #expect(OrderSink.log("forked").count == 2600)
         #expect(chain.ledgerFaults(afterDrain: true).isEmpty)

@@ -91,49 +91,20 @@ import Testing
         tally.joins += graph.nodes.contains(where: \.isJoin) ? 1 : 0
     }
 
-    /// Stages, queues and pools at a standstill.
-    private static func describe(_ chain: Chain) -> String {
-        var lines = chain.runners.map { runner in
-            "\(runner.id) \(runner.info.id) hold \(runner.demand.hold) delay \(runner.demand.delay) floor \(runner.demand.floor)\(runner.demand.isLive ? " live" : ""): taken \(runner.taken.value) made \(runner.made.value) emitted \(runner.emitted.value) held \(runner.heldNow) kept \(runner.keptNow) inside \(runner.thread.inside.load(ordering: .relaxed)) thread \(chain.plan.stages[runner.number].thread)"
-        }
-        for link in chain.plan.links {
-            let queue = chain.queues.first { $0.link.from == link.from && $0.link.to == link.to }?.queue
-            let depth = queue.map { "\($0.snapshot().depth)" } ?? "inline"
-            lines.append(
-                "\(chain.runners[link.from].id) → \(chain.runners[link.to].id): \(depth) of \(link.settings.capacity) \(link.settings.policy)"
-            )
-        }
-        for pool in chain.pools { lines.append("pool \(pool.name): \(pool.freeCount) of \(pool.bufferCount) free") }
-        return lines.joined(separator: "\n")
-    }
-
     /// - Returns: How many queues the planner put in.
     private static func run(_ plan: BudgetPlan, seed: UInt64, sizes: [Int: Int], _ faults: inout [String]) throws -> Int
     {
         let chain = try Chain(GraphChain.request(plan, seed: seed, frames: 60, sizes: sizes))
-        var lastCount = -1
-        // Looks of 50 ms and more, in place of time: a starved process looks as rarely as its stages get on.
-        var looksWithoutChange = 0
-        var stalled = false
-        var standstill = ""
+        var watch = ProgressWatch()
         let result = chain.run {
-            let ledger = chain.ledger
-            let count = ledger.captured + ledger.delivered + ledger.merged + ledger.dropped
-            looksWithoutChange += 1
-            if count != lastCount {
-                lastCount = count
-                looksWithoutChange = 0
-            } else if looksWithoutChange > 80, !stalled {
-                stalled = true
-                standstill = describe(chain)
-                chain.cancel()
-            }
+            if watch.hasStoodStill(chain) { chain.cancel() }
         }
-        if stalled {
-            faults.append("seed \(seed), sizes \(sizes): the chain stood still after \(lastCount) items\n\(standstill)")
+        if watch.isOver {
+            faults.append(
+                "seed \(seed), sizes \(sizes): the chain stood still after \(watch.items) items\n\(watch.standstill)")
         }
         if !result.isSuccess { faults.append("seed \(seed): \(result)") }
-        if !stalled, sizes.isEmpty, !chain.runners.contains(where: { $0.demand.isLive }) {
+        if !watch.isOver, sizes.isEmpty, !chain.runners.contains(where: { $0.demand.isLive }) {
             // At `need` no allocation waits; a writer that lets others go first is no allocation.
             for pool in chain.pools where !pool.name.hasSuffix(" copies") && pool.starvedMs != 0 {
                 faults.append(

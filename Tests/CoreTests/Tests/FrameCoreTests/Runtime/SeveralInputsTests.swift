@@ -52,12 +52,11 @@ import Testing
                 "several-", pictures: #"{"count": 2000}"#, sound: #"{"count": 200}"#, sinks: 3,
                 link: LinkRequest(queue: 1), sleepUs: 20
             ).request)
-        let watch = try TestThread("watch") {
-            for _ in 0..<200 where chain.currentState != .stopped { usleep(100_000) }
-            chain.cancel()
+        var watch = ProgressWatch()
+        let result = chain.run {
+            if watch.hasStoodStill(chain) { chain.cancel() }
         }
-        let result = chain.run()
-        watch.join(within: 30)
+        #expect(!watch.isOver, "\(watch.standstill)")
         #expect(result.isSuccess, "\(result)")
         for index in 0..<3 {
             let entries = OrderSink.log("several-\(index)")

@@ -6,10 +6,8 @@ import Testing
 
 /// In what order a sink takes from several inputs.
 @Suite struct TimeOrderTests {
-    private func order(
-        _ inputs: [TimeOrder.Input], longestWait: Int64? = nil, heedsPressure: Bool = false
-    ) -> TimeOrder {
-        var order = TimeOrder(count: inputs.count, longestWait: longestWait, heedsPressure: heedsPressure)
+    private func order(_ inputs: [TimeOrder.Input], longestWait: Int64? = nil) -> TimeOrder {
+        var order = TimeOrder(count: inputs.count, longestWait: longestWait)
         order.inputs = inputs
         return order
     }
@@ -62,11 +60,22 @@ import Testing
 
     @Test func waitsForNobodyThatAFullQueueKeepsFromGiving() {
         var some = order([item(5, isPressed: true), none])
-        #expect(some.next(now: 0) == .wait(until: nil), "its source is another one")
-        some = order([item(5, isPressed: true), none], heedsPressure: true)
         #expect(some.next(now: 0) == .take(0))
-        some = order([item(5), none], heedsPressure: true)
+        some = order([item(5), none])
         #expect(some.next(now: 0) == .wait(until: nil))
+        some = order([item(5), item(7, isPressed: true), none])
+        #expect(some.next(now: 0) == .take(0), "the order of what is there stays")
+        some.inputs[0].keepsTurn = true
+        #expect(some.next(now: 0) == .take(1), "a picture does not go ahead with the motion")
+    }
+
+    @Test func saysForWhatItemsWait() {
+        var some = order([none, none, none])
+        #expect(some.awaited == 0)
+        some.inputs = [none, item(3), ended]
+        #expect(some.awaited == 0b001)
+        some.inputs = [item(3), none, none]
+        #expect(some.awaited == 0b110)
     }
 
     @Test func aClockNearItsEndDoesNotTrap() {

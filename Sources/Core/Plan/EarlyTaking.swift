@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// From which inputs a stage of several inputs takes items before their turn, so that no such stage waits for an item
+/// that another one holds up.
+///
+/// A *merge* here is a stage that takes the items of several inputs in the order of their time: a ``MultiSink`` or a
+/// ``MultiFilter``. While it waits for one input, it holds up whatever feeds the full queues of the others. Merges that
+/// hold up what the next one waits for, in a circle, would wait forever. docs/design/033-kinds-of-sample.md has the
+/// proof that they don't.
+struct EarlyTaking {
+    /// Whether an input's items are taken before their turn while their producer waits for a place.
+    enum Leave: Equatable {
+        case never
+        /// Only while another merge waits for an item of the same origin.
+        case whileAwaited
+        case always
+    }
+
+    /// The inputs of one merge, in the order of `from`.
+    struct Inputs: Equatable {
+        var leaves: [Leave]
+        /// The sources, and the merges next upstream, from which the items of each input come.
+        var origins: [Set<Int>]
+    }
+
+    /// By node, for each merge.
+    private(set) var inputs: [Int: Inputs] = [:]
+
+    private let topology: BudgetTopology
+    private var origins: [Int: [Set<Int>]] = [:]
+
+    init(_ topology: BudgetTopology) {
+        self.topology = topology
+        let merges = topology.graph.nodes.indices.filter(isMerge)
+        guard !merges.isEmpty else { return }
+        for node in topology.graph.nodes.indices where topology.incoming[node].count > 1 {
+            origins[node] = topology.incoming[node].map { origins(of: $0) }
+        }
+        // What filters wait for beside pictures: they need it up to some time after a picture.
+        let companions = merges.filter { !isSink($0) }.reduce(into: Set<Int>()) {
+            for origins in origins[$1]!.dropFirst() { $0.formUnion(origins) }
+        }
+        for merge in merges { inputs[merge] = inputs(of: merge, companions) }
+    }
+
+    private func isMerge(_ node: Int) -> Bool {
+        topology.incoming[node].count > 1 && !topology.graph.nodes[node].isJoin
+    }
+
+    private func inputs(of merge: Int, _ companions: Set<Int>) -> Inputs {
+        let own = origins[merge]!
+        if sharesSources(merge) { return Inputs(leaves: own.map { _ in .always }, origins: own) }
+        let overJoins = groups { topology.graph.nodes[$0].isJoin }
+        // Who holds up the pictures behind a filter holds up their source.
+        let overOthers = groups(beside: isSink(merge) ? [] : own[0].union([merge])) { $0 != merge }
+        let isLate = topology.incoming[merge].map(isLate)
+        let leaves = own.indices.map { input -> Leave in
+            let others = own.indices.filter { $0 != input }
+            if others.contains(where: { meet(own[input], own[$0], overJoins) }) { return .always }
+            let isCompanion = !own[input].isDisjoint(with: companions)
+            let isInCircle = others.contains { (isCompanion || isLate[$0]) && meet(own[input], own[$0], overOthers) }
+            return isInCircle ? .whileAwaited : .never
+        }
+        return Inputs(leaves: leaves, origins: own)
+    }
+
+    /// Whether a filter's pictures, or an input of a sink, depend on one source with another input: what the merge waits
+    /// for can be held up by a stage that has in hand what the merge has no place for.
+    private func sharesSources(_ merge: Int) -> Bool {
+        let inputs = topology.incoming[merge].map { origins(of: $0, overMerges: true) }
+        return inputs.indices.contains { input in
+            (input == 0 || isSink(merge))
+                && inputs.indices.contains { $0 != input && !inputs[$0].isDisjoint(with: inputs[input]) }
+        }
+    }
+
+    private func isSink(_ node: Int) -> Bool { topology.graph.nodes[node].kind == .sink }
+
+    /// The sources and merges from which the items on `edge` come, with no further merge between.
+    ///
+    /// - Parameter overMerges: Only the sources, with any merges between.
+    private func origins(of edge: Int, overMerges: Bool = false) -> Set<Int> {
+        var found: Set<Int> = []
+        var seen: Set<Int> = []
+        var open = [topology.graph.edges[edge].from]
+        while let node = open.popLast() {
+            guard seen.insert(node).inserted else { continue }
+            if topology.incoming[node].isEmpty || (isMerge(node) && !overMerges) {
+                found.insert(node)
+            } else {
+                open += topology.incoming[node].map { topology.graph.edges[$0].from }
+            }
+        }
+        return found
+    }
+
+    /// Whether an item on `edge` may come later than one of the same time, or an earlier time, on another way from a
+    /// fork. Only a row of filters that write nothing gives each item as soon as it gets it.
+    private func isLate(_ edge: Int) -> Bool {
+        var seen: Set<Int> = []
+        var open = [edge]
+        while let next = open.popLast() {
+            let node = topology.graph.edges[next].from
+            // A copy for a branch is made before the other branches get the item.
+            if topology.outgoing[node].contains(where: { topology.graph.nodes[topology.graph.edges[$0].to].isTap }) {
+                return true
+            }
+            guard seen.insert(node).inserted else { continue }
+            if keepsBack(node), hasForkBefore(node) { return true }
+            open += topology.incoming[node]
+        }
+        return false
+    }
+
+    private func keepsBack(_ node: Int) -> Bool {
+        let stage = topology.graph.nodes[node]
+        return topology.incoming[node].count > 1 || stage.kind != .passThrough || stage.modifies || stage.delay > 0
+    }
+
+    private func hasForkBefore(_ node: Int) -> Bool {
+        var seen: Set<Int> = []
+        var open = topology.incoming[node]
+        while let next = open.popLast() {
+            let before = topology.graph.edges[next].from
+            if topology.outgoing[before].count > 1 { return true }
+            if seen.insert(before).inserted { open += topology.incoming[before] }
+        }
+        return false
+    }
+
+    // MARK: Origins that stages bring together
+
+    /// Origins that the stages of several inputs which `counts` accepts bring together: those of one group have one
+    /// number. So have those of `more`.
+    private func groups(beside more: Set<Int> = [], _ counts: (Int) -> Bool) -> [Int] {
+        var group = Array(topology.graph.nodes.indices)
+        let together = origins.filter { counts($0.key) }.map { node, inputs in
+            inputs.reduce(into: Set(isMerge(node) ? [node] : [])) { $0.formUnion($1) }
+        }
+        for members in together + [more] where !members.isEmpty {
+            let old = Set(members.map { group[$0] })
+            let one = old.min()!
+            for index in group.indices where old.contains(group[index]) { group[index] = one }
+        }
+        return group
+    }
+
+    private func meet(_ a: Set<Int>, _ b: Set<Int>, _ group: [Int]) -> Bool {
+        !Set(a.map { group[$0] }).isDisjoint(with: b.map { group[$0] })
+    }
+}
+
+extension BudgetGraph {
+    /// The graph with what filters keep back that take pictures only once their queue is full: all of that queue. The
+    /// queue keeps its length, since each place more would be one more that is kept back.
+    ///
+    /// In a live chain such a wait ends by the clock.
+    func countingPicturesBeforeFilters() -> BudgetGraph {
+        guard !nodes.contains(where: \.isLive) else { return self }
+        var graph = self
+        for (node, inputs) in EarlyTaking(BudgetTopology(self)).inputs
+        where nodes[node].kind != .sink && inputs.leaves[0] != .never {
+            let pictures = incoming(node)[0]
+            graph.nodes[node].delay += edges[pictures].capacity
+            graph.nodes[node].hold += edges[pictures].capacity
+            graph.edges[pictures].isFixed = true
+        }
+        return graph
+    }
+}
