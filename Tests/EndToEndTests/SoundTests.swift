@@ -53,6 +53,24 @@ import Testing
         #expect(sync.offsets.allSatisfy { abs($0) <= bound }, "\(codec) in \(container): \(sync.offsets)")
     }
 
+    /// Readers count the samples of Opus 48,000 to the second, whatever was encoded.
+    @Test(arguments: [8000, 12_000, 16_000, 24_000], ["mp4", "mkv"]) func recordsOpusOfEachRate(
+        rate: Int, container: String
+    ) throws {
+        let outcome = try run(
+            Self.chain(
+                "opus", #""path": "out.\#(container)""#, pictures: #", "frames": 60"#,
+                sound: #", "seconds": 2, "sampleRate": \#(rate)"#))
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(!outcome.error.contains("stays in fragments"), "\(outcome.error)")
+        let packets = try Tool.ffprobe.run(
+            "-v", "error", "-select_streams", "a", "-show_entries", "packet=pts_time", "-of", "csv=p=0",
+            workspace.path("out.\(container)"))
+        let first = packets.output.prefix { $0 != "," && $0 != "\n" }
+        // The encoder's delay; Matroska has ticks of a millisecond.
+        #expect(Double(first).map { abs($0 + 0.0065) < 0.001 } == true, "\(first)")
+    }
+
     /// B-frames are decoded before they are shown, and sound is placed by decode time.
     @Test func keepsThemTogetherWithReorderedPictures() throws {
         let chain = Self.chain(

@@ -115,7 +115,7 @@ final class MuxerHandle {
             av_dict_set_int(
                 &settings, "movie_timescale",
                 MovieTicks.common(
-                    [ticks] + descriptions.audio.map { Int64($0.sampleRate) }
+                    [ticks] + descriptions.audio.map { Int64(TrackDescriptions.ticksPerSecond(of: $0)) }
                         + (descriptions.hasMotion ? [Int64(TrackDescriptions.motionTicks)] : [])), 0)
         }
         let begun = io == nil ? -ENOMEM : avformat_write_header(context, &settings)

@@ -143,25 +143,35 @@ struct TrackDescriptions {
     /// libavformat calls FLAC in MP4 experimental, but all present readers can read it.
     static let compliance = FF_COMPLIANCE_EXPERIMENTAL
 
+    /// Ticks per second of a track of sound: its samples. Those of Opus are always 48,000 per second (RFC 7845, 4 and 5.1),
+    /// whatever was encoded; readers say so, and a copy gets these ticks.
+    static func ticksPerSecond(of format: AudioTrackFormat) -> Int {
+        format.codec == .opus ? 48_000 : format.sampleRate
+    }
+
     private static func describe(_ stream: UnsafeMutablePointer<AVStream>, _ format: AudioTrackFormat) throws {
         let parameters = stream.pointee.codecpar!
+        let ticks = ticksPerSecond(of: format)
+        func inTicks(_ samples: Int) -> Int32 {
+            Int32(clamping: Int(Int32(clamping: samples)) * ticks / max(format.sampleRate, 1))
+        }
         parameters.pointee.codec_type = AVMEDIA_TYPE_AUDIO
         parameters.pointee.codec_id = codecID(format.codec) ?? AV_CODEC_ID_NONE
-        parameters.pointee.sample_rate = Int32(clamping: format.sampleRate)
+        parameters.pointee.sample_rate = Int32(clamping: ticks)
         if format.channelMask != 0 {
             av_channel_layout_from_mask(&parameters.pointee.ch_layout, format.channelMask)
         } else {
             av_channel_layout_default(&parameters.pointee.ch_layout, Int32(clamping: format.channelCount))
         }
-        parameters.pointee.frame_size = Int32(clamping: format.samplesPerPacket)
+        parameters.pointee.frame_size = inTicks(format.samplesPerPacket)
         parameters.pointee.bit_rate = Int64(format.bitRate)
         parameters.pointee.block_align = Int32(clamping: format.blockAlign)
         parameters.pointee.bits_per_coded_sample = Int32(clamping: format.bitsPerSample)
         parameters.pointee.profile = Int32(clamping: format.profile ?? Int(FF_PROFILE_UNKNOWN))
-        parameters.pointee.initial_padding = Int32(clamping: format.initialPadding)
-        parameters.pointee.seek_preroll = Int32(clamping: format.seekPreroll)
+        parameters.pointee.initial_padding = inTicks(format.initialPadding)
+        parameters.pointee.seek_preroll = inTicks(format.seekPreroll)
         try setExtradata(parameters, format.extradata)
-        stream.pointee.time_base = AVRational(num: 1, den: Int32(clamping: format.sampleRate))
+        stream.pointee.time_base = AVRational(num: 1, den: Int32(clamping: ticks))
         if !format.language.isEmpty { av_dict_set(&stream.pointee.metadata, "language", format.language, 0) }
     }
 }
