@@ -14,9 +14,15 @@ final class LoopFan: @unchecked Sendable {
     static let step = TimeAmount.milliseconds(5)
     static let mostStepBytes = 1 << 20
 
+    /// Sound waits so long for the next picture and is written with it, in nanoseconds: a write costs more than its
+    /// bytes, and who plays both needs the picture anyway. The wait ends with a later unit, so that no timer is needed.
+    static let longestWaitOfSound: Int64 = 40_000_000
+
     private struct Mailbox {
         var blocks: [MediaBlock] = []
         var isScheduled = false
+        /// Since when the first of the blocks, all of them sound, waits for a picture; nil where none does.
+        var waitsSince: Int64?
         var lost = PerMedium(0)
     }
 
@@ -63,8 +69,15 @@ final class LoopFan: @unchecked Sendable {
                 mailbox.blocks.removeAll(keepingCapacity: true)
             }
             mailbox.blocks.append(block)
-            defer { mailbox.isScheduled = true }
-            return !mailbox.isScheduled
+            guard !mailbox.isScheduled else { return false }
+            if block.medium == .sound {
+                let now = StreamHub.monotonic()
+                let since = mailbox.waitsSince ?? now
+                mailbox.waitsSince = since
+                guard now - since >= Self.longestWaitOfSound else { return false }
+            }
+            mailbox.isScheduled = true
+            return true
         }
         if mustSchedule { loop.execute(deliverTask) }
     }
@@ -85,6 +98,7 @@ final class LoopFan: @unchecked Sendable {
         let lost = mailbox.withLockedValue { mailbox -> PerMedium<Int> in
             Swift.swap(&mailbox.blocks, &spare)
             mailbox.isScheduled = false
+            mailbox.waitsSince = nil
             defer { mailbox.lost = PerMedium(0) }
             return mailbox.lost
         }
@@ -206,6 +220,8 @@ final class LoopFan: @unchecked Sendable {
 
     /// [network loop] Tells all readers that the stream has ended.
     func sendBye() {
+        // Sound that waits for a picture.
+        deliver()
         let bytes = hub.bye()
         for reader in tcpReaders { reader.sendControl(bytes) }
         for reader in udpReaders { sender?.sendControl(bytes, to: reader) }
