@@ -144,7 +144,7 @@ test-host: build test-packages $(CLIP) ## plugins' tests and the program end to 
 	$(SWIFT) build --build-tests
 	Tests/run-host $$($(SWIFT) build --show-bin-path)/framehostPackageTests.xctest
 
-test-camera: build test-packages $(CLIP) ## the program with cameras of a real kernel, in a virtual machine (QEMU, no root); LOSSES=200 for a soak
+test-camera: build test-packages $(CLIP) ## the program with cameras, sound cards and motion sensors of a real kernel, in a virtual machine (QEMU, no root); LOSSES=200 for a soak
 	$(call install,$(CAMERA_PACKAGES))
 	@[ -s .build/camera-vm/modules ] || $(SUDO) apt-get update -q || true
 	Tests/Camera/run

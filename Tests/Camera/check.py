@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Judges what job.sh brought back from the guest: check.py FOLDER. One line for each point; exit status 1 where one fails."""
+import array
+import cmath
+import csv
 import itertools
 import json
+import math
 import pathlib
 import statistics
+import struct
 import subprocess
 import sys
 from operator import sub
@@ -280,6 +285,112 @@ for name in ('product.mp4', 'product.reader.mkv'):
     covered = [sum(u > 180 and v > 180 for u, v in zip(p[57600:72000], p[72000:])) for p in planes(name)]
     point(f'{name}: the face is covered', sum(c > 150 for c in covered) > 0.4 * len(covered) > 10,
           f'{sum(c > 150 for c in covered)} of {len(covered)}')
+
+# Camera, sound card and motion sensors in one recording, each lost alone.
+def samples(*arguments):
+    """What ffmpeg decodes to floats of 8000 Hz in one channel."""
+    raw = subprocess.run(['ffmpeg', '-v', 'error', *arguments, '-ac', '1', '-ar', '8000', '-f', 'f32le', '-'], capture_output=True, check=False).stdout
+    found = array.array('f')
+    found.frombytes(raw[:len(raw) // 4 * 4])
+    return found
+
+
+def check_sound(name, sound, hertz, lost, back, again=0.0):
+    """The tone is there, silence while the card is away (lost to back, seconds of the sound), and the tone again, from `again` on."""
+    heard = {'before': [], 'meanwhile': [], 'after': []}
+    for start in range(0, len(sound) - 400, 400):
+        at, window = start / 8000, sound[start:start + 400]
+        part = 'before' if 0.5 < at < lost - 0.5 else 'meanwhile' if lost + 0.3 < at < back - 0.5 else 'after' if at > max(back, again) + 0.5 else None
+        if not part:
+            continue
+        energy = sum(value * value for value in window) / 400
+        turned = abs(sum(value * cmath.exp(-2j * math.pi * hertz * index / 8000) for index, value in enumerate(window))) / 400
+        # Most of what is heard is the tone, and it is louder than -34 dBFS; silence is below -66.
+        heard[part].append('tone' if energy > 0.02 ** 2 and 2 * turned ** 2 > 0.8 * energy else 'silence' if energy < 0.0005 ** 2 else 'noise')
+    for part, wanted, share, least in (('before', 'tone', 0.7, 20), ('meanwhile', 'silence', 1, 10), ('after', 'tone', 0.7, 20)):
+        # A guest that stands still loses sound.
+        windows = heard[part]
+        words = {'before': 'before the loss', 'meanwhile': 'meanwhile', 'after': 'after it'}[part]
+        point(f'{name}: {f"the tone of {hertz} Hz" if wanted == "tone" else wanted} {words}', len(windows) >= least and windows.count(wanted) >= share * len(windows),
+              f'{windows.count(wanted)} of {len(windows)} windows')
+
+
+def check_motion(name, rate, found, lost, back, speed, measured):
+    """Samples (time on the chain clock, values) lie on both sides of the loss, and are what sensor-hub.c measures at their times."""
+    at = [time for time, _ in found]
+    point(f'{name}: times rise', len(at) > 1 and all(b > a for a, b in zip(at, at[1:])), len(at))
+    counts = [sum(time < lost for time in at), sum(lost + 0.1 < time < back - 0.5 for time in at), sum(time > back for time in at)]
+    point(f'{name}: samples before the loss, none meanwhile, samples after it', min(counts[0], counts[2]) >= 50 and counts[1] == 0, counts)
+    step = statistics.median(b - a for a, b in zip(at, at[1:])) if len(at) > 1 else 0
+    point(f'{name}: about {rate} samples a second', 0.9 < step * rate < 1.5, f'{step * 1000:.2f} ms')
+    # By how much the time of a sample must be wrong where a value is: the guest stands still between measuring and stamping now and then.
+    late = sorted(max(abs(a - b) for a, b in zip(values, measured(math.pi / 2 * time))) / speed for time, values in found)
+    middle = late[len(late) // 2] if late else 99
+    point(f'{name}: the values are those of their times', middle < 0.01 and late[len(late) * 9 // 10] < 0.1,
+          f'half within {middle * 1000:.1f} ms, nine of ten within {late[len(late) * 9 // 10] * 1000 if late else 0:.1f} ms')
+
+
+def rows(name, columns):
+    return [(float(row['t']), [float(row[column]) for column in columns]) for row in csv.DictReader(text(name).splitlines()) if row[columns[-1]]]
+
+
+check_balance('together')
+posted = events('together')
+begun = next((e['startSeconds'] for e in posted if e['event'] == 'recording-did-start'), 0)
+given_back = dict(line.split() for line in text('together.returned').splitlines())
+
+
+def loss(stage, lost, back, what, log_name='together'):
+    """When a device was lost and was back, on the chain clock. It can be silent for a second besides, where the guest stands still."""
+    told = [e for e in events(log_name) if e.get('stage') == stage and (e['event'] == back or e['event'] == lost and ('ENODEV' in e['text'] or 'is gone' in e['text']))]
+    gone = next((e['time'] for e in told if e['event'] == lost), 1e9)
+    there = next((e['time'] for e in told if e['event'] == back and e['time'] > gone), 2e9)
+    point(f'{log_name}: {stage} is lost once, and back', sum(e['event'] == lost for e in told) == 1 and there < 1e9, [e['event'] for e in told])
+    late = there - float(given_back.get(what, 0))
+    point(f'{log_name}: {stage} works again within 3 s of its return', late < 3, f'{late:.2f} s')
+    return gone, there
+
+
+told = text('cards')
+point('cards: both are listed', 'hw:CARD=I82801AAICH,DEV=0' in told and 'hw:CARD=Loopback,DEV=1' in told)
+found = subprocess.run(
+    ['ffprobe', '-v', 'error', '-show_entries', 'stream=codec_type,codec_name,codec_tag_string,start_time,duration', '-of', 'json', out / 'together.mp4'],
+    capture_output=True, text=True, check=False).stdout
+tracks = json.loads(found or '{}').get('streams', [])
+kinds = [t['codec_tag_string'] if t['codec_type'] == 'data' else t['codec_name'] for t in tracks]
+point('together: pictures, sound and motion', kinds == ['h264', 'opus', 'camm'], kinds)
+point('together: its index is in front', any(e['event'] == 'recording-finalised' for e in posted), text('together.errors')[-600:])
+ends = [float(t['start_time']) + float(t['duration']) for t in tracks]
+point('together: the tracks end within 1 s of each other', len(ends) == 3 and max(ends) - min(ends) < 1, [f'{end:.2f}' for end in ends])
+check_gaps('together, pictures', times('together'), 2)
+_, values = picture_values('together')
+point('together: every recorded pixel is red', len(values) > 50 and all(v == RED for v in values), len(values))
+loss('cam', 'camera-lost', 'camera-back', 'camera')
+away = loss('mic', 'device-lost', 'device-back', 'card')
+# Where packets are missing, silence stands in their place.
+check_sound('together, sound', samples('-i', out / 'together.mp4', '-map', '0:a', '-af', 'aresample=async=1:min_hard_comp=0.05:first_pts=0'), 440,
+            *(time - begun for time in away))
+packets = subprocess.run(['ffprobe', '-v', 'error', '-select_streams', 'd', '-show_entries', 'packet=pts_time,size', '-of', 'csv=p=0', out / 'together.mp4'],
+                         capture_output=True, text=True, check=False).stdout.split()
+raw = subprocess.run(['ffmpeg', '-v', 'error', '-i', out / 'together.mp4', '-map', '0:d', '-c', 'copy', '-f', 'data', '-'], capture_output=True, check=False).stdout
+# CAMM, type 2: rotation rates in 16 bytes.
+point('together, motion: rotation rates in CAMM', bool(packets) and len(raw) == 16 * len(packets) and all(
+    line.strip(',').split(',')[1] == '16' and raw[16 * index:16 * index + 4] == b'\0\0\2\0' for index, line in enumerate(packets)), len(packets))
+rates = [(begun + float(line.split(',')[0]), struct.unpack_from('<3f', raw, 16 * index + 4)) for index, line in enumerate(packets)] if len(raw) == 16 * len(packets) else []
+swing = math.pi / 2
+check_motion('together, rotation rate', 50, rates, *loss('gyro', 'motion-lost', 'motion-returned', 'sensors'), swing,
+             lambda p: (math.sin(p), 0.5 * math.cos(p), 0.25))
+check_motion('together, acceleration', 20, rows('accel.csv', ('ax', 'ay', 'az')), *loss('accel', 'motion-lost', 'motion-returned', 'sensors'), 3 * swing,
+             lambda p: (2 * math.sin(p), -3 * math.cos(p), 9.80665))
+check_motion('together, attitude', 20, rows('turn.csv', ('qx', 'qy', 'qz', 'qw')), *loss('turn', 'motion-lost', 'motion-returned', 'sensors'), 0.25 * swing,
+             lambda p: (0, 0, math.sin(0.25 * math.sin(p)), math.cos(0.25 * math.sin(p))))
+
+check_balance('loop')
+sound = samples('-f', 'f32le', '-ar', '8000', '-ac', '1', '-i', out / 'loop.raw')
+lost, back = loss('mic', 'device-lost', 'device-back', 'loop', 'loop')
+# It ends when the chain does.
+begun = next((e['time'] for e in events('loop') if e.get('state') == 'draining'), 0) - len(sound) / 8000
+check_sound('loop', sound, 1000, lost - begun, back - begun, float(given_back.get('player', 0)) - begun)
 
 point('every event came in time', text('late') == '', text('late').strip())
 point('the guest\'s kernel had no fault', text('kernel.faults') == '', text('kernel.faults')[:300])

@@ -215,6 +215,8 @@ finish product
 reader_ends product
 kill $feeder
 wait $feeder
+
+. ./together.sh
 say "done"
 dmesg | grep -E 'Oops|BUG:|WARNING:' >kernel.faults
 exit 0
