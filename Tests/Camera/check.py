@@ -303,16 +303,16 @@ def check_sound(name, sound, hertz, lost, back, again=0.0):
         part = 'before' if 0.5 < at < lost - 0.5 else 'meanwhile' if lost + 0.3 < at < back - 0.5 else 'after' if at > max(back, again) + 0.5 else None
         if not part:
             continue
-        energy = sum(value * value for value in window)
-        turned = sum(value * cmath.exp(-2j * math.pi * hertz * index / 8000) for index, value in enumerate(window))
-        # The share of the tone in what is heard there; -1 where nothing is.
-        heard[part].append(2 * abs(turned) ** 2 / (400 * energy) if energy > 400 * 0.02 ** 2 else -1 if energy > 400 * 0.0005 ** 2 else -2)
-    for part in ('before', 'after'):
+        energy = sum(value * value for value in window) / 400
+        turned = abs(sum(value * cmath.exp(-2j * math.pi * hertz * index / 8000) for index, value in enumerate(window))) / 400
+        # Most of what is heard is the tone, and it is louder than -34 dBFS; silence is below -66.
+        heard[part].append('tone' if energy > 0.02 ** 2 and 2 * turned ** 2 > 0.8 * energy else 'silence' if energy < 0.0005 ** 2 else 'noise')
+    for part, wanted, share, least in (('before', 'tone', 0.7, 20), ('meanwhile', 'silence', 1, 10), ('after', 'tone', 0.7, 20)):
         # A guest that stands still loses sound.
-        tones = sum(share > 0.8 for share in heard[part])
-        point(f'{name}: the tone of {hertz} Hz is there {part} the loss', len(heard[part]) >= 20 and tones > 0.7 * len(heard[part]), f'{tones} of {len(heard[part])} windows')
-    silent = sum(share == -2 for share in heard['meanwhile'])
-    point(f'{name}: silence meanwhile', len(heard['meanwhile']) >= 10 and silent == len(heard['meanwhile']), f'{silent} of {len(heard["meanwhile"])} windows')
+        windows = heard[part]
+        words = {'before': 'before the loss', 'meanwhile': 'meanwhile', 'after': 'after it'}[part]
+        point(f'{name}: {f"the tone of {hertz} Hz" if wanted == "tone" else wanted} {words}', len(windows) >= least and windows.count(wanted) >= share * len(windows),
+              f'{windows.count(wanted)} of {len(windows)} windows')
 
 
 def check_motion(name, rate, found, lost, back, speed, measured):
@@ -320,7 +320,7 @@ def check_motion(name, rate, found, lost, back, speed, measured):
     at = [time for time, _ in found]
     point(f'{name}: times rise', len(at) > 1 and all(b > a for a, b in zip(at, at[1:])), len(at))
     counts = [sum(time < lost for time in at), sum(lost + 0.1 < time < back - 0.5 for time in at), sum(time > back for time in at)]
-    point(f'{name}: samples before the loss, none meanwhile, samples after it', counts[0] >= 50 and counts[1] == 0 and counts[2] >= 50, counts)
+    point(f'{name}: samples before the loss, none meanwhile, samples after it', min(counts[0], counts[2]) >= 50 and counts[1] == 0, counts)
     step = statistics.median(b - a for a, b in zip(at, at[1:])) if len(at) > 1 else 0
     point(f'{name}: about {rate} samples a second', 0.9 < step * rate < 1.5, f'{step * 1000:.2f} ms')
     # By how much the time of a sample must be wrong where a value is: the guest stands still between measuring and stamping now and then.
