@@ -172,7 +172,8 @@ struct GraphCommand: ParsableCommand {
                 return
             } else if count < 0, code != EINTR {
                 throw FrameHostError(
-                    .callFailed, place: "standard output", what: "cannot be written: \(String(cString: strerror(code)))",
+                    .callFailed, place: "standard output",
+                    what: "cannot be written: \(String(cString: strerror(code)))",
                     remedy: code == ENOSPC
                         ? "Free some space, or name a file with --output."
                         : "Check where standard output goes, or name a file with --output.")
