@@ -256,17 +256,20 @@ final class Recording {
 
     private func reportLack(of sidecar: Sidecar, beside file: OutputFile) {
         let name = sidecar.path(beside: file.path)
-        context.post(
-            sidecar.endEvent, level: .warning, text: "'\(name)' cannot be written; the recording goes on without it",
-            details: ["path": .string(name)])
+        postEnd(of: sidecar, name, "'\(name)' cannot be written; the recording goes on without it")
     }
 
     private func report(_ log: SidecarLog) {
         guard log.failure != 0 else { return }
-        context.post(
-            log.kind.endEvent, level: .warning,
-            text: "'\(log.path)' ends here: \(String(cString: strerror(log.failure)))",
-            details: ["path": .string(log.path)])
+        postEnd(of: log.kind, log.path, "'\(log.path)' ends here: \(String(cString: strerror(log.failure)))")
+    }
+
+    private func postEnd(of sidecar: Sidecar, _ path: String, _ text: String) {
+        let details: JSONNode = ["path": .string(path)]
+        switch sidecar {
+        case .gyroflow: context.post("motion-ended", level: .warning, text: text, details: details)
+        case .captions: context.post("captions-ended", level: .warning, text: text, details: details)
+        }
     }
 
     private func endSound(at index: Int) {

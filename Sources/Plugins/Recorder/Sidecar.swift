@@ -18,14 +18,6 @@ enum Sidecar: CaseIterable {
         }
     }
 
-    /// The event that tells that it ends early.
-    var endEvent: String {
-        switch self {
-        case .gyroflow: "motion-ended"
-        case .captions: "captions-ended"
-        }
-    }
-
     /// What our files begin with, and no other program's.
     var mark: String {
         switch self {

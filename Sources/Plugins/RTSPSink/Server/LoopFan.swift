@@ -15,14 +15,18 @@ final class LoopFan: @unchecked Sendable {
     static let mostStepBytes = 1 << 20
 
     /// Sound waits so long for the next picture and is written with it, in nanoseconds: a write costs more than its
-    /// bytes, and who plays both needs the picture anyway. The wait ends with a later unit, so that no timer is needed.
+    /// bytes, and who plays both needs the picture anyway.
     static let longestWaitOfSound: Int64 = 40_000_000
+    /// How often is looked whether sound has waited that long.
+    static let soundCheckInterval = TimeAmount.milliseconds(20)
 
     private struct Mailbox {
         var blocks: [MediaBlock] = []
         var isScheduled = false
         /// Since when the first of the blocks, all of them sound, waits for a picture; nil where none does.
         var waitsSince: Int64?
+        /// Whether the loop looks after sound that waits. Otherwise it is delivered at once.
+        var isSoundChecked = false
         var lost = PerMedium(0)
     }
 
@@ -38,6 +42,9 @@ final class LoopFan: @unchecked Sendable {
     private var udpReaders: [UDPReader] = []
     private var stuckCheck: RepeatedTask?
     private var pacing: RepeatedTask?
+    /// Looks whether sound has waited long enough; nil before sound has come, and while none comes.
+    private var soundCheck: RepeatedTask?
+    private var hasDelivered = false
     /// Whose turn it is to catch up.
     private var turn = 0
     private let paced = MediaBlock()
@@ -70,11 +77,9 @@ final class LoopFan: @unchecked Sendable {
             }
             mailbox.blocks.append(block)
             guard !mailbox.isScheduled else { return false }
-            if block.medium == .sound {
-                let now = StreamHub.monotonic()
-                let since = mailbox.waitsSince ?? now
-                mailbox.waitsSince = since
-                guard now - since >= Self.longestWaitOfSound else { return false }
+            if block.medium == .sound, mailbox.isSoundChecked {
+                mailbox.waitsSince = mailbox.waitsSince ?? StreamHub.monotonic()
+                return false
             }
             mailbox.isScheduled = true
             return true
@@ -85,6 +90,8 @@ final class LoopFan: @unchecked Sendable {
     private func deliver() {
         swap()
         defer { spare.removeAll(keepingCapacity: true) }
+        hasDelivered = true
+        if soundCheck == nil, spare.contains(where: { $0.medium == .sound }) { checkSound() }
         let now = StreamHub.monotonic()
         for reader in tcpReaders {
             for block in spare { reader.offer(block, now: now) }
@@ -105,6 +112,30 @@ final class LoopFan: @unchecked Sendable {
         guard lost.pictures + lost.sound > 0 else { return }
         for reader in tcpReaders { reader.missed(lost) }
         for reader in udpReaders { reader.missed(lost) }
+    }
+
+    // MARK: Sound that waits for a picture
+
+    private func checkSound() {
+        mailbox.withLockedValue { $0.isSoundChecked = true }
+        soundCheck = loop.scheduleRepeatedTask(initialDelay: Self.soundCheckInterval, delay: Self.soundCheckInterval) {
+            [weak self] task in
+            if self?.deliverLateSound() != true { task.cancel() }
+        }
+    }
+
+    /// False where nothing came since the last look, so that the next sound is delivered at once.
+    private func deliverLateSound() -> Bool {
+        let latest = StreamHub.monotonic() - Self.longestWaitOfSound
+        let (isLate, isWaiting) = mailbox.withLockedValue { mailbox in
+            if mailbox.waitsSince == nil, !hasDelivered { mailbox.isSoundChecked = false }
+            return (mailbox.waitsSince.map { $0 <= latest } ?? false, mailbox.waitsSince != nil)
+        }
+        if isLate { deliver() }
+        defer { hasDelivered = false }
+        guard !isWaiting, !hasDelivered else { return true }
+        soundCheck = nil
+        return false
     }
 
     // MARK: Readers
