@@ -158,7 +158,7 @@ import Testing
         try recorder.finish()
         #expect(RecorderStreams.names(in: folder) == (1...3).flatMap { ["a-000\($0).mp4", "a-000\($0).vtt"] })
         try expect("a-0001.vtt", [(0, 2, "1 face: 9")])
-        try expect("a-0002.vtt", [(0, 1, "1 face: 9"), (0.44, 2.44, "door (seen): rang")])
+        try expect("a-0002.vtt", [(0, 1, "1 face: 9"), (0.25, 2.25, "door (seen): rang")])
         try expect("a-0003.vtt", [])
     }
 
