@@ -10,8 +10,7 @@ import Shared
 final class TextOverlay: Filter {
     static let info = StageInfo(
         id: "text", summary: "Writes date, time, frame number, rate or any text into the picture.",
-        input: .video(.i420, .nv12, .bgra, .rgb24, .gray8), output: .sameAsInput, access: .modify,
-        metadata: [Motion.self])
+        input: .video(.i420, .nv12, .bgra, .rgb24, .gray8), output: .sameAsInput, access: .modify)
 
     var options: TextOptions
     private let context: StageContext

@@ -10,7 +10,7 @@ import Shared
 final class VideoSnake: Filter {
     static let info = StageInfo(
         id: "video-snake", summary: "Trails earlier pictures behind the newest one, bent by how the camera is pushed.",
-        input: .video(.i420), output: .sameAsInput, access: .modify, metadata: [Motion.self])
+        input: .video(.i420), output: .sameAsInput, access: .modify)
 
     var options: VideoSnakeOptions
     private let context: StageContext

@@ -26,6 +26,15 @@ MARGIN = float(os.environ.get("TORTURE_MARGIN", 6))
 FAULTY_TEXT = re.compile(r"Fatal error|Optional\(|FrameHostError|\w\(code: |precondition|Swift/|errorDescription|\bnil\b|NIOCore|NIOPosix")
 
 
+def recorded(stage):
+    """A recorder's path, and those of the files beside each recording."""
+    path = stage.get("path")
+    if not isinstance(path, str) or not path:
+        return []
+    stem = os.path.splitext(path)[0]
+    return [path] + [stem + ending for option, ending in (("gcsv", ".gcsv"), ("vtt", ".vtt")) if stage.get(option)]
+
+
 class Trial:
     def __init__(self, seed, program, kinds, root, mounts, corpus_folder, shim, ports, prober, model=None):
         self.seed, self.program, self.kinds, self.root, self.shim, self.prober = seed, program, kinds, root, shim, prober
@@ -450,10 +459,7 @@ class Trial:
             for path in self.place.resolve(written):
                 changed.append(re.escape(path))
                 new.append(re.escape(path))
-        for stage in self.chain.recorders:
-            path = stage.get("path")
-            if not isinstance(path, str) or not path:
-                continue
+        for stage, path in ((stage, path) for stage in self.chain.recorders for path in recorded(stage)):
             more = "segmentSeconds" in stage or "segmentMegabytes" in stage or stage.get("record") == "onCommand" or self.has_commands
             for makes_more in {False, more}:
                 expression = folders.pattern(path, makes_more)
