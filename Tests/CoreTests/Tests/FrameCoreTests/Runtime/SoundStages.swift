@@ -110,6 +110,8 @@ final class OrderSink: MultiSink {
         var input: Int
         var milliseconds: Int
         var isKeyframe = true
+        /// Of an access unit. A picture for which the source had no buffer leaves no hole in these.
+        var number: UInt64 = 0
     }
 
     private static let logs = Locked<[String: [Entry]]>([:])
@@ -128,7 +130,8 @@ final class OrderSink: MultiSink {
         switch consume input {
         case .accessUnit(let unit):
             entry = Entry(
-                input: index, milliseconds: Int(unit.dts.nanoseconds / 1_000_000), isKeyframe: unit.isKeyframe)
+                input: index, milliseconds: Int(unit.dts.nanoseconds / 1_000_000), isKeyframe: unit.isKeyframe,
+                number: unit.sequenceNumber)
         case .motionBlock(let block):
             entry = Entry(input: index, milliseconds: Int(block.pts.nanoseconds / 1_000_000))
         case .frame: return .dropped(.byStage)
