@@ -268,7 +268,7 @@ private final class KeepingSink: Sink {
         #expect(lost == 5 && back == 5, "\(events.map(\.name))")
         for index in 0..<3 {
             let count = KeepingSink.count("\(log)-\(index)")
-            #expect(count.changed == 0 && count.frames > 60, "\(count)")
+            #expect(count.changed == 0 && count.frames > 40, "\(count)")
         }
     }
 }
