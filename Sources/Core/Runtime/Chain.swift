@@ -27,7 +27,6 @@ public final class Chain: @unchecked Sendable {
         let seconds = graphBox.withLock(\.request.drainSeconds)
         return Int64(seconds * 1e9)
     }
-    /// The chain file's name, as the request has it.
     /// What beside the stages reads files for the chain.
     private let fileReaders: [FileClashes.Reader]
     private let heldFiles = Locked(ReadFiles())

@@ -218,7 +218,10 @@ public final class StageContext: @unchecked Sendable {
                 frame: item.frame, pts: item.pts))
     }
 
-    /// [control thread, in `start`] Listens to the events of all stages from now on. Taking them costs a lock.
+    /// [control thread, in `start`] Listens to the events of all stages from now on.
+    ///
+    /// ``EventSubscription/take()`` costs a lock and never waits. Of more than ``EventSubscription/capacity`` events that
+    /// were not taken the oldest are lost.
     public func followEvents() -> EventSubscription { events.subscribe(takesBacklog: false) }
 
     /// [control thread, in `negotiate`] Notes a sentence that a person should read before the run begins: which file,

@@ -30,8 +30,8 @@ extension MotionSync {
     static func details(of motion: Motion) -> JSONNode {
         let sample = motion.sample
         var members: [(String, JSONNode)] = []
-        if let roll = motion.roll { members.append(("roll", degrees(roll))) }
-        if let pitch = motion.pitch { members.append(("pitch", degrees(pitch))) }
+        if let roll = known(motion.roll) { members.append(("roll", degrees(roll))) }
+        if let pitch = known(motion.pitch) { members.append(("pitch", degrees(pitch))) }
         if sample.contents.contains(.rotationRate) {
             members.append(("rotation", degrees(length(sample.rotationRate))))
         }
@@ -40,6 +40,9 @@ extension MotionSync {
         }
         return .object(members + [("ageMs", .number(Double(motion.age) / 1e6))])
     }
+
+    /// Nil too for what is no number: a plugin's source may give any.
+    static func known(_ angle: Double?) -> Double? { angle.flatMap { $0.isFinite ? $0 : nil } }
 
     /// Three digits behind the point.
     static func degrees(_ radians: Double) -> JSONNode { .number((radians * 180_000 / .pi).rounded() / 1000) }

@@ -131,7 +131,9 @@ final class MotionSync: MultiFilter {
         // A clip that is played again begins with earlier times.
         if let last = reportedAt, pts >= last, (pts - last).seconds < options.reportSeconds { return }
         reportedAt = pts
-        func shown(_ angle: Double?) -> String { angle.map { "\(Int(($0 * 180 / .pi).rounded()))°" } ?? "unknown" }
+        func shown(_ angle: Double?) -> String {
+            Self.known(angle).map { "\(Int(($0 * 180 / .pi).rounded()))°" } ?? "unknown"
+        }
         context.post(
             "motion", text: "Roll \(shown(motion.roll)), pitch \(shown(motion.pitch)).",
             details: Self.details(of: motion))

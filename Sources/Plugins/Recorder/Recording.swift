@@ -207,7 +207,7 @@ final class Recording {
     private func takeCaptions(with unit: RecordedUnit) {
         guard let captions, let captionLog else { return }
         captions.see(unit)
-        captions.take(before: unit.dts, captionLog.add)
+        captions.take(before: unit.dts) { captionLog.add($0) }
         if captionLog.failure == 0 { flush(captionLog) }
     }
 
