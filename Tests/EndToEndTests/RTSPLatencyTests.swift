@@ -8,17 +8,19 @@ import Testing
 @Suite struct RTSPLatencyTests {
     private let workspace: Workspace
     private let port: Int
+    private let controlPort: Int
 
     init() throws {
         workspace = try Workspace()
         port = try RTSPStream.freePort()
+        controlPort = try RTSPStream.freePort()
     }
 
-    private func start(_ encoder: String) throws -> RunningProgram {
+    private func start(_ encoder: String, control: Bool = false) throws -> RunningProgram {
         try workspace.write(
             "chain.json",
             """
-            { "stages": [
+            { \(control ? #""control": { "listen": "127.0.0.1:\#(controlPort)" },"# : "") "stages": [
               { "id": "cam", "use": "test-source", "size": "160x120", "rate": 30, "live": true },
               { "id": "h264", "use": "x264-encoder", "preset": "ultrafast"\(encoder) },
               { "use": "rtsp-sink", "port": \(port), "path": "/live" }
@@ -45,6 +47,28 @@ import Testing
         // One clock; a picture is complete when the next one begins.
         let (least, p50) = (figures["leastMs"].double ?? -1, figures["p50Ms"].double ?? -1)
         #expect(least > 0 && p50 >= least && p50 < 2000, "\(outcome.output)")
+    }
+
+    @Test func showsEachStageWhereTheChainHasAControlServer() throws {
+        let program = try start(#", "stamp": true"#, control: true)
+        let address = "127.0.0.1:\(controlPort)"
+        let outcome = try measure("--json", "--control", address)
+        let text = try measure("--control", address)
+        let elsewhere = try measure("--control", "127.0.0.1:1")
+        program.send(SIGINT)
+        _ = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let stages = try JSON(parsing: outcome.output)["stages"].list
+        #expect(stages.map { $0["id"].string } == ["cam", "h264", "rtsp-sink"])
+        for key in ["p50Ms", "p99Ms"] {
+            let times = stages.map { $0[key].double ?? -1 }
+            #expect(times[0] >= 0 && times[1] > times[0] && times[2] >= times[1] * 0.9, "\(key): \(times)")
+        }
+        #expect(text.output.contains("Age of an item when a stage had handed it on, since the chain began:\n"))
+        let line = text.output.split(separator: "\n").first { $0.contains("x264-encoder") } ?? ""
+        #expect(line.hasPrefix("  h264       p50 ") && line.contains(" ms, p99 "), "\(text.output)")
+        #expect(elsewhere.status == 1 && elsewhere.output.isEmpty, "\(elsewhere.error)")
+        #expect(elsewhere.error.contains("127.0.0.1:1"), "\(elsewhere.error)")
     }
 
     @Test func saysThatTheStreamHasNoTimes() throws {

@@ -26,6 +26,10 @@ extension Chain {
                 let value = runner.histogram?.percentile(fraction).map { JSONNode(.number(tenths($0 / 1000))) }
                 members.append((key, value ?? JSONNode(.null)))
             }
+            for (key, fraction) in [("latencyP50Us", 0.5), ("latencyP99Us", 0.99)] {
+                guard let value = runner.latency?.percentile(fraction) else { continue }
+                members.append((key, JSONNode(.number(tenths(value / 1000)))))
+            }
             if let inputs = runner.inputFigures { members.append(("inputs", inputs)) }
             if let watched = slowCalls[runner.number] {
                 members.append(("slowCalls", number(watched.slowCalls)))

@@ -11,7 +11,7 @@ extension Chain {
     ///
     /// ```json
     /// { "stages": [{ "id", "use", "framesIn", "framesOut", "delivered", "dropped": { "REASON": n },
-    ///     "held", "heldLimit", "heldOldestSeconds", "pixelCopies", "busy": HISTOGRAM, "latency": HISTOGRAM, "figures" }],
+    ///     "held", "heldLimit", "heldOldestSeconds", "pixelCopies", "busy": HISTOGRAM, "latency": HISTOGRAM (sinks), "figures" }],
     ///   "links": [{ "from", "to", "depth", "capacity", "offered", "dropped" }],
     ///   "pools": [{ "name", "buffers", "free", "min", "need", "bytes", "starvedSeconds" }] }
     /// HISTOGRAM: { "count", "sumSeconds", "buckets": [{ "le", "count" }] }
@@ -38,7 +38,9 @@ extension Chain {
                 ("pixelCopies", .number(runner.pixelCopies.value)),
             ]
             if let histogram = runner.histogram { members.append(("busy", Self.json(histogram))) }
-            if let histogram = runner.latency { members.append(("latency", Self.json(histogram))) }
+            if runner.kind == .sink, let histogram = runner.latency {
+                members.append(("latency", Self.json(histogram)))
+            }
             if let figures = runner.shown.context.figures { members.append(("figures", figures)) }
             return .object(members)
         }

@@ -58,6 +58,10 @@ final class InlineRun {
                 announceNothing(upTo: pts, after: index)
                 return outcome != .stopped
             }
+            if isTimed {
+                let capturedAt = frame.capturedAt
+                cells[index]._withUnsafeGuaranteedRef { $0.addLatency(time, since: capturedAt) }
+            }
             index += 1
         }
         return finish(frame.release(), &time, trace)

@@ -260,6 +260,7 @@ public final class Output {
         defer { thread.inside.store(inside, ordering: .relaxed) }
         // The time of the stages behind on this thread is not this stage's.
         let (before, elsewhere) = stage.histogram == nil ? (0, 0) : (stage.clock.now(), thread.elsewhere)
+        stage.addLatency(before, since: record.pointee.header.capturedAt)
         let isSent = send(lease)
         if stage.histogram != nil { thread.elsewhere = elsewhere &+ stage.clock.now() &- before }
         guard isSent else {

@@ -103,7 +103,7 @@ final class StageRunner: @unchecked Sendable {
     /// The time that a source has worked since the last item it gave: it may be called often for one item.
     @exclusivity(unchecked) private var timeOfItem: Int64 = 0
     @exclusivity(unchecked) private var timedItems = 0
-    /// The latency of a timed sink: from capture to the end of its call.
+    /// In a timed chain, from capture until the stage has handed an item on; of a sink, until it is done with it.
     let latency: Histogram?
     /// Copies pictures that the stage gives, for readers outside the chain.
     let pictures = PictureTap()
@@ -170,7 +170,7 @@ final class StageRunner: @unchecked Sendable {
         for reason in DropReason.allCases { (dropped + reason.rawValue).initialize(to: Counter()) }
         keeper = keeperOwner.cell
         histogram = isTimed ? Histogram() : nil
-        latency = isTimed && kind == .sink ? Histogram() : nil
+        latency = isTimed ? Histogram() : nil
     }
 
     deinit {
@@ -235,6 +235,12 @@ final class StageRunner: @unchecked Sendable {
         histogram?.add(nanoseconds: now &- time &- thread.elsewhere)
         thread.elsewhere = 0
         time = now
+    }
+
+    /// [stage thread] An item that was captured at `capturedAt` leaves the stage.
+    @inline(__always)
+    func addLatency(_ now: Int64, since capturedAt: Int64) {
+        if capturedAt > 0 { latency?.add(nanoseconds: now &- capturedAt) }
     }
 
     /// [stage thread of a source] Adds the time of a call that began at `before`.
@@ -393,7 +399,7 @@ final class StageRunner: @unchecked Sendable {
                 switch verdict {
                 case .delivered:
                     delivered.add()
-                    if let latency, capturedAt > 0 { latency.add(nanoseconds: clock.now() - capturedAt) }
+                    if latency != nil { addLatency(clock.now(), since: capturedAt) }
                 case .idle: idle.add()
                 case .dropped(let reason): countDrop(reason)
                 }

@@ -11,7 +11,8 @@ struct LatencyCommand: ParsableCommand {
             Plays the stream without decoding it, and reads the time of capture that an encoder with "stamp": true has put before each picture. \
             The pictures of the first second are not counted: a server begins with old ones, since its last keyframe. Over RTSP a picture is \
             complete when the next one begins, so one frame's time is part of it. \
-            Of two machines both clocks must agree: synchronise them (chrony, PTP). Exit status: 0 measured, 1 the stream could not be played \
+            Of two machines both clocks must agree: synchronise them (chrony, PTP). With --control it also asks the chain that gives the stream \
+            how old its items were when each stage handed them on. Exit status: 0 measured, 1 the stream could not be played \
             or has no such times, 2 the command line is wrong.
             """)
 
@@ -26,6 +27,17 @@ struct LatencyCommand: ParsableCommand {
             "A file with a line name:password, or env:NAME: what network-source takes as its login.", valueName: "file")
     )
     var login: String?
+
+    @ArgumentParser.Option(
+        help: ArgumentHelp(
+            "Show each stage's latency too: the address of the chain's control server, such as camera:8080.",
+            valueName: "address"))
+    var control: String?
+
+    @ArgumentParser.Option(
+        name: .customLong("token-file"),
+        help: ArgumentHelp("A file with the control server's token. Default: $FRAMEHOST_TOKEN.", valueName: "file"))
+    var tokenFile: String?
 
     @Flag(help: "Print the figures as JSON.")
     var json = false
@@ -42,7 +54,13 @@ struct LatencyCommand: ParsableCommand {
 
     func run() throws {
         let chain: Chain
-        do { chain = try makeChain() } catch { throw report(error) }
+        var client: ControlClient?
+        do {
+            chain = try makeChain()
+            client = try control.map { try ControlClient($0, tokenFile: tokenFile) }
+        } catch { throw report(error) }
+        // Before the time for the measurement is spent.
+        do { _ = try client.map(StageLatency.ask) } catch { throw failed(error) }
         let clock = ChainClock()
         let begin = clock.now()
         var figures = JSONNode.null
@@ -67,12 +85,32 @@ struct LatencyCommand: ParsableCommand {
                         ? "Measure longer (--for), or look at the stream's keyframes."
                         : "Set \"stamp\": true at its x264-encoder."))
         }
-        guard !json else { return Terminal.say(figures.text(pretty: true)) }
+        let stages: [StageLatency]?
+        do { stages = try client.map(StageLatency.ask) } catch { throw failed(error) }
+        guard !json else {
+            if let stages, let members = figures.asObject {
+                figures = JSONNode(.object(members + [member("stages", .array(stages.map(\.json)))]))
+            }
+            return Terminal.say(figures.text(pretty: true))
+        }
         func milliseconds(_ key: String) -> String { Self.text((figures[key]?.asDouble ?? 0)) }
         Terminal.say(
             "\(pictures - unstamped) pictures: p50 \(milliseconds("p50Ms")) ms, p99 \(milliseconds("p99Ms")) ms (\(milliseconds("leastMs")) to \(milliseconds("mostMs")) ms)"
         )
         if unstamped > 0 { Terminal.say("\(unstamped) further pictures do not say when they were captured.") }
+        guard let stages else { return }
+        Terminal.say("Age of an item when a stage had handed it on, since the chain began:")
+        let width = stages.map { TerminalText.width($0.id) }.max() ?? 0
+        for stage in stages {
+            let id = TerminalText.padded(stage.id, to: width, isRight: false)
+            Terminal.say("  \(id)  p50 \(Self.text(stage.p50)) ms, p99 \(Self.text(stage.p99)) ms  \(stage.use)")
+        }
+    }
+
+    /// Status 1 rather than that of a wrong command line.
+    private func failed(_ error: any Error) -> ExitCode {
+        _ = report(error)
+        return ExitCode(1)
     }
 
     /// The stream into a sink that looks at it.
@@ -86,7 +124,6 @@ struct LatencyCommand: ParsableCommand {
             }
             return type
         }
-        func member(_ key: String, _ value: JSONNode) -> JSONNode.Member { JSONNode.Member(key: key, value: value) }
         var options = [member("url", .string(url)), member("decode", JSONNode(.bool(false)))]
         if let login { options.append(member("login", .string(login))) }
         let request = ChainRequest(
@@ -104,5 +141,37 @@ struct LatencyCommand: ParsableCommand {
         chain.figures["stages"]?.asArray?.first { $0["id"]?.asString == Self.meter }?["figures"]
     }
 
+    private func member(_ key: String, _ value: JSONNode) -> JSONNode.Member { JSONNode.Member(key: key, value: value) }
+
     private static func text(_ value: Double) -> String { Terminal.decimal(value) }
+}
+
+/// How old the items of a stage were when it had handed them on, as the figures of its chain say; milliseconds.
+private struct StageLatency {
+    var id: String
+    var use: String
+    var p50: Double
+    var p99: Double
+
+    /// Of all stages that have handed something on, in the order of the chain.
+    static func ask(_ client: ControlClient) throws -> [StageLatency] {
+        guard let stages = try client.json("GET", "/api/v1/figures")["stages"]?.asArray else {
+            throw FrameHostError(
+                .unavailable, place: FaultPlace(client.base), what: "is not a control server",
+                remedy: "Check the address and the port.")
+        }
+        return stages.prefix(ChainLook.most).compactMap { stage in
+            guard let p50 = stage["latencyP50Us"]?.asDouble, let p99 = stage["latencyP99Us"]?.asDouble else {
+                return nil
+            }
+            func text(_ key: String) -> String { TerminalText.clean(String((stage[key]?.asString ?? "").prefix(256))) }
+            return StageLatency(id: text("id"), use: text("use"), p50: p50 / 1000, p99: p99 / 1000)
+        }
+    }
+
+    var json: JSONNode {
+        [
+            "id": .string(id), "use": .string(use), "p50Ms": .number(p50), "p99Ms": .number(p99),
+        ]
+    }
 }

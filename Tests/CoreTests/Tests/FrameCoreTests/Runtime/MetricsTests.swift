@@ -74,6 +74,22 @@ import Testing
         #expect(stage("src", metrics)?["latency"] == nil && stage("mid", metrics)?["latency"] == nil)
     }
 
+    /// Items get older from stage to stage.
+    @Test func figuresSayHowOldItemsAreBehindEachStage() throws {
+        let figures = try chain("figures-latency", timed: true).figures
+        func latency(_ id: String, _ key: String) throws -> Double {
+            try #require(figures["stages"]?.asArray?.first { $0["id"]?.asString == id }?[key]?.asDouble, "\(id) \(key)")
+        }
+        for key in ["latencyP50Us", "latencyP99Us"] {
+            #expect(try latency("src", key) >= 0)
+            // The probe sleeps at least 20 µs; a bucket is 6 % wide, and figures are rounded to tenths.
+            #expect(try latency("mid", key) >= 20)
+            #expect(try latency("sink", key) >= latency("mid", key) * 0.9)
+        }
+        let untimed = try chain("figures-untimed", timed: false).figures
+        #expect(untimed["stages"]?.asArray?.allSatisfy { $0["latencyP50Us"] == nil } == true)
+    }
+
     @Test func mayBeReadWhileTheChainRuns() throws {
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "src", options: #"{"count": 100000000, "everyMs": 1}"#)
