@@ -30,18 +30,22 @@ struct TimeOrder {
         case end
     }
 
-    /// How long the items of other inputs wait for an input that has none, nanoseconds; nil for as long as it takes.
+    /// How long an item waits in all for inputs that have none, nanoseconds; nil for as long as it takes.
     let longestWait: Int64?
     var inputs: [Input]
-    /// Inputs that were waited for in vain: until they give an item again nobody waits for them.
+    /// Inputs that were waited for in vain: until they are about as far as the others again, nobody waits for them.
     private var isSilent: [Bool]
-    /// Since when an item has waited for an input without one; nil while none does.
-    private var waitsSince: Int64?
+    /// Since when the item in front has waited for an input without one; nil while it has not.
+    private var waitsSince: [Int64?]
+    /// The time of the item that was taken last.
+    private var taken: [Int64?]
 
     init(count: Int, longestWait: Int64?) {
         self.longestWait = longestWait
         inputs = [Input](repeating: Input(), count: count)
         isSilent = [Bool](repeating: false, count: count)
+        waitsSince = [Int64?](repeating: nil, count: count)
+        taken = [Int64?](repeating: nil, count: count)
     }
 
     /// A bit for each input that an item of another one waits for, or the end of the stage.
@@ -64,39 +68,51 @@ struct TimeOrder {
             let input = inputs[index]
             if let time = input.time {
                 isOver = false
-                isSilent[index] = false
+                if isSilent[index], !isFarBehind(time, index) { isSilent[index] = false }
                 if input.isPressed { isPressed = true }
                 if lowest.map({ time < inputs[$0].time! }) ?? true { lowest = index }
                 if !input.keepsTurn, lowestOutOfTurn.map({ time < inputs[$0].time! }) ?? true {
                     lowestOutOfTurn = index
                 }
-            } else if !input.hasEnded {
-                isOver = false
-                if !isSilent[index] { isAwaited = true }
+            } else {
+                waitsSince[index] = nil
+                if !input.hasEnded {
+                    isOver = false
+                    if !isSilent[index] { isAwaited = true }
+                }
             }
         }
         if isOver { return .end }
-        guard let lowest else {
-            waitsSince = nil
-            return .wait(until: nil)
-        }
-        guard isAwaited else {
-            waitsSince = nil
-            return .take(lowest)
-        }
-        if isPressed, let lowestOutOfTurn {
-            waitsSince = nil
-            return .take(lowestOutOfTurn)
-        }
+        guard let lowest else { return .wait(until: nil) }
+        guard isAwaited else { return take(lowest) }
+        if isPressed, let lowestOutOfTurn { return take(lowestOutOfTurn) }
         guard let longestWait else { return .wait(until: nil) }
-        let since = waitsSince ?? now
-        waitsSince = since
+        var since = now
+        for index in inputs.indices where inputs[index].time != nil {
+            if waitsSince[index] == nil { waitsSince[index] = now }
+            since = min(since, waitsSince[index]!)
+        }
         let (until, isNever) = since.addingReportingOverflow(longestWait)
         guard !isNever, now >= until else { return .wait(until: isNever ? nil : until) }
         for index in inputs.indices where inputs[index].time == nil && !inputs[index].hasEnded {
             isSilent[index] = true
         }
-        waitsSince = nil
-        return .take(lowest)
+        return take(lowest)
+    }
+
+    private mutating func take(_ index: Int) -> Decision {
+        waitsSince[index] = nil
+        taken[index] = inputs[index].time
+        return .take(index)
+    }
+
+    /// Whether the others' items would wait for this input in vain again: it is more than a wait behind one of them.
+    private func isFarBehind(_ time: Int64, _ index: Int) -> Bool {
+        guard let longestWait else { return false }
+        return taken.indices.contains { other in
+            guard other != index, let otherTime = taken[other] else { return false }
+            let (behind, isTooMuch) = otherTime.subtractingReportingOverflow(time)
+            return isTooMuch ? otherTime > time : behind > longestWait
+        }
     }
 }

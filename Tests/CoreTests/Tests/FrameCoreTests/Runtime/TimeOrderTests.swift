@@ -58,6 +58,33 @@ import Testing
         #expect(some.next(now: 1600) == .wait(until: 2600), "nothing waited in between")
     }
 
+    @Test func aLiveChainDoesNotWaitForAnInputThatIsMoreThanAWaitBehind() {
+        var some = order([item(5000), none], longestWait: 1000)
+        #expect(some.next(now: 0) == .wait(until: 1000))
+        #expect(some.next(now: 1000) == .take(0))
+        some.inputs = [item(5040), item(3999)]
+        #expect(some.next(now: 1001) == .take(1))
+        some.inputs[1] = none
+        #expect(some.next(now: 1002) == .take(0), "it is 1001 behind: pictures would wait as long for it again")
+        some.inputs = [item(5080), item(4100)]
+        #expect(some.next(now: 1003) == .take(1))
+        some.inputs[1] = none
+        #expect(some.next(now: 1004) == .wait(until: 2004), "it has left something out, and is 940 behind")
+    }
+
+    @Test func anItemWaitsNoLongerBecauseAnotherInputGivesSomething() {
+        var some = order([item(500), none], longestWait: 1000)
+        #expect(some.next(now: 0) == .wait(until: 1000))
+        some.inputs[1] = item(100)
+        #expect(some.next(now: 600) == .take(1))
+        some.inputs[1] = none
+        #expect(some.next(now: 601) == .wait(until: 1000))
+        some.inputs[1] = item(200)
+        #expect(some.next(now: 999) == .take(1))
+        some.inputs[1] = none
+        #expect(some.next(now: 1000) == .take(0))
+    }
+
     @Test func waitsForNobodyThatAFullQueueKeepsFromGiving() {
         var some = order([item(5, isPressed: true), none])
         #expect(some.next(now: 0) == .take(0))
@@ -83,5 +110,10 @@ import Testing
         #expect(some.next(now: .max - 10) == .wait(until: nil))
         some.inputs = [item(.max), item(.min)]
         #expect(some.next(now: .max) == .take(1))
+        some = order([item(.min), none], longestWait: 1000)
+        #expect(some.next(now: 0) == .wait(until: 1000))
+        #expect(some.next(now: 1000) == .take(0))
+        some.inputs = [none, item(.max)]
+        #expect(some.next(now: 1000) == .wait(until: 2000))
     }
 }
