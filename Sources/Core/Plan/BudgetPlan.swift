@@ -103,13 +103,23 @@ public struct BudgetPlan: Sendable {
 
     // MARK: Queues before joins
 
+    /// A queue that would have to be longer does not help.
+    private static let mostCapacity = 1 << 16
+
     /// Makes queues longer until no circle of starved and pushing threads is left.
     private mutating func lengthenQueues(_ waits: inout BudgetWaits) {
         var ends: [Int: (fork: Int, join: Int)] = [:]
         while let circle = waits.badCircle() {
-            var (edge, fork, join) = Self.ends(of: circle.places, graph)
+            var (edge, fork, join) = Self.ends(of: circle.places, graph, waits.edgesBeforeRivals)
             if circle.sum < BudgetWaits.unbounded / 2 {
                 waits.capacities[edge] += circle.sum + 1
+                guard waits.capacities[edge] <= Self.mostCapacity else {
+                    faults.append(
+                        .queueTooShort(
+                            edge: edge, capacity: graph.edges[edge].capacity, required: waits.capacities[edge],
+                            fork: fork, join: join))
+                    return
+                }
             } else {
                 // Some link on this circle drops what a stage behind it needs.
                 let late = circle.places.lazy.compactMap { if case .starved(let edge, true) = $0 { edge } else { nil } }
@@ -154,10 +164,13 @@ public struct BudgetPlan: Sendable {
     }
 
     /// The queue of a circle that the planner makes longer, and the fork and join it lies between. A queue whose length
-    /// no person fixed is preferred.
-    private static func ends(of circle: [BudgetWaits.Place], _ graph: BudgetGraph) -> (edge: Int, fork: Int, join: Int)
-    {
-        let pushing = circle.compactMap { if case .pushing(let edge) = $0 { edge } else { nil } }
+    /// no person fixed is preferred, and none of `others` is taken while there is another one.
+    private static func ends(
+        of circle: [BudgetWaits.Place], _ graph: BudgetGraph, _ others: Set<Int>
+    ) -> (edge: Int, fork: Int, join: Int) {
+        let all = circle.compactMap { if case .pushing(let edge) = $0 { edge } else { nil } }
+        let helping = all.filter { !others.contains($0) }
+        let pushing = helping.isEmpty ? all : helping
         let intoJoins = pushing.filter { graph.nodes[graph.edges[$0].to].isJoin }
         let edge =
             intoJoins.first { !graph.edges[$0].isFixed } ?? pushing.first { !graph.edges[$0].isFixed } ?? intoJoins

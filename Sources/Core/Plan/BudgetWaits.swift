@@ -55,6 +55,10 @@ struct BudgetWaits {
     private let poolsOfThread: [[Int]]
     /// By node, for stages that delay frames of a single pool and hand them on: that pool.
     private let poolOfDelayed: [Int: Int]
+    /// By node, for filters that wait for motion.
+    private let rivals: [Int: [EarlyTaking.Rival]]
+    /// Queues on the ways to filters that wait for motion: a place more there is one picture more that can wait.
+    let edgesBeforeRivals: Set<Int>
 
     init(_ topology: BudgetTopology, _ domains: BudgetDomains, _ rules: BudgetRules) {
         self.topology = topology
@@ -78,6 +82,14 @@ struct BudgetWaits {
             }
         }
         self.poolOfDelayed = poolOfDelayed.filter { !mixed.contains($0.key) }
+        // In a live chain a filter's wait for motion ends by the clock.
+        if topology.graph.nodes.contains(where: \.isLive) {
+            rivals = [:]
+        } else {
+            let taking = EarlyTaking(topology)
+            rivals = taking.inputs.keys.reduce(into: [:]) { $0[$1] = taking.rivals(of: $1) }
+        }
+        edgesBeforeRivals = rivals.values.joined().reduce(into: []) { $0.formUnion($1.edges) }
     }
 
     // MARK: Arrows
@@ -94,13 +106,29 @@ struct BudgetWaits {
             inCall(topology.thread[topology.graph.edges[edge].to], -capacity(edge) - 1)
                 + topology.siblings(edge).map {
                     Arrow(to: .starved(edge: $0, late: false), later: window($0) - capacity(edge))
-                }
+                } + motion(before: topology.graph.edges[edge].to, -capacity(edge))
         case .buffer(let pool):
             switch windows[pool] {
             case .endless: []
             case .frames(let count): lying(ofPool: pool, -count)
             }
         case .alone(let writer): waits(forSharersOf: writer)
+        }
+    }
+
+    /// A filter has a picture that it lets wait for motion, which has no place at a rival. The rival has in hand a picture
+    /// that is later by no more than those that can be on the filter's own way.
+    private func motion(before filter: Int, _ later: Int, busy: Int? = nil) -> [Arrow] {
+        (rivals[filter] ?? []).filter { topology.thread[$0.filter] != busy }.flatMap {
+            inCall(topology.thread[$0.filter], later + pictures(before: $0))
+        }
+    }
+
+    /// How many pictures can be on the ways that lead to a filter and not to its rival.
+    private func pictures(before rival: EarlyTaking.Rival) -> Int {
+        rival.edges.reduce(0) { sum, edge in
+            let node = topology.graph.nodes[topology.graph.edges[edge].to]
+            return sum + capacities[edge] + (capacities[edge] > 0 ? 1 : 0) + node.hold + node.delay
         }
     }
 
@@ -129,6 +157,8 @@ struct BudgetWaits {
                     to: .starved(edge: input, late: waitsForMore),
                     later: starves ? Self.unbounded : delay + window(input)))
         }
+        // It has the awaited picture and waits for motion.
+        if thread != busy { found += motion(before: nodes[0], 0, busy: busy) }
         for other in topology.outputs(ofThread: thread) where other != edge && topology.canBlock(other) {
             found.append(Arrow(to: .pushing(edge: other), later: -1, busy: thread))
         }
@@ -215,6 +245,7 @@ struct BudgetWaits {
             found += topology.siblings(edge).map {
                 Arrow(to: .starved(edge: $0, late: false), later: later + window($0), busy: own)
             }
+            found += motion(before: topology.graph.edges[edge].to, later, busy: own)
         }
         return found
     }
@@ -228,6 +259,7 @@ struct BudgetWaits {
             found += topology.siblings(edge).map {
                 Arrow(to: .starved(edge: $0, late: false), later: window($0), busy: topology.thread[writer])
             }
+            found += motion(before: topology.graph.edges[edge].to, 0, busy: topology.thread[writer])
         }
         return found
     }

@@ -74,6 +74,45 @@ struct EarlyTaking {
         }
     }
 
+    // MARK: Filters side by side
+
+    /// A filter that a waiting one needs motion from a fork with: the fork may wait for a place there.
+    struct Rival {
+        var filter: Int
+        /// The queues through which pictures come to the waiting filter and not to the rival.
+        var edges: [Int]
+    }
+
+    /// The filters that take motion of a source which `filter` takes too, and lie on other ways of the pictures.
+    func rivals(of filter: Int) -> [Rival] {
+        guard inputs[filter] != nil, !isSink(filter) else { return [] }
+        let own = companionSources(of: filter)
+        return inputs.keys.sorted().compactMap { other in
+            guard other != filter, !isSink(other), !own.isDisjoint(with: companionSources(of: other)),
+                !topology.descendants(of: filter).contains(other), !topology.descendants(of: other).contains(filter)
+            else { return nil }
+            let before = pictureEdges(before: other)
+            return Rival(filter: other, edges: pictureEdges(before: filter).subtracting(before).sorted())
+        }
+    }
+
+    /// The sources of what a filter takes beside pictures.
+    private func companionSources(of filter: Int) -> Set<Int> {
+        topology.incoming[filter].dropFirst().reduce(into: []) { $0.formUnion(origins(of: $1, overMerges: true)) }
+    }
+
+    /// The edges on all ways of the pictures to a filter.
+    private func pictureEdges(before filter: Int) -> Set<Int> {
+        var found: Set<Int> = []
+        var open = [topology.incoming[filter][0]]
+        while let edge = open.popLast() {
+            guard found.insert(edge).inserted else { continue }
+            let node = topology.graph.edges[edge].from
+            open += isMerge(node) ? [topology.incoming[node][0]] : topology.incoming[node]
+        }
+        return found
+    }
+
     private func isSink(_ node: Int) -> Bool { topology.graph.nodes[node].kind == .sink }
 
     /// The sources and merges from which the items on `edge` come, with no further merge between.

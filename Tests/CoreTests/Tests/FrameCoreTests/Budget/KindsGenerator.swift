@@ -70,10 +70,7 @@ struct KindsGenerator {
     static func make(seed: UInt64, _ limits: Limits) -> KindsGraph {
         var generator = KindsGenerator(limits, seed)
         generator.addCompanions()
-        // Two filters of one motion before a join are known to be wrong: docs/design/033-kinds-of-sample.md.
-        let hasJoin = generator.made.graph.nodes.contains(where: \.isJoin)
-        let filters = generator.dice.next(in: limits.filters)
-        for _ in 0..<(hasJoin ? min(filters, 1) : filters) { generator.addFilter() }
+        for _ in 0..<generator.dice.next(in: limits.filters) { generator.addFilter() }
         for _ in 0..<generator.dice.next(in: limits.recorders) { generator.addRecorder() }
         generator.endCompanions()
         return generator.sorted()

@@ -74,6 +74,28 @@ import Testing
         for index in 0..<2 { #expect(MotionReader.log("row-\(first)-\(second)-\(index)").count == 2000) }
     }
 
+    /// Two filters of the same motion, whose pictures a join brings together. The one that has its motion must not stand
+    /// before the join while the other one waits for motion.
+    @Test(arguments: [(0, 0), (0, 40), (40, 0), (400, 0), (40, 400)]) func twoFiltersBeforeAJoin(
+        first: Int, second: Int
+    ) throws {
+        var sketch = try sources()
+        for (index, ahead) in [first, second].enumerated() {
+            try sketch.add(
+                MotionReader.self, "reader\(index)",
+                options: #"{"log": "join-\#(first)-\#(second)-\#(index)", "aheadMs": \#(ahead)}"#,
+                from: ["pic", "motion"], link: LinkRequest(queue: 1))
+        }
+        try sketch.add(PairJoin.self, "pair", from: ["reader0", "reader1"], link: LinkRequest(queue: 1))
+        try sketch.add(GraphSink.self, "shown")
+        _ = try run(sketch, "two filters before a join")
+        for (index, ahead) in [first, second].enumerated() {
+            let entries = MotionReader.log("join-\(first)-\(second)-\(index)")
+            #expect(entries.count == 2000)
+            #expect(entries.allSatisfy { ($0.newest ?? -1) >= ($0.milliseconds + ahead) / 4 * 4 || $0.newest == 2396 })
+        }
+    }
+
     /// Two recorders of the same sound, of pictures that two encoders hold back differently.
     @Test(arguments: [(12, 0), (0, 12), (12, 12)]) func twoSinksOfEncodersThatDelay(first: Int, second: Int) throws {
         var sketch = ChainSketch()
