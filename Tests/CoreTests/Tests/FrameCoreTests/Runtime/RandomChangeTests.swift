@@ -36,6 +36,7 @@ import Testing
             // A test of refusals alone would show nothing.
             #expect(all.done["attach", default: 0] > Self.chains / 2)
             #expect(all.done["attach with copies", default: 0] > Self.chains)
+            #expect(all.done["attach with motion", default: 0] > Self.chains / 4)
             #expect(all.done["detach", default: 0] > Self.chains / 2)
             #expect(all.done["replace", default: 0] > Self.chains)
             #expect(all.done["insert", default: 0] > Self.chains / 4)
@@ -119,6 +120,25 @@ private struct RandomChange {
             options: #"{"count": 100000000, "everyMs": \#(Int.random(in: 0...1, using: &random)), "live": \#(isLive)}"#)
         for _ in 0..<Int.random(in: 0...3, using: &random) { try addMiddle() }
         try addSink()
+        guard chance(50) else { return }
+        try sketch.add(MotionTicker.self, "motion", options: #"{"count": 100000000, "live": \#(isLive)}"#, from: [])
+        try sketch.add(GraphSink.self, "moved", from: ["motion"])
+    }
+
+    /// A filter of pictures and motion, or an encoder with a sink of both.
+    private mutating func addMotion(from giver: String) throws {
+        if chance(50) {
+            try sketch.add(
+                MotionReader.self, id(), options: #"{"aheadMs": \#([0, 8, 40].randomElement(using: &random)!)}"#,
+                from: [giver, "motion"], link: link(copies: false))
+            try addSink()
+        } else {
+            let encoder = id()
+            try sketch.add(UnitEncoder.self, encoder, from: [giver], link: link(copies: false))
+            try sketch.add(
+                OrderSink.self, id(), options: #"{"log": "change-\#(seed)"}"#, from: [encoder, "motion"],
+                link: link(copies: false))
+        }
     }
 
     private mutating func id() -> String {
@@ -160,9 +180,9 @@ private struct RandomChange {
         if chance(30) { usleep(UInt32.random(in: 0...3000, using: &random)) }
         let ids = sketch.request.stages.map(\.id)
         let before = sketch
-        switch Int.random(in: 0..<8, using: &random) {
+        switch Int.random(in: 0..<9, using: &random) {
         case 0, 1:
-            let givers = sketch.request.stages.filter { $0.type.kind != .sink }.map(\.id)
+            let givers = givers
             guard sketch.request.stages.count < 14, let at = givers.randomElement(using: &random) else { return }
             let count = Int.random(in: 0...2, using: &random)
             let copies = chance(40)
@@ -181,6 +201,12 @@ private struct RandomChange {
             else { return }
             sketch = try sketch.setting(stage.id, stage.type.info.id == "copy" ? copyOptions() : probeOptions())
             finish("replace", driver.change(to: sketch, isDraining: chance(70)), before, driver, stage.id)
+        case 8:
+            guard sketch.request.stages.count < 14, sketch.request.stages.contains(where: { $0.id == "motion" }),
+                let at = givers.randomElement(using: &random)
+            else { return }
+            try addMotion(from: at)
+            finish("attach with motion", driver.change(to: sketch), before, driver)
         case 6:
             guard sketch.request.stages.count < 14, try insert() else { return }
             finish("insert", driver.change(to: sketch), before, driver)
@@ -200,6 +226,14 @@ private struct RandomChange {
             }
             finish(isResume ? "resume" : "pause", answer, before, driver, id)
         }
+    }
+
+    /// Stages that give pictures.
+    private var givers: [String] {
+        sketch.request.stages.filter {
+            !["motion-ticker", "unit-encoder"].contains($0.type.info.id) && $0.type.kind != .sink
+        }
+        .map(\.id)
     }
 
     /// A stage more between two others.
