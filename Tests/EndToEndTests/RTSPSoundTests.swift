@@ -88,7 +88,8 @@ import Testing
         let ended = try stream.finish()
         let times = outcome.lines.compactMap { Double($0.prefix { $0 != "," }) }
         #expect(times.count >= 40, "\(outcome.output)\(outcome.error)")
-        let steps = zip(times, times.dropFirst()).map { $1 - $0 }
+        // Of the first packet with two units FFmpeg does not know yet how long one is, and gives both one time.
+        let steps = zip(times, times.dropFirst()).map { $1 - $0 }.dropFirst(2)
         // A live picture has the time at which it was made; sound goes on sample by sample.
         #expect(steps.allSatisfy { medium == "video" ? $0 > 0 : abs($0 - 1024.0 / 48_000) < 0.000_1 }, "\(times)")
         #expect(ended.output.contains(#""client-left""#) || ended.error.contains(#""client-left""#))

@@ -32,18 +32,52 @@ struct PackedTrack<Packetizer: UnitPacketizer> {
     ) -> MediaBlock? {
         let isKeyframe = medium == .pictures && unit.isKeyframe
         let pts = unit.pts.nanoseconds
-        return unit.withBytes { bytes -> MediaBlock? in
-            let plan = packetizer.plan(bytes, isKeyframe: isKeyframe)
-            guard plan.packetCount > 0 else { return nil }
-            let block = ring.next()
-            mostBytes = max(mostBytes, plan.byteCount)
-            block.fill(
-                index: index, isKeyframe: isKeyframe, unit: bytes, plannedBytes: plan.byteCount,
-                reservedBytes: mostBytes, timestamp: clock.timestamp(ofPTS: pts), report: reports?[medium],
-                packetizer: &packetizer, medium: medium, pictureTime: pictureClock.timestamp(ofPTS: pts),
-                soundsBefore: soundsBefore,
-                otherReport: reports.flatMap { $0[medium.other].isEmpty ? nil : $0[medium.other] })
-            return block
+        return unit.withBytes {
+            pack($0, isKeyframe: isKeyframe, pts: pts, index: index, soundsBefore: soundsBefore, reports: reports)
+        }
+    }
+
+    private mutating func pack(
+        _ bytes: UnsafeRawBufferPointer, isKeyframe: Bool, pts: Int64, index: UInt64, soundsBefore: UInt64,
+        reports: PerMedium<[UInt8]>?
+    ) -> MediaBlock? {
+        let plan = packetizer.plan(bytes, isKeyframe: isKeyframe)
+        guard plan.packetCount > 0 else { return nil }
+        let block = ring.next()
+        mostBytes = max(mostBytes, plan.byteCount)
+        block.fill(
+            index: index, isKeyframe: isKeyframe, unit: bytes, plannedBytes: plan.byteCount,
+            reservedBytes: mostBytes, timestamp: clock.timestamp(ofPTS: pts), report: reports?[medium],
+            packetizer: &packetizer, medium: medium, pictureTime: pictureClock.timestamp(ofPTS: pts),
+            soundsBefore: soundsBefore,
+            otherReport: reports.flatMap { $0[medium.other].isEmpty ? nil : $0[medium.other] })
+        return block
+    }
+}
+
+extension PackedTrack<SoundPacketizer> {
+    /// Whether a unit of this size waits for the next one, because two such fit into one packet.
+    func waits(_ byteCount: Int) -> Bool { packetizer.fits(byteCount, and: byteCount) }
+
+    /// Puts a unit behind the one that waits; false where it does not follow it, or does not fit.
+    func join(_ unit: borrowing AccessUnit, to pair: inout SoundPair) -> Bool {
+        guard pair.isFollowed(by: unit), packetizer.fits(pair.byteCount, and: unit.byteCount) else { return false }
+        pair.append(unit)
+        return true
+    }
+
+    /// A block with what is in the pair, one unit or two; empties it.
+    mutating func pack(
+        _ pair: inout SoundPair, index: UInt64, soundsBefore: UInt64, reports: PerMedium<[UInt8]>?
+    ) -> MediaBlock? {
+        packetizer.firstBytes = pair.firstBytes
+        defer {
+            packetizer.firstBytes = nil
+            pair.removeAll()
+        }
+        let pts = pair.pts
+        return pair.withBytes {
+            pack($0, isKeyframe: false, pts: pts, index: index, soundsBefore: soundsBefore, reports: reports)
         }
     }
 }

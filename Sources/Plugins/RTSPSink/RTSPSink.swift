@@ -31,6 +31,7 @@ final class RTSPSink: MultiSink {
     private var server: RTSPServer?
     private var pictures: PackedTrack<H264Packetizer>?
     private var sounds: PackedTrack<SoundPacketizer>?
+    private var pair = SoundPair()
     private var nextIndex: UInt64 = 0
     private var soundCount: UInt64 = 0
     /// Chain clock; nil before the first unit.
@@ -233,23 +234,51 @@ final class RTSPSink: MultiSink {
 
     private func publish(_ unit: borrowing AccessUnit, _ medium: Medium) -> SinkVerdict {
         guard let hub else { return .idle }
-        let now = context.clock.now()
-        let isAnchored = setAnchor(unit, medium, hub)
-        // The first interval is halved (RFC 3550, 6.2). Clients keep media together by what the reports say, so they
-        // hear of a new anchor before what goes by it.
-        let reportTime = isAnchored && hub.sound != nil ? now : nextReport ?? now + Self.reportInterval / 2
-        let reports = now >= reportTime ? hub.senderReports() : nil
-        let block =
+        let isNews = setAnchor(unit, medium, hub)
+        if medium == .sound, !pair.isEmpty {
+            let isJoined = sounds?.join(unit, to: &pair) ?? false
+            publishPair(hub)
+            if isJoined { return .delivered }
+        }
+        // Clients keep media together by what the reports say, so they hear of a new anchor before what goes by it.
+        if isNews, hub.sound != nil { nextReport = .min }
+        if medium == .sound, sounds?.waits(unit.byteCount) == true {
+            pair.append(unit)
+            return .delivered
+        }
+        return publish(medium, hub) { reports in
             switch medium {
             case .pictures: pictures?.pack(unit, index: nextIndex, soundsBefore: soundCount, reports: reports)
             case .sound: sounds?.pack(unit, index: nextIndex, soundsBefore: soundCount, reports: reports)
             }
-        guard let block else { return .dropped(.byStage) }
+        }
+    }
+
+    /// Hands on what waits of the sound.
+    private func publishPair(_ hub: StreamHub) {
+        _ = publish(.sound, hub) { reports in
+            sounds?.pack(&pair, index: nextIndex, soundsBefore: soundCount, reports: reports)
+        }
+    }
+
+    private func publish(_ medium: Medium, _ hub: StreamHub, pack: (PerMedium<[UInt8]>?) -> MediaBlock?) -> SinkVerdict
+    {
+        let now = context.clock.now()
+        // The first interval is halved (RFC 3550, 6.2).
+        let reportTime = nextReport ?? now + Self.reportInterval / 2
+        let reports = now >= reportTime ? hub.senderReports() : nil
+        guard let block = pack(reports) else { return .dropped(.byStage) }
         nextReport = now >= reportTime ? now + Self.reportInterval : reportTime
         nextIndex += 1
         if medium == .sound { soundCount += 1 }
         if let bound = hub.publish(block) { reportGroup(bound) }
         return .delivered
+    }
+
+    /// [stage thread]
+    func drain() {
+        guard let hub, !pair.isEmpty else { return }
+        publishPair(hub)
     }
 
     /// Reports this once, since the next groups are usually as large.

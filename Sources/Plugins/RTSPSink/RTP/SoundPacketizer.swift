@@ -2,9 +2,9 @@
 
 /// Makes RTP packets of units of sound: AAC by RFC 3640, mode AAC-hbr, or Opus by RFC 7587.
 ///
-/// Each unit is sent by itself, so that it waits for no other. An AAC unit larger than a packet is cut; the marker bit
-/// is on the packet that ends it. Opus is never cut, since its payload format has no fragments: a unit larger than a
-/// packet is sent in a larger one.
+/// A packet has one unit, or two of AAC (``firstBytes``). An AAC unit larger than a packet is cut; the marker bit is on
+/// the packet that ends it. Opus is never cut, since its payload format has no fragments: a unit larger than a packet is
+/// sent in a larger one.
 ///
 /// - SeeAlso: RFC 3640, 3.2 and 3.3.6; RFC 7587, 4.2.
 struct SoundPacketizer: UnitPacketizer {
@@ -15,6 +15,8 @@ struct SoundPacketizer: UnitPacketizer {
 
     /// `AU-headers-length` and one `AU-header` of 13 bits of size and 3 bits of index.
     static let headerBytes = 4
+    /// Of an `AU-header` more.
+    static let furtherHeaderBytes = 2
     /// What 13 bits can say.
     static let mostUnitBytes = 8191
     /// The largest unit of Opus: 120 ms in frames of 2.5 ms of at most 1275 bytes each (RFC 6716, 3.2.5).
@@ -27,6 +29,9 @@ struct SoundPacketizer: UnitPacketizer {
     let payloadType: UInt8
     let ssrc: UInt32
     private(set) var sequenceNumber: UInt16
+    /// Where what is planned and written are two units of AAC one after the other, how many bytes the first has. They
+    /// must fit into one packet: ``fits(_:and:)``.
+    var firstBytes: Int?
 
     /// - Parameter mostPacketBytes: RTP header and payload; at least 64.
     init(_ form: Form, mostPacketBytes: Int, payloadType: UInt8, ssrc: UInt32, firstSequenceNumber: UInt16) {
@@ -38,12 +43,20 @@ struct SoundPacketizer: UnitPacketizer {
         sequenceNumber = firstSequenceNumber
     }
 
+    /// Whether two units of these sizes go into one packet.
+    func fits(_ first: Int, and second: Int) -> Bool {
+        form == .aac && first > 0 && second > 0
+            && RTPHeader.byteCount + Self.headerBytes + Self.furtherHeaderBytes + first + second <= mostPacketBytes
+    }
+
     /// Before the part of a unit in each packet.
-    private var overhead: Int { form == .aac ? Self.headerBytes : 0 }
+    private var overhead: Int {
+        form == .aac ? Self.headerBytes + (firstBytes == nil ? 0 : Self.furtherHeaderBytes) : 0
+    }
 
     /// The most bytes of a unit in one packet.
     private var mostPartBytes: Int {
-        form == .aac ? mostPacketBytes - RTPHeader.byteCount - Self.headerBytes : Self.mostOpusBytes
+        form == .aac ? mostPacketBytes - RTPHeader.byteCount - overhead : Self.mostOpusBytes
     }
 
     mutating func plan(_ unit: UnsafeRawBufferPointer, isKeyframe: Bool) -> (packetCount: Int, byteCount: Int) {
@@ -77,10 +90,14 @@ struct SoundPacketizer: UnitPacketizer {
             )
             .write(to: packet)
             if form == .aac {
-                // 16 bits of headers; each fragment says how large the whole unit is (RFC 3640, 3.2.3).
-                packet.storeBytes(of: UInt16(16).bigEndian, toByteOffset: RTPHeader.byteCount, as: UInt16.self)
-                packet.storeBytes(
-                    of: UInt16(unit.count << 3).bigEndian, toByteOffset: RTPHeader.byteCount + 2, as: UInt16.self)
+                // 16 bits for each unit; each fragment says how large the whole unit is (RFC 3640, 3.2.3).
+                func write(_ value: Int, at offset: Int) {
+                    packet.storeBytes(
+                        of: UInt16(value).bigEndian, toByteOffset: RTPHeader.byteCount + offset, as: UInt16.self)
+                }
+                write(firstBytes == nil ? 16 : 32, at: 0)
+                write((firstBytes ?? unit.count) << 3, at: 2)
+                if let firstBytes { write((unit.count - firstBytes) << 3, at: 4) }
             }
             (packet + RTPHeader.byteCount + overhead).copyMemory(from: source + done, byteCount: count)
             packets.append(

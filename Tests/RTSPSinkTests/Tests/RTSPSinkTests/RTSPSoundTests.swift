@@ -51,15 +51,20 @@ import Testing
             return unit
         }
 
-        /// A unit of 1024 samples. The first is priming, before time 0.
+        /// A unit of 1024 samples. The first is priming, before time 0. Two of 700 bytes do not fit into one packet.
         @discardableResult
-        func sendSound(byteCount: Int = 300) throws -> [UInt8] {
+        func sendSound(byteCount: Int = 700) throws -> [UInt8] {
             let unit = [UInt8(truncatingIfNeeded: soundCount)] + SoundPacketizerTests.unit(byteCount - 1)
             let pts = MediaTime(nanoseconds: (Int64(soundCount) * 1024 * 1_000_000_000 + 24_000) / 48_000)
-            try driver.send(driver.makeAccessUnit(unit, pts: pts, isKeyframe: true, input: 1), from: 1)
+            let made = try driver.makeAccessUnit(unit, pts: pts, isKeyframe: true, input: 1)
+            made.duration = MediaTime(nanoseconds: 21_333_333)
+            try driver.send(made, from: 1)
             soundCount += 1
             return unit
         }
+
+        /// A unit is missing.
+        func skipSound() { soundCount += 1 }
 
         func event(_ name: String) -> Event? {
             for _ in 0..<6000 {
@@ -163,6 +168,56 @@ import Testing
         }
         #expect(abs(zero[0] - zero[1]) < 25_000)
         #expect(reports[.pictures]?.ssrc != reports[.sound]?.ssrc)
+    }
+
+    /// RFC 3640, 3.2.1: one header for each unit, and the time of the first.
+    @Test func smallUnitsGoTwoByTwo() throws {
+        let stage = try Stage()
+        let client = try RTSPTestClient(port: stage.port)
+        try Self.play(client, stage.url, [(1, "RTP/AVP/TCP;unicast;interleaved=0-1")])
+        let units = try [300, 41, 300, 1200, 5, 6, 7].map { try stage.sendSound(byteCount: $0) }
+        func packet() throws -> (header: RTPHeader, payload: [UInt8]) {
+            while true {
+                let (channel, bytes) = try client.frame()
+                if channel == 0 { return (try #require(RTPHeader(bytes)), Array(bytes[12...])) }
+            }
+        }
+        func size(_ count: Int) -> [UInt8] { [UInt8(count >> 5), UInt8(truncatingIfNeeded: count << 3)] }
+        let first = try packet()
+        #expect(first.payload == [0, 32] + size(300) + size(41) + units[0] + units[1])
+        // The next one is too large to wait, so that the one before goes alone.
+        let second = try packet()
+        #expect(second.payload == [0, 16] + size(300) + units[2])
+        #expect(second.header.timestamp &- first.header.timestamp == 2048)
+        #expect(try packet().payload == [0, 16] + size(1200) + units[3])
+        #expect(try packet().payload == [0, 32] + size(5) + size(6) + units[4] + units[5])
+        // The last one waits for another until there is none.
+        try stage.driver.drain()
+        let last = try packet()
+        #expect(last.payload == [0, 16] + size(7) + units[6])
+        #expect(last.header.timestamp &- first.header.timestamp == 6 * 1024)
+        #expect(last.header.sequenceNumber &- first.header.sequenceNumber == 4)
+        #expect(first.header.marker && last.header.marker)
+    }
+
+    @Test func unitsWithAGapBetweenThemGoAlone() throws {
+        let stage = try Stage()
+        let client = try RTSPTestClient(port: stage.port)
+        try Self.play(client, stage.url, [(1, "RTP/AVP/TCP;unicast;interleaved=0-1")])
+        let before = try stage.sendSound(byteCount: 20)
+        stage.skipSound()
+        let behind = try stage.sendSound(byteCount: 20)
+        try stage.driver.drain()
+        var payloads: [[UInt8]] = []
+        var times: [UInt32] = []
+        while payloads.count < 2 {
+            let (channel, bytes) = try client.frame()
+            guard channel == 0 else { continue }
+            payloads.append(Array(bytes[16...]))
+            times.append(try #require(RTPHeader(bytes)).timestamp)
+        }
+        #expect(payloads == [before, behind])
+        #expect(times[1] &- times[0] == 2048)
     }
 
     @Test func playsBothOverDatagrams() throws {
@@ -324,13 +379,13 @@ import Testing
         var last: UInt16?
         var gaps = 0
         var pictures: [(RTPHeader, [UInt8])] = []
-        let end = try stage.sendSound(byteCount: 77)
+        let end = try stage.sendSound(byteCount: 777)
         reading: while true {
             let (channel, payload) = try client.frame()
             let header = try #require(RTPHeader(payload))
             switch channel {
             case 0: pictures.append((header, Array(payload[12...])))
-            case 2 where payload.count == 16 + 77:
+            case 2 where payload.count == 16 + 777:
                 #expect(Array(payload[16...]) == end)
                 break reading
             default: continue
@@ -390,6 +445,7 @@ import Testing
         let key = H264PacketizerTests.annexB([[0x65] + H264PacketizerTests.unit(1, 100)])
         try driver.send(driver.makeAccessUnit(key, pts: .zero, isKeyframe: true, input: 1), from: 1)
         try driver.send(driver.makeAccessUnit([1, 2, 3], pts: .zero, isKeyframe: true, input: 0), from: 0)
+        try driver.drain()
         var channels: [UInt8] = []
         while channels.last != 2 { channels.append(try client.frame().channel) }
         #expect(channels.filter { $0 % 2 == 0 } == [0, 2])

@@ -79,6 +79,16 @@ import Testing
         #expect(packetizer.sequenceNumber == 0xffff &+ UInt16(packets.count))
     }
 
+    @Test func twoUnitsHaveAHeaderEach() {
+        var packetizer = Self.packetizer(.aac)
+        packetizer.firstBytes = 5
+        let packets = Self.packets(&packetizer, Self.unit(12))
+        #expect(packets.count == 1 && packets[0].0.marker)
+        #expect(packets[0].1 == [0, 32, 0, 0x28, 0, 0x38] + Self.unit(12))
+        #expect(packetizer.fits(47, and: 47) && !packetizer.fits(47, and: 48) && !packetizer.fits(0, and: 5))
+        #expect(!Self.packetizer(.opus).fits(5, and: 5))
+    }
+
     @Test func theLargestAUHasAllThirteenBits() {
         var packetizer = Self.packetizer(.aac, 1400)
         let packets = Self.packets(&packetizer, Self.unit(8191))
