@@ -27,8 +27,11 @@ struct MotionRing {
     ///   - rate: Samples per second as the source says; 0 where it does not.
     init(capacity: Int, rate: Double) {
         samples = [MotionSample](repeating: MotionSample(time: .zero), count: max(capacity, 2))
-        period = rate > 0 ? Int64(1e9 / rate) : 0
+        period = rate > 0 ? Int64(min(1e9 / rate, Double(Self.longestPeriod))) : 0
     }
+
+    /// Samples that come less often are no motion of a camera; nanoseconds.
+    static let longestPeriod: Int64 = 60_000_000_000
 
     private func place(_ index: Int) -> Int { (head + index) % samples.count }
     private func at(_ index: Int) -> MotionSample { samples[place(index)] }
@@ -66,6 +69,7 @@ struct MotionRing {
     /// A gap counts little: steps of more than four periods say nothing of the period.
     private mutating func learn(_ step: Int64) {
         guard step > 0 else { return }
+        let step = min(step, Self.longestPeriod)
         if period == 0 {
             period = step
         } else if step / 4 < period {

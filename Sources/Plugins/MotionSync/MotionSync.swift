@@ -11,8 +11,9 @@ final class MotionSync: MultiFilter {
         id: "motion-sync", summary: "Gives each picture the camera's motion at its time.", input: .anyVideo,
         furtherInputs: .motion, output: .sameAsInput, metadata: [Motion.self], events: events)
 
-    /// Samples are kept for so long, in seconds.
-    private static let secondsKept = 2.0
+    /// Samples are kept for so long, in seconds: two, what 'offsetMs' can move a picture back, which may change while the
+    /// chain runs, and what a queue of motion can hold that is taken before its turn.
+    private static let secondsKept = 2.0 + 10 + 8
     private static let leastGap: Int64 = 50_000_000
 
     var options: MotionSyncOptions

@@ -89,6 +89,45 @@ import Testing
         #expect(abs(motion.sample.rotationRate.x - 0.125) < 1e-6, "\(motion)")
     }
 
+    /// The whole range of the option, at a known rate and at an unknown one.
+    @Test(arguments: [-10_000, -2100, 1900, 2100, 10_000], [0.0, 200]) func offsetReachesTenSeconds(
+        milliseconds: Int, rate: Double
+    ) throws {
+        let driver = try driver("{\"offsetMs\": \(milliseconds)}", rate: rate)
+        var next = 0
+        for picture in 0..<600 {
+            let time = Double(picture) / 30
+            let ahead = driver.stage.lookAhead.seconds
+            while Double(next) / 200 <= time + max(ahead, 0.02) {
+                try driver.send(driver.makeMotionBlock([Self.sample(at: Double(next) / 200)], input: 1), from: 1)
+                next += 1
+            }
+            try driver.send(driver.makeFrame(pts: MediaTime(seconds: time)))
+            guard let frame = driver.takeFrame() else { return }
+            let wanted = time - Double(milliseconds) / 1000
+            let motion = Self.motion(of: frame, driver)
+            if wanted >= 0 {
+                #expect(abs(Double(motion?.sample.rotationRate.x ?? .nan) - wanted) < 1e-4, "\(time) s")
+            } else {
+                #expect(motion == nil)
+            }
+        }
+    }
+
+    /// Times of a file in a wrong unit.
+    @Test(arguments: [2e9, 1e30]) func aGapOfYearsDoesNotTrap(seconds: Double) throws {
+        for (before, behind) in [(0.0, seconds), (-seconds, seconds)] {
+            let driver = try driver(rate: 0)
+            try driver.send(
+                driver.makeMotionBlock([before, behind].map { MotionSample(time: MediaTime(seconds: $0)) }, input: 1),
+                from: 1)
+            try driver.send(driver.makeFrame(pts: MediaTime(seconds: 1)))
+            _ = driver.takeFrame()
+            #expect(driver.stage.lookAhead >= .zero)
+        }
+        for rate in [1e-12, 1e-300] { _ = try self.driver(rate: rate) }
+    }
+
     /// The last sample is used for a while, and said to be old; then there is none.
     @Test func goesOnWithTheLastSampleForAWhile() throws {
         let driver = try driver()
