@@ -51,10 +51,23 @@ final class ALSASource: Source {
     /// Without sound for this long a card counts as lost, nanoseconds.
     private static let patience: Int64 = 1_000_000_000
 
+    /// Opens the card of this name, and starts nothing. Throws ``CardFault`` or ``FrameHostError``.
+    typealias Opening = (_ name: String, _ options: ALSASourceOptions) throws -> any SoundCard
+    private let open: Opening
+
     /// [control thread] Opens nothing.
-    init(options: ALSASourceOptions, context: StageContext) {
+    convenience init(options: ALSASourceOptions, context: StageContext) {
+        self.init(options: options, context: context) { name, options in
+            try CaptureDevice(
+                name: name, rate: options.sampleRate, channels: options.channels, periodMs: options.periodMs)
+        }
+    }
+
+    /// [control thread] With cards of the caller's own.
+    init(options: ALSASourceOptions, context: StageContext, open: @escaping Opening) {
         self.options = options
         self.context = context
+        self.open = open
         format = AudioFormat(sampleRate: options.sampleRate, channelCount: options.channels)
         blockFrames = options.sampleRate * options.periodMs / 1000
         control = DriftControl(rate: options.sampleRate)
@@ -71,8 +84,7 @@ final class ALSASource: Source {
     /// [control thread] Opens the device for a moment, to say what it gives.
     func negotiate() throws -> MediaFormat {
         do {
-            let device = try CaptureDevice(
-                name: options.device, rate: options.sampleRate, channels: options.channels, periodMs: options.periodMs)
+            let device = try open(options.device, options)
             isThere = true
             let name = device.title == device.name ? device.name : "\(device.title) (\(device.name))"
             let resampled =
@@ -110,7 +122,7 @@ final class ALSASource: Source {
             return
         }
         do {
-            let session = try CaptureSession(name: options.device, options: options, format: format)
+            let session = try CaptureSession(open(options.device, options), format: format)
             lookedFor = session.device.stableName
             self.session = session
         } catch {
@@ -123,7 +135,6 @@ final class ALSASource: Source {
     func stop() {
         session?.device.close()
         session = nil
-        figures.isStreaming.store(false, ordering: .relaxed)
     }
 
     // MARK: One block
@@ -383,7 +394,7 @@ final class ALSASource: Source {
 
     private func comeBack(_ now: Int64) {
         do {
-            session = try CaptureSession(name: lookedFor, options: options, format: format)
+            session = try CaptureSession(open(lookedFor, options), format: format)
             lastSoundAt = context.clock.now()
         } catch let fault as CardFault where [ENOENT, ENODEV, ENXIO].contains(fault.errno) {
             away.failed(now: context.clock.now())

@@ -6,22 +6,10 @@ import Glibc
 
 /// An ALSA device that is open for capture: handles of the C library, and its answers as values. Together with
 /// ``CaptureList`` the only file that calls it.
-///
-/// Non-blocking: only ``wait(milliseconds:)`` waits. One thread at a time uses it.
-final class CaptureDevice {
-    /// What one look at the card says.
-    struct Status {
-        /// Of the card's clock when it last counted, nanoseconds of CLOCK_MONOTONIC; 0 where it does not say.
-        var stamp: Int64
-        /// Frames that it has captured until then and that nobody has read.
-        var available: Int
-    }
-
+final class CaptureDevice: SoundCard {
     let name: String
     let format: CardFormat
-    /// As people call it: `HDA Intel PCH, ALC257 Analog`.
     let title: String
-    /// ``name`` by the card's id, as ``StableName`` has it.
     let stableName: String
     private let pcm: OpaquePointer
     private let status: OpaquePointer
@@ -154,17 +142,12 @@ final class CaptureDevice {
 
     // MARK: At work
 
-    /// Begins to capture, from the beginning: at first, and after an overrun.
     func start() throws(CardFault) {
         try Self.check("snd_pcm_prepare", snd_pcm_prepare(pcm))
         try Self.check("snd_pcm_start", snd_pcm_start(pcm))
     }
 
-    /// Until a period is there or something is wrong, but not longer.
-    ///
     /// Not `snd_pcm_wait`: it begins its time anew whenever a descriptor is ready for anything else, without an end.
-    ///
-    /// - Returns: False where the time is over.
     func wait(milliseconds: Int32) throws(CardFault) -> Bool {
         let available = snd_pcm_avail_update(pcm)
         guard available >= 0 else {
@@ -181,8 +164,8 @@ final class CaptureDevice {
         return events != 0
     }
 
-    /// Stamp and count of one moment. A state of overrun or loss is a fault here too, as some drivers say it only there.
-    func look() throws(CardFault) -> Status {
+    /// Some drivers say only in their state that they have overrun or are lost.
+    func look() throws(CardFault) -> CardStatus {
         try Self.check("snd_pcm_status", snd_pcm_status(pcm, status))
         switch snd_pcm_status_get_state(status) {
         case SND_PCM_STATE_XRUN: throw CardFault(call: "snd_pcm_status", errno: EPIPE)
@@ -192,14 +175,11 @@ final class CaptureDevice {
         }
         var stamp = timespec()
         snd_pcm_status_get_htstamp(status, &stamp)
-        return Status(
+        return CardStatus(
             stamp: Int64(stamp.tv_sec) &* 1_000_000_000 &+ Int64(stamp.tv_nsec),
             available: min(Int(clamping: snd_pcm_status_get_avail(status)), format.buffer))
     }
 
-    /// Reads at most `frames` frames.
-    ///
-    /// - Returns: How many there were; 0 where none is there yet.
     func read(_ bytes: UnsafeMutableRawPointer, frames: Int) throws(CardFault) -> Int {
         let count = snd_pcm_readi(pcm, bytes, snd_pcm_uframes_t(frames))
         guard count != -Int(EAGAIN) else { return 0 }
@@ -207,9 +187,6 @@ final class CaptureDevice {
         return min(count, frames)
     }
 
-    /// Wakes a card that the system has suspended.
-    ///
-    /// - Returns: False where it is not awake yet.
     func resume() throws(CardFault) -> Bool {
         let code = snd_pcm_resume(pcm)
         if code == -EAGAIN { return false }
@@ -218,7 +195,6 @@ final class CaptureDevice {
         return true
     }
 
-    /// Ends the capture without waiting for what the card still has.
     func close() { snd_pcm_drop(pcm) }
 }
 

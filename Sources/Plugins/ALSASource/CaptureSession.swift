@@ -4,7 +4,7 @@ import FrameCore
 
 /// An open device with what belongs to its format: memory for one period, the loop and the resampler. [stage thread]
 final class CaptureSession {
-    let device: CaptureDevice
+    let device: any SoundCard
     let resampler: DriftResampler
     /// On the seconds of the timeline.
     var loop: DelayLockedLoop
@@ -18,12 +18,11 @@ final class CaptureSession {
 
     var card: CardFormat { device.format }
 
-    /// [setup thread, stage thread] Opens the device and begins to capture.
+    /// [setup thread, stage thread] Begins to capture.
     ///
     /// - Throws: ``CardFault`` or ``FrameHostError``.
-    init(name: String, options: ALSASourceOptions, format: AudioFormat) throws {
-        device = try CaptureDevice(
-            name: name, rate: options.sampleRate, channels: options.channels, periodMs: options.periodMs)
+    init(_ device: any SoundCard, format: AudioFormat) throws {
+        self.device = device
         let card = device.format
         resampler = try DriftResampler(card, to: format, mostFrames: card.period)
         loop = DelayLockedLoop(rate: card.rate)
