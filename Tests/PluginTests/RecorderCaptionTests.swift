@@ -95,8 +95,8 @@ import Testing
         try expect(
             "a.vtt",
             [
-                (0.4, 1.2, "1 face: 4"), (1.2, 1.6, "2 faces: 4, 7"),
-                (2.4, 2.8, "10 faces: 1, 2, 3, 4, 5, 6, 7, 8, …"),
+                (5.4, 6.2, "1 face: 4"), (6.2, 6.6, "2 faces: 4, 7"),
+                (7.4, 7.8, "10 faces: 1, 2, 3, 4, 5, 6, 7, 8, …"),
             ])
     }
 
@@ -114,7 +114,117 @@ import Testing
         try expect("a.vtt", [(0, 2, "1 face: 1")])
     }
 
-    /// In a file's own time, by the picture that the stage had in hand.
+    /// A camera in the dark gives half as many pictures as it says, and not evenly.
+    @Test func bridgesPicturesThatComeLate() throws {
+        let recorder = try driver("")
+        let units = (0..<60).map { number in
+            let pts = MediaTime(seconds: Double(number) / 15 + Double(number * 7 % 5) * 0.003)
+            return RecorderStreams.Unit(
+                pts: pts, dts: pts, duration: MediaTime(nanoseconds: 33_333_333), isKeyframe: number == 0,
+                bytes: RecorderStreams.payload(number, bytes: 100, isKeyframe: number == 0))
+        }
+        try send(units, to: recorder, faces: { (15..<30).contains($0) || (31..<45).contains($0) ? [1] : [] })
+        try recorder.finish()
+        let cues = try Track(folder.file("a.vtt")).cues
+        // One picture without a face lies between.
+        #expect(cues.count == 2, "\(cues)")
+        #expect(cues.allSatisfy { $0.end - $0.begin > 0.85 }, "\(cues)")
+    }
+
+    /// A file that begins later than 0 keeps its times, and so do its captions.
+    @Test func goesByTheTimesOfTheFile() throws {
+        let recorder = try driver("", path: "a.mkv")
+        try send(
+            RecorderStreams.steady(100, from: 5) { $0 == 0 }, to: recorder, faces: { (25..<50).contains($0) ? [1] : [] }
+        )
+        try recorder.finish()
+        let first = try RecorderStreams.packets(of: folder.file("a.mkv")).packets[0].pts
+        try expect("a.vtt", [(Double(first) / 1000 + 1, Double(first) / 1000 + 2, "1 face: 1")])
+    }
+
+    @Test func escapesWhatIsPutTogetherWithMarks() {
+        var bytes: [UInt8] = []
+        CaptionText.add(
+            Caption(begin: .zero, end: .zero, text: "a -->\u{301} <\u{338}b &\u{301}\u{2028}c"), origin: .zero,
+            to: &bytes)
+        #expect(
+            String(decoding: bytes, as: UTF8.self)
+                == "\n00:00:00.000 --> 00:00:00.001\na --&gt;\u{301} &lt;\u{338}b &amp;\u{301} c\n")
+    }
+
+    @Test func saysThatEventsAreMissing() throws {
+        let recorder = try driver("")
+        try send(
+            RecorderStreams.steady(50) { $0 == 0 }, to: recorder,
+            then: { number in
+                if number == 10 { for index in 0..<3000 { recorder.post(event("many \(index)", pts: 1)) } }
+            })
+        try recorder.finish()
+        let cues = try Track(folder.file("a.vtt")).cues
+        let missing = cues.compactMap { cue in
+            cue.text.hasSuffix(" events are missing here") ? Int(cue.text.prefix { $0.isNumber }) : nil
+        }
+        #expect(
+            !missing.isEmpty && missing.reduce(0, +) + cues.count - missing.count >= 3000, "\(missing), \(cues.count)")
+    }
+
+    /// The faces up to there were seen, though the file ends.
+    @Test func isWholeWhereTheRecordingFails() throws {
+        let recorder = try driver("")
+        let units = RecorderStreams.steady(100) { $0 == 0 }
+        try send(Array(units.prefix(50)), to: recorder, faces: { _ in [1] })
+        // A picture that no MP4 can have at this place ends the recording.
+        let late = RecorderStreams.Unit(
+            pts: MediaTime(seconds: 400_000), dts: MediaTime(seconds: 400_000), duration: units[0].duration,
+            isKeyframe: false, bytes: units[1].bytes)
+        #expect(throws: (any Error).self) { try send([late], to: recorder) }
+        try expect("a.vtt", [(0, 2, "1 face: 1")])
+    }
+
+    /// `overwrite` is for recordings and what lies beside them, not for anybody's subtitles.
+    @Test func replacesNoCaptionsOfOthers() throws {
+        try "WEBVTT\n\n00:00.000 --> 00:01.000\nmine\n".write(
+            toFile: folder.file("a.vtt"), atomically: false, encoding: .utf8)
+        let sentence =
+            "\(folder.file("a.vtt"))' was not made by a recorder, so it is not replaced. Move it away, or record under another name."
+        #expect { _ = try driver(#", "overwrite": true"#) } throws: { "\($0)".contains(sentence) }
+        #expect(RecorderStreams.names(in: folder) == ["a.vtt"])
+        #expect(try String(contentsOfFile: folder.file("a.vtt"), encoding: .utf8).contains("mine"))
+        // A link is not followed.
+        symlink("a.vtt", folder.file("b.vtt"))
+        #expect { _ = try driver(#", "overwrite": true"#, path: "b.mp4") } throws: { "\($0)".contains("b.vtt' ") }
+        // Our own from before is.
+        for _ in 0..<2 {
+            let recorder = try driver(#", "overwrite": true"#, path: "c.mp4")
+            try send(RecorderStreams.steady(10) { $0 == 0 }, to: recorder)
+            try recorder.finish()
+        }
+        #expect(RecorderStreams.names(in: folder) == ["a.vtt", "b.vtt", "c.mp4", "c.vtt"])
+    }
+
+    /// Two recorders with one stem: the retention of one leaves what lies beside the other's recordings.
+    @Test func leavesTheCaptionsOfAnotherRecording() throws {
+        let other = try driver(#", "segmentSeconds": 1, "finalize": "never""#, path: "a-{nn}.mkv")
+        try send(RecorderStreams.steady(100) { $0 % 25 == 0 }, to: other, faces: { _ in [1] })
+        try other.finish()
+        let recorder = try StageDriver(
+            Recorder.self,
+            options:
+                #"{ "path": "\#(folder.file("a-{nn}.mp4"))", "segmentSeconds": 1, "keepMegabytes": 0.001, "finalize": "never" }"#,
+            inputs: [.encoded(RecorderStreams.format())])
+        for unit in RecorderStreams.steady(125, isKey: { $0 % 25 == 0 }) {
+            let made = try recorder.makeAccessUnit(unit.bytes, pts: unit.pts, isKeyframe: unit.isKeyframe)
+            made.duration = unit.duration
+            try recorder.send(made, from: 0)
+        }
+        try recorder.finish()
+        let theirs = (1...4).flatMap { ["a-0\($0).mkv", "a-0\($0).vtt"] }
+        let names = RecorderStreams.names(in: folder)
+        #expect(names.filter { !$0.hasSuffix(".mp4") } == theirs)
+        #expect(recorder.takeEvents().count { $0.name == "recording-removed" } >= 4)
+    }
+
+    /// By the picture that the stage had in hand.
     @Test func saysWhatStagesSay() throws {
         let recorder = try driver("")
         try send(
@@ -133,8 +243,8 @@ import Testing
         try expect(
             "a.vtt",
             [
-                (0.2, 2.2, "door (seen): now"), (0.44, 2.44, "door (seen): without a picture"), (1, 3, "1 face: 1"),
-                (1.5, 3.5, "door (seen): later: a &lt; b &amp; c\\nd"),
+                (5.2, 7.2, "door (seen): now"), (5.44, 7.44, "door (seen): without a picture"), (6, 8, "1 face: 1"),
+                (6.5, 8.5, "door (seen): later: a &lt; b &amp; c\\nd"),
             ])
     }
 

@@ -151,7 +151,6 @@ import Testing
 
     @Test func replacesWhereAsked() throws {
         let samples = RecorderMotionTests.samples(from: 0, to: 1)
-        try put("a.gcsv")
         _ = try record(#", "overwrite": true"#, path: "a.mp4", samples, seconds: 1)
         #expect(try Log(folder.file("a.gcsv")).rows.count == 200)
         _ = try record(#", "overwrite": true"#, path: "a.mp4", Array(samples.prefix(100)), seconds: 1)
@@ -169,6 +168,15 @@ import Testing
             _ = try record(#", "overwrite": true"#, path: "a.mp4", samples)
         }
         #expect(error?.description.contains("a.gcsv' ") == true, "\(error?.description ?? "")")
+        #expect(text("a.gcsv") == "mine\n" && text("a.mp4") == "old recording")
+        // One that somebody else has written.
+        chmod(folder.file("a.gcsv"), 0o644)
+        let other = #expect(throws: FrameHostError.self) {
+            _ = try record(#", "overwrite": true"#, path: "a.mp4", samples)
+        }
+        #expect(
+            other?.description.contains("a.gcsv' was not made by a recorder, so it is not replaced.") == true,
+            "\(other?.description ?? "")")
         #expect(text("a.gcsv") == "mine\n" && text("a.mp4") == "old recording")
         // A link, whose file is somebody's.
         try put("other")

@@ -16,7 +16,7 @@ enum CaptionText {
 
     /// Appends a cue with an empty line before it.
     ///
-    /// - Parameter origin: The time of the file's first picture, which is 0 in the file.
+    /// - Parameter origin: The time that is 0 in the file.
     static func add(_ caption: Caption, origin: MediaTime, to bytes: inout [UInt8]) {
         let begin = max(caption.begin - origin, .zero)
         let end = max(caption.end - origin, begin + MediaTime(nanoseconds: 1_000_000))
@@ -37,13 +37,14 @@ enum CaptionText {
     /// As a cue's text must have it: on one line, with entities in the place of what would be markup.
     private static func escaped(_ text: String) -> String {
         var result = ""
-        for character in text {
-            switch character {
+        // Not characters: a mark that is put together with a letter hides the letter.
+        for scalar in text.unicodeScalars {
+            switch scalar {
             case "&": result += "&amp;"
             case "<": result += "&lt;"
             case ">": result += "&gt;"
-            case _ where character.isNewline: result += " "
-            default: result.append(character)
+            case "\n", "\r", "\u{0b}", "\u{0c}", "\u{85}", "\u{2028}", "\u{2029}": result += " "
+            default: result.unicodeScalars.append(scalar)
             }
         }
         return result
@@ -56,9 +57,9 @@ final class CaptionLog: SidecarLog {
 
     /// - Parameters:
     ///   - file: An empty file.
-    ///   - begin: The time of the recording's first picture, which is 0 in the file.
-    init(_ file: HeldFile, begin: MediaTime) {
-        origin = begin
+    ///   - origin: The time that is 0 in the recording.
+    init(_ file: HeldFile, origin: MediaTime) {
+        self.origin = origin
         super.init(.captions, file, head: CaptionText.mark)
     }
 
@@ -99,8 +100,9 @@ final class CaptionFeed {
     static let shown = MediaTime(nanoseconds: 2_000_000_000)
     /// A sight of the same faces is cut after so long: what comes later in the file waits for it.
     static let longestSight = MediaTime(nanoseconds: 10_000_000_000)
-    /// Between two pictures that follow each other, because durations are rounded.
-    private static let hole = MediaTime(nanoseconds: 2_000_000)
+    /// So much may lie between the end of a picture and the next one: a camera in the dark gives fewer pictures than it
+    /// says.
+    static let longestHole = MediaTime(nanoseconds: 500_000_000)
     /// Of events that wait, the oldest are left out beyond this.
     static let mostWaiting = 1024
 
@@ -117,7 +119,7 @@ final class CaptionFeed {
     private let past: MediaTime
     /// Events in the order of their times.
     private var waiting: [Caption] = []
-    /// Pictures with faces that are not shown yet, in the order of their times.
+    /// Pictures that are not shown yet, in the order of their times; those without faces too while faces were in sight.
     private var sights: [Sight] = []
     /// The faces that are in sight at the last time that was taken.
     private var open: Sight?
@@ -138,15 +140,29 @@ final class CaptionFeed {
 
     /// [per picture, whether it is recorded or not] Takes the events that came since the last picture.
     func hear(with unit: RecordedUnit) {
-        for event in events.take().events where event.level >= .info {
+        let new = events.take()
+        for event in new.events where event.level >= .info {
             guard let stage = event.stage, stage != stageID else { continue }
             let time = time(of: event, with: unit)
             let caption = Caption(
                 begin: time, end: time + Self.shown, text: "\(stage) (\(event.name)): \(event.text)")
-            waiting.insert(caption, at: waiting.lastIndex { $0.begin <= time }.map { $0 + 1 } ?? 0)
+            wait(caption)
         }
+        if new.lost > 0 { waitForLost(new.lost, at: unit.pts) }
         if !isRecording { waiting.removeAll { $0.begin < unit.pts - past } }
-        if waiting.count > Self.mostWaiting { waiting.removeFirst(waiting.count - Self.mostWaiting) }
+        let excess = waiting.count - Self.mostWaiting
+        guard excess > 0 else { return }
+        waiting.removeFirst(excess + 1)
+        waitForLost(excess + 1, at: waiting[0].begin)
+    }
+
+    private func wait(_ caption: Caption) {
+        waiting.insert(caption, at: waiting.lastIndex { $0.begin <= caption.begin }.map { $0 + 1 } ?? 0)
+    }
+
+    /// Too many at once: nobody shall think that nothing happened.
+    private func waitForLost(_ count: Int, at time: MediaTime) {
+        wait(Caption(begin: time, end: time + Self.shown, text: "\(count) events are missing here"))
     }
 
     /// The PTS that a picture of the event's time has.
@@ -167,7 +183,7 @@ final class CaptionFeed {
 
     /// Takes note of a picture that is in the file.
     func see(_ unit: RecordedUnit) {
-        guard unit.faces.count > 0 else { return }
+        guard unit.faces.count > 0 || open != nil || !sights.isEmpty else { return }
         let sight = Sight(begin: unit.pts, end: unit.pts + unit.duration, faces: unit.faces)
         sights.insert(sight, at: sights.lastIndex { $0.begin <= unit.pts }.map { $0 + 1 } ?? 0)
     }
@@ -177,7 +193,7 @@ final class CaptionFeed {
         while let next = sights.first, next.begin < time {
             sights.removeFirst()
             if let sight = open {
-                let follows = next.begin <= sight.end + Self.hole
+                let follows = next.begin <= sight.end + Self.longestHole
                 if follows, next.faces == sight.faces, next.end - sight.begin <= Self.longestSight {
                     open?.end = next.end
                     continue
@@ -185,9 +201,9 @@ final class CaptionFeed {
                 close(at: follows ? next.begin : sight.end, body)
             }
             giveEvents(before: next.begin, body)
-            open = next
+            open = next.faces.count > 0 ? next : nil
         }
-        if let sight = open, sight.end + Self.hole < time { close(at: sight.end, body) }
+        if let sight = open, sight.end + Self.longestHole < time { close(at: sight.end, body) }
         if open == nil { giveEvents(before: time, body) }
     }
 

@@ -9,11 +9,17 @@ enum Container: String, CaseIterable {
 
     /// The container by the ending of a file's name, in any case.
     init?(path: String) {
-        let endings: [(String, Container)] = [(".mp4", .mp4), (".m4v", .mp4), (".mov", .mov), (".mkv", .mkv)]
         let name = path.lowercased()
-        guard let found = endings.first(where: { name.hasSuffix($0.0) }) else { return nil }
-        self = found.1
+        guard let found = Self.byEnding.first(where: { name.hasSuffix($0.ending) }) else { return nil }
+        self = found.container
     }
+
+    private static let byEnding: [(ending: String, container: Container)] = [
+        (".mp4", .mp4), (".m4v", .mp4), (".mov", .mov), (".mkv", .mkv),
+    ]
+
+    /// The endings of files' names, with the dot.
+    static var endings: [String] { byEnding.map(\.ending) }
 
     /// The name that people know.
     var name: String {

@@ -24,6 +24,8 @@ final class PreEventRing {
     /// Index of the oldest entry; entries follow it, around the end.
     private var first = 0
     private(set) var count = 0
+    /// How many units were removed before the oldest.
+    private(set) var removed = 0
     /// How many units are before the second keyframe; nil when there is none.
     private var firstGroup: Int?
     private var latest = MediaTime.zero
@@ -118,6 +120,7 @@ final class PreEventRing {
     private func remove(_ oldest: Int) {
         first = (first + oldest) % entryCapacity
         count -= oldest
+        removed += oldest
         if count == 0 { writeOffset = 0 }
         var index = 1
         while index < count, !entries[(first + index) % entryCapacity]!.unit.isKeyframe { index += 1 }

@@ -93,6 +93,14 @@ extension Recorder {
         EventDeclaration(
             "motion-incomplete", "Samples of motion are missing, since the pictures came too late after them."),
         EventDeclaration(
+            "sound-late", "Sound is left out, since its times lie before the file's begin. Posted once.",
+            [
+                .string("path", "The file."),
+                .number("lateSeconds", "By how much the first of it is too late (s)."),
+            ]),
+        EventDeclaration(
+            "sound-incomplete", "Sound is missing, since the pictures came too late after it."),
+        EventDeclaration(
             "orientation-not-carried", "From here on the pictures have another orientation than the file declares."),
     ]
 }

@@ -19,6 +19,8 @@ final class Recorder: MultiSink {
             CommandInfo("stop", "Ends the recording and completes its file."),
         ], events: events)
 
+    private static let longestReorder = MediaTime(nanoseconds: 1_000_000_000)
+
     var options: RecorderOptions
     private let context: StageContext
     private let container: Container
@@ -37,9 +39,7 @@ final class Recorder: MultiSink {
     private var faces: MetadataSlot<Faces>?
     private var sound: SoundFeed?
     private var soundInputs: SoundInputs?
-    /// Sound that was kept before the recording began and is not in its file yet.
-    private var pastSound: SoundInputs.Past?
-    /// A file has begun, and lacks what a decoder needs for the sound at its begin.
+    /// A file has begun, and lacks the sound at its begin.
     private var lacksSound = false
     private var ring: PreEventRing?
     private var state: RecordingState
@@ -53,6 +53,8 @@ final class Recorder: MultiSink {
     private var hasBegun = false
     private var hasReportedRing = false
     private var hasReportedMotion = false
+    private var hasReportedSound = false
+    private var hasReportedLateSound = false
     private var lastRetention: Int64
     /// An error in a command. It is thrown at the next item, since it is this stage's fault and not the sender's.
     private var deferred: (any Error)?
@@ -231,15 +233,36 @@ final class Recorder: MultiSink {
 
     private func take(sound unit: consuming AccessUnit, at track: Int) throws -> SinkVerdict {
         let about = RecordedUnit(unit)
-        var verdict = SinkVerdict.idle
-        if let recording {
-            do { try unit.withBytes { try recording.append(sound: about, $0, at: track) } } catch {
-                throw failed(error)
-            }
-            verdict = .delivered
+        guard let soundInputs else { return .idle }
+        unit.withBytes { soundInputs.keep(about, $0, track: track) }
+        guard let recording else { return .idle }
+        // Less than that is what lies between the decoding of a keyframe and its time.
+        if let late = recording.lateness(ofSound: about, at: track), late > Self.longestReorder {
+            reportLate(late)
+            return .dropped(.byStage)
         }
-        unit.withBytes { soundInputs?.keep(about, $0, track: track) }
-        return verdict
+        do {
+            try soundInputs.take(track, before: about.dts - SoundInputs.mostAhead) {
+                try recording.append(sound: $1, $2, at: $0)
+            }
+        } catch { throw failed(error) }
+        return .delivered
+    }
+
+    /// Gives the recording the sound that is decoded before a time.
+    private func giveSound(before time: MediaTime, _ recording: Recording) throws {
+        try soundInputs?.take(before: time) { try recording.append(sound: $1, $2, at: $0) }
+    }
+
+    /// Writes a picture, behind the sound before it. A file that begins with it gets again what its neighbour ended
+    /// with, and nobody hears it.
+    private func write(_ unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer, _ recording: Recording) throws {
+        try giveSound(before: unit.dts, recording)
+        try recording.append(unit, bytes)
+        guard lacksSound else { return }
+        lacksSound = false
+        soundInputs?.rewind()
+        try giveSound(before: unit.dts, recording)
     }
 
     private func take(_ unit: consuming AccessUnit) throws -> SinkVerdict {
@@ -262,18 +285,12 @@ final class Recorder: MultiSink {
             case .awaitKeyframe: verdict = isCommanded ? .idle : .dropped(.untilKeyframe)
             case .begin:
                 try begin()
-                try unit.withBytes { try recording!.append(about, $0) }
-                try givePastSound()
-            case .record:
-                try unit.withBytes { try recording!.append(about, $0) }
-                if lacksSound {
-                    // Cut in the middle: the file gets again what its neighbour ended with, and nobody hears it.
-                    pastSound = soundInputs.map(SoundInputs.Past.init)
-                    try givePastSound()
-                }
+                try unit.withBytes { try write(about, $0, recording!) }
+            case .record: try unit.withBytes { try write(about, $0, recording!) }
             }
         } catch { throw failed(error) }
         if let motion { reportLoss(motion) }
+        if let soundInputs { reportLoss(soundInputs) }
         if let ring { keep(about, unit, ring) }
         if retention.isOn { removeNowAndThen() }
         return verdict
@@ -287,6 +304,26 @@ final class Recorder: MultiSink {
             text:
                 "samples of motion are missing in '\(recording?.path ?? "")', since the pictures came too late after them"
         )
+    }
+
+    /// Sound whose file is complete, or whose time is before the recording.
+    private func reportLate(_ late: MediaTime) {
+        guard !hasReportedLateSound else { return }
+        hasReportedLateSound = true
+        let path = recording?.path ?? ""
+        context.post(
+            "sound-late", level: .warning,
+            text:
+                "sound is left out of '\(path)': its times lie \(RecordingFault.shortSeconds(late.seconds)) s before the file's begin. Give the sound and the pictures times of one clock, or see what holds the sound up.",
+            details: ["path": .string(path), "lateSeconds": .number(late.seconds)])
+    }
+
+    private func reportLoss(_ sounds: SoundInputs) {
+        guard sounds.hasBeenTooSmall, !hasReportedSound else { return }
+        hasReportedSound = true
+        context.post(
+            "sound-incomplete", level: .warning,
+            text: "sound is missing in '\(recording?.path ?? "")', since the pictures came too late after it")
     }
 
     private func keep(_ about: RecordedUnit, _ unit: borrowing AccessUnit, _ ring: PreEventRing) {
@@ -319,40 +356,31 @@ final class Recorder: MultiSink {
         ) { [unowned self] in fileChanged($0) }
         self.recording = recording
         hasBegun = true
-        pastSound = soundInputs.map(SoundInputs.Past.init)
-        // Each picture before the sound that is decoded before it: the first one makes the file.
-        try ring?.forEach { unit, bytes in
-            try recording.append(unit, bytes)
-            try pastSound?.take(before: unit.dts) { try recording.append(sound: $1, $2, at: $0) }
-        }
+        soundInputs?.rewind()
+        try ring?.forEach { unit, bytes in try write(unit, bytes, recording) }
     }
 
-    private func givePastSound() throws {
+    /// Finishes the recording with the sound up to a time; nil: up to the end of its pictures.
+    private func finishRecording(soundUpTo time: MediaTime? = nil) throws {
         guard let recording else { return }
-        try pastSound?.take(before: .max) { try recording.append(sound: $1, $2, at: $0) }
-        pastSound = nil
-        lacksSound = false
-    }
-
-    private func finishRecording() throws {
-        try givePastSound()
-        try recording?.finish()
-        recording = nil
+        try giveSound(before: time ?? recording.end, recording)
+        try recording.finish()
+        self.recording = nil
     }
 
     /// [stage thread] Finishes the file.
-    func drain() throws { try end() }
+    func drain() throws { try end(isDraining: true) }
 
     /// [stage thread] Finishes the file with what it has, even when the run was stopped or has failed elsewhere.
     func stop() throws {
-        try end()
+        try end(isDraining: false)
         ring = nil
         guard !hasBegun, format != nil, options.record == .atStart else { return }
         hasBegun = true
         context.log("the recorder received nothing; '\(files.nextName(at: 0))' was not written", level: .warning)
     }
 
-    private func end() throws {
+    private func end(isDraining: Bool) throws {
         defer { deferred = nil }
         if let deferred { throw deferred }
         let phase = state.end()
@@ -361,7 +389,8 @@ final class Recorder: MultiSink {
             if phase == .starting, ring?.isEmpty == false { try begin() }
             guard recording != nil else { return }
             if phase != .stopping { postWillStop() }
-            try finishRecording()
+            // Where all has come, sound may be longer than its pictures.
+            try finishRecording(soundUpTo: isDraining && phase != .stopping ? .max : nil)
         } catch { throw failed(error) }
     }
 

@@ -77,7 +77,7 @@ final class Recording {
     private var origin = MediaTime.zero
     private var fileBegin = MediaTime.zero
     private var begin: MediaTime?
-    private var end = MediaTime.zero
+    private(set) var end = MediaTime.zero
     private var lastSync: Int64 = 0
     private var finished = Total()
     private(set) var path = ""
@@ -168,15 +168,28 @@ final class Recording {
         policy.add(bytes: packet.bytes.count)
     }
 
+    /// By how much a unit of the sound at `index` ends before the current file begins; nil where it does not.
+    ///
+    /// What a decoder needs for the sound beside the first picture counts as beside it, though nobody hears it.
+    func lateness(ofSound unit: RecordedUnit, at index: Int) -> MediaTime? {
+        guard muxer != nil else { return nil }
+        let late = fileBegin - (unit.pts + unit.duration + padding(ofSound: index))
+        return late >= .zero ? late : nil
+    }
+
+    private func padding(ofSound index: Int) -> MediaTime {
+        let format = setup.sounds[index]
+        return MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
+    }
+
     /// Writes one access unit of the sound at `index` of the setup's. Before the first picture there is no file that
     /// could hold it.
     func append(sound unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer, at index: Int) throws {
         guard let muxer, !endedSounds[index] else { return }
         let track = soundTracks.count + index
+        guard lateness(ofSound: unit, at: index) == nil else { return }
         let format = setup.sounds[index]
-        let padding = MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
-        // Before the first picture only what a decoder needs for the sound beside it, though nobody hears it.
-        if unit.pts + unit.duration + padding <= fileBegin { return }
+        let padding = padding(ofSound: index)
         // Readers of Matroska subtract Opus' delay, which libavformat writes, from its times; those of MP4 do not.
         let delay = setup.container == .mkv && format.codec == .opus ? padding : .zero
         // Matroska has no times less than 0, except those within the decoder's delay.
@@ -238,8 +251,14 @@ final class Recording {
         motion.begin(at: fileBegin)
     }
 
-    /// After an error, completes the file before the current one, which has nothing to do with it.
-    func giveUp() { try? finishTail() }
+    /// After an error, completes the file before the current one, which has nothing to do with it, and what lies beside
+    /// the current one: its pictures up to here are saved.
+    func giveUp() {
+        try? finishTail()
+        finishCaptions(at: end)
+        for case let log? in [log, captionLog] as [SidecarLog?] { log.finish(syncs: setup.isLive) }
+        (log, captionLog) = (nil, nil)
+    }
 
     private func flush(_ log: SidecarLog) {
         log.flush()
@@ -326,7 +345,7 @@ final class Recording {
         log = motion.flatMap { motion in
             file.sidecars[.gyroflow].map { GyroflowLog($0, motion.format.contents, begin: unit.pts) }
         }
-        captionLog = captions.flatMap { _ in file.sidecars[.captions].map { CaptionLog($0, begin: unit.pts) } }
+        captionLog = captions.flatMap { _ in file.sidecars[.captions].map { CaptionLog($0, origin: origin) } }
         for case let log? in [log, captionLog] as [SidecarLog?] { report(log) }
         for sidecar in files.sidecars where file.sidecars[sidecar] == nil { reportLack(of: sidecar, beside: file) }
         captions?.begin(at: unit.pts)

@@ -62,6 +62,13 @@ enum RecordingFault {
             remedy: "Name another file, or set \"overwrite\": true to replace it.")
     }
 
+    /// A file beside a recording would be replaced with it.
+    static func foreign(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration, what: "'\(path)' was not made by a recorder, so it is not replaced",
+            remedy: "Move it away, or record under another name.")
+    }
+
     /// What keeps a file of this name from being made.
     static func refused(_ path: String, _ refusal: FileRefusal) -> FrameHostError {
         switch refusal {

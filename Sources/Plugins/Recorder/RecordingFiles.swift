@@ -47,7 +47,8 @@ final class RecordingFiles {
         if let name = freeSingle {
             return RecordingFault.ofPath(name, overwrite: overwrite)
                 ?? sidecars.lazy.compactMap { [self] in
-                    RecordingFault.ofPath(path(of: $0, beside: name), overwrite: overwrite)
+                    RecordingFault.ofLength(path(of: $0, beside: name))
+                        ?? sidecarFault(of: $0, beside: name)
                 }.first
         }
         return RecordingFault.ofFolder(pattern.folder) ?? RecordingFault.ofLength(pattern.path(at: 0, number: 1))
@@ -83,7 +84,7 @@ final class RecordingFiles {
             } catch {
                 // A file beside it can be the reason.
                 let sidecar = sidecars.first { refusal(of: $0, beside: name) == error }
-                throw RecordingFault.refused(sidecar.map { path(of: $0, beside: name) } ?? name, error)
+                throw sidecar.map { fault(of: $0, beside: name, error) } ?? RecordingFault.refused(name, error)
             }
         }
         var next = (number ?? highestNumber(at: unixTime)) + 1
@@ -144,14 +145,26 @@ final class RecordingFiles {
         sidecar.path(beside: overwrite && path == single ? FileNames.followed(path) : path)
     }
 
-    /// What keeps a file beside a recording from being made; nil when nothing does.
+    private func sidecarFault(of sidecar: Sidecar, beside path: String) -> FrameHostError? {
+        refusal(of: sidecar, beside: path).map { fault(of: sidecar, beside: path, $0) }
+    }
+
+    private func fault(of sidecar: Sidecar, beside path: String, _ refusal: FileRefusal) -> FrameHostError {
+        let name = self.path(of: sidecar, beside: path)
+        return overwrite && refusal == .exists ? RecordingFault.foreign(name) : RecordingFault.refused(name, refusal)
+    }
+
+    /// What keeps a file beside a recording from being made; nil when nothing does. One that no recorder has made is never
+    /// replaced.
     private func refusal(of sidecar: Sidecar, beside path: String) -> FileRefusal? {
         let name = self.path(of: sidecar, beside: path)
         var status = stat()
         guard lstat(name, &status) == 0 else { return nil }
         guard overwrite else { return .exists }
         guard status.st_mode & S_IFMT == S_IFREG else { return .notRegular }
-        return files.hasMade(name) ? .isOwn : files.refusalOfWriting(name)
+        if files.hasMade(name) { return .isOwn }
+        if status.st_size > 0, sidecar.size(of: name) == nil { return .exists }
+        return files.refusalOfWriting(name)
     }
 
     /// The highest number in the folder of the next file. Numbers go on from there, unless files are overwritten.

@@ -33,9 +33,22 @@ enum Sidecar: CaseIterable {
         return recording[..<dot] + ending
     }
 
-    /// The size of our file beside a recording; nil where there is none, or where it is not ours.
+    /// The size of our file beside a recording; nil where there is none, where it is not ours, or where another recording
+    /// of that name lies beside it, with another ending, which it may belong to.
     func size(beside recording: String) -> Int64? {
-        let file = open(path(beside: recording), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+        Container.endings.contains { isThere(ending: $0, otherThan: recording) }
+            ? nil : size(of: path(beside: recording))
+    }
+
+    private func isThere(ending: String, otherThan recording: String) -> Bool {
+        let other = path(beside: recording).dropLast(self.ending.count) + ending
+        var status = stat()
+        return other != recording && lstat(String(other), &status) == 0
+    }
+
+    /// The size of our file of this name; nil where there is none, or where it is not ours.
+    func size(of path: String) -> Int64? {
+        let file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
         var status = stat()

@@ -2,26 +2,37 @@
 
 import FrameCore
 
-/// The sound that comes on inputs of its own, in the order of its time beside the pictures'.
+/// The sound that comes on inputs of its own, kept until the pictures are as far.
 ///
-/// Used on the stage thread. Keeps the last seconds of each track: those of the pre-event memory, and at least what comes
-/// shortly before the first picture, such as the samples that a decoder needs before the first that is heard.
+/// Sound can come earlier than pictures of its time: ``EarlyTaking`` of the runner. It is given to the recording in the
+/// order of its time beside the pictures', so that each file has the sound of its pictures. What was given is kept too:
+/// for the pre-event memory, and for the next file, which begins with the samples that a decoder needs before the first
+/// that is heard. Used on the stage thread.
 final class SoundInputs {
     let formats: [AudioTrackFormat]
     private let rings: [PreEventRing]
+    /// For each track, how many of all its units were given to the file, or passed over.
+    private var given: [Int]
+    /// Whether units have gone that the recording would have had.
+    private(set) var hasBeenTooSmall = false
 
-    /// Bytes of a track's pre-event memory: its bitrate with room for half as much again, or 320 kbit/s where it is
-    /// unknown.
+    /// Sound that is further ahead than this is given all the same, as where no pictures come.
+    static let mostAhead = MediaTime(nanoseconds: 30_000_000_000)
+    /// How far back a decoder's first samples can lie.
+    private static let leastSeconds = 0.5
+
+    /// The seconds that a ring reaches back, with those that the sound may be ahead.
+    private static func span(_ seconds: Double) -> Double { max(seconds, leastSeconds) + mostAhead.seconds }
+
+    /// Bytes of a track's ring: its bitrate with room for half as much again, or 320 kbit/s where it is unknown.
     private static func ringBytes(_ format: AudioTrackFormat, seconds: Double) -> Int {
         let rate = min(max(format.bitRate, 320_000), 10_000_000)
         return max(Int(Double(rate) / 8 * seconds * 1.5), 10_000)
     }
 
-    private static let leastSeconds = 0.5
-
     /// The memory that `init` takes, in bytes.
     static func memory(_ formats: [AudioTrackFormat], seconds: Double) -> Int {
-        formats.reduce(0) { $0 + ringBytes($1, seconds: max(seconds, leastSeconds)) }
+        formats.reduce(0) { $0 + ringBytes($1, seconds: span(seconds)) }
     }
 
     /// [control thread]
@@ -31,42 +42,45 @@ final class SoundInputs {
     ///   - seconds: How far back the sound is kept.
     init(_ formats: [AudioTrackFormat], seconds: Double) {
         self.formats = formats
-        let seconds = max(seconds, Self.leastSeconds)
+        let seconds = Self.span(seconds)
         rings = formats.map { format in
             let packets = Double(format.sampleRate) / Double(max(format.samplesPerPacket, 64))
             return PreEventRing(
                 seconds: seconds, byteCapacity: Self.ringBytes(format, seconds: seconds),
                 unitCapacity: 64 + Int(packets * seconds * 1.5))
         }
+        given = [Int](repeating: 0, count: formats.count)
     }
 
-    /// Keeps a unit for a recording that begins later.
+    /// Keeps a unit.
     func keep(_ unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer, track: Int) {
         if rings.indices.contains(track) { rings[track].add(unit, bytes) }
     }
 
-    /// Goes once through what was kept when it was made, beside the pictures.
-    struct Past {
-        private let rings: [PreEventRing]
-        private var next: [Int]
+    /// A file begins: everything that is kept is given again.
+    func rewind() { for track in rings.indices { given[track] = rings[track].removed } }
 
-        init(_ inputs: SoundInputs) {
-            rings = inputs.rings
-            next = [Int](repeating: 0, count: rings.count)
+    /// Gives the units that are decoded before `time` and were not given yet, track by track.
+    func take(
+        before time: MediaTime, _ body: (Int, RecordedUnit, UnsafeRawBufferPointer) throws -> Void
+    ) rethrows {
+        for track in rings.indices { try take(track, before: time, body) }
+    }
+
+    /// The same of one track.
+    func take(
+        _ track: Int, before time: MediaTime, _ body: (Int, RecordedUnit, UnsafeRawBufferPointer) throws -> Void
+    ) rethrows {
+        let ring = rings[track]
+        if given[track] < ring.removed {
+            hasBeenTooSmall = true
+            given[track] = ring.removed
         }
-
-        /// Gives the units that are decoded before `time` and were not given yet, track by track.
-        mutating func take(
-            before time: MediaTime, _ body: (Int, RecordedUnit, UnsafeRawBufferPointer) throws -> Void
-        ) rethrows {
-            for track in rings.indices {
-                while next[track] < rings[track].count {
-                    let (unit, bytes) = rings[track].unit(at: next[track])
-                    guard unit.dts < time else { break }
-                    next[track] += 1
-                    try body(track, unit, bytes)
-                }
-            }
+        while given[track] - ring.removed < ring.count {
+            let (unit, bytes) = ring.unit(at: given[track] - ring.removed)
+            guard unit.dts < time else { return }
+            given[track] += 1
+            try body(track, unit, bytes)
         }
     }
 }
