@@ -9,7 +9,8 @@ readers: a clip (720p30, H.264 of 2.5 Mbit/s, AAC of 128 kbit/s, 48 kHz stereo) 
 over TCP and over UDP; the same with the pictures alone. No encoder's time is in it. Each run is a process of its own, and the ways take turns.
 
 encoder: a tone of 48 kHz stereo is encoded to AAC in real time and dropped, by framehost and by `ffmpeg -re`, in turn. `source alone` is framehost's chain
-without the encoder; `codec alone` is ffmpeg with the same sound as fast as it goes, less the same without the codec: libavcodec's own time.
+without the encoder; `codec in real time` is paced-aac.c, which does nothing but call libavcodec every 21.3 ms, as the others must; `codec in one go` is
+ffmpeg with the same sound as fast as it goes, less the same without the codec: caches stay warm. Needs cc and libavcodec's headers.
 
 CPU is what all threads of the process ran (/proc/PID/task/*/schedstat, nanoseconds) in the middle of the run, in percent of one core. Needs ffmpeg and the
 release build ($FRAMEHOST, else .build/release/framehost). Compare within a run only.
@@ -218,15 +219,25 @@ def ffmpeg_batch(codec, sound=600):
     return 100 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / sound
 
 
+def codec_live(program, seconds):
+    with subprocess.Popen([program, str(int(seconds) + 5)]) as process:
+        used = middle_of(process, seconds)
+        process.terminate()
+    return used
+
+
 def encoder(options):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
+        codec = folder / "paced-aac"
+        subprocess.run(["cc", "-O2", "-o", codec, ROOT / "Benchmarks/paced-aac.c", "-lavcodec", "-lavutil", "-lm"], check=True)
         ways = {
             "framehost, live": lambda: live(folder, options.seconds, {"id": "aac", "use": "audio-encoder", "bitrateKbps": 128}),
             "ffmpeg -re": lambda: ffmpeg_live(options.seconds, *AAC),
             "framehost, source alone": lambda: live(folder, options.seconds),
             "ffmpeg -re, without the codec": lambda: ffmpeg_live(options.seconds, "-c:a", "pcm_f32le"),
-            "codec alone": lambda: ffmpeg_batch(AAC) - ffmpeg_batch(["-c:a", "pcm_f32le"]),
+            "codec in real time": lambda: codec_live(codec, options.seconds),
+            "codec in one go": lambda: ffmpeg_batch(AAC) - ffmpeg_batch(["-c:a", "pcm_f32le"]),
         }
         seen = {way: [] for way in ways}
         for _ in range(options.rounds):
@@ -235,7 +246,7 @@ def encoder(options):
     print("| 48 kHz stereo to AAC of 128 kbit/s | CPU, % of a core |\n|---|---|")
     for way, used in seen.items():
         print(f"| {way} | {statistics.median(used):.2f} ({min(used):.2f} to {max(used):.2f}) |")
-    for other in ("ffmpeg -re", "codec alone"):
+    for other in ("ffmpeg -re", "codec in real time", "codec in one go"):
         apart = sorted(a - b for a, b in zip(seen["framehost, live"], seen[other]))
         print(f"| framehost less {other} | {statistics.median(apart):+.2f} ({apart[0]:+.2f} to {apart[-1]:+.2f}) |")
 
