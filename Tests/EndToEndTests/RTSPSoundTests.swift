@@ -87,7 +87,8 @@ import Testing
             "-select_streams", track, "-show_entries", "packet=pts_time", "-of", "csv=p=0", stream.url)
         let ended = try stream.finish()
         let times = outcome.lines.compactMap { Double($0.prefix { $0 != "," }) }
-        #expect(times.count >= 40, "\(outcome.output)\(outcome.error)")
+        // A busy machine loses live pictures; sound it does not.
+        #expect(times.count >= (medium == "video" ? 20 : 40), "\(outcome.output)\(outcome.error)")
         // Of the first packet with two units FFmpeg does not know yet how long one is, and gives both one time.
         let steps = zip(times, times.dropFirst()).map { $1 - $0 }.dropFirst(2)
         // A live picture has the time at which it was made; sound goes on sample by sample.

@@ -47,11 +47,15 @@ final class FileAudio: AudioOrigin {
 extension AudioTrackFormat {
     /// - Parameter track: The index among all tracks.
     fileprivate init(_ file: MediaFile, track: Int) {
-        let parameters = file.parameters(track)
-        let language = av_dict_get(file.stream(track).pointee.metadata, "language", nil, 0).flatMap { $0.pointee.value }
+        self.init(file.stream(track), timeBase: file.timeBase(track))
+    }
+
+    init(_ stream: UnsafeMutablePointer<AVStream>, timeBase: TimeBase) {
+        let parameters = stream.pointee.codecpar.pointee
+        let language = av_dict_get(stream.pointee.metadata, "language", nil, 0).flatMap { $0.pointee.value }
         self.init(
             codec: Codec(rawValue: String(cString: avcodec_get_name(parameters.codec_id))),
-            timeBase: file.timeBase(track),
+            timeBase: timeBase,
             sampleRate: Int(parameters.sample_rate), channelCount: Int(parameters.ch_layout.nb_channels),
             channelMask: parameters.ch_layout.order == AV_CHANNEL_ORDER_NATIVE ? parameters.ch_layout.u.mask : 0,
             samplesPerPacket: Int(parameters.frame_size), bitRate: Int(parameters.bit_rate),

@@ -192,10 +192,16 @@ struct SampleClock {
     static let tolerance = MediaTime(nanoseconds: 40_000_000)
 
     private let sampleRate: Int
+    private let leavesOutOverlap: Bool
     private var anchor: MediaTime?
     private var count: Int64 = 0
 
-    init(sampleRate: Int) { self.sampleRate = max(sampleRate, 1) }
+    /// - Parameter leavesOutOverlap: Whether samples are left out where the times fall behind the count of samples, as those
+    ///   of a clock that is slower than its sound do.
+    init(sampleRate: Int, leavesOutOverlap: Bool = false) {
+        self.sampleRate = max(sampleRate, 1)
+        self.leavesOutOverlap = leavesOutOverlap
+    }
 
     /// When the next sample is heard.
     var end: MediaTime { (anchor ?? .zero) + duration(of: count) }
@@ -216,6 +222,12 @@ struct SampleClock {
         } else if let time, time > end + Self.tolerance {
             (anchor, count) = (time, 0)
             isDiscontinuity = true
+        } else if leavesOutOverlap, let time, time + Self.tolerance < end {
+            let left = Int(clamping: samplesCeiling(end - time))
+            guard left < samples else { return nil }
+            let begin = end
+            count += Int64(samples - left)
+            return Place(pts: begin, samples: left..<samples, isDiscontinuity: true)
         }
         let begin = end
         count += Int64(samples)

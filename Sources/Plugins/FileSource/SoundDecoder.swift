@@ -32,14 +32,31 @@ final class SoundDecoder {
     private static let mostFailuresInARow = 1000
 
     /// [control thread] Opens the decoder of a file's track.
-    init(_ file: MediaFile, track: Int) throws {
+    convenience init(_ file: MediaFile, track: Int) throws {
         let parameters = file.parameters(track)
-        format = AudioFormat(
+        let format = AudioFormat(
             sampleRate: Int(parameters.sample_rate), channelCount: Int(parameters.ch_layout.nb_channels))
-        let name = String(cString: avcodec_get_name(parameters.codec_id))
-        guard let codec = avcodec_find_decoder(parameters.codec_id) else {
+        try self.init(
+            file.stream(track).pointee.codecpar, timeBase: file.stream(track).pointee.time_base, of: file.path, format)
+    }
+
+    /// [stage thread] Opens the decoder of a stream's sound.
+    ///
+    /// - Parameter format: What the chain agreed on.
+    convenience init(_ terms: SoundTerms, format: AudioFormat) throws {
+        let base = AVRational(num: terms.timeBase.numerator, den: terms.timeBase.denominator)
+        try self.init(terms.parameters, timeBase: base, of: "the stream", format)
+    }
+
+    private init(
+        _ parameters: UnsafeMutablePointer<AVCodecParameters>, timeBase: AVRational, of shown: String,
+        _ format: AudioFormat
+    ) throws {
+        self.format = format
+        let name = String(cString: avcodec_get_name(parameters.pointee.codec_id))
+        guard let codec = avcodec_find_decoder(parameters.pointee.codec_id) else {
             throw FrameHostError(
-                .invalidMedia, what: "the sound in '\(file.path)' is \(name), which this libavcodec cannot decode",
+                .invalidMedia, what: "the sound in '\(shown)' is \(name), which this libavcodec cannot decode",
                 remedy: "Convert it to AAC first.")
         }
         context = avcodec_alloc_context3(codec)
@@ -48,14 +65,14 @@ final class SoundDecoder {
         guard let context, frame != nil, packet != nil else {
             throw FrameHostError(.exhausted, what: "not enough memory for a decoder")
         }
-        avcodec_parameters_to_context(context, file.stream(track).pointee.codecpar)
-        context.pointee.pkt_timebase = file.stream(track).pointee.time_base
+        avcodec_parameters_to_context(context, parameters)
+        context.pointee.pkt_timebase = timeBase
         // A frame is decoded in microseconds.
         context.pointee.thread_count = 1
         let opened = avcodec_open2(context, codec, nil)
         guard opened == 0 else {
             throw FrameHostError(
-                .invalidMedia, what: "the decoder for the sound (\(name)) in '\(file.path)' does not start",
+                .invalidMedia, what: "the decoder for the sound (\(name)) in '\(shown)' does not start",
                 remedy: "The file may be damaged: check it with 'ffprobe'.", cause: LibavText.of(opened))
         }
     }
@@ -94,6 +111,15 @@ final class SoundDecoder {
         if avcodec_send_packet(context, packet) < 0 { failuresInARow += 1 } else { failuresInARow = 0 }
         av_packet_unref(packet)
     }
+
+    /// Hands over a packet of libavformat's; false where it cannot be decoded.
+    func send(_ packet: UnsafeMutablePointer<AVPacket>) -> Bool {
+        guard let context else { return false }
+        return avcodec_send_packet(context, packet) >= 0
+    }
+
+    /// No packet follows.
+    func flush() { send(nil as AudioPacket?) }
 
     func step() throws -> Step {
         guard let context, let frame else { return .ended }

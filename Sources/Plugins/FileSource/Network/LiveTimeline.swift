@@ -33,7 +33,7 @@ struct LiveTimeline {
     /// How many timelines began within a connection.
     private(set) var jumps = 0
     /// Added to the stream's times; nil before a connection's first item.
-    private var offset: Int64?
+    private(set) var offset: Int64?
     /// How long before its arrival the first item was captured.
     private var age: Int64 = 0
     private var leastLate = Int64.max

@@ -37,6 +37,7 @@ final class NetworkInput {
         var login: ServerLogin?
         var trust: CertificateTrust
         var isDecoded: Bool
+        var takesSound: Bool
         var transport: NetworkTransport
         var connectSeconds: Double
         var stallSeconds: Double
@@ -54,6 +55,7 @@ final class NetworkInput {
     private let isOneFile: Bool
     private var container: UnsafeMutablePointer<AVFormatContext>?
     private let track: Int
+    private let soundTrack: Int?
     private let settings: Settings
     private let interrupt: Interrupt
 
@@ -92,9 +94,14 @@ final class NetworkInput {
                 throw NetworkFault.noVideo(settings.address.shown)
             }
             track = Int(found)
+            let sound =
+                settings.takesSound
+                ? Int(av_find_best_stream(container, AVMEDIA_TYPE_AUDIO, -1, found, nil, 0)) : -1
             terms = try StreamTerms(
-                container, track: track, shown: settings.address.shown, isDecoded: settings.isDecoded)
-            for index in 0..<Int(container.pointee.nb_streams) where index != track {
+                container, track: track, sound: sound >= 0 ? sound : nil, shown: settings.address.shown,
+                isDecoded: settings.isDecoded)
+            soundTrack = terms.sound == nil ? nil : sound
+            for index in 0..<Int(container.pointee.nb_streams) where index != track && index != soundTrack {
                 container.pointee.streams[index]!.pointee.discard = AVDISCARD_ALL
             }
             let length = container.pointee.duration
@@ -137,7 +144,8 @@ final class NetworkInput {
         case .rtsp, .rtsps:
             options += [
                 ("rtsp_transport", settings.address.scheme == .rtsps ? "tcp" : settings.transport.rawValue),
-                ("allowed_media_types", "video"), ("buffer_size", "\(settings.bufferBytes)"),
+                ("allowed_media_types", settings.takesSound ? "video+audio" : "video"),
+                ("buffer_size", "\(settings.bufferBytes)"),
             ]
         case .udp:
             options += [("buffer_size", "\(settings.bufferBytes)"), ("overrun_nonfatal", "1")]
@@ -170,6 +178,8 @@ final class NetworkInput {
     enum Step {
         /// A packet of the video is there.
         case packet
+        /// A packet of the sound is there.
+        case sound
         /// A packet of another track.
         case other
         case ended
@@ -184,6 +194,11 @@ final class NetworkInput {
         let result = av_read_frame(container, packet)
         switch result {
         case 0...:
+            if let soundTrack, packet.pointee.stream_index == Int32(soundTrack), packet.pointee.size > 0,
+                !interrupt.mustStop
+            {
+                return .sound
+            }
             guard packet.pointee.stream_index == Int32(track), packet.pointee.size > 0 else {
                 av_packet_unref(packet)
                 return interrupt.mustStop ? .lost(stallText) : .other

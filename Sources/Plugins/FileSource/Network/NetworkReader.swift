@@ -11,7 +11,14 @@ import LiveInput
 /// one for long: it keeps itself alive until it ends. `@unchecked Sendable`: everything that other threads use is under
 /// the queue's lock, or atomic.
 final class NetworkReader: @unchecked Sendable {
+    /// A minute and more: bursts of a playlist's parts, while pictures wait for their times.
+    private static let mostSoundPackets = 4096
+
     let queue = PacketQueue()
+    /// The sound's packets, and what happens to the connection; nil where nobody takes the sound.
+    let sound: PacketQueue?
+    /// By which the sound is placed.
+    let clock = StreamClock()
     private let settings: NetworkInput.Settings
     private let interrupt = Interrupt()
     private let stageID: String
@@ -25,10 +32,25 @@ final class NetworkReader: @unchecked Sendable {
         var isRunning = false
         var attempts = 0
         var packets = 0
+        /// Of the newest connection.
+        var newest: ObjectIdentifier?
+        var terms: StreamTerms?
     }
+
+    /// [control thread] What the chain is planned by; nil where the stream is opened when the chain runs.
+    var planned: StreamTerms? {
+        get { state.withLock { $0.terms } }
+        set { state.withLock { $0.terms = newValue } }
+    }
+
+    /// [any thread] Whether no connection was made after this one.
+    func isNewest(_ terms: StreamTerms) -> Bool { state.withLock { $0.newest == ObjectIdentifier(terms) } }
+
+    var isPacedByStream: Bool { settings.address.scheme.isPacedByStream }
 
     init(_ settings: NetworkInput.Settings, stageID: String, failsAtOnce: Bool) {
         self.settings = settings
+        sound = settings.takesSound ? PacketQueue(mostPackets: Self.mostSoundPackets) : nil
         self.stageID = stageID
         self.failsAtOnce = failsAtOnce
     }
@@ -61,6 +83,7 @@ final class NetworkReader: @unchecked Sendable {
     func end() {
         interrupt.end()
         queue.end()
+        sound?.end()
     }
 
     /// [stage thread] Ends the reader, and waits for that at most 500 ms.
@@ -101,7 +124,9 @@ final class NetworkReader: @unchecked Sendable {
                         settings.address.shown, width: input.terms.shape.width, height: input.terms.shape.height,
                         planned: planned)
                 }
+                state.withLock { $0.newest = ObjectIdentifier(input.terms) }
                 queue.put(.opened(input.terms))
+                sound?.put(.opened(input.terms))
                 guard read(input, packet, &backoff) else { return }
             } catch {
                 if interrupt.hasEnded { return }
@@ -125,13 +150,16 @@ final class NetworkReader: @unchecked Sendable {
                 state.withLock { $0.packets += 1 }
                 queue.put(packet, waits: waits)
                 input.beginWait()
+            case .sound: sound?.put(packet, waits: false)
             case .other: continue
             case .ended:
                 queue.put(.ended)
+                sound?.put(.ended)
                 return false
             case .lost(let reason):
                 if interrupt.hasEnded { return false }
                 queue.put(.lost(reason))
+                sound?.put(.lost(reason))
                 return true
             }
         }

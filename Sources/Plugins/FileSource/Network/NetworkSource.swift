@@ -17,7 +17,7 @@ final class NetworkSource: Source {
             "Plays a network stream (RTSP, RTMP, SRT, HTTP, HLS, UDP). Reconnects when the stream is lost.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
         otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)),
-        events: events)
+        furtherOutputs: [StageInfo.FurtherOutput("audio", NetworkSound.type)], events: events)
 
     var options: NetworkSourceOptions
     private let context: StageContext
@@ -86,7 +86,8 @@ final class NetworkSource: Source {
         let settings = NetworkInput.Settings(
             address: address, login: login,
             trust: try CertificateTrust(verify: options.verify, caFile: options.caFile.map(context.resolve)),
-            isDecoded: options.decode, transport: options.transport,
+            isDecoded: options.decode, takesSound: context.takenOutputs.contains("audio"),
+            transport: options.transport,
             connectSeconds: options.connectSeconds,
             stallSeconds: options.stallSeconds ?? (address.scheme.isPacedByStream ? 20 : 3),
             latencyMs: options.latencyMs, bufferBytes: options.bufferBytes, probeBytes: options.probeBytes,
@@ -99,6 +100,7 @@ final class NetworkSource: Source {
         let mayMiss = options.ifMissing == .wait
         let reader = NetworkReader(settings, stageID: context.stageID, failsAtOnce: !mayMiss)
         self.reader = reader
+        StreamReaders.add(reader, of: context)
         if mayMiss {
             let format = plannedWithout()
             self.format = format
@@ -131,6 +133,7 @@ final class NetworkSource: Source {
 
     private func plan(_ terms: StreamTerms) throws -> MediaFormat {
         planned = terms
+        reader?.planned = terms
         let size = options.size ?? PictureSize(terms.shape.width, terms.shape.height)
         let isScaled = size != PictureSize(terms.shape.width, terms.shape.height)
         let rate = options.rate?.rational ?? (terms.rate.isZero ? Rational(25) : terms.rate)
@@ -272,6 +275,7 @@ final class NetworkSource: Source {
     /// Begins another connection.
     private func begin(_ terms: StreamTerms) throws {
         self.terms = terms
+        reader?.clock.set(nil, of: terms)
         // Packets that were read to examine the stream come within a moment.
         _ = context.sleep(until: context.clock.now() + 20_000_000)
         times.begin(age: terms.timeBase.time(ofTicks: reader?.queue.ticksWaiting ?? 0))
@@ -300,6 +304,7 @@ final class NetworkSource: Source {
             picture.givenTick == fh_av_no_pts ? nil : terms.timeBase.possibleTime(ofTicks: picture.givenTick),
             now: context.clock.now())
         figures.jumps.store(times.jumps, ordering: .relaxed)
+        reader?.clock.set(times.offset, of: terms)
         if times.pace == .stream, placement.time > context.clock.now() {
             guard context.sleep(until: placement.time) else { return .ended }
         }
@@ -379,6 +384,7 @@ final class NetworkSource: Source {
         let decoded = time(packet.pointee.dts, terms) ?? (terms.reorderDepth == 0 ? shown : nil)
         let placement = times.place(decoded, now: context.clock.now())
         figures.jumps.store(times.jumps, ordering: .relaxed)
+        reader?.clock.set(times.offset, of: terms)
         if times.pace == .stream, placement.time > context.clock.now() {
             guard context.sleep(until: placement.time) else { return .ended }
         }

@@ -27,6 +27,8 @@ final class PacketQueue: @unchecked Sendable {
     static let mostPackets = 512
     static let mostBytes = 32 << 20
 
+    private let mostPackets: Int
+
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     // Below: under the lock.
@@ -39,9 +41,11 @@ final class PacketQueue: @unchecked Sendable {
     private var isEnding = false
     private var droppedCount = 0
 
-    init() {
-        entries.reserveCapacity(Self.mostPackets + 16)
-        free.reserveCapacity(Self.mostPackets + 16)
+    /// - Parameter mostPackets: How many packets it holds.
+    init(mostPackets: Int = PacketQueue.mostPackets) {
+        self.mostPackets = mostPackets
+        entries.reserveCapacity(mostPackets + 16)
+        free.reserveCapacity(mostPackets + 16)
         pthread_mutex_init(mutex, nil)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
@@ -93,7 +97,7 @@ final class PacketQueue: @unchecked Sendable {
         locked {
             if case .opened = item { waitsForKey = false }
             // If the items are not taken for a long time, only the newest is needed.
-            if entries.count > Self.mostPackets + 8, let index = entries.firstIndex(where: { $0.packet == nil }) {
+            if entries.count > mostPackets + 8, let index = entries.firstIndex(where: { $0.packet == nil }) {
                 entries.remove(at: index)
             }
             entries.append(Entry(item: item))
@@ -102,7 +106,7 @@ final class PacketQueue: @unchecked Sendable {
     }
 
     private func isFull(_ size: Int) -> Bool {
-        packetCount >= Self.mostPackets || byteCount + size > Self.mostBytes
+        packetCount >= mostPackets || byteCount + size > Self.mostBytes
     }
 
     private func drop(_ packet: UnsafeMutablePointer<AVPacket>) {
@@ -114,7 +118,7 @@ final class PacketQueue: @unchecked Sendable {
     private func makeRoom() {
         guard let newest = entries.lastIndex(where: { $0.isKey }), newest > 0 else { return }
         var kept: [Entry] = []
-        kept.reserveCapacity(Self.mostPackets + 16)
+        kept.reserveCapacity(mostPackets + 16)
         for (index, entry) in entries.enumerated() {
             if index < newest, let packet = entry.packet {
                 giveBack(packet, entry.byteCount)

@@ -16,12 +16,20 @@ final class StreamTerms: @unchecked Sendable {
     /// SPS and PPS with start codes; empty where there are none, or where they were not asked for.
     let parameterSets: [UInt8]
     let reorderDepth: Int
+    /// Nil where it was not asked for, or where there is none that can be given.
+    let sound: SoundTerms?
     /// `h264 1280x720 at 25`.
     let text: String
 
     /// - Throws: ``FrameHostError`` for what cannot be given.
-    init(_ container: UnsafeMutablePointer<AVFormatContext>, track: Int, shown: String, isDecoded: Bool) throws {
+    ///
+    /// - Parameter sound: The track of the sound, where it is wanted and there is one.
+    init(
+        _ container: UnsafeMutablePointer<AVFormatContext>, track: Int, sound: Int? = nil, shown: String,
+        isDecoded: Bool
+    ) throws {
         let stream = container.pointee.streams[track]!
+        self.sound = sound.flatMap { SoundTerms(container.pointee.streams[$0]!) }
         guard let copy = avcodec_parameters_alloc() else {
             throw FrameHostError(.exhausted, what: "not enough memory for a stream")
         }

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CAVFormat
+import FrameCore
+
+/// The sound of a stream beside its pictures: `"from": "cam.audio"`, where `cam` is a ``NetworkSource``.
+///
+/// It comes over the connection of that stage, and through a queue of its own: neither waits for the other. Its times are
+/// placed on the chain clock as the pictures' are. Decoded, or with `"decode": false` the packets as they are.
+final class NetworkSound: Source {
+    static let info = StageInfo(
+        id: "network-sound", summary: "Gives the sound of a network stream: the output 'audio' of 'network-source'.",
+        output: .audio, otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.aac, .opus)),
+        events: events)
+    static let type = StageType(NetworkSound.self)
+
+    static let events = [
+        EventDeclaration("packets-dropped", "The chain is too slow for the sound; packets are dropped."),
+        EventDeclaration("sound-damaged", "A packet of the sound was damaged. Given only for the first."),
+        EventDeclaration("sound-missing", "The stream is there, but has no sound that can be given."),
+    ]
+
+    var options: NetworkSourceOptions
+    private let context: StageContext
+    private var reader: NetworkReader?
+    private var format: AudioFormat?
+    private var encoded: AudioTrackFormat?
+
+    // For the stage thread only.
+    private var terms: StreamTerms?
+    private var decoder: SoundDecoder?
+    private var clock = SampleClock(sampleRate: 1)
+    private var packet: UnsafeMutablePointer<AVPacket>?
+    /// Whether ``packet`` waits for the first picture's place.
+    private var holdsPacket = false
+    private var offset: Int64 = 0
+    private var latest: MediaTime?
+    private var followsGap = false
+    private var scratch = UnsafeMutableBufferPointer<Float>(start: nil, count: 0)
+    private var hasReported = (drops: false, damage: false, lack: false)
+
+    /// [control thread] Opens nothing.
+    init(options: NetworkSourceOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    deinit {
+        scratch.deallocate()
+        av_packet_free(&packet)
+    }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.isLive = true
+        demand.slabBytes = 4 << 20
+        // What waits of the stream.
+        demand.ownBytes = 8 << 20
+        return demand
+    }
+
+    /// [control thread] Asks the reader of the pictures, which has connected by now.
+    func negotiate() throws -> MediaFormat {
+        guard let reader = StreamReaders.reader(for: context), reader.sound != nil else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "from",
+                what: "'\(context.stageID)' cannot be taken now: the stream was opened without its sound",
+                remedy: "Start the chain with it.")
+        }
+        self.reader = reader
+        let found = reader.planned?.sound
+        guard options.decode else {
+            guard let found, [.aac, .opus].contains(found.format.codec), !found.format.extradata.isEmpty else {
+                throw FrameHostError(
+                    .invalidMedia, place: "decode",
+                    what: found.map {
+                        "the sound of the stream (\($0.format)) cannot be passed on: it must be AAC without ADTS headers, or Opus with its header"
+                    } ?? Self.lack(reader),
+                    remedy: "Leave 'decode' out at a second network-source of the stream, and encode its sound.")
+            }
+            encoded = found.format
+            return .encoded(EncodedFormat(codec: found.format.codec, audio: found.format))
+        }
+        guard let found else {
+            // The stream is opened when the chain runs: its sound is converted to this.
+            guard options.ifMissing == .wait, reader.planned == nil else {
+                throw FrameHostError(
+                    .invalidMedia, place: "url", what: Self.lack(reader), remedy: "Take the pictures only.")
+            }
+            let format = AudioFormat(sampleRate: 48_000, channelCount: 2)
+            self.format = format
+            return .audio(format)
+        }
+        let format = AudioFormat(sampleRate: found.format.sampleRate, channelCount: min(found.format.channelCount, 8))
+        self.format = format
+        return .audio(format)
+    }
+
+    private static func lack(_ reader: NetworkReader) -> String {
+        reader.planned == nil
+            ? "what sound the stream has is not known before the chain runs" : "the stream has no sound"
+    }
+
+    /// [setup thread]
+    func start() throws {
+        guard let packet = av_packet_alloc() else {
+            throw FrameHostError(.exhausted, what: "not enough memory for a packet")
+        }
+        self.packet = packet
+    }
+
+    /// [stage thread] The reader ends with the pictures' stage.
+    func stop() { decoder = nil }
+
+    // MARK: One item
+
+    private static let wait: Int64 = 50_000_000
+
+    /// [stage thread] A block or a unit, or none yet.
+    func produce(_ output: Output) throws -> SourceProgress {
+        if context.isEnded { return .ended }
+        guard let reader, let queue = reader.sound else { return .ended }
+        if let decoder {
+            switch try decoder.step() {
+            case .samples(let most): return try give(most, decoder, output)
+            case .ended: return .ended
+            case .damaged: noteDamage()
+            case .hungry: break
+            }
+        }
+        if holdsPacket { return try feed(output) }
+        let item = context.waiting { queue.take(into: packet, until: PacketQueue.now() + Self.wait) }
+        if queue.dropped > 0, !hasReported.drops {
+            hasReported.drops = true
+            context.post(
+                "packets-dropped", level: .warning,
+                text: "The chain is slower than the sound of the stream. The oldest of it is dropped.")
+        }
+        switch item {
+        case nil, .refused: break
+        case .packet:
+            holdsPacket = true
+            return try feed(output)
+        case .opened(let terms): try begin(terms)
+        case .lost:
+            followsGap = true
+            terms = nil
+            decoder = nil
+        case .ended:
+            guard let decoder else { return .ended }
+            decoder.flush()
+        }
+        return .more
+    }
+
+    private func begin(_ terms: StreamTerms) throws {
+        self.terms = terms
+        decoder = nil
+        guard let found = terms.sound else { return noteLack("it has none") }
+        guard let format else {
+            if encoded?.codec != found.format.codec || encoded?.extradata != found.format.extradata {
+                self.terms = nil
+                noteLack("it is \(found.format) now, and another one is passed on")
+            }
+            return
+        }
+        do { decoder = try SoundDecoder(found, format: format) } catch {
+            noteLack(FrameHostError.wrap(error).what)
+        }
+        clock = SampleClock(sampleRate: format.sampleRate, leavesOutOverlap: true)
+    }
+
+    /// Hands the packet on once the pictures of its connection have a place.
+    private func feed(_ output: Output) throws -> SourceProgress {
+        guard let reader, let packet, let terms, let found = terms.sound else {
+            dropPacket()
+            return .more
+        }
+        switch reader.clock.place(of: terms, isNewest: reader.isNewest(terms)) {
+        case .unknown:
+            _ = context.sleep(until: context.clock.now() + 10_000_000)
+            return .more
+        case .over: dropPacket()
+        case .offset(let offset):
+            self.offset = offset
+            guard options.decode else { return try pass(packet, found, output) }
+            if decoder?.send(packet) == false { noteDamage() }
+            dropPacket()
+        }
+        return .more
+    }
+
+    private func dropPacket() {
+        holdsPacket = false
+        av_packet_unref(packet)
+    }
+
+    /// A time of the stream on the chain clock; nil where there is none, or an impossible one.
+    private func time(_ ticks: Int64?, _ terms: SoundTerms) -> MediaTime? {
+        guard let ticks, ticks != fh_av_no_pts, let given = terms.timeBase.possibleTime(ofTicks: ticks) else {
+            return nil
+        }
+        return given + MediaTime(nanoseconds: offset)
+    }
+
+    private func waits(for time: MediaTime) -> Bool {
+        guard reader?.isPacedByStream == true, time.nanoseconds > context.clock.now() else { return true }
+        return context.sleep(until: time.nanoseconds)
+    }
+
+    private func pass(_ packet: UnsafeMutablePointer<AVPacket>, _ terms: SoundTerms, _ output: Output) throws
+        -> SourceProgress
+    {
+        defer { dropPacket() }
+        guard packet.pointee.size > 0, let data = packet.pointee.data, var pts = time(packet.pointee.pts, terms) else {
+            return .more
+        }
+        // Offsets of pictures may step back by what a connection was late at first.
+        if let latest { pts = max(pts, latest + MediaTime(nanoseconds: 1000)) }
+        guard waits(for: pts) else { return .ended }
+        latest = pts
+        var unit = try output.makeAccessUnit(byteCount: Int(packet.pointee.size))
+        unit.withMutableBytes {
+            $0.copyMemory(from: UnsafeRawBufferPointer(start: data, count: Int(packet.pointee.size)))
+        }
+        (unit.pts, unit.dts) = (pts, pts)
+        let samples = MediaTime(
+            seconds: Double(terms.format.samplesPerPacket) / Double(max(terms.format.sampleRate, 1)))
+        let given = terms.timeBase.possibleTime(ofTicks: packet.pointee.duration) ?? .zero
+        unit.duration = given > .zero ? given : samples
+        unit.capturedAt = pts.nanoseconds
+        unit.isKeyframe = true
+        unit.isDiscontinuity = followsGap
+        followsGap = false
+        try output.emit(unit)
+        return .more
+    }
+
+    private func give(_ most: Int, _ decoder: SoundDecoder, _ output: Output) throws -> SourceProgress {
+        guard most > 0, let terms = terms?.sound else { return .more }
+        let channels = decoder.format.channelCount
+        let time = time(decoder.tick, terms)
+        if scratch.count < most * channels {
+            scratch.deallocate()
+            scratch = .allocate(capacity: most * channels)
+        }
+        let decoded = decoder.take(scratch)
+        guard let place = clock.place(decoded, at: time, before: nil) else { return .more }
+        // A connection that is back can begin before the last one's end.
+        if let latest, place.pts < latest { return .more }
+        guard waits(for: place.pts) else { return .ended }
+        var block = try output.makeAudioBlock(sampleCount: place.samples.count)
+        let part = UnsafeBufferPointer(
+            rebasing: scratch[place.samples.lowerBound * channels..<place.samples.upperBound * channels])
+        block.withMutableSamples { _ = $0.update(fromContentsOf: part) }
+        block.pts = place.pts
+        block.duration = clock.duration(of: place.samples.count)
+        latest = block.pts + block.duration
+        block.capturedAt = block.pts.nanoseconds
+        block.isDiscontinuity = place.isDiscontinuity || followsGap
+        followsGap = false
+        try output.emit(block)
+        return .more
+    }
+
+    // MARK: Reports
+
+    private func noteDamage() {
+        guard !hasReported.damage else { return }
+        hasReported.damage = true
+        context.post(
+            "sound-damaged", level: .warning,
+            text: "a packet of the sound of the stream could not be decoded; it is left out")
+    }
+
+    private func noteLack(_ why: String) {
+        guard !hasReported.lack else { return }
+        hasReported.lack = true
+        context.post("sound-missing", level: .warning, text: "the stream gives no sound: \(why)")
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CAVFormat
+import FrameCore
+import Synchronization
+
+/// What a connection has found out about its sound. Immutable once made; handed from the reader's thread to the sound's,
+/// hence `@unchecked Sendable`.
+final class SoundTerms: @unchecked Sendable {
+    let parameters: UnsafeMutablePointer<AVCodecParameters>
+    let timeBase: TimeBase
+    let format: AudioTrackFormat
+
+    /// Nil where the track has no known rate and channels.
+    init?(_ stream: UnsafeMutablePointer<AVStream>) {
+        let about = stream.pointee.codecpar.pointee
+        guard AudioFormat.sampleRates.contains(Int(about.sample_rate)), (1...64).contains(about.ch_layout.nb_channels),
+            let copy = avcodec_parameters_alloc()
+        else { return nil }
+        parameters = copy
+        let base = stream.pointee.time_base
+        timeBase = base.num > 0 && base.den > 0 ? TimeBase(base.num, base.den) : TimeBase(1, AV_TIME_BASE)
+        format = AudioTrackFormat(stream, timeBase: timeBase)
+        guard avcodec_parameters_copy(copy, stream.pointee.codecpar) >= 0 else { return nil }
+    }
+
+    deinit {
+        var parameters: UnsafeMutablePointer<AVCodecParameters>? = parameters
+        avcodec_parameters_free(&parameters)
+    }
+}
+
+/// Where the times of a connection lie on the chain clock, as its pictures are placed: the sound goes by that, so that
+/// both stay together. [any thread]
+final class StreamClock: Sendable {
+    private struct State {
+        var connection: ObjectIdentifier?
+        var offset: Int64?
+    }
+    private let state = Locked(State())
+
+    /// [stage thread of the pictures]
+    func set(_ offset: Int64?, of terms: StreamTerms) {
+        state.withLock { ($0.connection, $0.offset) = (ObjectIdentifier(terms), offset) }
+    }
+
+    enum Place: Equatable {
+        /// To be added to the stream's times, nanoseconds.
+        case offset(Int64)
+        /// No picture of the connection was placed yet.
+        case unknown
+        /// The pictures are of another connection by now.
+        case over
+    }
+
+    func place(of terms: StreamTerms, isNewest: Bool) -> Place {
+        state.withLock { state in
+            guard state.connection == ObjectIdentifier(terms) else { return isNewest ? .unknown : .over }
+            return state.offset.map { .offset($0) } ?? .unknown
+        }
+    }
+}
+
+/// By which source's connection a ``NetworkSound`` gets its sound.
+enum StreamReaders {
+    private struct Key: Hashable {
+        var run: ObjectIdentifier
+        var chain: String
+        var stage: String
+    }
+
+    private struct Entry {
+        weak var reader: NetworkReader?
+    }
+
+    private static let entries = Locked<[Key: Entry]>([:])
+
+    private static func key(_ context: StageContext, _ stage: String) -> Key {
+        Key(run: ObjectIdentifier(context.files), chain: context.chainName, stage: stage)
+    }
+
+    /// [control thread] Makes the reader of a source known.
+    static func add(_ reader: NetworkReader, of context: StageContext) {
+        entries.withLock { entries in
+            entries = entries.filter { $0.value.reader != nil }
+            entries[key(context, context.stageID)] = Entry(reader: reader)
+        }
+    }
+
+    /// [control thread] The reader of the source to which `cam.audio` belongs; nil where there is none.
+    static func reader(for context: StageContext) -> NetworkReader? {
+        guard let dot = context.stageID.lastIndex(of: ".") else { return nil }
+        let stage = String(context.stageID[..<dot])
+        return entries.withLock { $0[key(context, stage)]?.reader }
+    }
+}

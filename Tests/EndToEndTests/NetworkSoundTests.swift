@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Glibc
+import Testing
+
+/// `"from": "net.audio"`: the sound of a `network-source`, from our own server and from ffmpeg.
+@Suite(.serialized, .needs(.ffmpeg), .needs(.ffprobe)) struct NetworkSoundTests {
+    private let workspace: Workspace
+    private let port: Int
+
+    init() throws {
+        workspace = try Workspace()
+        port = try RTSPStream.freePort()
+    }
+
+    private var url: String { "rtsp://127.0.0.1:\(port)/live" }
+
+    /// A server of a flash and a beep each second, which records them too.
+    private func serve(sound: Bool = true, file: String = "sent.mp4") throws -> RunningProgram {
+        let inputs = sound ? #"["h264", "aac"]"# : #"["h264"]"#
+        try workspace.write(
+            "serve.json",
+            """
+            { "stages": [
+              { "id": "cam", "use": "test-source", "size": "320x240", "rate": 30, "live": true, "pattern": "flash" },
+              { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "keyframeSeconds": 1, "bframes": 0 },
+              \(sound ? #"{ "id": "tone", "use": "tone-source", "live": true, "pattern": "beep" }, { "id": "aac", "use": "audio-encoder" },"# : "")
+              { "id": "live", "use": "rtsp-sink", "port": \(port), "path": "/live", "address": "127.0.0.1", "from": \(inputs) },
+              { "id": "rec", "use": "recorder", "path": "\(file)", "from": \(inputs) } ] }
+            """)
+        let server = try Program.framehost.start(["serve.json", "--events"], folder: workspace.folder.path)
+        try server.waitForOutput("recording-did-start")
+        return server
+    }
+
+    private func receive(_ source: String, encoders: Bool) throws -> RunningProgram {
+        let (pictures, sound) = encoders ? ("h264", "aac") : ("net", "net.audio")
+        let stages = #"""
+            { "id": "h264", "use": "x264-encoder", "from": "net", "preset": "ultrafast", "tune": "zerolatency" },
+            { "id": "aac", "use": "audio-encoder", "from": "net.audio" },
+            """#
+        try workspace.write(
+            "receive.json",
+            """
+            { "stages": [
+              { "id": "net", "use": "network-source", \(source) },
+              \(encoders ? stages : "")
+              { "id": "file", "use": "recorder", "path": "got.mp4", "from": ["\(pictures)", "\(sound)"] } ] }
+            """)
+        return try Program.framehost.start(
+            ["receive.json", "--events", "--stats", "stats.json"], folder: workspace.folder.path)
+    }
+
+    private func tracks(_ name: String) throws -> [String?] {
+        let outcome = try Tool.ffprobe.run(
+            "-v", "error", "-show_entries", "stream=codec_name", "-of", "json", workspace.path(name))
+        return try JSON(parsing: outcome.output)["streams"].list.map { $0["codec_name"].string }
+    }
+
+    private static func middle(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
+
+    @Test(arguments: ["tcp", "udp"], [true, false]) func keepsSoundAndPicturesTogether(
+        transport: String, decode: Bool
+    ) throws {
+        let server = try serve()
+        let receiver = try receive(
+            #""url": "\#(url)", "transport": "\#(transport)", "decode": \#(decode)"#, encoders: decode)
+        try receiver.waitForOutput("recording-did-start")
+        receiver.listen(seconds: 6)
+        receiver.send(SIGINT)
+        let received = try receiver.finish()
+        server.send(SIGINT)
+        #expect(try server.finish().status == 0)
+        #expect(received.status == 0, "\(received.error)")
+        #expect(try tracks("got.mp4") == ["h264", "aac"])
+        let (sent, got) = (
+            try LipSync("-i", workspace.path("sent.mp4")), try LipSync("-i", workspace.path("got.mp4"))
+        )
+        #expect(got.offsets.count >= 4 && sent.offsets.count >= 4, "\(got)")
+        guard !got.offsets.isEmpty, !sent.offsets.isEmpty else { return }
+        // A live flash is up to a picture late; pictures are placed by when they come, to some milliseconds.
+        let apart = Self.middle(got.offsets) - Self.middle(sent.offsets)
+        #expect(abs(apart) <= 40, "sound is \(apart) ms later than at the server: \(got.offsets), sent \(sent.offsets)")
+    }
+
+    /// MPEG-TS of another program: AAC with ADTS headers.
+    @Test func givesTheSoundOfATransportStream() throws {
+        let address = "udp://127.0.0.1:\(port)"
+        let sender = try Tool.ffmpeg.start([
+            "-nostdin", "-v", "error", "-re", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25", "-f", "lavfi", "-i",
+            "sine=frequency=1000:sample_rate=48000", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a",
+            "aac", "-f", "mpegts", "\(address)?pkt_size=1316",
+        ])
+        defer {
+            sender.send(SIGKILL)
+            _ = try? sender.finish()
+        }
+        let receiver = try receive(#""url": "udp://:\#(port)""#, encoders: true)
+        try receiver.waitForOutput("recording-did-start")
+        receiver.listen(seconds: 5)
+        receiver.send(SIGINT)
+        let received = try receiver.finish()
+        #expect(received.status == 0, "\(received.error)")
+        #expect(try tracks("got.mp4") == ["h264", "aac"])
+        let times = try Tool.ffprobe.run(
+            "-v", "error", "-select_streams", "a:0", "-show_entries", "packet=pts_time", "-of", "csv=p=0",
+            workspace.path("got.mp4")
+        ).lines.compactMap { Double($0.prefix { $0 != "," }) }
+        #expect((times.last ?? 0) - (times.first ?? 0) > 3.5, "\(times)")
+        // A whole tone: nothing was left out, and nothing put in.
+        let level = try Tool.ffmpeg.run([
+            "-nostdin", "-hide_banner", "-ss", "1", "-i", workspace.path("got.mp4"), "-map", "0:a", "-af",
+            "silencedetect=noise=-40dB:d=0.005", "-f", "null", "-",
+        ])
+        #expect(!level.error.contains("silence_start"), "\(level.error.suffix(600))")
+        let refused = try receive(#""url": "udp://:\#(port)", "decode": false"#, encoders: false)
+        let outcome = try refused.finish()
+        #expect(outcome.status == 2, "\(outcome.error)")
+        #expect(
+            outcome.error.contains("cannot be passed on: it must be AAC without ADTS headers, or Opus with its header"),
+            "\(outcome.error)")
+    }
+
+    @Test func saysThatThereIsNone() throws {
+        let server = try serve(sound: false)
+        let outcome = try receive(#""url": "\#(url)""#, encoders: true).finish()
+        server.send(SIGINT)
+        _ = try server.finish()
+        #expect(outcome.status == 2, "\(outcome.error)")
+        #expect(
+            outcome.error.contains("url: the stream has no sound. Take the pictures only."), "\(outcome.error)")
+    }
+
+    @Test func goesOnWhenTheStreamIsBack() throws {
+        var server = try serve()
+        let receiver = try receive(#""url": "\#(url)", "stallSeconds": 1"#, encoders: true)
+        try receiver.waitForOutput("recording-did-start")
+        receiver.listen(seconds: 2)
+        server.send(SIGKILL)
+        _ = try server.finish()
+        try receiver.waitForOutput("stream-lost")
+        server = try serve(file: "again.mp4")
+        try receiver.waitForOutput("stream-back")
+        receiver.listen(seconds: 4)
+        receiver.send(SIGINT)
+        let received = try receiver.finish()
+        server.send(SIGINT)
+        _ = try server.finish()
+        #expect(received.status == 0, "\(received.error)")
+        let sync = try LipSync("-i", workspace.path("got.mp4"))
+        let (gone, back) = (sync.beeps.filter { $0 < 2.5 }.count, sync.beeps.filter { $0 > 3 }.count)
+        #expect(gone >= 1 && back >= 2, "\(sync)")
+        // Where the stream is back, a flash may have begun before.
+        #expect(sync.offsets.count { abs($0) <= 80 } >= 4, "\(sync)")
+    }
+}
