@@ -6,7 +6,7 @@ PACKAGES := build-essential pkg-config ca-certificates git \
 	nettle-dev libcurl4-openssl-dev libpng-dev libfreetype-dev libnats-dev libmosquitto-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg graphviz
 TEST_PACKAGES := x264 util-linux mount python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
 	gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav gir1.2-gst-rtsp-server-1.0 python3-gi glib-networking openssl curl mpv python3-opencv \
-	tshark iproute2 python3-websockets python3-pil libimage-exiftool-perl prometheus python3-pip tmux xvfb python3-xlib \
+	tshark iproute2 python3-websockets python3-pil libimage-exiftool-perl mkvtoolnix prometheus python3-pip tmux xvfb python3-xlib \
 	nats-server mosquitto mosquitto-clients
 # From PyPI.
 TEST_PYTHON := schemathesis==4.32.5 perfetto==0.59.1 protobuf==7.36.2

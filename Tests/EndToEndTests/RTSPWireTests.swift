@@ -95,6 +95,7 @@ import Testing
 
 extension Tool {
     static let tshark = Tool(name: "tshark")
+    static let mkvinfo = Tool(name: "mkvinfo")
     static let unshare = Tool(name: "unshare")
     /// Whether this user may have a network of its own (network_namespaces(7)); some containers forbid it.
     fileprivate static let hasOwnNetwork =

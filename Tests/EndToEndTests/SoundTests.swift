@@ -123,6 +123,37 @@ import Testing
         #expect(sync.offsets.count >= 3 && sync.offsets.allSatisfy { abs($0) <= 1 }, "\(sync)")
     }
 
+    // MARK: Readers of others
+
+    /// What mkvinfo and ffprobe read from a Matroska file is the same, and what was recorded.
+    @Test(.needs(.mkvinfo), arguments: [("aac", "A_AAC", nil), ("opus", "A_OPUS", "00:00:00.006500000")])
+    func mkvinfoSaysTheSame(codec: String, id: String, delay: String?) throws {
+        let outcome = try run(
+            Self.chain(codec, #""path": "out.mkv""#, pictures: #", "frames": 150"#, sound: #", "seconds": 5"#))
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let lines = try Tool.mkvinfo.run(workspace.path("out.mkv")).lines
+        func values(_ key: String) -> [String] {
+            lines.compactMap { line in
+                line.range(of: "+ \(key): ").map { String(line[$0.upperBound...].prefix { $0 != " " }) }
+            }
+        }
+        #expect(values("Track number") == ["1", "2"])
+        #expect(values("Codec ID") == ["V_MPEG4/ISO/AVC", id])
+        #expect(values("Channels") == ["2"] && values("Sampling frequency") == ["48000"])
+        #expect(values("Codec-inherent delay") == (delay.map { [$0] } ?? []))
+        let probe = try JSON(
+            parsing: Tool.ffprobe.run(
+                "-v", "error", "-show_entries", "stream=codec_name,sample_rate,channels:format=duration", "-of", "json",
+                workspace.path("out.mkv")
+            ).output)
+        #expect(probe["streams"].list.map { $0["codec_name"].string } == ["h264", codec])
+        let duration = values("Duration").first.map { text in
+            text.split(separator: ":").reduce(0.0) { $0 * 60 + (Double($1) ?? .nan) }
+        }
+        #expect(abs((duration ?? 0) - (Double(probe["format"]["duration"].string ?? "") ?? -1)) < 0.000_001)
+        #expect(abs((duration ?? 0) - 5) < 0.05)
+    }
+
     // MARK: Segments, the past, crashes
 
     @Test func cutsTheSoundWithThePictures() throws {

@@ -79,6 +79,57 @@ import Testing
         #expect(Array(found[0].map(\.bytes).suffix(wanted.count)) == wanted)
     }
 
+    /// What a killed run leaves has both tracks, and of each what comes first.
+    @Test(arguments: ["mp4", "mov", "mkv"]) func eachBeginOfAFilePlaysWithBothTracks(ending: String) throws {
+        let folder = try ScratchFolder()
+        let path = folder.file("a.\(ending)")
+        let recorder = try StageDriver(
+            Recorder.self, options: #"{ "path": "\#(path)", "finalize": "never" }"#,
+            inputs: [
+                .encoded(RecorderStreams.format()), .encoded(EncodedFormat(codec: .aac, audio: Self.sound.format)),
+            ])
+        var sizes: [Int] = []
+        var rest = Self.sound.packets[...]
+        let ticks = Self.sound.format.timeBase
+        for picture in RecorderStreams.steady(100, isKey: { $0 % 25 == 0 }) {
+            while let packet = rest.first, ticks.time(ofTicks: packet.dts) < picture.dts {
+                rest.removeFirst()
+                let unit = try recorder.makeAccessUnit(
+                    packet.bytes, pts: ticks.time(ofTicks: packet.pts), isKeyframe: true, input: 1)
+                unit.duration = ticks.time(ofTicks: packet.duration)
+                try recorder.send(unit, from: 1)
+            }
+            let unit = try recorder.makeAccessUnit(
+                picture.bytes, pts: picture.pts, dts: picture.dts, isKeyframe: picture.isKeyframe)
+            unit.duration = picture.duration
+            try recorder.send(unit, from: 0)
+            let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
+            if size != sizes.last { sizes.append(size) }
+        }
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        #expect(sizes.count >= 3 && sizes.last! <= bytes.count)
+        try recorder.finish()
+        let whole = try RecorderStreams.packets(of: path).packets
+        // Each size that the file had behind a write, and sizes between.
+        let between = zip(sizes, sizes.dropFirst()).flatMap { [($0 + $1) / 2, $1 - 1] }
+        var played = 0
+        for size in (sizes + between).sorted() where size > sizes[0] {
+            let cut = folder.file("cut.\(ending)")
+            try bytes.prefix(size).write(to: URL(fileURLWithPath: cut))
+            // libavformat opens no file that ends within the header of its first fragment.
+            guard let (packets, tracks) = try? RecorderStreams.packets(of: cut) else { continue }
+            #expect(tracks.count == 2, "\(size) bytes")
+            for track in 0..<2 {
+                let part = packets.filter { $0.track == track && $0.bytes.count > 0 }.map(\.bytes)
+                let all = whole.filter { $0.track == track }.map(\.bytes)
+                // The last packet may be cut.
+                #expect(all.starts(with: part.dropLast()), "\(size) bytes, track \(track)")
+            }
+            played += packets.isEmpty ? 0 : 1
+        }
+        #expect(played * 2 >= sizes.count, "\(played) of \(sizes.count) and \(between.count)")
+    }
+
     /// Sound of another clock: never silently missing.
     @Test func saysThatSoundIsOfAnotherTime() throws {
         let folder = try ScratchFolder()

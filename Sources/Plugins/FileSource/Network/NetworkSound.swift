@@ -11,14 +11,8 @@ final class NetworkSound: Source {
     static let info = StageInfo(
         id: "network-sound", summary: "Gives the sound of a network stream: the output 'audio' of 'network-source'.",
         output: .audio, otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.aac, .opus)),
-        events: events)
+        events: NetworkSource.events)
     static let type = StageType(NetworkSound.self)
-
-    static let events = [
-        EventDeclaration("packets-dropped", "The chain is too slow for the sound; packets are dropped."),
-        EventDeclaration("sound-damaged", "A packet of the sound was damaged. Given only for the first."),
-        EventDeclaration("sound-missing", "The stream is there, but has no sound that can be given."),
-    ]
 
     var options: NetworkSourceOptions
     private let context: StageContext
@@ -61,13 +55,15 @@ final class NetworkSound: Source {
 
     /// [control thread] Asks the reader of the pictures, which has connected by now.
     func negotiate() throws -> MediaFormat {
-        guard let reader = StreamReaders.reader(for: context), reader.sound != nil else {
+        guard let reader = StreamReaders.reader(for: context) else { throw Self.unopened }
+        guard reader.sound != nil else {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what: "'\(context.stageID)' cannot be taken now: the stream was opened without its sound",
                 remedy: "Start the chain with it.")
         }
         self.reader = reader
+        guard reader.planned != nil || options.ifMissing == .wait else { throw Self.unopened }
         let found = reader.planned?.sound
         guard options.decode else {
             guard let found, [.aac, .opus].contains(found.format.codec), !found.format.extradata.isEmpty else {
@@ -95,6 +91,11 @@ final class NetworkSound: Source {
         self.format = format
         return .audio(format)
     }
+
+    /// The fault of the stage itself says why.
+    private static let unopened = FrameHostError(
+        .unavailable, place: "url", what: "the stream was not opened, so its sound is not known",
+        remedy: "Mend what is said of its pictures.")
 
     private static func lack(_ reader: NetworkReader) -> String {
         reader.planned == nil
@@ -215,6 +216,8 @@ final class NetworkSound: Source {
         guard packet.pointee.size > 0, let data = packet.pointee.data, var pts = time(packet.pointee.pts, terms) else {
             return .more
         }
+        // What came while the stage was paused.
+        guard pts.nanoseconds >= context.resumedAt else { return .more }
         // Offsets of pictures may step back by what a connection was late at first.
         if let latest { pts = max(pts, latest + MediaTime(nanoseconds: 1000)) }
         guard waits(for: pts) else { return .ended }
@@ -248,6 +251,8 @@ final class NetworkSound: Source {
         guard let place = clock.place(decoded, at: time, before: nil) else { return .more }
         // A connection that is back can begin before the last one's end.
         if let latest, place.pts < latest { return .more }
+        // What came while the stage was paused.
+        guard place.pts.nanoseconds >= context.resumedAt else { return .more }
         guard waits(for: place.pts) else { return .ended }
         var block = try output.makeAudioBlock(sampleCount: place.samples.count)
         let part = UnsafeBufferPointer(

@@ -31,5 +31,9 @@ extension NetworkSource {
             ]),
         EventDeclaration(
             "parameter-sets-changed", "The parameter sets of the H.264 stream change."),
+        EventDeclaration(
+            "sound-damaged", "Of the output 'audio': a packet was damaged. Given only for the first."),
+        EventDeclaration(
+            "sound-missing", "Of the output 'audio': the stream is there, but has no sound that can be given."),
     ]
 }
