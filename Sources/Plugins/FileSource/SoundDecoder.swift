@@ -115,7 +115,9 @@ final class SoundDecoder {
     /// Hands over a packet of libavformat's; false where it cannot be decoded.
     func send(_ packet: UnsafeMutablePointer<AVPacket>) -> Bool {
         guard let context else { return false }
-        return avcodec_send_packet(context, packet) >= 0
+        let isTaken = avcodec_send_packet(context, packet) >= 0
+        failuresInARow = isTaken ? 0 : failuresInARow + 1
+        return isTaken
     }
 
     /// No packet follows.

@@ -50,7 +50,7 @@ final class NetworkReader: @unchecked Sendable {
 
     init(_ settings: NetworkInput.Settings, stageID: String, failsAtOnce: Bool) {
         self.settings = settings
-        sound = settings.takesSound ? PacketQueue(mostPackets: Self.mostSoundPackets) : nil
+        sound = settings.takesSound ? PacketQueue(mostPackets: Self.mostSoundPackets, dropsOldest: true) : nil
         self.stageID = stageID
         self.failsAtOnce = failsAtOnce
     }
@@ -150,7 +150,13 @@ final class NetworkReader: @unchecked Sendable {
                 state.withLock { $0.packets += 1 }
                 queue.put(packet, waits: waits)
                 input.beginWait()
-            case .sound: sound?.put(packet, waits: false)
+            case .sound:
+                // What is paced by its times is not lost for want of room. Pictures that wait go on without this thread.
+                while waits, let sound, !sound.hasRoom, queue.hasPackets, !interrupt.hasEnded {
+                    queue.sleep(until: PacketQueue.now() + 5_000_000)
+                    input.beginWait()
+                }
+                sound?.put(packet, waits: false)
             case .other: continue
             case .ended:
                 queue.put(.ended)

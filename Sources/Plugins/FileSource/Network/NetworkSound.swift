@@ -27,7 +27,15 @@ final class NetworkSound: Source {
     private var packet: UnsafeMutablePointer<AVPacket>?
     /// Whether ``packet`` waits for the first picture's place.
     private var holdsPacket = false
-    private var offset: Int64 = 0
+    /// By which the connection's sound is placed; nil before its first packet.
+    private var offset: Int64?
+    /// Another one, and since when the pictures have it.
+    private var next: (offset: Int64, since: Int64)?
+    /// Since when ``packet`` has waited for a place, chain clock.
+    private var heldSince: Int64?
+    /// Since when the reader has ended.
+    private var overSince: Int64?
+    private var hasEnded = false
     private var latest: MediaTime?
     private var followsGap = false
     private var scratch = UnsafeMutableBufferPointer<Float>(start: nil, count: 0)
@@ -48,8 +56,7 @@ final class NetworkSound: Source {
         var demand = Self.declaredDemand
         demand.isLive = true
         demand.slabBytes = 4 << 20
-        // What waits of the stream.
-        demand.ownBytes = 8 << 20
+        demand.ownBytes = PacketQueue.mostBytes
         return demand
     }
 
@@ -124,7 +131,10 @@ final class NetworkSound: Source {
         if let decoder {
             switch try decoder.step() {
             case .samples(let most): return try give(most, decoder, output)
-            case .ended: return .ended
+            case .ended:
+                if hasEnded { return .ended }
+                self.decoder = nil
+                noteLack("too much of it is damaged")
             case .damaged: noteDamage()
             case .hungry: break
             }
@@ -138,6 +148,7 @@ final class NetworkSound: Source {
                 text: "The chain is slower than the sound of the stream. The oldest of it is dropped.")
         }
         switch item {
+        case nil where queue.isOver: return awaitReader()
         case nil, .refused: break
         case .packet:
             holdsPacket = true
@@ -149,14 +160,32 @@ final class NetworkSound: Source {
             decoder = nil
         case .ended:
             guard let decoder else { return .ended }
+            hasEnded = true
             decoder.flush()
         }
         return .more
     }
 
+    /// How long the pictures' stage may take to begin again after its fault.
+    private static let restart: Int64 = 5_000_000_000
+
+    /// The reader has ended with the pictures' stage, which may have another one by now.
+    private func awaitReader() -> SourceProgress {
+        let now = context.clock.now()
+        let since = overSince ?? now
+        overSince = since
+        if let found = StreamReaders.reader(for: context), found !== reader, found.sound != nil {
+            reader = found
+            (terms, decoder, overSince, followsGap) = (nil, nil, nil, true)
+            return .more
+        }
+        guard now - since < Self.restart, context.sleep(until: now + Self.wait) else { return .ended }
+        return .more
+    }
+
     private func begin(_ terms: StreamTerms) throws {
         self.terms = terms
-        decoder = nil
+        (decoder, offset, next) = (nil, nil, nil)
         guard let found = terms.sound else { return noteLack("it has none") }
         guard let format else {
             if encoded?.codec != found.format.codec || encoded?.extradata != found.format.extradata {
@@ -165,7 +194,10 @@ final class NetworkSound: Source {
             }
             return
         }
-        do { decoder = try SoundDecoder(found, format: format) } catch {
+        do {
+            decoder = try SoundDecoder(found, format: format)
+            hasReported.lack = false
+        } catch {
             noteLack(FrameHostError.wrap(error).what)
         }
         clock = SampleClock(sampleRate: format.sampleRate, leavesOutOverlap: true)
@@ -178,17 +210,62 @@ final class NetworkSound: Source {
             return .more
         }
         switch reader.clock.place(of: terms, isNewest: reader.isNewest(terms)) {
-        case .unknown:
-            _ = context.sleep(until: context.clock.now() + 10_000_000)
-            return .more
+        case .unknown: hold()
         case .over: dropPacket()
         case .offset(let offset):
-            self.offset = offset
+            guard follows(offset), isNear(packet, found) else { return .more }
+            heldSince = nil
             guard options.decode else { return try pass(packet, found, output) }
             if decoder?.send(packet) == false { noteDamage() }
             dropPacket()
         }
         return .more
+    }
+
+    /// How far sound may lie from now: what a connection gives at once at its begin, and what waits in a playlist.
+    private static let mostApart: Int64 = 10_000_000_000
+    /// How long a packet waits for pictures with which it has a place.
+    private static let longestHold: Int64 = 3_000_000_000
+    /// A step of the offset by more than this is another timeline; the pictures have it for good after ``settled``.
+    private static let step: Int64 = 500_000_000
+    private static let settled: Int64 = 200_000_000
+
+    private func hold() { _ = context.sleep(until: context.clock.now() + 10_000_000) }
+
+    /// Takes over the pictures' offset; false where it has stepped just now, and may do so again.
+    private func follows(_ new: Int64) -> Bool {
+        // Both lie within ±2^61.
+        guard let old = offset, abs(new - old) > Self.step else {
+            (offset, next) = (new, nil)
+            return true
+        }
+        let now = context.clock.now()
+        if next.map({ abs($0.offset - new) > Self.step }) ?? true { next = (new, now) }
+        guard now - next!.since >= Self.settled else {
+            hold()
+            return false
+        }
+        (offset, next) = (new, nil)
+        clock = SampleClock(sampleRate: format?.sampleRate ?? 1, leavesOutOverlap: true)
+        followsGap = true
+        return true
+    }
+
+    /// Whether the packet's time is about now. Where the stream's times jump, sound can come before the pictures that
+    /// jump too: it waits for them for a while.
+    private func isNear(_ packet: UnsafeMutablePointer<AVPacket>, _ terms: SoundTerms) -> Bool {
+        let now = context.clock.now()
+        guard let time = time(packet.pointee.pts, terms)?.nanoseconds else { return true }
+        if abs(time - now) <= Self.mostApart { return true }
+        let since = heldSince ?? now
+        heldSince = since
+        if time > now, now - since < Self.longestHold {
+            hold()
+        } else {
+            if time > now { noteLack("its times lie \((time - now) / 1_000_000_000) s ahead of the pictures'") }
+            dropPacket()
+        }
+        return false
     }
 
     private func dropPacket() {
@@ -201,7 +278,7 @@ final class NetworkSound: Source {
         guard let ticks, ticks != fh_av_no_pts, let given = terms.timeBase.possibleTime(ofTicks: ticks) else {
             return nil
         }
-        return given + MediaTime(nanoseconds: offset)
+        return given + MediaTime(nanoseconds: offset ?? 0)
     }
 
     private func waits(for time: MediaTime) -> Bool {
@@ -213,6 +290,10 @@ final class NetworkSound: Source {
         -> SourceProgress
     {
         defer { dropPacket() }
+        guard packet.pointee.size < 1 << 20 else {
+            noteDamage()
+            return .more
+        }
         guard packet.pointee.size > 0, let data = packet.pointee.data, var pts = time(packet.pointee.pts, terms) else {
             return .more
         }

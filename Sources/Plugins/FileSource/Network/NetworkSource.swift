@@ -208,6 +208,7 @@ final class NetworkSource: Source {
 
     /// [stage thread]
     func stop() {
+        reader?.clock.end()
         reader?.stop()
         decoder = nil
         filter = nil
@@ -225,14 +226,14 @@ final class NetworkSource: Source {
         if let decoder {
             switch decoder.receive(into: picture.frame) {
             case .picture: return try show(picture, output)
-            case .ended: return .ended
+            case .ended: return end()
             case .damaged: noteDamage()
             case .hungry: break
             }
         } else if let filter {
             switch filter.receive(into: packet) {
             case .unit: return try give(output)
-            case .ended: return .ended
+            case .ended: return end()
             case .damaged: noteDamage()
             case .hungry: break
             }
@@ -247,11 +248,17 @@ final class NetworkSource: Source {
         case .lost(let reason): try lose(reason)
         case .refused(let fault): refuse(fault)
         case .ended:
-            if decoder == nil, filter == nil { return .ended }
+            if decoder == nil, filter == nil { return end() }
             _ = decoder?.send(nil)
             filter?.send(nil)
         }
         return .more
+    }
+
+    /// No picture follows, and sound does not wait for one.
+    private func end() -> SourceProgress {
+        reader?.clock.end()
+        return .ended
     }
 
     /// Whether stand-ins are shown while the stream is away.

@@ -28,6 +28,8 @@ final class PacketQueue: @unchecked Sendable {
     static let mostBytes = 32 << 20
 
     private let mostPackets: Int
+    /// Whether only the oldest go where there is no room, as each packet of sound stands alone.
+    private let dropsOldest: Bool
 
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -42,8 +44,9 @@ final class PacketQueue: @unchecked Sendable {
     private var droppedCount = 0
 
     /// - Parameter mostPackets: How many packets it holds.
-    init(mostPackets: Int = PacketQueue.mostPackets) {
+    init(mostPackets: Int = PacketQueue.mostPackets, dropsOldest: Bool = false) {
         self.mostPackets = mostPackets
+        self.dropsOldest = dropsOldest
         entries.reserveCapacity(mostPackets + 16)
         free.reserveCapacity(mostPackets + 16)
         pthread_mutex_init(mutex, nil)
@@ -116,6 +119,17 @@ final class PacketQueue: @unchecked Sendable {
 
     /// Removes all packets before the newest keyframe.
     private func makeRoom() {
+        if dropsOldest {
+            var left = max(packetCount / 8, 1)
+            entries.removeAll { entry in
+                guard left > 0, let packet = entry.packet else { return false }
+                left -= 1
+                droppedCount += 1
+                giveBack(packet, entry.byteCount)
+                return true
+            }
+            return
+        }
         guard let newest = entries.lastIndex(where: { $0.isKey }), newest > 0 else { return }
         var kept: [Entry] = []
         kept.reserveCapacity(mostPackets + 16)
@@ -182,6 +196,15 @@ final class PacketQueue: @unchecked Sendable {
             return last > first ? max(last.minus(first), 0) : 0
         }
     }
+
+    /// [any thread] Whether there is room for another packet of usual size.
+    var hasRoom: Bool { locked { !isFull(1 << 16) } }
+
+    /// [any thread] Whether a packet waits.
+    var hasPackets: Bool { locked { packetCount > 0 } }
+
+    /// [any thread] Whether it has ended, and nothing is left.
+    var isOver: Bool { locked { isEnding && entries.isEmpty } }
 
     /// [any thread] Ends every wait.
     func end() {

@@ -11,11 +11,11 @@ final class SoundTerms: @unchecked Sendable {
     let timeBase: TimeBase
     let format: AudioTrackFormat
 
-    /// Nil where the track has no known rate and channels.
+    /// Nil where the track has no known rate and channels, or no decoder.
     init?(_ stream: UnsafeMutablePointer<AVStream>) {
         let about = stream.pointee.codecpar.pointee
         guard AudioFormat.sampleRates.contains(Int(about.sample_rate)), (1...64).contains(about.ch_layout.nb_channels),
-            let copy = avcodec_parameters_alloc()
+            avcodec_find_decoder(about.codec_id) != nil, let copy = avcodec_parameters_alloc()
         else { return nil }
         parameters = copy
         let base = stream.pointee.time_base
@@ -36,13 +36,18 @@ final class StreamClock: Sendable {
     private struct State {
         var connection: ObjectIdentifier?
         var offset: Int64?
+        /// No picture follows.
+        var hasEnded = false
     }
     private let state = Locked(State())
 
     /// [stage thread of the pictures]
     func set(_ offset: Int64?, of terms: StreamTerms) {
-        state.withLock { ($0.connection, $0.offset) = (ObjectIdentifier(terms), offset) }
+        state.withLock { $0 = State(connection: ObjectIdentifier(terms), offset: offset) }
     }
+
+    /// [stage thread of the pictures] No picture follows.
+    func end() { state.withLock { $0.hasEnded = true } }
 
     enum Place: Equatable {
         /// To be added to the stream's times, nanoseconds.
@@ -55,8 +60,9 @@ final class StreamClock: Sendable {
 
     func place(of terms: StreamTerms, isNewest: Bool) -> Place {
         state.withLock { state in
-            guard state.connection == ObjectIdentifier(terms) else { return isNewest ? .unknown : .over }
-            return state.offset.map { .offset($0) } ?? .unknown
+            let missing: Place = state.hasEnded ? .over : .unknown
+            guard state.connection == ObjectIdentifier(terms) else { return isNewest ? missing : .over }
+            return state.offset.map { .offset($0) } ?? missing
         }
     }
 }
