@@ -13,14 +13,20 @@ import Testing
         try FileManager.default.createDirectory(atPath: workspace.path("out"), withIntermediateDirectories: true)
     }
 
-    private static func chain(_ source: String, _ encoder: String, _ recorder: String) -> String {
-        """
-        { "stages": [
-          { "id": "pictures", "use": "test-source", "size": "64x48", \(source) },
-          { "id": "h264", "use": "x264-encoder", "bitrateKbps": 100, \(encoder) },
-          { "id": "file", "use": "recorder", "finalize": "never", \(recorder) }
-        ] }
-        """
+    /// - Parameter sound: What the source of sound is set to; nil for a recording of pictures alone.
+    private static func chain(
+        _ source: String, _ encoder: String, _ recorder: String, sound: String? = nil
+    ) -> String {
+        let stages = sound.map {
+            #"{ "id": "tone", "use": "tone-source", \#($0) }, { "id": "aac", "use": "audio-encoder" },"#
+        }
+        return """
+            { "stages": [
+              { "id": "pictures", "use": "test-source", "size": "64x48", \(source) },
+              { "id": "h264", "use": "x264-encoder", "bitrateKbps": 100, \(encoder) }, \(stages ?? "")
+              { "id": "file", "use": "recorder", \(sound == nil ? "" : #""from": ["h264", "aac"],"#) "finalize": "never", \(recorder) }
+            ] }
+            """
     }
 
     // MARK: Every write
@@ -34,9 +40,10 @@ import Testing
             ("uneven", #""bframes": 2, "keyframeSeconds": 3"#, #""path": "out/a.mov""#),
             (#""rate": 30, "frames": 300"#, #""keyframeSeconds": 1"#, #""path": "out/a-{n}.mp4", "segmentSeconds": 3"#),
             (#""rate": 30, "frames": 200"#, #""bframes": 3, "keyframeSeconds": 1"#, #""path": "out/a.mkv""#),
-        ])
-    func playsAfterEveryWrite(source: String, encoder: String, recorder: String) throws {
-        var chain = Self.chain(source, encoder, recorder)
+        ], [nil, #""seconds": 10"#])
+    func playsAfterEveryWrite(_ parts: (source: String, encoder: String, recorder: String), sound: String?) throws {
+        let (source, encoder, recorder) = parts
+        var chain = Self.chain(source, encoder, recorder, sound: sound)
         if source == "uneven" {
             try makeUnevenClip()
             chain = chain.replacingOccurrences(
@@ -44,7 +51,7 @@ import Testing
         }
         let trace = try WriteTrace(running: chain, in: workspace, below: "out")
         for path in Set(trace.writes.map(\.path)) {
-            try check(trace.writes.filter { $0.path == path }, of: path)
+            try check(trace.writes.filter { $0.path == path }, of: path, hasSound: sound != nil)
         }
     }
 
@@ -57,8 +64,10 @@ import Testing
         guard outcome.status == 0 else { throw TestFault("ffmpeg makes no clip: \(outcome.error)") }
     }
 
-    private func check(_ writes: [WriteTrace.Write], of path: String) throws {
+    private func check(_ writes: [WriteTrace.Write], of path: String, hasSound: Bool) throws {
         let whole = try RecordedFile(path)
+        let sound = hasSound ? try RecordedFile(path, track: "a:0") : nil
+        #expect(sound?.packets.isEmpty != true)
         let ending = (path as NSString).pathExtension
         var content = Data()
         var before: RecordedFile?
@@ -84,6 +93,10 @@ import Testing
                     cut.isBegin(of: whole, butLast: !isWhole),
                     "\(path): after write \(number), \(part.count) of \(write.data.count) bytes")
                 #expect(cut.packets.count >= before?.packets.count ?? 0, "\(path): write \(number) loses pictures")
+                if let sound {
+                    let part = try RecordedFile(workspace.path("cut.\(ending)"), track: "a:0")
+                    #expect(part.isBegin(of: sound, butLast: !isWhole), "\(path): the sound after write \(number)")
+                }
                 guard isWhole else { continue }
                 // What this write added had been waiting for at most a second.
                 let added = cut.packets.dropFirst(before?.packets.count ?? 0)
@@ -99,10 +112,10 @@ import Testing
     // MARK: Killed
 
     /// SIGKILL at a hundred random moments, a third of them after the first file: the files play, and are one after the other what was recorded.
-    @Test func playsWhenKilled() async throws {
+    @Test(arguments: [nil, #""live": true"#]) func playsWhenKilled(sound: String?) async throws {
         let chain = Self.chain(
             #""rate": 120, "live": true"#, #""preset": "ultrafast", "keyframeSeconds": 0.05"#,
-            #""path": "out/a-{n}.mp4", "segmentSeconds": 0.2"#
+            #""path": "out/a-{n}.mp4", "segmentSeconds": 0.2"#, sound: sound
         )
         .replacingOccurrences(of: #""finalize": "never""#, with: #""finalize": "always""#)
         try await withThrowingTaskGroup(of: Int.self) { group in
@@ -121,7 +134,8 @@ import Testing
                         usleep(.random(in: 50_000...450_000))
                         program.send(SIGKILL)
                         #expect(try program.finish().status == 128 + 9)
-                        frames += try Self.checkKilled(workspace, "lane \(lane), round \(round)")
+                        frames += try Self.checkKilled(
+                            workspace, "lane \(lane), round \(round)", hasSound: sound != nil)
                     }
                     return frames
                 }
@@ -134,7 +148,7 @@ import Testing
     }
 
     /// Frames in all files of a killed run.
-    private static func checkKilled(_ workspace: Workspace, _ what: String) throws -> Int {
+    private static func checkKilled(_ workspace: Workspace, _ what: String, hasSound: Bool) throws -> Int {
         let names = workspace.names(below: "out").filter { $0.hasSuffix(".mp4") }
         var frames = 0
         for number in 1..<(names.count + 1) {
@@ -148,6 +162,11 @@ import Testing
             }
             frames += file.packets.count
             if file.packets.isEmpty, number == names.count { break }
+            if hasSound, number < names.count {
+                let sound = try RecordedFile(path, track: "a:0").packets
+                #expect(!sound.isEmpty, "\(what): file \(number) is silent")
+                #expect(zip(sound, sound.dropFirst()).allSatisfy { $0.dts < $1.dts }, "\(what): file \(number)")
+            }
             #expect(file.packets.first?.pts == 0 && file.packets.first?.isKeyframe == true, "\(what): file \(number)")
             #expect(
                 zip(file.packets, file.packets.dropFirst()).allSatisfy { $0.dts < $1.dts }, "\(what): file \(number)")

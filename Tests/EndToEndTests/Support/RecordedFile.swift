@@ -15,10 +15,11 @@ struct RecordedFile {
     /// Seconds per tick.
     let tick: Double
 
+    /// - Parameter track: As ffprobe names it.
     /// - Throws: when ffprobe cannot open it.
-    init(_ path: String) throws {
+    init(_ path: String, track: String = "v:0") throws {
         let outcome = try Tool.ffprobe.run(
-            "-v", "error", "-select_streams", "v:0", "-show_entries", "stream=time_base:packet=pts,dts,flags", "-of",
+            "-v", "error", "-select_streams", track, "-show_entries", "stream=time_base:packet=pts,dts,flags", "-of",
             "json", path)
         guard outcome.status == 0 else { throw TestFault("ffprobe cannot open \(path): \(outcome.error)") }
         let answer = try JSON(parsing: outcome.output)
