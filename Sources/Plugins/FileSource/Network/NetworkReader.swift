@@ -46,6 +46,7 @@ final class NetworkReader: @unchecked Sendable {
     /// [any thread] Whether no connection was made after this one.
     func isNewest(_ terms: StreamTerms) -> Bool { state.withLock { $0.newest == ObjectIdentifier(terms) } }
 
+    /// [any thread] Whether items come in bursts and are given at their times.
     var isPacedByStream: Bool { settings.address.scheme.isPacedByStream }
 
     init(_ settings: NetworkInput.Settings, stageID: String, failsAtOnce: Bool) {

@@ -102,7 +102,7 @@ final class NetworkSound: Source {
     /// The fault of the stage itself says why.
     private static let unopened = FrameHostError(
         .unavailable, place: "url", what: "the stream was not opened, so its sound is not known",
-        remedy: "Mend what is said of its pictures.")
+        remedy: "Correct the fault of its pictures first.")
 
     private static func lack(_ reader: NetworkReader) -> String {
         reader.planned == nil

@@ -2,7 +2,6 @@
 
 import CAVFormat
 import FrameCore
-import Synchronization
 
 /// What a connection has found out about its sound. Immutable once made; handed from the reader's thread to the sound's,
 /// hence `@unchecked Sendable`.
@@ -58,6 +57,7 @@ final class StreamClock: Sendable {
         case over
     }
 
+    /// [stage thread of the sound] - Parameter isNewest: Whether no connection was made after that of `terms`.
     func place(of terms: StreamTerms, isNewest: Bool) -> Place {
         state.withLock { state in
             let missing: Place = state.hasEnded ? .over : .unknown
@@ -93,7 +93,7 @@ enum StreamReaders {
         }
     }
 
-    /// [control thread] The reader of the source to which `cam.audio` belongs; nil where there is none.
+    /// [control thread, stage thread of the sound] The reader of the source to which `cam.audio` belongs; nil where there is none.
     static func reader(for context: StageContext) -> NetworkReader? {
         guard let dot = context.stageID.lastIndex(of: ".") else { return nil }
         let stage = String(context.stageID[..<dot])
