@@ -169,7 +169,7 @@ import Testing
         ),
         (
             #"{ "startSeconds": { "above": 1e999 } }"#,
-            "on[0].when.startSeconds.above: expected a number, found 1e999. Write a number."
+            "on[0].when.startSeconds.above: 1e999 is too large. Write a number nearer to 0."
         ),
         (
             #"{ "startSeconds": { "in": [] } }"#,

@@ -92,6 +92,10 @@ import Testing
             let found = try faults("{ \"use\": \"file-source\", \"path\": \"\(path)\" },\n\(Self.rest)")
             #expect(found == ["c.json:2:25: stages[0].path: \(part)"])
         }
+        #expect(
+            try faults("{ \"use\": \"image-source\", \"path\": \"https://example.com/a.png?key=geheim\" },\n\(Self.rest)") == [
+                "c.json:2:26: stages[0].path: 'path' must be a file, a folder or a pattern, but is the address https://example.com/a.png. Fetch the picture to a file first. 'network-source' plays streams, such as a camera's MJPEG."
+            ])
         for (path, part) in [
             ("rtsp://:8554/live", "Name a file. 'rtsp-sink' serves a stream; no stage can send to an address yet."),
             (

@@ -49,7 +49,7 @@ import Testing
               { "id": "file", "use": "recorder", "path": "got.mp4", "from": ["\(pictures)", "\(sound)"] } ] }
             """)
         return try Program.framehost.start(
-            ["receive.json", "--events", "--stats", "stats.json"], folder: workspace.folder.path)
+            ["receive.json", "--events", "--commands", "--stats", "stats.json"], folder: workspace.folder.path)
     }
 
     private func tracks(_ name: String) throws -> [String?] {
@@ -183,6 +183,33 @@ import Testing
         let (gone, back) = (sync.beeps.filter { $0 < 2.2 }.count, sync.beeps.filter { $0 > 2.5 }.count)
         #expect(gone >= 1 && back >= 2, "\(sync)")
         // Where the stream is back, a flash may have begun before.
+        #expect(sync.offsets.count { abs($0) <= 80 } >= 4, "\(sync)")
+    }
+
+    /// What comes while the pictures stand still is late when they go on: they leave it out, and no time moves.
+    @Test(arguments: [true, false]) func keepsBothTogetherBehindAPause(decode: Bool) throws {
+        let server = try serve()
+        let receiver = try receive(#""url": "\#(url)", "decode": \#(decode)"#, encoders: decode)
+        try receiver.waitForOutput("recording-did-start")
+        receiver.listen(seconds: 2)
+        try receiver.write(#"{ "stage": "net", "command": "pause", "tag": 1 }"# + "\n")
+        receiver.listen(seconds: 3)
+        try receiver.write(#"{ "stage": "net", "command": "resume", "tag": 2 }"# + "\n")
+        receiver.listen(seconds: 5)
+        receiver.send(SIGINT)
+        let received = try receiver.finish()
+        server.send(SIGINT)
+        _ = try server.finish()
+        #expect(received.status == 0, "\(received.error)")
+        #expect(received.lines.count { $0.contains(#""ok":true"#) } == 2, "\(received.output)")
+        let stats = try JSON(file: workspace.path("stats.json"))
+        let net = stats["stages"].first("id", "net")["figures"]
+        #expect(net["timeJumps"].int == 0 && (net["skipped"].int ?? 0) > 30, "\(stats)")
+        let sync = try LipSync("-i", workspace.path("got.mp4"))
+        // A beep each second, the pause included; flashes before it and behind it.
+        #expect(sync.beeps.count >= 8, "\(sync)")
+        #expect(zip(sync.beeps, sync.beeps.dropFirst()).allSatisfy { abs($1 - $0 - 1) < 0.02 }, "\(sync)")
+        #expect(sync.flashes.count { $0 < 3 } >= 1 && sync.flashes.count { $0 > 5 } >= 2, "\(sync)")
         #expect(sync.offsets.count { abs($0) <= 80 } >= 4, "\(sync)")
     }
 }

@@ -200,8 +200,14 @@ public struct RGBColor: OptionValue, Hashable, CustomStringConvertible {
 
 extension OptionFault {
     static func wrongType(_ node: JSONNode, _ expected: String) -> OptionFault {
-        let found = if case .number(let text) = node.value { text } else { node.kindName }
-        return OptionFault("expected \(expected), found \(found)", remedy: "Write \(expected).")
+        guard case .number(let text) = node.value else {
+            return OptionFault("expected \(expected), found \(node.kindName)", remedy: "Write \(expected).")
+        }
+        // 2^63: nothing that is counted or measured reaches it.
+        if let value = Double(text), abs(value) >= 0x1p63, expected.hasSuffix("number") {
+            return OptionFault("\(text) is too large", remedy: "Write \(expected) nearer to 0.")
+        }
+        return OptionFault("expected \(expected), found \(text)", remedy: "Write \(expected).")
     }
 }
 

@@ -34,6 +34,22 @@ enum FileFault {
         return nil
     }
 
+    /// What is wrong with a path that is a network address; nil where it is none.
+    ///
+    /// - Parameters:
+    ///   - kind: What the path must be: "a file".
+    ///   - remedy: What takes an address.
+    static func ofAddress(_ path: String, kind: String, remedy: String) -> OptionFault? {
+        guard let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
+            path[..<mark.lowerBound].allSatisfy(\.isLetter)
+        else { return nil }
+        // A possible login is not quoted, nor anything after a question mark.
+        let rest = path[mark.upperBound...].prefix { $0 != "?" }
+        return OptionFault(
+            "'path' must be \(kind), but is the address \(path[..<mark.upperBound])\(rest.contains("@") ? "…" : rest)",
+            remedy: path.hasPrefix("file://") ? "Write only the path, without file://." : remedy)
+    }
+
     static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(path)' cannot be read: \(String(cString: strerror(code)))",

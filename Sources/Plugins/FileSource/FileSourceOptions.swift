@@ -45,15 +45,10 @@ struct FileSourceOptions: StageOptions {
                 "'path' must be a file, but is - (standard input)",
                 remedy: "Name a file. 'y4m-source' reads raw video (y4m) from standard input.")
         }
-        if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
-            path[..<mark.lowerBound].allSatisfy(\.isLetter)
+        if let fault = FileFault.ofAddress(
+            path, kind: "a file", remedy: "Use 'network-source', with the address as its 'url'.")
         {
-            // A possible login is not quoted, nor anything after a question mark.
-            let rest = path[mark.upperBound...].prefix { $0 != "?" }
-            throw OptionFault(
-                "'path' must be a file, but is the address \(path[..<mark.upperBound])\(rest.contains("@") ? "…" : rest)",
-                remedy: path.hasPrefix("file://")
-                    ? "Write only the path, without file://." : "Use 'network-source', with the address as its 'url'.")
+            throw fault
         }
         if deinterlace, !decode {
             throw OptionFault(

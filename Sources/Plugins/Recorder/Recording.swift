@@ -406,7 +406,9 @@ final class Recording {
 
     private func postEnd(_ part: Part) {
         guard finished.files > 1 else {
-            return context.post("recording-did-stop", text: text(part), details: details(part))
+            // The event of the only segment has just said the rest.
+            let text = policy.isOn ? "the recording is complete: 1 file" : text(part)
+            return context.post("recording-did-stop", text: text, details: details(part))
         }
         let span = end - (begin ?? end)
         context.post(

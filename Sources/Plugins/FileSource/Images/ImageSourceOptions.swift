@@ -53,5 +53,11 @@ struct ImageSourceOptions: StageOptions {
                 "'path' must be a file, a folder or a pattern, but is - (standard input)",
                 remedy: "Name a picture. 'y4m-source' reads raw video from standard input.")
         }
+        if let fault = FileFault.ofAddress(
+            path, kind: "a file, a folder or a pattern",
+            remedy: "Fetch the picture to a file first. 'network-source' plays streams, such as a camera's MJPEG.")
+        {
+            throw fault
+        }
     }
 }

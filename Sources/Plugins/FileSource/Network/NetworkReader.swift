@@ -153,7 +153,7 @@ final class NetworkReader: @unchecked Sendable {
                 input.beginWait()
             case .sound:
                 // What is paced by its times is not lost for want of room. Pictures that wait go on without this thread.
-                while waits, let sound, !sound.hasRoom, queue.hasPackets, !interrupt.hasEnded {
+                while waits, let sound, !sound.hasRoom, queue.packetsWaiting > 0, !interrupt.hasEnded {
                     queue.sleep(until: PacketQueue.now() + 5_000_000)
                     input.beginWait()
                 }

@@ -129,14 +129,23 @@ final class NetworkSound: Source {
         if context.isEnded { return .ended }
         guard let reader, let queue = reader.sound else { return .ended }
         if let decoder {
-            switch try decoder.step() {
+            let step: SoundDecoder.Step?
+            do {
+                step = try decoder.step()
+            } catch {
+                // The pictures go on, and so may the sound with the next connection.
+                step = nil
+                self.decoder = nil
+                noteLack(FrameHostError.wrap(error).what)
+            }
+            switch step {
             case .samples(let most): return try give(most, decoder, output)
             case .ended:
                 if hasEnded { return .ended }
                 self.decoder = nil
                 noteLack("too much of it is damaged")
             case .damaged: noteDamage()
-            case .hungry: break
+            case .hungry, nil: break
             }
         }
         if holdsPacket { return try feed(output) }

@@ -47,6 +47,10 @@ final class NetworkSource: Source {
     /// Whether nothing of this connection was given yet.
     private var isFresh = true
     private var followsGap = false
+    /// The ``StageContext/resumedAt`` that ``stale`` was counted for.
+    private var lastResume: Int64 = 0
+    /// How many items at most may be of the time of the last pause.
+    private var stale = 0
     /// Whether no access unit is given before a keyframe.
     private var waitsForKeyframe = true
     private var refusals: Set<String> = []
@@ -223,6 +227,10 @@ final class NetworkSource: Source {
     func produce(_ output: Output) throws -> SourceProgress {
         if context.isEnded { return .ended }
         guard let reader, let picture else { return .ended }
+        if context.resumedAt > lastResume {
+            lastResume = context.resumedAt
+            stale = reader.queue.packetsWaiting + Self.mostDecoding
+        }
         if let decoder {
             switch decoder.receive(into: picture.frame) {
             case .picture: return try show(picture, output)
@@ -302,14 +310,34 @@ final class NetworkSource: Source {
         }
     }
 
+    // MARK: After a pause
+
+    /// How many pictures a decoder holds at most: 16 to put them into order (H.264, A.3.1 h), and one for each thread.
+    private static let mostDecoding = 32
+
+    /// Whether an item came while the stage was paused. A stream that is given by its own times stood still meanwhile;
+    /// any other went on, and is not late now: its times keep their place.
+    private func isStale(_ given: MediaTime?) -> Bool {
+        guard stale > 0, times.pace == .arrival, let given, let offset = times.offset else { return false }
+        // Both lie within ±2^61.
+        guard offset + given.nanoseconds < context.resumedAt else {
+            stale = 0
+            return false
+        }
+        stale -= 1
+        followsGap = true
+        figures.add(figures.skipped)
+        return true
+    }
+
     // MARK: Pictures
 
     private func show(_ picture: DecodedPicture, _ output: Output) throws -> SourceProgress {
         guard let terms, let format else { return .more }
         if picture.isDamaged { noteDamage() }
-        let placement = times.place(
-            picture.givenTick == fh_av_no_pts ? nil : terms.timeBase.possibleTime(ofTicks: picture.givenTick),
-            now: context.clock.now())
+        let given = time(picture.givenTick, terms)
+        if isStale(given) { return .more }
+        let placement = times.place(given, now: context.clock.now())
         figures.jumps.store(times.jumps, ordering: .relaxed)
         reader?.clock.set(times.offset, of: terms)
         if times.pace == .stream, placement.time > context.clock.now() {
@@ -386,9 +414,13 @@ final class NetworkSource: Source {
             figures.add(figures.skipped)
             return .more
         }
-        waitsForKeyframe = false
         let shown = time(packet.pointee.pts, terms)
         let decoded = time(packet.pointee.dts, terms) ?? (terms.reorderDepth == 0 ? shown : nil)
+        if isStale(decoded) {
+            waitsForKeyframe = true
+            return .more
+        }
+        waitsForKeyframe = false
         let placement = times.place(decoded, now: context.clock.now())
         figures.jumps.store(times.jumps, ordering: .relaxed)
         reader?.clock.set(times.offset, of: terms)

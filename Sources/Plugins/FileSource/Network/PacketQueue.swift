@@ -200,8 +200,8 @@ final class PacketQueue: @unchecked Sendable {
     /// [any thread] Whether there is room for another packet of usual size.
     var hasRoom: Bool { locked { !isFull(1 << 16) } }
 
-    /// [any thread] Whether a packet waits.
-    var hasPackets: Bool { locked { packetCount > 0 } }
+    /// [any thread] How many packets wait.
+    var packetsWaiting: Int { locked { packetCount } }
 
     /// [any thread] Whether it has ended, and nothing is left.
     var isOver: Bool { locked { isEnding && entries.isEmpty } }
