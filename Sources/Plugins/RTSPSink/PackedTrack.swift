@@ -6,7 +6,7 @@ import FrameCore
 struct PackedTrack<Packetizer: UnitPacketizer> {
     private let medium: Medium
     private let clock: RTPClock
-    /// Of the pictures, by which units of both media are compared.
+    /// The pictures' clock, in which units of both media are compared.
     private let pictureClock: RTPClock
     private var packetizer: Packetizer
     private var ring: BlockRing
@@ -24,7 +24,7 @@ struct PackedTrack<Packetizer: UnitPacketizer> {
     /// A block with the packets of a unit; nil for a unit that cannot be sent. Allocates nothing once warm.
     ///
     /// - Parameters:
-    ///   - index: Of the block in the stream.
+    ///   - index: The block's index in the stream.
     ///   - soundsBefore: How many blocks of sound came before.
     ///   - reports: The sender reports that go before the unit; nil where none are due.
     mutating func pack(
@@ -59,14 +59,14 @@ extension PackedTrack<SoundPacketizer> {
     /// Whether a unit of this size waits for the next one, because two such fit into one packet.
     func waits(_ byteCount: Int) -> Bool { packetizer.fits(byteCount, and: byteCount) }
 
-    /// Puts a unit behind the one that waits; false where it does not follow it, or does not fit.
+    /// Appends a unit to the one that waits; false where it is not the next one, or does not fit.
     func join(_ unit: borrowing AccessUnit, to pair: inout SoundPair) -> Bool {
         guard pair.isFollowed(by: unit), packetizer.fits(pair.byteCount, and: unit.byteCount) else { return false }
         pair.append(unit)
         return true
     }
 
-    /// A block with what is in the pair, one unit or two; empties it.
+    /// A block with the one or two units of the pair; empties the pair.
     mutating func pack(
         _ pair: inout SoundPair, index: UInt64, soundsBefore: UInt64, reports: PerMedium<[UInt8]>?
     ) -> MediaBlock? {

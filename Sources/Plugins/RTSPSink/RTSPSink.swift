@@ -36,7 +36,7 @@ final class RTSPSink: MultiSink {
     private var soundCount: UInt64 = 0
     /// Chain clock; nil before the first unit.
     private var nextReport: Int64?
-    /// Which medium the stream's anchor was found by.
+    /// The medium by which the stream's anchor was found.
     private var anchoredBy: Medium?
     private var hasReportedGroup = false
 
@@ -74,8 +74,8 @@ final class RTSPSink: MultiSink {
         _ = try endpoint.tlsContext()
     }
 
-    /// Whether the source makes no keyframes on request. Then a new reader begins with the last keyframe, and
-    /// everything since is kept.
+    /// Whether everything since the last keyframe is kept, so that a new reader can start with that keyframe: the
+    /// source makes no keyframes on request, and `joinAt` asks for it.
     private var keepsGroup: Bool { context.keyframeRequest == nil && options.joinAt == .lastKeyframe }
 
     private var groupLimits: GroupStore.Limits {
@@ -95,7 +95,7 @@ final class RTSPSink: MultiSink {
         demand.readsFiles = context.filesRead(options.users, options.certificate, options.key)
         let endpoint = endpoint
         demand.claims = [
-            // Of the machine: the control server has one too.
+            // TCP ports belong to the machine: the control server claims one too.
             StageDemand.Claim(
                 "tcp-port \(options.port) \(options.address.isEmpty ? "any" : options.address)", terms: "rtsp-sink",
                 option: "port", what: "listens on port \(options.port), as does",
@@ -171,7 +171,7 @@ final class RTSPSink: MultiSink {
             path: options.path, ssrc: ssrc, clock: RTPClock(start: .random(in: .min ... .max)),
             sound: sound.map { sound in
                 StreamHub.Track(
-                    // Another one than that of the pictures, and not 0.
+                    // It must differ from that of the pictures, and must not be 0.
                     ssrc: ssrc ^ 0x8000_0000 == 0 ? 1 : ssrc ^ 0x8000_0000,
                     clock: RTPClock(start: .random(in: .min ... .max), ticksPerSecond: sound.ticksPerSecond))
             },
@@ -240,7 +240,8 @@ final class RTSPSink: MultiSink {
             publishPair(hub)
             if isJoined { return .delivered }
         }
-        // Clients keep media together by what the reports say, so they hear of a new anchor before what goes by it.
+        // Clients synchronise the media by the reports, so they must hear of a new anchor before the units that use
+        // it.
         if isNews, hub.sound != nil { nextReport = .min }
         if medium == .sound, sounds?.waits(unit.byteCount) == true {
             pair.append(unit)
@@ -254,7 +255,7 @@ final class RTSPSink: MultiSink {
         }
     }
 
-    /// Hands on what waits of the sound.
+    /// Publishes the sound that waits in the pair.
     private func publishPair(_ hub: StreamHub) {
         _ = publish(.sound, hub) { reports in
             sounds?.pack(&pair, index: nextIndex, soundsBefore: soundCount, reports: reports)
@@ -300,10 +301,10 @@ final class RTSPSink: MultiSink {
             details: ["path": .string(options.path), "bound": .string(bound.rawValue)])
     }
 
-    /// Finds where the stream's times lie on the chain clock, at the first unit and after each gap. The media have one
-    /// timeline, and that of the pictures counts: sound is the measure only before the first picture.
+    /// Finds where the stream's times lie on the chain clock, at the first unit and after each gap. Both media have
+    /// one timeline. The pictures set it, and sound only before the first picture.
     ///
-    /// - Returns: Whether it was found anew.
+    /// - Returns: Whether the anchor is new.
     private func setAnchor(_ unit: borrowing AccessUnit, _ medium: Medium, _ hub: StreamHub) -> Bool {
         switch (medium, anchoredBy) {
         case (.pictures, .pictures), (.sound, .sound): guard unit.isDiscontinuity else { return false }

@@ -2,14 +2,14 @@
 
 import FrameCore
 
-/// A unit of AAC that waits for the next one, and that one: half as many packets for the network, which cost more than
-/// their bytes. [stage thread]
+/// A unit of AAC that waits for the next one, to share a packet with it. That halves the number of packets, each of
+/// which costs the network more than its bytes. [stage thread]
 struct SoundPair {
-    /// Two units may be so far from following each other without a gap, nanoseconds: what containers round times by.
+    /// How far a unit may start from the end of the one before, nanoseconds: containers round times by that much.
     private static let tolerance: Int64 = 1_000_000
 
     private var bytes: [UInt8] = []
-    /// Of the first of two units; nil where there is one.
+    /// The size of the first of two units; nil where there is only one.
     private(set) var firstBytes: Int?
     /// Of the first unit, nanoseconds.
     private(set) var pts: Int64 = 0
@@ -18,7 +18,7 @@ struct SoundPair {
     var isEmpty: Bool { bytes.isEmpty }
     var byteCount: Int { bytes.count }
 
-    /// Whether a unit begins where the one that waits ends. A client counts on it for the second unit of a packet.
+    /// Whether a unit begins where the one that waits ends. Clients rely on it for the second unit of a packet.
     func isFollowed(by unit: borrowing AccessUnit) -> Bool {
         // Both times lie within ±2^61 ns.
         guard !isEmpty, duration > 0, !unit.isDiscontinuity else { return false }

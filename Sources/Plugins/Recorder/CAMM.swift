@@ -42,15 +42,15 @@ enum CAMM {
 /// The name of the motion track in a file.
 ///
 /// libavformat writes a data track to MP4 only under the name `gpmd` (GoPro's), in two places of the header. Both get
-/// the name `camm` once the header is in the file. A program that is killed in between leaves a file whose pictures and
-/// sound play.
+/// the name `camm` once the header is in the file. A program that is killed before that leaves a file whose pictures
+/// and sound play.
 enum MotionTrackName {
     static let written = "gpmd"
     static let final = "camm"
     /// `hdlr`: the name of the track's handler.
     static let handler = "CameraMotionMetadataHandler"
 
-    /// A name of four letters as libavformat counts it.
+    /// A name of four letters as a tag of libavformat: the first letter is the lowest byte.
     static func tag(_ name: String) -> UInt32 { name.utf8.reversed().reduce(0) { $0 << 8 | UInt32($1) } }
 
     /// Renames the track.
@@ -100,7 +100,7 @@ enum MotionTrackName {
 
     private static func box(_ file: OutputFile, _ offset: Int64) throws(RecordingErrno) -> (size: Int64, name: String) {
         var bytes = try file.read(16, at: offset)
-        // Behind the last box there can be less than 16 bytes.
+        // After the last box there can be fewer than 16 bytes.
         bytes += [UInt8](repeating: 0, count: 16 - bytes.count)
         let number = { (range: Range<Int>) in bytes[range].reduce(UInt64(0)) { $0 << 8 | UInt64($1) } }
         let size = number(0..<4)

@@ -11,7 +11,7 @@ struct Caption: Equatable {
 
 /// The text of a WebVTT file (W3C, WebVTT: The Web Video Text Tracks Format). Pure.
 enum CaptionText {
-    /// What our files begin with, and no other program's.
+    /// The first line of our files, which tells them from those of other programs.
     static let mark = "WEBVTT framehost\n"
 
     /// Appends a cue with an empty line before it.
@@ -34,10 +34,10 @@ enum CaptionText {
             "\(padded(milliseconds / 3_600_000, 2)):\(padded(milliseconds / 60_000 % 60, 2)):\(padded(milliseconds / 1000 % 60, 2)).\(padded(milliseconds % 1000, 3))"
     }
 
-    /// As a cue's text must have it: on one line, with entities in the place of what would be markup.
+    /// Text for a cue: on one line, with entities in place of characters that would be markup.
     private static func escaped(_ text: String) -> String {
         var result = ""
-        // Not characters: a mark that is put together with a letter hides the letter.
+        // Scalars, not characters: a combining mark would make another character of the one before it.
         for scalar in text.unicodeScalars {
             switch scalar {
             case "&": result += "&amp;"
@@ -63,7 +63,7 @@ final class CaptionLog: SidecarLog {
         super.init(.captions, file, head: CaptionText.mark)
     }
 
-    /// Takes note of a cue, which begins no earlier than those before it; ``flush()`` writes it.
+    /// Adds a cue, which must not begin before the previous one; ``flush()`` writes it.
     func add(_ caption: Caption) { CaptionText.add(caption, origin: origin, to: &lines) }
 }
 
@@ -98,12 +98,12 @@ struct FaceIDs: Equatable {
 final class CaptionFeed {
     /// For how long an event is shown.
     static let shown = MediaTime(nanoseconds: 2_000_000_000)
-    /// A sight of the same faces is cut after so long: what comes later in the file waits for it.
+    /// A sight of the same faces is cut after this time, since what comes later in the file waits for it.
     static let longestSight = MediaTime(nanoseconds: 10_000_000_000)
-    /// So much may lie between the end of a picture and the next one: a camera in the dark gives fewer pictures than it
-    /// says.
+    /// The longest gap within a sight, from the end of a picture to the next one: a camera in the dark gives fewer
+    /// pictures than it says.
     static let longestHole = MediaTime(nanoseconds: 500_000_000)
-    /// Of events that wait, the oldest are left out beyond this.
+    /// The most events that wait; beyond this, the oldest are left out.
     static let mostWaiting = 1024
 
     private struct Sight {
@@ -119,17 +119,18 @@ final class CaptionFeed {
     private let past: MediaTime
     /// Events in the order of their times.
     private var waiting: [Caption] = []
-    /// Pictures that are not shown yet, in the order of their times; those without faces too while faces were in sight.
+    /// Pictures that are not shown yet, in the order of their times; while faces are in sight, also those without
+    /// faces.
     private var sights: [Sight] = []
     /// The faces that are in sight at the last time that was taken.
     private var open: Sight?
     private var isRecording = false
-    /// The begin of the last cue that was given.
+    /// When the last cue that was given begins.
     private var latest = MediaTime.zero
 
     /// - Parameters:
     ///   - stageID: The recorder's own id, whose events are left out.
-    ///   - isLive: Whether times are the clock's.
+    ///   - isLive: Whether the source is live: then the chain clock says where an event belongs.
     ///   - preEventSeconds: How far back a recording can begin.
     init(_ events: EventSubscription, stageID: String, isLive: Bool, preEventSeconds: Double) {
         self.events = events
@@ -160,12 +161,12 @@ final class CaptionFeed {
         waiting.insert(caption, at: waiting.lastIndex { $0.begin <= caption.begin }.map { $0 + 1 } ?? 0)
     }
 
-    /// Too many at once: nobody shall think that nothing happened.
+    /// Events were lost: the file must not look as if nothing had happened.
     private func waitForLost(_ count: Int, at time: MediaTime) {
         wait(Caption(begin: time, end: time + Self.shown, text: "\(count) events are missing here"))
     }
 
-    /// The PTS that a picture of the event's time has.
+    /// The PTS of a picture that was captured at the event's time.
     private func time(of event: Event, with unit: RecordedUnit) -> MediaTime {
         if let pts = event.pts { return pts }
         guard isLive, unit.capturedAt != 0 else { return unit.pts }
@@ -188,7 +189,7 @@ final class CaptionFeed {
         sights.insert(sight, at: sights.lastIndex { $0.begin <= unit.pts }.map { $0 + 1 } ?? 0)
     }
 
-    /// Gives what happened before a time and has ended, in order.
+    /// Gives what began before a time and has ended, in order.
     func take(before time: MediaTime, _ body: (Caption) -> Void) {
         while let next = sights.first, next.begin < time {
             sights.removeFirst()
@@ -207,7 +208,7 @@ final class CaptionFeed {
         if open == nil { giveEvents(before: time, body) }
     }
 
-    /// Ends the file at the time of its last picture's end. Faces that stay in sight begin anew in the next one.
+    /// Ends the file at the end of its last picture. Faces that stay in sight begin anew in the next file.
     func finish(at time: MediaTime, _ body: (Caption) -> Void) {
         take(before: time, body)
         if let sight = open { close(at: min(sight.end, time), body) }
@@ -227,7 +228,7 @@ final class CaptionFeed {
         while let first = waiting.first, first.begin < time { give(waiting.removeFirst(), body) }
     }
 
-    /// Cues are in the order of their begins: what is known too late begins with the cue before it.
+    /// Cues must be in the order in which they begin: what is known too late begins with the cue before it.
     private func give(_ caption: Caption, _ body: (Caption) -> Void) {
         latest = max(latest, caption.begin)
         body(Caption(begin: latest, end: max(caption.end, latest), text: caption.text))

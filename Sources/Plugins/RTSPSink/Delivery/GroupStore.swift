@@ -2,12 +2,12 @@
 
 import FrameCore
 
-/// The packets of everything since the newest keyframe, in one piece of memory. A reader begins there where the source
-/// makes no keyframes on request.
+/// The packets of everything since the newest keyframe, in one piece of memory. A reader starts from it where the
+/// source cannot make keyframes on request.
 ///
-/// The stage thread adds units, and a keyframe begins a new group. Each reader copies the units out one after the
-/// other, at its own position. A group that is larger than the bounds is of no use to later readers. A reader in the
-/// middle of it may go on to where it ends.
+/// The stage thread adds units, and a keyframe starts a new group. Each reader copies the units out one after the
+/// other, at its own position. A group that exceeds its limits no longer serves new readers. A reader that is in the
+/// middle of it may go on to its end.
 ///
 /// Not safe by itself. It is only used under the hub's lock, which is the invariant behind `@unchecked Sendable`.
 final class GroupStore: @unchecked Sendable {
@@ -65,7 +65,7 @@ final class GroupStore: @unchecked Sendable {
         var bytesPerSecond: Int
     }
 
-    /// The bound that a group has met.
+    /// The limit that a group has reached.
     enum Bound: String, Sendable { case seconds, bytes, units }
 
     let limits: Limits
@@ -89,7 +89,7 @@ final class GroupStore: @unchecked Sendable {
 
     deinit { AnonymousMemory().free(memory.baseAddress!, byteCount: memory.count) }
 
-    /// Where a reader begins; nil where something since the keyframe is missing.
+    /// Where a new reader starts; nil where something since the keyframe is missing.
     var backlog: Backlog? {
         guard bound == nil, let keyframe = units.first else { return nil }
         return Backlog(
@@ -102,8 +102,8 @@ final class GroupStore: @unchecked Sendable {
     /// Copies a new unit. Allocates nothing.
     ///
     /// - Parameter unit: Everything but `offset` and `byteCount`.
-    /// - Returns: The bound that the group meets with this unit; nil where the unit is kept, and for all units after
-    ///   the bound was met.
+    /// - Returns: The limit that the group reaches with this unit; nil where the unit is kept, and for every unit
+    ///   after the limit was reached.
     func add(_ unit: Unit, _ bytes: UnsafeRawBufferPointer) -> Bound? {
         if unit.isKeyframe {
             units.removeAll(keepingCapacity: true)
@@ -130,7 +130,7 @@ final class GroupStore: @unchecked Sendable {
         return bound
     }
 
-    /// The unit with this index, or the keyframe where that is newer; nil where it is not there.
+    /// The unit with this index, or the keyframe where that is newer; nil where the group does not have it.
     func unit(from index: UInt64) -> Unit? {
         guard let first = units.first else { return nil }
         guard index > first.index else { return first }

@@ -43,7 +43,7 @@ struct KeptUnits<Unit: QueuedUnit> {
         units.append(unit)
         byteCount += unit.byteCount
         if unit.standsAlone { aloneCount += 1 }
-        // An incomplete group is of no use.
+        // A group that is kept only in part cannot be decoded.
         if now - keyframeTime > window || units.count - aloneCount > limits.mostUnits || aloneCount > limits.mostAlone
             || byteCount > limits.mostBytes
         {

@@ -50,7 +50,7 @@ struct ReaderQueue<Unit: QueuedUnit> {
     /// everything.
     private var waitingSince: Int64?
 
-    /// - Parameter awaitsKeyframe: False where units from a keyframe on are added first.
+    /// - Parameter awaitsKeyframe: False where the first units that are added start with a keyframe.
     init(limits: Limits, awaitsKeyframe: Bool = true) {
         self.limits = limits
         self.awaitsKeyframe = awaitsKeyframe
@@ -100,7 +100,7 @@ struct ReaderQueue<Unit: QueuedUnit> {
         return entry.unit
     }
 
-    /// The reader has got units from a keyframe on in another way, and goes on with the units that come now.
+    /// Notes that the reader has already got units from a keyframe on, and continues with the next ones.
     mutating func begin() { (awaitsKeyframe, hasBegun) = (false, true) }
 
     /// Units were lost before they came here: drops units up to the next keyframe.

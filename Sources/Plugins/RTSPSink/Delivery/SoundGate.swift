@@ -2,8 +2,8 @@
 
 /// Which blocks a reader gets, by what it has set up: pictures, sound or both.
 ///
-/// With both, sound begins with the first picture: none before it, and none that is heard before that is shown. Sound
-/// alone begins at once.
+/// With both, a reader gets no sound before the first keyframe, and none that is heard before that picture is shown.
+/// Sound alone starts at once.
 struct SoundGate: Sendable {
     private enum State {
         /// No keyframe has come yet.

@@ -5,7 +5,7 @@ enum Medium: Int, Sendable, CaseIterable {
     case pictures = 0
     case sound = 1
 
-    /// Made once: going through it allocates nothing.
+    /// Stored, so that iterating over it allocates nothing.
     static let allCases: [Medium] = [.pictures, .sound]
 
     var other: Medium { self == .pictures ? .sound : .pictures }

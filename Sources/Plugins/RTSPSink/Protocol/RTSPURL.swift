@@ -138,7 +138,7 @@ struct RTSPURL: Sendable, Equatable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The URL as text, with brackets around an IPv6 address. All but the unreserved characters of a path are escaped.
+    /// The URL as text, with brackets around an IPv6 address and with percent escapes in the path.
     var text: String {
         let shownHost = host.contains(":") ? "[\(host)]" : host
         var text = (isSecure ? "rtsps://" : "rtsp://") + shownHost + (port.map { ":\($0)" } ?? "")

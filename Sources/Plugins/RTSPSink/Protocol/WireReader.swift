@@ -2,8 +2,8 @@
 
 /// Cuts the bytes of an RTSP connection into requests and interleaved frames, whether they come few or many at a time.
 ///
-/// ``Limits`` bounds every size, and each byte is looked at a fixed number of times, however the input is cut. After a
-/// fault the connection is of no use any more, since the begin of the next message is unknown.
+/// ``Limits`` bounds every size, and each byte is looked at a fixed number of times, however the input is cut.
+/// Nothing can be read after a fault, since the start of the next message is unknown.
 struct WireReader: Sendable {
     /// The most a client may send in one piece.
     struct Limits: Sendable {
@@ -12,7 +12,7 @@ struct WireReader: Sendable {
         var requestLineBytes = 4 << 10
         var fieldCount = 100
         var bodyBytes = 16 << 10
-        /// Bytes of interleaved frames beyond which a frame is skipped: clients send RTCP only.
+        /// A larger interleaved frame is skipped: clients send only RTCP.
         var frameBytes = 4 << 10
         /// Bytes that are neither frame nor message and are skipped between two messages. The firmware of some cameras
         /// and recorders emits them.
@@ -45,7 +45,7 @@ struct WireReader: Sendable {
     private var buffer: [UInt8] = []
     /// The first byte that was not used yet.
     private var start = 0
-    /// Up to here the head has no empty line.
+    /// The head has no empty line before this index.
     private var scanned = 0
     private var strayCount = 0
 
@@ -63,7 +63,7 @@ struct WireReader: Sendable {
         }
     }
 
-    /// What came behind an HTTP request, once.
+    /// The bytes after an HTTP request; empty when called again.
     mutating func takeRaw() -> [UInt8] {
         guard case .raw = state else { return [] }
         defer {

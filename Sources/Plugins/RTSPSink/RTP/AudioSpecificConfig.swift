@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Finds where an AudioSpecificConfig ends (ISO/IEC 14496-3, 1.6.2.1). Encoders put the mark of an extension behind it,
-/// which belongs into containers.
+/// Finds where an AudioSpecificConfig ends (ISO/IEC 14496-3, 1.6.2.1). Encoders append the marker of an extension,
+/// which belongs only in containers.
 enum AudioSpecificConfig {
-    /// The most bytes that are taken: one with a program config element has tens.
+    /// The most bytes that are accepted: a config with a program config element has tens.
     static let mostBytes = 256
 
     /// The config at the beginning of `extradata`; nil where it is not one.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Splits an access unit into RTP packets of at most `mostPacketBytes`. Before each are the four bytes that make it an
+/// Splits an access unit into RTP packets of at most `mostPacketBytes`. Each follows the four bytes that make it an
 /// interleaved frame.
 ///
 /// Small NAL units are sent alone, neighbours are joined (STAP-A), large ones are cut (FU-A). A keyframe without

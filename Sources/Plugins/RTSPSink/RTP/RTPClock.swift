@@ -56,7 +56,7 @@ extension RTPClock {
 struct NTPTime: Sendable, Equatable {
     var value: UInt64
 
-    /// - Parameter unixNanoseconds: Since 1970 (UTC), not before it.
+    /// - Parameter unixNanoseconds: Since 1970 (UTC); earlier moments count as 0.
     init(unixNanoseconds: Int64) {
         let (seconds, rest) = UInt64(max(unixNanoseconds, 0)).quotientAndRemainder(dividingBy: 1_000_000_000)
         value = (seconds &+ 2_208_988_800) << 32 | (rest << 32 + 500_000_000) / 1_000_000_000

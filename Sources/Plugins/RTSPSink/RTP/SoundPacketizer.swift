@@ -15,13 +15,13 @@ struct SoundPacketizer: UnitPacketizer {
 
     /// `AU-headers-length` and one `AU-header` of 13 bits of size and 3 bits of index.
     static let headerBytes = 4
-    /// Of an `AU-header` more.
+    /// The size of each further `AU-header`.
     static let furtherHeaderBytes = 2
-    /// What 13 bits can say.
+    /// The largest size that 13 bits can hold.
     static let mostUnitBytes = 8191
     /// The largest unit of Opus: 120 ms in frames of 2.5 ms of at most 1275 bytes each (RFC 6716, 3.2.5).
     static let mostOpusBytes = 48 * 1275 + 50
-    /// The channel for which interleaved frames are written; TCP readers with another get a copy.
+    /// The channel for which interleaved frames are written; a TCP reader with another channel gets a copy.
     static let channel: UInt8 = 2
 
     let form: Form
@@ -29,8 +29,8 @@ struct SoundPacketizer: UnitPacketizer {
     let payloadType: UInt8
     let ssrc: UInt32
     private(set) var sequenceNumber: UInt16
-    /// Where what is planned and written are two units of AAC one after the other, how many bytes the first has. They
-    /// must fit into one packet: ``fits(_:and:)``.
+    /// The size of the first unit where two units of AAC, one after the other, are planned and written as one; nil
+    /// for a single unit. Both must fit into one packet: ``fits(_:and:)``.
     var firstBytes: Int?
 
     /// - Parameter mostPacketBytes: RTP header and payload; at least 64.
@@ -49,7 +49,7 @@ struct SoundPacketizer: UnitPacketizer {
             && RTPHeader.byteCount + Self.headerBytes + Self.furtherHeaderBytes + first + second <= mostPacketBytes
     }
 
-    /// Before the part of a unit in each packet.
+    /// Bytes of AU headers before the part of a unit in each packet.
     private var overhead: Int {
         form == .aac ? Self.headerBytes + (firstBytes == nil ? 0 : Self.furtherHeaderBytes) : 0
     }

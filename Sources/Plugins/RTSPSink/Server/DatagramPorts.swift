@@ -74,7 +74,7 @@ private final class DatagramListener: ChannelInboundHandler {
         heard(Signalling.Endpoint(address: address, port: UInt16(port)), envelope.data)
     }
 
-    /// An ICMP message about a reader that has gone is no fault: its session ends when its signs of life stop.
+    /// An ICMP message about a reader that has gone is not a fault: its session ends when its signs of life stop.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {}
 }
 

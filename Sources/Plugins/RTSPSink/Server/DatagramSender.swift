@@ -60,14 +60,14 @@ final class DatagramScratch {
     }
 }
 
-/// Sends the packets of a block to many readers with few system calls: one message for each reader and run of equal
-/// packets, which the kernel cuts (`UDP_SEGMENT`), 64 messages for each `sendmmsg`.
+/// Sends the packets of a block to many readers with few system calls: one message for each reader and run of packets
+/// of equal size, which the kernel cuts (`UDP_SEGMENT`), and 64 messages for each `sendmmsg`.
 ///
 /// A device, or a route with a smaller MTU, may refuse such a message (EIO, EINVAL, EMSGSIZE). That reader's packets
 /// are then sent one by one.
 ///
-/// Its sockets are duplicates of those that receive, and stay open as long as this object lives. So no loop can send on
-/// a descriptor that has become another file's. All loops use it, since the kernel orders what is sent.
+/// Its sockets are duplicates of those that receive, and stay open as long as this object lives. So no loop can send
+/// on a descriptor that has become another file's. All loops share it, since the kernel orders what they send.
 final class DatagramSender: Sendable {
     /// ``fh_send_datagrams``; replaced in tests.
     typealias Send = @Sendable (Int32, UnsafePointer<fh_datagrams>, UInt32) -> Int32
@@ -175,7 +175,7 @@ final class DatagramSender: Sendable {
             var one = whole
             one.parts = whole.parts + place
             one.count = 1
-            // Where single packets are refused too, their number was not the reason.
+            // If single packets are refused too, joining them was not the reason.
             if send(mediaSocket, &one, 1) == 1 { reader.takesRuns = false } else { reader.refusedCount += 1 }
         }
     }

@@ -6,10 +6,10 @@ import Glibc
 enum DescriptorLimit {
     private static let wanted: rlim_t = 16_384
 
-    /// [control thread] Raises the soft limit to a descriptor for each connection where the hard one allows: shells
-    /// usually grant 1,024 and allow far more. Best effort.
+    /// [control thread] Raises the soft limit, as far as the hard one allows, so that each connection can have a
+    /// descriptor: shells usually grant 1,024 and allow far more. Best effort.
     ///
-    /// - Returns: what holds now.
+    /// - Returns: The limit that holds now.
     @discardableResult
     static func raise() -> Int {
         var limit = rlimit()

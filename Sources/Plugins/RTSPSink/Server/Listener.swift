@@ -104,8 +104,8 @@ enum Listener {
 /// Stops accepting for a while when descriptors or memory are lacking: a connection that waits keeps the socket
 /// readable, and the loop would spin. [network loop]
 ///
-/// NIO's `AcceptBackoffHandler` defers the next `read`, but after a failed one NIO 2.101 takes a read as still pending
-/// and asks for none.
+/// NIO's `AcceptBackoffHandler` defers the next `read`, but after a failed one NIO 2.101 treats a read as still
+/// pending and requests none.
 private final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any Channel
     private static let pause = TimeAmount.milliseconds(100)
@@ -114,7 +114,7 @@ private final class AcceptPause: ChannelInboundHandler {
     init(ranShort: @escaping @Sendable (IOError) -> Void) { self.ranShort = ranShort }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A client that went before it was accepted (ECONNABORTED) is no reason to wait.
+        // A client that left before it was accepted (ECONNABORTED) is not a reason to wait.
         guard let error = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) else { return }
         ranShort(error)
         let channel = context.channel

@@ -6,26 +6,26 @@ import FrameNetwork
 ///
 /// `@unchecked Sendable`: the mailbox is used under its lock, everything else only on the loop.
 final class LoopFan: @unchecked Sendable {
-    /// A loop this far behind, in blocks, loses them; its readers go on with the next keyframe.
+    /// A loop that is this many blocks behind loses them; its readers go on with the next keyframe.
     static let mostPending = 256
     /// The same for a stream with sound, which has several units for each picture.
     static let mostPendingWithSound = 1024
-    /// How often readers over UDP that catch up get units, and how many bytes all of them together.
+    /// How often UDP readers that catch up get units, and how many bytes all of them together get each time.
     static let step = TimeAmount.milliseconds(5)
     static let mostStepBytes = 1 << 20
 
-    /// Sound waits so long for the next picture and is written with it, in nanoseconds: a write costs more than its
-    /// bytes, and who plays both needs the picture anyway.
+    /// How long sound waits for the next picture, to be written with it, in nanoseconds: a write costs more than its
+    /// bytes, and a client that plays both needs the picture anyway.
     static let longestWaitOfSound: Int64 = 40_000_000
-    /// How often is looked whether sound has waited that long.
+    /// How often the loop looks whether sound has waited that long.
     static let soundCheckInterval = TimeAmount.milliseconds(20)
 
     private struct Mailbox {
         var blocks: [MediaBlock] = []
         var isScheduled = false
-        /// Since when the first of the blocks, all of them sound, waits for a picture; nil where none does.
+        /// Since when the first block waits for a picture, while all blocks are sound; nil where none waits.
         var waitsSince: Int64?
-        /// Whether the loop looks after sound that waits. Otherwise it is delivered at once.
+        /// Whether the loop checks how long sound has waited. Otherwise sound is delivered at once.
         var isSoundChecked = false
         var lost = PerMedium(0)
     }
@@ -45,7 +45,7 @@ final class LoopFan: @unchecked Sendable {
     /// Looks whether sound has waited long enough; nil before sound has come, and while none comes.
     private var soundCheck: RepeatedTask?
     private var hasDelivered = false
-    /// Whose turn it is to catch up.
+    /// The place of the UDP reader that catches up first in the next step.
     private var turn = 0
     private let paced = MediaBlock()
     /// Reports readers that come and go; never blocks.
@@ -124,7 +124,8 @@ final class LoopFan: @unchecked Sendable {
         }
     }
 
-    /// False where nothing came since the last look, so that the next sound is delivered at once.
+    /// Delivers sound that has waited long enough. False where nothing came since the last look: the check ends, and
+    /// the next sound is delivered at once.
     private func deliverLateSound() -> Bool {
         let latest = StreamHub.monotonic() - Self.longestWaitOfSound
         let (isLate, isWaiting) = mailbox.withLockedValue { mailbox in
@@ -140,14 +141,14 @@ final class LoopFan: @unchecked Sendable {
 
     // MARK: Readers
 
-    /// [network loop] Begins to feed a reader: kept blocks at once, then new ones.
+    /// [network loop] Starts to feed a reader: kept blocks at once, then new ones.
     func add(_ reader: TCPReader, _ entry: StreamHub.Entry) {
         tcpReaders.append(reader)
         reader.begin(entry, of: hub, now: StreamHub.monotonic())
         watch()
     }
 
-    /// [network loop] As for TCP.
+    /// [network loop] The same over UDP; the kept group follows in steps.
     func add(_ reader: UDPReader, _ entry: StreamHub.Entry) {
         reader.nextIndex = entry.kept.first?.index ?? entry.nextIndex
         udpReaders.append(reader)
@@ -161,7 +162,7 @@ final class LoopFan: @unchecked Sendable {
             bytesPerStep: max(
                 UDPReader.Pace.leastBytes, UDPReader.Pace.hurry * backlog.bytesPerSecond / stepsPerSecond),
             allowance: -backlog.keyframe.byteCount)
-        // Before it has caught up it takes no published blocks.
+        // Until it has caught up, it takes no published blocks.
         reader.nextIndex = .max
         pace()
     }
@@ -190,7 +191,7 @@ final class LoopFan: @unchecked Sendable {
         pacing = nil
     }
 
-    /// Feeds a reader in one step; how many bytes it got.
+    /// Feeds a reader in one step; returns how many bytes it got.
     private func catchUp(_ reader: UDPReader) -> Int {
         guard var pace = reader.pace, let sender else { return 0 }
         pace.allowance = min(pace.allowance + pace.bytesPerStep, pace.bytesPerStep)
@@ -251,7 +252,7 @@ final class LoopFan: @unchecked Sendable {
 
     /// [network loop] Tells all readers that the stream has ended.
     func sendBye() {
-        // Sound that waits for a picture.
+        // Sound may still wait for a picture.
         deliver()
         let bytes = hub.bye()
         for reader in tcpReaders { reader.sendControl(bytes) }

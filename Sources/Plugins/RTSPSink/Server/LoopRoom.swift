@@ -3,8 +3,8 @@
 import FrameCore
 import Glibc
 
-/// Checks that NIO can have what it needs for its loops, by taking it and giving it back. Where NIO itself cannot get a
-/// descriptor or a thread, it ends the process.
+/// Checks that the descriptors and threads for NIO's loops are available, by taking them and giving them back. Where
+/// NIO itself cannot get one, it ends the process.
 enum LoopRoom {
     /// epoll, eventfd and timerfd.
     private static let descriptorsPerLoop = 3

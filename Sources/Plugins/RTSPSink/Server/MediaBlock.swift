@@ -29,11 +29,11 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
     /// How many blocks of sound came before.
     private(set) var soundsBefore: UInt64 = 0
     /// Interleaved frames one after the other: the sender report of the other medium and of its own, where they are
-    /// there, then the packets. Pictures are on channel 0 and their reports on 1, sound on 2 and its reports on 3.
+    /// due, then the packets. Pictures are on channel 0 and their reports on 1, sound on 2 and its reports on 3.
     private(set) var buffer = ByteBuffer()
     private(set) var packets: [H264Packetizer.Extent]
     private(set) var runs: [Run]
-    /// Of the packets, without the sender reports. They lie at the end.
+    /// Bytes of the packets, which lie at the end, without the sender reports.
     private(set) var mediaByteCount = 0
     /// Where the sender report of each medium lies.
     private(set) var reports = PerMedium<H264Packetizer.Extent?>(nil)
@@ -101,7 +101,7 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
         findRuns()
     }
 
-    /// Writes a report as an interleaved frame; where it lies.
+    /// Writes a report as an interleaved frame; returns where it lies.
     private func write(_ report: [UInt8], _ channel: UInt8) -> H264Packetizer.Extent {
         buffer.writeMultipleIntegers(UInt8(0x24), channel, UInt16(report.count))
         defer { buffer.writeBytes(report) }
@@ -156,8 +156,8 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
         }
     }
 
-    /// The bytes for a TCP reader with these channels: the shared bytes for the usual channels, which nearly all readers
-    /// have, or else a copy. Without the report of a medium that it has not set up.
+    /// The bytes for a TCP reader with these channels, without the report of a medium that it has not set up. Nearly
+    /// all readers have the usual channels and share the bytes; others get a copy.
     func interleaved(on channels: PerMedium<TransportSpec.Pair<UInt8>?>) -> ByteBuffer {
         let (own, other) = (channels[medium], channels[medium.other])
         let lacksOther = other == nil && ownOffset > 0

@@ -2,19 +2,19 @@
 
 import FrameNetwork
 
-/// One client's connection: bytes to requests, answers to bytes. [network loop]
+/// One client's connection: turns bytes into requests, and answers into bytes. [network loop]
 ///
-/// Bounded in what it keeps by ``WireReader/Limits``, in time by ``requestSeconds``, and in answers by what the client
-/// takes.
+/// ``WireReader/Limits`` bounds what it keeps, ``requestSeconds`` how long a request may take, and
+/// ``mostUntakenAnswers`` the answers that the client has not read.
 ///
 /// In a tunnel through HTTP (``Signalling/Tunnel``) the connection of the GET stands for the client. The connection of
-/// the POST hands it decoded bytes, a piece at a time, and reads on once a piece was taken.
+/// the POST hands it decoded bytes, a piece at a time, and reads on once a piece has been taken.
 final class RTSPConnection: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// A request must be complete within this time after its begin.
+    /// A request must be complete within this time after its start.
     static let requestSeconds: Int64 = 10
     /// The most answers that a client may leave unread.
     static let mostUntakenAnswers = 64
@@ -118,7 +118,7 @@ final class RTSPConnection: ChannelDuplexHandler {
         context.fireChannelWritabilityChanged()
     }
 
-    /// Ends a connection whose request stays unfinished, however slowly it comes.
+    /// Closes a connection whose request stays incomplete, however slowly it comes.
     private func watch(hasRead: Bool, _ context: ChannelHandlerContext) {
         if hasRead || reader.isIdle {
             deadline?.cancel()
@@ -165,7 +165,7 @@ final class RTSPConnection: ChannelDuplexHandler {
             answer(response, context)
             role = .tunnelOutput(input: nil)
             reader = WireReader()
-            // Without the client's other connection, this one is of no use.
+            // The client's POST must follow within this time.
             limitRequest(context)
         case .joinTunnel(let output):
             role = .tunnelInput(of: output)
@@ -284,7 +284,7 @@ final class RTSPConnection: ChannelDuplexHandler {
         context.write(wrapOutboundOut(buffer), promise: nil)
     }
 
-    /// Closes once everything was sent, or at once where it cannot be sent.
+    /// Closes once everything has been sent, and after two seconds at the latest.
     private func finish(_ context: ChannelHandlerContext) {
         isClosing = true
         let channel = context.channel

@@ -7,15 +7,15 @@ import Synchronization
 
 /// All streams of one port: sockets, sessions and readers.
 ///
-/// Sessions and readers are one value (``Readership``) under one lock. Loops need the lock in order to answer, so media
-/// waits for it. Under the lock no client's text is parsed or hashed, nothing is sent and nothing is waited for, and a
-/// request only looks at its own connection's sessions. ``longestHold`` is measured. Readers belong to the loop of the
-/// connection that began them.
+/// Sessions and readers are one value (``Readership``) under one lock. Loops need the lock in order to answer, so
+/// media waits for it. Under the lock no client's text is parsed or hashed, nothing is sent and nothing is waited
+/// for, and a request only looks at the sessions of its own connection. ``longestHold`` is measured. Readers belong
+/// to the loop of the connection that started them.
 final class RTSPServer: Sendable {
     /// A stream of this server.
     struct Stream: Sendable {
         var hub: StreamHub
-        /// Tells of readers that come and go; never blocks.
+        /// Reports readers that come and go; never blocks.
         var report: @Sendable (ReaderEvent) -> Void
     }
 
@@ -47,7 +47,7 @@ final class RTSPServer: Sendable {
         datagrams = NIOLockedValueBox(nil)
     }
 
-    /// The only use of the lock: short, and timed.
+    /// Takes the lock. All changes go through here: they are short, and timed.
     private func locked<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
         try state.withLockedValue { state in
             let begin = StreamHub.monotonic()
@@ -64,7 +64,7 @@ final class RTSPServer: Sendable {
 
     /// [control thread] Listens.
     ///
-    /// - Throws: ``FrameHostError`` where the port is taken or the certificate is of no use.
+    /// - Throws: ``FrameHostError`` where the port is taken or the certificate cannot be used.
     static func open(_ endpoint: ServerEndpoint, policy: SessionPolicy, usesUDP: Bool) throws -> RTSPServer {
         DescriptorLimit.raise()
         try LoopRoom.check(loops: loopCount)
@@ -148,13 +148,13 @@ final class RTSPServer: Sendable {
         }
     }
 
-    /// The time that readers get at the end of a stream: over UDP for the last packets, before they are told; and for
-    /// all of them to leave on their own, before their connections are closed.
+    /// How long readers have at the end of a stream: UDP readers for the last packets, before they get BYE; and all
+    /// readers to leave on their own, before their connections are closed.
     private enum Grace {
         static let packetMilliseconds = 100
         static let leaveMilliseconds = 800
         static let stepMicroseconds: UInt32 = 5000
-        /// Sessions that end under one hold of the lock.
+        /// How many sessions end while the lock is held once.
         static let sessionsAtOnce = 64
     }
 
@@ -210,7 +210,7 @@ final class RTSPServer: Sendable {
 
     func newConnectionID() -> ConnectionID { nextConnection.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// [network loop] False where it may not stay.
+    /// [network loop] Registers a connection; false where it must be closed.
     func open(_ id: ConnectionID, _ channel: any Channel, peer: IPAddress, local: IPAddress, isSecure: Bool) -> Bool {
         locked { state in
             if state.isClosing { return false }
@@ -256,7 +256,7 @@ final class RTSPServer: Sendable {
         return outcome.actions
     }
 
-    /// Performs actions that no request has caused. [any thread]
+    /// Performs actions that were not caused by a request. [any thread]
     private func perform(_ outcome: Readership<LoopFan>.Outcome) {
         dismiss(outcome.stoppedReaders, from: nil)
         for case .close(let id, _) in outcome.actions { close(id) }
@@ -279,7 +279,7 @@ final class RTSPServer: Sendable {
         for one in logins { streams[one.path]?.report(.failedLogins(one)) }
     }
 
-    /// [any thread] Connections to the port that were closed at once.
+    /// [any thread] How many connections to the port were closed at once.
     var refusedConnections: Int { locked { $0.refusals.total } }
 
     /// [any thread] Wrong passwords for a path so far.
@@ -306,11 +306,11 @@ final class RTSPServer: Sendable {
     /// The outcome for a session that was told to play.
     enum Start {
         case plays(LoopFan, StreamHub.Entry)
-        /// Another connection was quicker; the status to answer instead.
+        /// The stream or session has ended, or another connection was quicker; the status to answer instead.
         case refused(RTSPStatus)
     }
 
-    /// [network loop] A session begins to play on this loop. From now on it can only be removed on this loop, after
+    /// [network loop] Starts to play a session on this loop. From now on it can only be removed on this loop, after
     /// this call.
     func start(_ order: PlayOrder, on loop: any EventLoop) -> Start {
         let hasPictures = order.transports[.pictures] != nil
@@ -322,7 +322,7 @@ final class RTSPServer: Sendable {
         case .joined:
             if hasPictures { fan.hub.countJoin(atOnce: entry.backlog != nil) }
             fan.report(.joined(order))
-        // It has already had a part of the kept group: its times would step back.
+        // It has already had a part of the kept group. Starting again at the keyframe would make its times step back.
         case .resumed where entry.backlog != nil: (entry.kept, entry.backlog) = ([], nil)
         case .resumed: break
         case .ended, .overtaken:
@@ -358,8 +358,8 @@ final class RTSPServer: Sendable {
         return UDPReader(order: order, addresses: addresses)
     }
 
-    /// Stops the packets of readers that have lost their sessions: at once for those on `loop`, for others on their own
-    /// loops, after they have begun there. [any thread]
+    /// Stops the packets of readers that have lost their sessions: at once for those on `loop`, for others on their
+    /// own loops, after they have started there. [any thread]
     private func dismiss(_ stoppedReaders: [Readership<LoopFan>.StoppedReader], from loop: (any EventLoop)?) {
         for stopped in stoppedReaders {
             let fan = stopped.reader.fan

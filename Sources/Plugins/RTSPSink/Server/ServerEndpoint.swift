@@ -35,7 +35,7 @@ struct ServerEndpoint: Sendable, Equatable {
             var configuration = TLSConfiguration.makeServerConfiguration(
                 certificateChain: chain, privateKey: .privateKey(key))
             configuration.minimumTLSVersion = .tlsv12
-            // A client that does not answer the end of TLS holds up nothing.
+            // A client that does not answer the end of TLS must not hold up anything.
             configuration.shutdownTimeout = .milliseconds(250)
             return try NIOSSLContext(configuration: configuration)
         } catch {
@@ -46,7 +46,7 @@ struct ServerEndpoint: Sendable, Equatable {
         }
     }
 
-    /// What NIO's words mean where they are no sentence: `failedToLoadCertificate`.
+    /// Sentences for NIO's errors that are only names, such as `failedToLoadCertificate`.
     private static func reason(_ error: any Error) -> String {
         switch error as? NIOSSLError {
         case .failedToLoadCertificate: "The first file has no certificate in the form PEM."
@@ -55,7 +55,7 @@ struct ServerEndpoint: Sendable, Equatable {
         }
     }
 
-    /// The addresses under which clients reach it, best first: this machine's, then IPv4 of each interface, then IPv6.
+    /// The addresses under which clients reach it, best first: loopback, then IPv4 of each interface, then IPv6.
     func reachableAddresses() -> [String] {
         guard address.isEmpty || address == "0.0.0.0" || address == "::" else { return [address] }
         let all = ((try? System.enumerateDevices()) ?? []).compactMap { IPAddress($0.address) }

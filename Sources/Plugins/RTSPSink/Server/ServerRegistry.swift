@@ -18,8 +18,8 @@ final class ServerRegistry: Sendable {
         var servers: [Int: Entry] = [:]
         /// Ports whose server is closing. They will be free in a moment.
         var closing: Set<Int> = []
-        /// Ports that were closed here. A program that was started at that moment keeps the port a little longer by its
-        /// copy of the socket.
+        /// Ports that were closed here. A program that was started at that moment has a copy of the socket, and keeps
+        /// the port a little longer.
         var released: Set<Int> = []
     }
 
@@ -29,7 +29,8 @@ final class ServerRegistry: Sendable {
 
     /// [control thread] Adds a stream to the server of its port, which is opened for the first one.
     ///
-    /// - Throws: ``FrameHostError`` where the port cannot be had, serves otherwise, or has the path already.
+    /// - Throws: ``FrameHostError`` where the port cannot be opened, is served with other settings, or already has
+    ///   the path.
     func attach(_ stream: RTSPServer.Stream, _ served: ServedPath, _ endpoint: ServerEndpoint, policy: SessionPolicy)
         throws -> RTSPServer
     {

@@ -3,11 +3,11 @@
 import FrameCore
 import FrameNetwork
 
-/// One stream's way from its stage thread to the event loops of its readers.
+/// Carries one stream from its stage thread to the event loops of its readers.
 ///
 /// The stage thread packs each access unit once and hands the block to every loop that has readers. A loop without
 /// readers is not woken. A new reader takes the kept blocks and its place in the order of blocks in one step, so that
-/// no block comes twice and none is missed. A block is of pictures or of sound; both have one order.
+/// no block comes twice and none is missed. Each block is of pictures or of sound; both share one order.
 final class StreamHub: Sendable {
     /// What loops and the stage thread share; used only under the lock.
     private struct Shared {
@@ -38,7 +38,7 @@ final class StreamHub: Sendable {
     }
 
     let path: String
-    /// Of the pictures.
+    /// SSRC and clock of the pictures.
     let ssrc: UInt32
     let clock: RTPClock
     /// Nil where the stream has no sound.
@@ -91,7 +91,7 @@ final class StreamHub: Sendable {
     }
 
     /// [stage thread] Hands a block to all loops with readers. Never waits for one.
-    ///
+    /// - Returns: The limit that the kept group reaches with this block.
     /// - Returns: The bound that the kept group has met with this block.
     @discardableResult
     func publish(_ block: MediaBlock) -> GroupStore.Bound? {
@@ -115,8 +115,8 @@ final class StreamHub: Sendable {
         }
     }
 
-    /// [stage thread] No block follows: releases the kept ones. A reader that is catching up in the kept group may go
-    /// on.
+    /// [stage thread] The stream has ended: releases the kept blocks. A reader that is catching up in the kept group
+    /// may go on.
     func close() {
         shared.withLockedValue { shared in
             shared.isClosed = true
@@ -127,10 +127,10 @@ final class StreamHub: Sendable {
 
     // MARK: Event loops
 
-    /// Where a reader begins.
+    /// Where a reader starts.
     struct Entry {
         var kept: [MediaBlock] = []
-        /// Blocks before this one have come already.
+        /// The first block that the reader gets as it is published.
         var nextIndex: UInt64
         /// The kept group, in which the reader catches up after the keyframe. The keyframe is in `kept`.
         var backlog: GroupStore.Backlog?
@@ -159,9 +159,9 @@ final class StreamHub: Sendable {
         var groupsTooLarge = 0
     }
 
-    /// [network loop] A reader begins: `fan` gets every block from the entry on.
+    /// [network loop] Adds a reader: `fan` gets every block from the entry on. Nil where the stream has ended.
     ///
-    /// - Parameter hasPictures: False for a reader of sound alone, which begins with the next block.
+    /// - Parameter hasPictures: False for a reader of sound alone, which starts with the next block.
     func join(_ fan: LoopFan, hasPictures: Bool = true) -> Entry? {
         let now = boundedNow
         let (entry, mustAsk) = shared.withLockedValue { shared -> (Entry?, Bool) in
@@ -186,7 +186,7 @@ final class StreamHub: Sendable {
         return Entry(kept: [block], nextIndex: nextIndex, backlog: backlog)
     }
 
-    /// [network loop] Counts a reader that has begun, at once or not.
+    /// [network loop] Counts a reader that has joined, with a picture at once or not.
     func countJoin(atOnce: Bool) {
         guard group != nil else { return }
         shared.withLockedValue { shared in
@@ -196,11 +196,11 @@ final class StreamHub: Sendable {
 
     /// What comes next for a reader that catches up.
     enum CatchUp: Equatable {
-        /// A unit, which was copied; so many before it were left out, pictures and sounds.
+        /// A unit was copied. So many pictures and units of sound before it were left out.
         case unit(leftOut: Int, sounds: Int = 0)
         /// The reader has everything that was published. Blocks from this one on come by themselves.
         case done(nextIndex: UInt64)
-        /// The rest of the group is not there. So many units were left out, and blocks from this one on come by
+        /// The rest of the group is gone. So many units were left out, and blocks from this one on come by
         /// themselves.
         case lost(leftOut: Int, sounds: Int = 0, nextIndex: UInt64)
     }
@@ -226,7 +226,7 @@ final class StreamHub: Sendable {
         return next
     }
 
-    /// [any thread] Of the kept group; nil where none is kept.
+    /// [any thread] Figures of the kept group; nil where none is kept.
     var groupFigures: JSONNode? {
         guard let group else { return nil }
         let (joins, bytes, ticks) = shared.withLockedValue { ($0.joins, group.byteCount, group.ticks) }
@@ -237,15 +237,15 @@ final class StreamHub: Sendable {
         ])
     }
 
-    /// [network loop] `fan` has no reader any more, and gets no blocks.
+    /// [network loop] Removes a fan that has no readers, so that it gets no blocks.
     func leave(_ fan: LoopFan) { shared.withLockedValue { shared in shared.fans.removeAll { $0 === fan } } }
 
     /// [any thread] A compound packet with a sender report of the pictures at this moment (RFC 3550, 6.4.1): its two
     /// times are the same tick.
     func senderReport() -> [UInt8] { senderReports().pictures }
 
-    /// [any thread] The same of each medium, of one moment and by one mapping of their times to the wall clock, which
-    /// is what players keep them together by. Empty for a medium that the stream does not have.
+    /// [any thread] The same for each medium, for one moment and with one mapping of their times to the wall clock,
+    /// by which players synchronise them. Empty for a medium that the stream does not have.
     ///
     /// - Parameter earlier: How long before now that moment is, nanoseconds.
     func senderReports(earlier: Int64 = 0) -> PerMedium<[UInt8]> {
@@ -264,12 +264,12 @@ final class StreamHub: Sendable {
             sound: sound.map { report($0, sent.sound) } ?? [])
     }
 
-    /// [network loop] The reports that a reader gets as it begins; nil where nothing has said yet where the stream's
-    /// times lie, and media would be kept together by a mapping that does not hold. Then they come with the first unit.
+    /// [network loop] The reports for a reader that starts; nil while the stream has no anchor. Players would then
+    /// synchronise the media by a wrong mapping, so the reports come with the first unit instead.
     ///
-    /// For a reader that begins with an old keyframe, reports of this moment would be of no use at first: GStreamer
-    /// believes none that is more than a second ahead of the packets, nor one that is before them. So they are of half a
-    /// second after that keyframe. The mapping is the same.
+    /// For a reader that starts with an old keyframe, reports of the present moment would not help at first:
+    /// GStreamer ignores a report that is more than a second ahead of the packets, or before them. So they are for
+    /// half a second after that keyframe. The mapping is the same.
     func firstReports(of entry: Entry) -> PerMedium<[UInt8]>? {
         guard sound != nil else { return senderReports() }
         guard let anchor = shared.withLockedValue({ $0.hasAnchor ? $0.anchor : nil }) else { return nil }

@@ -23,7 +23,7 @@ final class TCPReader {
     private var nextIndex: UInt64 = 0
     private var backlog: Backlog?
     private var gate: SoundGate
-    /// Where the reports come from that it gets before its first block; nil once it has them.
+    /// The hub whose reports it must get before its first block; nil once it has them.
     private var reportsOwed: StreamHub?
     private var lastReports = PerMedium<ReceptionReport?>(nil)
 
@@ -41,7 +41,7 @@ final class TCPReader {
             Backlog(hub: hub, index: $0.keyframe.index + 1, sounds: $0.keyframe.soundsBefore, lastTaken: now)
         }
         for block in entry.kept where admits(block) { _ = queue.add(block, now: now) }
-        // The keyframe is already more than the queue holds.
+        // The keyframe alone exceeds the queue's limits.
         if queue.awaitsKeyframe { backlog = nil }
         nextIndex = entry.nextIndex
         pump(now: now)
@@ -60,8 +60,8 @@ final class TCPReader {
         _ = queue.add(block, now: now)
     }
 
-    /// Reports of both media go with a unit of either. A reader of one medium has its own also with units that it does
-    /// not get.
+    /// Reports of both media come with a unit of either. A reader of one medium gets its reports even with units that
+    /// it does not get.
     private func sendReports(of block: MediaBlock) {
         for medium in Medium.allCases {
             guard let pair = channels[medium], let report = block.interleavedReport(of: medium, on: pair.rtcp) else {
@@ -81,7 +81,7 @@ final class TCPReader {
         if backlog == nil { drop(lost) }
     }
 
-    /// Drops units up to the next keyframe. Of the lost ones those count that the reader would have got.
+    /// Drops units up to the next keyframe. Of the lost units, only those that the reader would have got are counted.
     private func drop(_ lost: PerMedium<Int>) {
         queue.missed(
             channels.pictures == nil ? 0 : lost.pictures, alone: channels.sound == nil ? 0 : lost.sound)

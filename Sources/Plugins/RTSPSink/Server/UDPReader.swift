@@ -77,7 +77,7 @@ final class UDPReader {
         if addresses.sound != nil { droppedUnits.sound += lost.sound }
     }
 
-    /// Without what it has reported: datagrams come to the server, which notes their losses.
+    /// Without the losses that it has reported: those datagrams come to the server, which notes them.
     var figures: ReaderFigures {
         var figures = ReaderFigures(order)
         figures.droppedUnits = droppedUnits.pictures

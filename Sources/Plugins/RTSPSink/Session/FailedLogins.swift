@@ -20,7 +20,7 @@ struct FailedLogins: Sendable {
 
     /// Failures of one address at one path since its last report.
     struct News: Sendable, Equatable {
-        /// Nil for all addresses that were too many to be kept apart.
+        /// Nil for the addresses that were too many to be counted separately.
         var address: IPAddress?
         var path: String
         var count: Int
@@ -65,9 +65,9 @@ struct FailedLogins: Sendable {
         entries[key] = entry
     }
 
-    /// What to report now, at most ``mostNews``. Entries without a failure for an interval are forgotten.
+    /// What to report now, at most ``mostNews``. Entries are forgotten six intervals after their last report.
     ///
-    /// - Parameter path: All failures of this path, whatever their age, since the path ends.
+    /// - Parameter path: A path that ends: all its failures are reported, whatever their age.
     mutating func takeNews(now: Int64, endOf path: String? = nil) -> [News] {
         var news: [News] = []
         var left: [(place: UInt64, key: Key)] = []

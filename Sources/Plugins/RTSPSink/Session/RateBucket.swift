@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Lets so many events through a second, and as many at once after a pause.
+/// Lets `perSecond` events through each second, and as many at once after a pause.
 struct RateBucket: Sendable {
     private let perSecond: Int
     private var tokens: Double

@@ -43,7 +43,7 @@ struct ReaderFigures: Sendable {
 }
 
 extension ReaderFigures {
-    /// Of a reader that has lost nothing yet.
+    /// The figures of a reader that has lost nothing yet.
     init(_ order: PlayOrder) {
         self.init(
             sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user,
@@ -51,13 +51,13 @@ extension ReaderFigures {
     }
 }
 
-/// The sessions of a port and the readers that belong to them: one value, each of whose changes is one step under the
-/// server's lock.
+/// The sessions of a port and the readers that belong to them. They are one value, and each change is one step under
+/// the server's lock.
 ///
-/// The rule: **no reader without a session.** A reader is added only where its session still plays by the very PLAY
-/// that asks for it, and is removed in the step in which its session ends or pauses. Two connections of one client may
-/// ask for opposite things at once, and decisions are carried out after the lock is free again. So a connection that
-/// acts on an earlier decision comes back here, and is refused where the decision no longer holds.
+/// The rule: **no reader without a session.** A reader is added only while its session still plays by the PLAY that
+/// asks for it, and is removed in the step in which its session ends or pauses. Two connections of one client may ask
+/// for opposite things at once, and decisions are carried out after the lock is free again. So a connection that acts
+/// on an earlier decision comes back here, and is refused where the decision no longer holds.
 ///
 /// - Parameter Fan: Where readers are fed: one for each stream and event loop.
 struct Readership<Fan: Sendable>: Sendable {
@@ -84,13 +84,13 @@ struct Readership<Fan: Sendable>: Sendable {
     }
 
     enum Beginning: Sendable, Equatable {
-        /// New here.
+        /// The session had no reader.
         case joined
-        /// After a pause.
+        /// The session plays again after a pause.
         case resumed
-        /// Too late: another connection has paused the session, or set it up anew, meanwhile.
+        /// Too late: another connection has paused the session in the meantime, or set it up anew.
         case overtaken
-        /// Its session has ended meanwhile.
+        /// Its session has ended in the meantime.
         case ended
     }
 
@@ -121,7 +121,7 @@ struct Readership<Fan: Sendable>: Sendable {
         return outcome
     }
 
-    /// A session that was told to play begins; to be called before its first packet.
+    /// Adds the reader of a session that was told to play. Must be called before its first packet.
     mutating func begin(_ order: PlayOrder, on fan: Fan, now: Int64) -> Beginning {
         guard let session = signalling.sessions[order.sessionID] else { return .ended }
         guard session.reader == order.number else { return .overtaken }
@@ -129,7 +129,7 @@ struct Readership<Fan: Sendable>: Sendable {
         readers[order.sessionID] = Reader(
             order: order, fan: fan, since: old?.since ?? now, figures: old?.figures ?? ReaderFigures(order),
             isPlaying: true)
-        // A session keeps its path and transport: one that is set up anew has lost its reader.
+        // Path and transport are still the same: a session that is set up anew has lost its reader.
         if old == nil { count(order, by: 1) }
         return old == nil ? .joined : .resumed
     }
@@ -148,8 +148,8 @@ struct Readership<Fan: Sendable>: Sendable {
         readers[sessionID]?.figures = figures
     }
 
-    /// A reader without a session, or one that plays where its session does not; nil where the rule holds, which is
-    /// always.
+    /// The session of a reader that breaks the rule: there is no such session, or it does not play while its reader
+    /// does. Nil where the rule holds, which is always.
     var orphan: String? {
         readers.first { id, reader in
             guard let session = signalling.sessions[id] else { return true }

@@ -30,7 +30,7 @@ struct RequestValues: Sendable {
         var isInput: Bool
     }
 
-    /// The verdict on the answer to a challenge. It is found before the lock is taken, and holds only for the very
+    /// The verdict on the answer to a challenge. It is found before the lock is taken, and holds only for the
     /// challenge that was checked.
     struct Proof: Sendable {
         var edition: UInt64

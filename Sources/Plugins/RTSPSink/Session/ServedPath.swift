@@ -65,13 +65,13 @@ enum SessionTransport: Sendable, Equatable {
     }
 }
 
-/// How the packets of each medium of a session travel: of one medium or of both, all of them the same way.
+/// How the packets of a session's media travel. Where both are set up, they travel in the same way.
 struct SessionTransports: Sendable, Equatable {
     /// The medium that was set up first.
     private let firstMedium: Medium
-    /// Of the medium that was set up first.
+    /// The transport of the medium that was set up first.
     let first: SessionTransport
-    /// Of the other one; nil where that is not set up.
+    /// The transport of the other medium; nil where that is not set up.
     private let second: SessionTransport?
 
     init(_ medium: Medium, _ transport: SessionTransport) {
@@ -87,7 +87,7 @@ struct SessionTransports: Sendable, Equatable {
     /// Those that are set up, pictures first.
     var media: [Medium] { Medium.allCases.filter { self[$0] != nil } }
 
-    /// With this medium set up, or set up anew. Where it travels in another way, it is the only one from then on.
+    /// With this medium set up, or set up anew. The other medium is dropped where it travels in another way.
     func with(_ medium: Medium, _ transport: SessionTransport) -> SessionTransports {
         guard let kept = self[medium.other], kept.isLike(transport) else { return SessionTransports(medium, transport) }
         return SessionTransports(medium.other, kept, and: transport)

@@ -36,8 +36,8 @@ extension Signalling {
 
     // MARK: SETUP
 
-    /// VLC and others set up the stream's own URL after a failure. With one track it is clear what they mean; with two
-    /// RFC 2326, 10.4, has them name one.
+    /// VLC and others set up the stream's own URL after a failure. With one track it is clear what they mean; with
+    /// two, RFC 2326, 10.4, requires that they name one.
     mutating func setUp(_ path: ServedPath, _ inquiry: Inquiry) -> [SignallingAction] {
         if inquiry.url.track == nil, path.soundSSRC != nil { return inquiry.refuse(.aggregateNotAllowed) }
         guard let medium = Medium(rawValue: inquiry.url.track ?? 0), let ssrc = path.ssrc(of: medium) else {
@@ -56,8 +56,8 @@ extension Signalling {
             return inquiry.refuse(.unsupportedTransport)
         }
         guard let transport = transport(spec, medium, inquiry) else { return inquiry.refuse(.unsupportedTransport) }
-        // A medium that the session lacks joins the other one or is refused (RFC 2326, 10.4): the other one must not end
-        // unasked. One that it has is set up anew; see `SessionTransports.with(_:_:)`.
+        // A medium that the session lacks must travel like the other one, or is refused (RFC 2326, 10.4): the other
+        // one must not end unasked. A medium that it has is set up anew; see `SessionTransports.with(_:_:)`.
         if let present, present[medium] == nil, let other = present[medium.other], !other.isLike(transport) {
             return inquiry.refuse(.unsupportedTransport)
         }
@@ -96,8 +96,8 @@ extension Signalling {
         }
     }
 
-    /// Whether this server has one of the ports, on the client's own machine: it would send to itself, and each packet
-    /// would be a sign of life of a client that may have gone.
+    /// Whether the client is on this machine and names a port of this server. The server would send to itself, and
+    /// each packet would be a sign of life of a client that may have gone.
     private func isOwn(_ ports: TransportSpec.Pair<UInt16>, _ connection: Connection) -> Bool {
         guard connection.peer.isLoopback || connection.peer == connection.local, let own = policy.serverPorts else {
             return false
@@ -105,8 +105,8 @@ extension Signalling {
         return [ports.rtp, ports.rtcp].contains { $0 == own.rtp || $0 == own.rtcp }
     }
 
-    /// Nil where another client behind the same address has the port, or the session's other medium, or this server
-    /// itself.
+    /// The transport for a medium. Nil where the port belongs to another client behind the same address, to the
+    /// session's other medium, or to this server; or where no channel is free.
     private mutating func transport(_ spec: TransportSpec, _ medium: Medium, _ inquiry: Inquiry) -> SessionTransport? {
         let otherTransport = inquiry.sessionID.flatMap { sessions[$0]?.transports[medium.other] }
         if let ports = spec.clientPort, spec.lower == .udp {
@@ -137,9 +137,9 @@ extension Signalling {
         return .tcp(inquiry.connectionID, channels: TransportSpec.Pair(free, free + 1))
     }
 
-    /// Sessions of the same client that end with this SETUP: the session's old transport; or FFmpeg's old session after
-    /// it found UDP silent (it pauses, forgets the session and sets up anew); or one whose port has a new user, so its
-    /// own client is gone; see `transport(_:_:)`.
+    /// Sessions of the same client that this SETUP ends: the session itself, which is set up anew; FFmpeg's old
+    /// session after it found UDP silent (it pauses, forgets the session and sets up another); or one whose port has
+    /// a new user, so that its own client must have gone; see `transport(_:_:)`.
     private mutating func superseded(by transport: SessionTransport, _ inquiry: Inquiry) -> Set<String> {
         visits += inquiry.connection.sessions.count + 2
         var old = inquiry.connection.sessions.filter {
@@ -213,7 +213,8 @@ extension Signalling {
         ]
     }
 
-    /// A session of both media ends as a whole. `TEARDOWN` of one of them must leave the other (RFC 2326, 10.7).
+    /// A session of both media only ends as a whole. `TEARDOWN` of one of them would have to leave the other (RFC
+    /// 2326, 10.7), so it is refused.
     mutating func tearDown(_ id: String, _ inquiry: Inquiry) -> [SignallingAction] {
         if inquiry.url.track != nil, let session = sessions[id], session.transports.media.count > 1 {
             return inquiry.refuse(.onlyAggregateAllowed, [("Session", id)])

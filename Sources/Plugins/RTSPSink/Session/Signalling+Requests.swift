@@ -106,8 +106,8 @@ extension Signalling {
         ]
     }
 
-    /// Runs a method that needs a session. The session must belong to this client's address, and one whose packets flow
-    /// on a connection to that connection.
+    /// Runs a method that needs a session. The session must belong to this client's address, and to this connection
+    /// where its packets flow on a connection.
     private mutating func inSession(
         _ inquiry: Inquiry, _ body: (inout Signalling, String) -> [SignallingAction]
     ) -> [SignallingAction] {

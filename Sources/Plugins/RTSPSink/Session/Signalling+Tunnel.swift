@@ -36,7 +36,7 @@ extension Signalling {
             response.version = "HTTP/1.0"
             return [.openTunnel(response)]
         }
-        // The cookie alone is no proof: someone who has read it on the way has another address.
+        // The cookie alone proves nothing: someone who has read it on the way has another address.
         guard let output = tunnels[asked.cookie], let other = connections[output],
             other.peer == inquiry.connection.peer,
             case .output(let cookie, let old) = other.tunnel

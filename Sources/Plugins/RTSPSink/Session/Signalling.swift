@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// All RTSP sessions of a port: requests in, what to do out.
+/// All RTSP sessions of a port. It takes requests and says what to do.
 ///
-/// A value without sockets, threads or clock. It answers by RFC 2326 and tolerates what real clients do, each tolerance
-/// where it is made. Its size is bounded by the number of connections and of sessions of each
-/// (``mostSessionsPerConnection``) and each address.
+/// A value without sockets, threads or clock. It answers by RFC 2326 and tolerates what real clients do; each
+/// tolerance is explained where it is made. Its size is bounded by the number of connections, and by that of the
+/// sessions of each connection (``mostSessionsPerConnection``) and each address.
 ///
-/// An answer costs the same however many clients there are: a request is parsed before (``RequestValues``), and it only
-/// looks at its own connection's sessions, which are found by key (``visits`` counts them).
+/// An answer costs the same however many clients there are: a request is parsed before (``RequestValues``), and it
+/// only looks at the sessions of its own connection, which are found by key (``visits`` counts them).
 struct Signalling: Sendable {
     struct Connection: Sendable {
         var peer: IPAddress
@@ -121,9 +121,9 @@ struct Signalling: Sendable {
 
     // MARK: Connections
 
-    /// A client has connected.
+    /// Registers a client that has connected.
     ///
-    /// - Returns: why it is to be closed at once; nil when it may stay.
+    /// - Returns: Why it must be closed at once; nil when it may stay.
     mutating func open(_ id: ConnectionID, peer: IPAddress, local: IPAddress, isSecure: Bool, now: Int64) -> String? {
         guard connections.count < policy.mostConnections else {
             return "there are already \(policy.mostConnections) connections"
@@ -169,16 +169,16 @@ struct Signalling: Sendable {
 
     // MARK: Signs of life
 
-    /// RTCP, or anything else, came from a client's UDP port.
+    /// Notes a sign of life: RTCP, or anything else, from a client's UDP port.
     ///
-    /// - Returns: whose it is.
+    /// - Returns: The session that has the port.
     mutating func heard(from endpoint: Endpoint, now: Int64) -> String? {
         guard let id = endpoints[endpoint] else { return nil }
         sessions[id]?.lastHeard = now
         return id
     }
 
-    /// To be called about once a second: ends what has given no sign of life.
+    /// Must be called about once a second: ends sessions and connections that have given no sign of life.
     mutating func expire(now: Int64) -> [SignallingAction] {
         let actions = expireSessions(now: now) + expireConnections(now: now)
         expireAddresses(now: now)

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/// One call's worth of one receiver: `count` datagrams, all of `segment_bytes` but the last, which may be shorter.
+/// What one call sends to one receiver: `count` datagrams of `segment_bytes` each, of which the last may be shorter.
 typedef struct {
     const struct sockaddr *address;
     socklen_t address_bytes;
@@ -16,7 +16,7 @@ typedef struct {
     uint16_t segment_bytes;
 } fh_datagrams;
 
-/// Sends as many of `sends` as the socket takes, at most FH_MOST_SENDS; how many it took, or -1 with errno set.
+/// Sends as many of `sends` as the socket takes, at most FH_MOST_SENDS; returns how many, or -1 with errno set.
 int fh_send_datagrams(int socket, const fh_datagrams *sends, unsigned count);
 
 /// 1 where the kernel cuts one send into datagrams (UDP_SEGMENT), else 0.
