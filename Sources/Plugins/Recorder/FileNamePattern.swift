@@ -17,8 +17,8 @@ struct FileNamePattern: Equatable {
         case number(digits: Int)
     }
 
-    /// The folders before the first one that has a pattern; never with a slash at its end but for the root. "." when
-    /// there are none.
+    /// The folders before the first one that has a pattern, without a slash at the end unless it is the root; "."
+    /// when there are none.
     let folder: String
     /// Folders from the first one with a pattern on, and the file's name without ending.
     let components: [[Piece]]
@@ -35,7 +35,8 @@ struct FileNamePattern: Equatable {
         self.ending = ending
     }
 
-    /// - Throws: ``OptionFault`` for a conversion that is none, a number outside the name, a name without ending.
+    /// - Throws: ``OptionFault`` for an unknown conversion, a number outside the name, an ending without a name
+    ///   before it.
     init(_ path: String) throws(OptionFault) {
         let bytes = Array(path.utf8)
         var parts: [[Piece]] = []

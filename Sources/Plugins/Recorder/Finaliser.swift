@@ -10,9 +10,9 @@ import Glibc
 /// there is a complete file under the name at every moment. The next recorder of the pattern removes a copy that was
 /// left unfinished.
 struct Finaliser: Sendable {
-    /// Under `auto` a file from this size on stays as it is.
+    /// With `auto`, a file of this size or larger stays as it is.
     static let autoLimit: Int64 = 2_000_000_000
-    /// Room that the copy leaves on the disk for the recording that goes on.
+    /// Free space that the copy leaves on the disk for the recording that goes on.
     static let reserve: Int64 = 256_000_000
 
     let path: String
@@ -72,7 +72,7 @@ struct Finaliser: Sendable {
         }
     }
 
-    /// Watches the work: may ask it to give up, and is told how far it is.
+    /// Lets the job's owner cancel the work, and follow its progress.
     struct Watch {
         var isCancelled: () -> Bool
         var report: (Double) -> Void
@@ -131,7 +131,7 @@ struct Finaliser: Sendable {
         )
     }
 
-    /// Makes the copy and puts it in the original's place; its size.
+    /// Makes the copy and puts it in the original's place; returns its size.
     private func replace(_ original: OutputFile, _ files: RunFiles, _ watch: Watch) throws -> Int64 {
         var file = try makeCopy(files)
         var isReplaced = false
@@ -180,7 +180,8 @@ struct Finaliser: Sendable {
 
     /// Writes the copy.
     ///
-    /// - Parameter indexBytes: Room to leave in front; nil to write the index behind and move everything back for it.
+    /// - Parameter indexBytes: Room to leave in front; nil to write the index at the end, and then move everything
+    ///   back to make room for it.
     /// - Returns: The original's contents; nil when the room was too small.
     private func copy(to file: OutputFile, indexBytes: Int?, _ watch: Watch) throws -> FileSummary? {
         let reader = try RecordingReader(path)

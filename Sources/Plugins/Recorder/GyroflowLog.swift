@@ -4,14 +4,15 @@ import FrameCore
 
 /// The text of a Gyroflow file (`.gcsv`, version 1.3). Pure.
 enum GyroflowText {
-    /// What our files begin with, and no other program's.
+    /// The first lines of our files, which tell them from those of other programs.
     static let mark = "GYROFLOW IMU LOG\nversion,1.3\nid,framehost\n"
 
     /// The lines before the samples.
     ///
-    /// Times are in microseconds, rates in rad/s, accelerations in m/s². Gyroflow reads `-second, first, third` as its
-    /// axes x to the right, y up, z back, after it has applied `orientation`: for picture axes (x right, y down, z
-    /// forward) that is `yxz`, as it also takes CAMM. Readers look for all of it in the first 500 bytes.
+    /// Times are in microseconds, rates in rad/s, accelerations in m/s². After Gyroflow has applied `orientation`, it
+    /// reads `-second, first, third` as its axes x to the right, y up, z back. For picture axes (x right, y down, z
+    /// forward) the orientation is `yxz`, which it also uses for CAMM. Readers look for all of it in the first 500
+    /// bytes.
     static func header(_ contents: MotionSample.Contents) -> String {
         mark + "orientation,yxz\ntscale,0.000001\ngscale,1.0\nascale,0.10197162129779283\n"
             + (contents.contains(.acceleration) ? "t,gx,gy,gz,ax,ay,az\n" : "t,gx,gy,gz\n")
@@ -46,7 +47,7 @@ enum GyroflowText {
 final class GyroflowLog: SidecarLog {
     private let begin: MediaTime
     private let hasAcceleration: Bool
-    /// Gyroflow's lines have both values of one time: where a sensor gives them in turn, the latest one counts.
+    /// A line has both values of one time. Where a sensor gives them in turn, the line has the latest acceleration.
     private var acceleration: SIMD3<Float>?
 
     /// - Parameters:
@@ -58,7 +59,7 @@ final class GyroflowLog: SidecarLog {
         super.init(.gyroflow, file, head: GyroflowText.header(contents))
     }
 
-    /// Takes note of a sample; ``flush()`` writes it.
+    /// Adds a sample; ``flush()`` writes it.
     func add(_ sample: MotionSample) {
         if hasAcceleration, sample.contents.contains(.acceleration) { acceleration = sample.acceleration }
         guard sample.contents.contains(.rotationRate) else { return }

@@ -19,7 +19,7 @@ struct IndexSize {
     private var chunks = 0
     private var lastTrack = -1
     private var bytes = 0
-    /// The track of motion. Its packets come as far as a picture's time at once, and lie between those of the other
+    /// The track of motion. Its packets come at once up to a picture's time, but lie between those of the other
     /// tracks in the rewritten file.
     private let motion: Int?
 
@@ -66,10 +66,10 @@ struct IndexSize {
     }
 }
 
-/// The tick of a movie, in which edit lists count.
+/// The time scale of a movie, in which edit lists count.
 enum MovieTicks {
-    /// A multiple of all tracks' ticks per second where one fits, or else of as many as fit, beginning with the
-    /// pictures'.
+    /// The least common multiple of all tracks' ticks per second if it fits into an `Int32`; if not, that of as many
+    /// tracks as fit, starting with the pictures.
     static func common(_ ticks: [Int64]) -> Int64 {
         var common = ticks.first ?? 1000
         for rate in ticks.dropFirst() where rate > 0 {

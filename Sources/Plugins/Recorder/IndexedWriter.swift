@@ -20,7 +20,7 @@ final class IndexedWriter {
     ///   - file: Empty.
     ///   - like: The file whose tracks and metadata it gets.
     ///   - ends: How that file's tracks end.
-    ///   - indexBytes: Room for the index; nil to write it behind and move it to the front at the end.
+    ///   - indexBytes: Room for the index; nil to write it at the end and then move it to the front.
     init(file: OutputFile, container: Container, like reader: RecordingReader, ends: [TrackEnd], indexBytes: Int?)
         throws
     {

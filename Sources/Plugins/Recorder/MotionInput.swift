@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// The motion that comes on an input of its own, kept until the pictures are as far.
+/// The motion that comes on an input of its own, kept until the pictures have reached its time.
 ///
 /// Samples lie in a ring whose memory is taken once. A recording reads them from the time of a file's first picture on,
 /// as far as its pictures are written: so a file has the motion of its pictures, and is never longer because of it.
@@ -10,17 +10,17 @@ import FrameCore
 final class MotionInput {
     let format: MotionFormat
     private let samples: UnsafeMutableBufferPointer<MotionSample>
-    /// How many samples have come; the last ones of them are kept.
+    /// How many samples have come; the latest of them are kept.
     private var count = 0
     /// The number of the next sample for the recording.
     private var next = 0
     private var latest: MediaTime?
     /// The time of the file's first picture.
     private var begin = MediaTime.zero
-    /// Whether samples have gone that a recording would have had.
+    /// Whether a recording has missed samples, because the ring had dropped them.
     private(set) var hasBeenTooSmall = false
 
-    /// How long motion can be ahead of the pictures: an encoder can hold back as many, and the queues some more.
+    /// How many pictures motion can be ahead: an encoder can hold back as many, and the queues some more.
     private static let pictures = 64.0
     private static let leastSeconds = 30.0
 
@@ -51,8 +51,8 @@ final class MotionInput {
 
     private var oldest: Int { max(0, count - samples.count) }
 
-    /// Keeps the samples of a block. Samples that are not later than the one before are left out: the times of a track
-    /// rise.
+    /// Keeps the samples of a block. Samples that are not later than the one before are left out: a track's times
+    /// must rise.
     func add(_ block: borrowing MotionBlock) {
         for index in 0..<block.sampleCount {
             let sample = block[index]
@@ -63,7 +63,7 @@ final class MotionInput {
         }
     }
 
-    /// A file begins: `take` goes on with the first sample from `time` on.
+    /// Starts a file: `take` continues with the first sample at or after `time`.
     func begin(at time: MediaTime) {
         begin = time
         next = count

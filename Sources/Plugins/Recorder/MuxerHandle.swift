@@ -25,7 +25,7 @@ final class MuxerHandle {
     private(set) var span = MediaTime.zero
     private(set) var savedSpan = MediaTime.zero
 
-    /// The size of the index once the file is not in fragments any more.
+    /// The size that the index will have once the file is rewritten without fragments.
     private(set) var index: IndexSize
 
     private let container: Container
@@ -37,13 +37,13 @@ final class MuxerHandle {
     private let hasMotion: Bool
     /// Whether the motion's track has its name.
     private var isMotionNamed = false
-    /// The latest sample of motion, and the time between the two before.
+    /// The latest sample of motion, and the time between it and the one before.
     private var waiting: MotionSample?
     private var period = MediaTime.zero
     private var first: MediaTime?
     private var firstDTS = MediaTime.zero
 
-    /// [stage thread] Begins the file, which is still empty when this returns.
+    /// [stage thread] Starts the file, which is still empty when this returns.
     ///
     /// - Parameters:
     ///   - file: A new file. It is removed when this throws.
@@ -167,10 +167,10 @@ final class MuxerHandle {
         try sound.bytes.withUnsafeBytes { try handSound(packet, $0) }
     }
 
-    /// Before each packet of the sound at `index`.
+    /// Must be called before each packet of the sound at `index`.
     private func beginSound(_ index: Int) throws {
         guard let context, container != .mkv, file.size > 0, !tracks[index + 1].hasBegun else { return }
-        // The header was written without this track's begin. The track's first fragment says where it belongs.
+        // The header was written before this track began, so the track's first fragment says where it belongs.
         av_opt_set(context.pointee.priv_data, "movflags", "+frag_discont", 0)
     }
 
@@ -260,10 +260,10 @@ final class MuxerHandle {
         guard result >= 0 else { throw abandon(because: result) }
     }
 
-    /// The time of a fragment in microseconds, unless a keyframe ends it earlier.
+    /// The duration of a fragment in microseconds, unless a keyframe ends it earlier.
     private static let fragmentDuration: Int64 = 1_000_000
 
-    /// - Parameter microseconds: 0 for fragments that no time ends.
+    /// - Parameter microseconds: 0 so that no duration ends a fragment.
     private func setFragmentDuration(_ microseconds: Int64, _ context: UnsafeMutablePointer<AVFormatContext>) {
         guard container != .mkv else { return }
         av_opt_set_int(context.pointee.priv_data, "frag_duration", microseconds, 0)
@@ -331,7 +331,7 @@ final class MuxerHandle {
     private func abandon(because code: Int32) -> FrameHostError {
         close()
         let isGone = !file.isStillThere
-        // What is left of it is for a person to judge.
+        // A person has to judge what is left of it, so it stays as it is.
         guard !file.wasShortened else {
             _ = try? file.finish()
             return RecordingFault.shortened(file.path)

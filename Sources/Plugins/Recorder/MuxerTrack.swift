@@ -5,9 +5,9 @@ import FrameCore
 
 /// How a track ends, in its ticks, which lie within ±``TimeBase/mostTicks`` and rise in the order of decoding.
 ///
-/// A container gives the length of a track by the durations of its packets in the order of decoding, and its writer
-/// also looks at the packet that is shown last. With B-frames these are two packets. Both together make the track as
-/// long as its pictures are shown.
+/// A container gives the length of a track by the durations of its packets in decoding order, and its writer also
+/// looks at the packet that is shown last. With B-frames, the packet decoded last and the one shown last differ. The
+/// durations of both make the track as long as its pictures are shown.
 struct TrackEnd: Sendable, Equatable {
     private var firstPTS = Int64.max
     private var firstDTS: Int64?
@@ -22,8 +22,8 @@ struct TrackEnd: Sendable, Equatable {
         if pts >= latestPTS { (latestPTS, latestDuration) = (pts, duration) }
     }
 
-    /// The duration with which a packet is written that was read back. A reader of fragments guesses durations. All but
-    /// these two follow from the times.
+    /// The duration for a packet that was read back from a file with fragments, whose reader guesses durations. Only
+    /// the durations of these two packets matter; all others follow from the times.
     func duration(pts: Int64, isLast: Bool) -> Int64 {
         if isLast, let firstDTS { return max(latestPTS + latestDuration - firstPTS - (lastDTS - firstDTS), 1) }
         return pts == latestPTS ? latestDuration : 1
@@ -41,14 +41,14 @@ struct MuxerTrack {
     private let origin: MediaTime
     /// The time that was meant to be 0, before it was rounded to the pictures' ticks.
     private let begin: MediaTime
-    /// The same in the pictures' ticks.
+    /// ``origin`` in ticks of this track.
     private let originTicks: Int64
     /// For a sound, the time base of its packets.
     private let sourceBase: TimeBase
     private(set) var hasBegun = false
     private(set) var end = TrackEnd()
     private var lastDTS = Int64.min
-    /// The duration for a picture without one: that of the picture before.
+    /// The duration for a packet without one: the time since the packet before.
     private var lastDuration: Int64 = 0
     /// The most ticks that the container can write: from one packet to the next, from decoding to showing, and for the
     /// duration of a packet.
@@ -107,11 +107,11 @@ struct MuxerTrack {
     /// Whether the container can express the time from one sample of motion to the next.
     func reaches(_ time: MediaTime, after last: MediaTime) -> Bool { motionTicks(time) - motionTicks(last) <= mostGap }
 
-    /// The time of a sample. The origin was rounded to a tick of the pictures, and may be a little later than the time that
-    /// it stands for.
+    /// The time of a sample. The origin was rounded to a tick of the pictures, and may be a little later than
+    /// `begin`.
     private func motionTicks(_ time: MediaTime) -> Int64 { time >= begin ? max(ticks(time), 0) : ticks(time) }
 
-    /// A value of motion, which is decoded and shown at one time. Values of one time are a tick apart.
+    /// Sets the time of a value of motion, which is decoded and shown at once. Values of one time are a tick apart.
     ///
     /// - Parameters:
     ///   - end: The time of the next sample.

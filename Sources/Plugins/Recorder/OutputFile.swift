@@ -13,7 +13,7 @@ final class OutputFile {
     let held: HeldFile
     /// The errno of the first call that failed; 0 before that.
     private(set) var failure: Int32 = 0
-    /// Bytes from the file's begin to the furthest one written.
+    /// Bytes from the file's start to the furthest one written.
     private(set) var size: Int64 = 0
     /// The files beside it that were asked for. They are made and removed with it.
     var sidecars: [Sidecar: HeldFile] = [:]
@@ -38,8 +38,8 @@ final class OutputFile {
     ///
     /// - Parameters:
     ///   - overwrite: Whether to replace a regular file that has the name.
-    ///   - isNamed: Whether the user wrote this very name, and no pattern made it. Then links are followed, and a
-    ///     device is written to.
+    ///   - isNamed: True where the user wrote this name, false where a pattern made it. The user's name may be a
+    ///     link, which is followed, or a device.
     /// - Throws: ``FileRefusal``.
     static func create(_ path: String, overwrite: Bool, isNamed: Bool, _ files: RunFiles) throws(FileRefusal)
         -> OutputFile
@@ -78,7 +78,7 @@ final class OutputFile {
     // MARK: Writing
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Int32 {
-        // Later the hole would not show any more.
+        // After this write the hole could no longer be detected.
         guard !wasShortened else { return fail(ESTALE) }
         var done = 0
         while done < bytes.count {
@@ -113,7 +113,7 @@ final class OutputFile {
         return Array(bytes[..<got])
     }
 
-    /// Writes over bytes that are in the file. Where the next write goes stays as it is.
+    /// Writes over bytes that are in the file. The position of the next write does not change.
     ///
     /// - Throws: ``RecordingErrno``.
     func overwrite(_ bytes: [UInt8], at place: Int64) throws(RecordingErrno) {
@@ -175,7 +175,7 @@ final class OutputFile {
         return isRegular && file >= 0 && fstat(file, &status) == 0 && Int64(status.st_size) < size
     }
 
-    /// Shortens the file to the part that plays, or removes it when nothing plays, but only where the name still leads
+    /// Shortens the file to the part that plays. Removes it when nothing plays, but only where the name still leads
     /// to it.
     func cut(to length: Int64) {
         guard isRegular, file >= 0 else { return }
@@ -221,5 +221,5 @@ final class OutputFile {
     }
 }
 
-/// An errno on its way to a sentence.
+/// An errno, before it becomes part of a message.
 struct RecordingErrno: Error { var code: Int32 }

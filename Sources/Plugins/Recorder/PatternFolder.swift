@@ -20,7 +20,7 @@ enum PatternFolder {
                 guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
                 guard seen.insert(FileIdentity(status)).inserted else { continue }
                 var file = RetentionPolicy.File(path: path, status)
-                // The files beside it go with it, and so count with it.
+                // The files beside it are removed with it, and so count with it.
                 for sidecar in Sidecar.allCases { file.bytes += sidecar.size(beside: path) ?? 0 }
                 found.append(file)
             }

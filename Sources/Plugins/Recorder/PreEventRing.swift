@@ -4,8 +4,8 @@ import FrameCore
 
 /// The last seconds of a stream, in whole groups of pictures, so that a recording can begin before it is asked for.
 ///
-/// It is one piece of memory, allocated and touched in `init`. Adding copies the bytes and allocates nothing. Units lie
-/// one behind the other. A unit that does not fit before the end of the memory goes to its begin. When there is no
+/// It is one piece of memory, allocated and touched in `init`. Adding copies the bytes and allocates nothing. Units
+/// lie one after the other. A unit that does not fit before the end of the memory goes to its start. When there is no
 /// room, the oldest group is removed.
 ///
 /// Used by one thread.
@@ -21,7 +21,7 @@ final class PreEventRing {
     private let bytes: UnsafeMutableRawPointer
     private let entries: UnsafeMutablePointer<Entry?>
     private let entryCapacity: Int
-    /// Index of the oldest entry; entries follow it, around the end.
+    /// Index of the oldest entry; the others follow it and wrap around at the end.
     private var first = 0
     private(set) var count = 0
     /// How many units were removed before the oldest.
@@ -61,7 +61,7 @@ final class PreEventRing {
     /// The latest PTS of all units; nil when empty.
     var end: MediaTime? { isEmpty ? nil : latest }
 
-    /// Copies a unit, and removes groups that are not needed any more.
+    /// Copies a unit, and removes groups that are no longer needed.
     func add(_ unit: RecordedUnit, _ payload: UnsafeRawBufferPointer) {
         if isEmpty, !unit.isKeyframe { return }
         guard let offset = makeRoom(payload.count), !(isEmpty && !unit.isKeyframe) else { return }

@@ -12,7 +12,7 @@ struct RecordedUnit {
     var sequenceNumber: UInt64
     var orientation: Orientation
     var isKeyframe: Bool
-    /// For captions; none where those are not asked for.
+    /// For captions; empty where those were not asked for.
     var faces = FaceIDs()
 }
 

@@ -39,7 +39,7 @@ final class Recorder: MultiSink {
     private var faces: MetadataSlot<Faces>?
     private var sound: SoundFeed?
     private var soundInputs: SoundInputs?
-    /// A file has begun, and lacks the sound at its begin.
+    /// Whether a file has started that still lacks the sound at its start.
     private var lacksSound = false
     private var ring: PreEventRing?
     private var state: RecordingState
@@ -195,7 +195,7 @@ final class Recorder: MultiSink {
     /// How many seconds the ring has room for. At times it keeps one group of pictures more than was asked for.
     private var ringSeconds: Double { options.preEventSeconds + 4 }
 
-    /// How much more than the time between motion and pictures is kept of the motion.
+    /// How many seconds of motion are kept in addition to the time by which it can be ahead of the pictures.
     private var motionSeconds: Double { options.preEventSeconds > 0 ? ringSeconds : 0 }
 
     /// Bytes for the ring's payloads, with room for bitrates above the encoder's target.
@@ -236,7 +236,7 @@ final class Recorder: MultiSink {
         guard let soundInputs else { return .idle }
         unit.withBytes { soundInputs.keep(about, $0, track: track) }
         guard let recording else { return .idle }
-        // Less than that is what lies between the decoding of a keyframe and its time.
+        // Less than that can lie between the decoding of a keyframe and its time.
         if let late = recording.lateness(ofSound: about, at: track), late > Self.longestReorder {
             reportLate(late)
             return .dropped(.byStage)
@@ -254,8 +254,8 @@ final class Recorder: MultiSink {
         try soundInputs?.take(before: time) { try recording.append(sound: $1, $2, at: $0) }
     }
 
-    /// Writes a picture, behind the sound before it. A file that begins with it gets again what its neighbour ended
-    /// with, and nobody hears it.
+    /// Writes a picture, after the sound before it. A file that starts with this picture gets the last sound of the
+    /// previous file again, which a decoder needs and nobody hears.
     private func write(_ unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer, _ recording: Recording) throws {
         try giveSound(before: unit.dts, recording)
         try recording.append(unit, bytes)
@@ -306,7 +306,7 @@ final class Recorder: MultiSink {
         )
     }
 
-    /// Sound whose file is complete, or whose time is before the recording.
+    /// Reports sound whose file is already complete, or whose time is before the recording.
     private func reportLate(_ late: MediaTime) {
         guard !hasReportedLateSound else { return }
         hasReportedLateSound = true
@@ -389,7 +389,7 @@ final class Recorder: MultiSink {
             if phase == .starting, ring?.isEmpty == false { try begin() }
             guard recording != nil else { return }
             if phase != .stopping { postWillStop() }
-            // Where all has come, sound may be longer than its pictures.
+            // At the end of the input, sound may be longer than its pictures.
             try finishRecording(soundUpTo: isDraining && phase != .stopping ? .max : nil)
         } catch { throw failed(error) }
     }
@@ -424,7 +424,7 @@ final class Recorder: MultiSink {
         if state.phase == .idle, let fault = files.fault { throw fault }
         try state.start()
         isCommanded = true
-        // Without a ring the next picture is the earliest possible begin, if it is a keyframe.
+        // Without a ring, the recording can start with the next picture only if that is a keyframe.
         if ring?.isEmpty != false { context.keyframeRequest?.raise() }
     }
 

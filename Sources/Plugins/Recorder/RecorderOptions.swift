@@ -106,7 +106,7 @@ struct RecorderOptions: StageOptions {
     var makesMoreFiles: Bool { record == .onCommand || segmentSeconds != nil || segmentMegabytes != nil }
 }
 
-/// When a recorder begins by itself.
+/// When a recorder starts to record.
 enum RecordWhen: String, OptionChoice { case atStart, onCommand }
 
 /// What happens to sound.

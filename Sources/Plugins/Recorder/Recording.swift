@@ -50,25 +50,25 @@ final class Recording {
     private let motion: MotionInput?
     private let captions: CaptionFeed?
     private let context: StageContext
-    /// Whether the first file begins at the chain's time, not at 0.
+    /// Whether the first file keeps the chain's times. Otherwise it starts at 0.
     private let keepsTimes: Bool
     /// Called when a file of the recording has begun or ended, with the file being written.
     private let filesChanged: (OutputFile?) -> Void
 
     private var policy: SegmentPolicy
     private var muxer: MuxerHandle?
-    /// The sound tracks of the current file that are read beside the pictures, by the feed's indices. Behind them are
+    /// The sound tracks of the current file that are read beside the pictures, by the feed's indices. After them come
     /// those of ``RecordingSetup/sounds``.
     private var soundTracks: [Int] = []
-    /// Sounds of the current file that its container cannot go on with.
+    /// For each sound of the setup, whether the current file's container cannot go on with it.
     private var endedSounds: [Bool] = []
     /// The Gyroflow file beside the current file.
     private var log: GyroflowLog?
     /// The WebVTT file beside the current file.
     private var captionLog: CaptionLog?
-    /// The file before the current one, with all its pictures and without the motion of its last ones, which has not come
-    /// yet: with B-frames a keyframe is decoded before the pictures in front of it are shown. It is completed when a
-    /// picture is decoded at the time of its end, which is the current file's begin.
+    /// The file before the current one. It has all its pictures, but not the motion of the last ones, which has not
+    /// come yet: with B-frames a keyframe is decoded before the pictures in front of it are shown. It is completed
+    /// once a picture's DTS reaches the start of the current file.
     private var tail: Part?
     /// Whether the current file's container cannot go on with the motion.
     private var motionHasEnded = false
@@ -139,8 +139,8 @@ final class Recording {
         if setup.isLive, muxer!.savedBytes > before { try syncNowAndThen() }
     }
 
-    /// Checks the gap before a unit. A gap that a file of this kind cannot express ends the recording, whose file is
-    /// complete. Where there may be more files, the next one begins here.
+    /// Checks the gap before a unit. A gap that the container cannot express ends the recording, with a complete
+    /// file. Where there may be more files, the next one starts here.
     private func checkGap(before unit: RecordedUnit) throws {
         guard let muxer, !muxer.reaches(unit) else { return }
         let gap = unit.pts - end
@@ -170,7 +170,8 @@ final class Recording {
 
     /// By how much a unit of the sound at `index` ends before the current file begins; nil where it does not.
     ///
-    /// What a decoder needs for the sound beside the first picture counts as beside it, though nobody hears it.
+    /// The samples that a decoder needs before the sound beside the first picture count as beside it, though nobody
+    /// hears them.
     func lateness(ofSound unit: RecordedUnit, at index: Int) -> MediaTime? {
         guard muxer != nil else { return nil }
         let late = fileBegin - (unit.pts + unit.duration + padding(ofSound: index))
@@ -182,8 +183,8 @@ final class Recording {
         return MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
     }
 
-    /// Writes one access unit of the sound at `index` of the setup's. Before the first picture there is no file that
-    /// could hold it.
+    /// Writes one access unit of the sound at `index` of ``RecordingSetup/sounds``. Before the first picture there is
+    /// no file that could hold it.
     func append(sound unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer, at index: Int) throws {
         guard let muxer, !endedSounds[index] else { return }
         let track = soundTracks.count + index
@@ -202,9 +203,9 @@ final class Recording {
         policy.add(bytes: bytes.count)
     }
 
-    /// Writes the motion up to a time: that of pictures which are in the file, or will be.
+    /// Writes the motion up to a time, for pictures that are in the file or will be.
     private func takeMotion(before time: MediaTime) throws {
-        // The ring keeps it until then.
+        // While there is a tail, the ring keeps the motion.
         guard let motion, let muxer, tail == nil else { return }
         defer { if let log, log.failure == 0 { flush(log) } }
         try motion.take(before: time) { sample in
@@ -229,7 +230,7 @@ final class Recording {
         captions.finish(at: time) { captionLog?.add($0) }
     }
 
-    /// Leaves the current file for the motion of its last pictures.
+    /// Sets the current file aside until the motion of its last pictures has come.
     private func leaveTail() throws {
         guard let muxer else { return }
         // All its pictures are in the file from here on, whatever happens to the next one.
@@ -251,8 +252,8 @@ final class Recording {
         motion.begin(at: fileBegin)
     }
 
-    /// After an error, completes the file before the current one, which has nothing to do with it, and what lies beside
-    /// the current one: its pictures up to here are saved.
+    /// After an error, completes the file before the current one, which the error does not concern, and the sidecars
+    /// of the current one, whose pictures up to here are saved.
     func giveUp() {
         try? finishTail()
         finishCaptions(at: end)

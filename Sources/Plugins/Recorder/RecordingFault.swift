@@ -62,7 +62,7 @@ enum RecordingFault {
             remedy: "Name another file, or set \"overwrite\": true to replace it.")
     }
 
-    /// A file beside a recording would be replaced with it.
+    /// The fault of a file that has the name of a sidecar, and that no recorder has made.
     static func foreign(_ path: String) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, what: "'\(path)' was not made by a recorder, so it is not replaced",

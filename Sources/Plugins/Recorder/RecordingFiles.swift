@@ -9,11 +9,11 @@ import Glibc
 final class RecordingFiles {
     /// The pattern of names from the second file on, which retention uses too.
     let pattern: FileNamePattern
-    /// The fixed name of the first file, where `path` is one and a single file is expected.
+    /// The name of the first file, where `path` is a fixed name and a single file is expected.
     let single: String?
     private let overwrite: Bool
     private let files: RunFiles
-    /// What is made beside each.
+    /// The sidecars that are made with each file.
     let sidecars: [Sidecar]
     /// Whether the file of the single name was made, by this recorder or by one that it replaced.
     private var hasSingle = false
@@ -25,7 +25,7 @@ final class RecordingFiles {
     /// - Parameters:
     ///   - path: The option `path` with its patterns, already checked.
     ///   - folder: The folder to which a relative path is relative.
-    ///   - sidecars: What is made beside each.
+    ///   - sidecars: The sidecars that are made with each file.
     init(
         path: String, folder: String, overwrite: Bool, makesMoreFiles: Bool, sidecars: [Sidecar] = [], files: RunFiles
     ) throws(OptionFault) {
@@ -89,7 +89,7 @@ final class RecordingFiles {
         }
         var next = (number ?? highestNumber(at: unixTime)) + 1
         let plain = pattern.path(at: unixTime, number: next)
-        // The earlier names are this recorder's own.
+        // This recorder has made the files of the earlier names.
         var again = !pattern.hasNumber && plain == repeated.name ? repeated.count + 1 : 1
         var missing = 0
         // Taken names are skipped. Another recorder may be making files of the same names at the same time.
@@ -116,10 +116,10 @@ final class RecordingFiles {
         throw RecordingFault.exists(pattern.path(at: unixTime, number: next))
     }
 
-    /// Makes a file and those beside it that are asked for: all, or none.
+    /// Makes a file and its sidecars: all, or none.
     ///
-    /// Whether the latter may be replaced is looked at first, since a replaced recording does not come back. Where another
-    /// program takes one in between, the recording goes on without.
+    /// It first checks whether the sidecars may be replaced, since a replaced recording does not come back. With
+    /// `overwrite`, a recording goes on without a sidecar whose name another program takes in between.
     private func create(_ path: String, isNamed: Bool) throws(FileRefusal) -> OutputFile {
         for sidecar in sidecars {
             if let refusal = refusal(of: sidecar, beside: path) { throw refusal }
@@ -154,7 +154,7 @@ final class RecordingFiles {
         return overwrite && refusal == .exists ? RecordingFault.foreign(name) : RecordingFault.refused(name, refusal)
     }
 
-    /// What keeps a file beside a recording from being made; nil when nothing does. One that no recorder has made is never
+    /// What prevents a sidecar from being made; nil when nothing does. A file that no recorder has made is never
     /// replaced.
     private func refusal(of sidecar: Sidecar, beside path: String) -> FileRefusal? {
         let name = self.path(of: sidecar, beside: path)

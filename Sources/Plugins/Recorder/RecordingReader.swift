@@ -34,7 +34,7 @@ final class RecordingReader {
         return Double(avio_seek(io, 0, SEEK_CUR)) / Double(max(avio_size(io), 1))
     }
 
-    /// The next packet, valid until the call after; nil at the end.
+    /// The next packet, valid until the next call; nil at the end.
     func next() throws -> UnsafeMutablePointer<AVPacket>? {
         av_packet_unref(packet)
         let result = av_read_frame(context, packet)

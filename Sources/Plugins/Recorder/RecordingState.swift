@@ -41,7 +41,7 @@ struct RecordingState: Equatable {
         case nothing
         /// All pictures up to the latest are there.
         case finish
-        /// `take` will say when.
+        /// ``take(pts:isKeyframe:past:)`` says when.
         case wait
     }
 

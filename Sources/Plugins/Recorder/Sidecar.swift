@@ -18,7 +18,7 @@ enum Sidecar: CaseIterable {
         }
     }
 
-    /// What our files begin with, and no other program's.
+    /// The first lines of our files, which tell them from those of other programs.
     var mark: String {
         switch self {
         case .gyroflow: GyroflowText.mark
@@ -33,8 +33,8 @@ enum Sidecar: CaseIterable {
         return recording[..<dot] + ending
     }
 
-    /// The size of our file beside a recording; nil where there is none, where it is not ours, or where another recording
-    /// of that name lies beside it, with another ending, which it may belong to.
+    /// The size of our file beside a recording; nil where there is none, where it is not ours, or where it may belong
+    /// to another recording, of the same name with another ending.
     func size(beside recording: String) -> Int64? {
         Container.endings.contains { isThere(ending: $0, otherThan: recording) }
             ? nil : size(of: path(beside: recording))

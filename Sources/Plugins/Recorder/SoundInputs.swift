@@ -2,29 +2,29 @@
 
 import FrameCore
 
-/// The sound that comes on inputs of its own, kept until the pictures are as far.
+/// The sound that comes on inputs of its own, kept until the pictures have reached its time.
 ///
-/// Sound can come earlier than pictures of its time: ``EarlyTaking`` of the runner. It is given to the recording in the
-/// order of its time beside the pictures', so that each file has the sound of its pictures. What was given is kept too:
-/// for the pre-event memory, and for the next file, which begins with the samples that a decoder needs before the first
-/// that is heard. Used on the stage thread.
+/// Sound can come before pictures of its time: ``EarlyTaking`` of the runner. The recording gets it in the order of
+/// its time beside the pictures', so that each file has the sound of its pictures. What was given is kept too: for
+/// the pre-event memory, and for the next file, which starts with the samples that a decoder needs before the first
+/// one that is heard. Used on the stage thread.
 final class SoundInputs {
     let formats: [AudioTrackFormat]
     private let rings: [PreEventRing]
     /// For each track, how many of all its units were given to the file, or passed over.
     private var given: [Int]
-    /// Whether units have gone that the recording would have had.
+    /// Whether the recording has missed units, because a ring had dropped them.
     private(set) var hasBeenTooSmall = false
 
-    /// Sound that is further ahead than this is given all the same, as where no pictures come.
+    /// Sound that is further ahead than this is given without waiting for pictures, which may not come at all.
     static let mostAhead = MediaTime(nanoseconds: 30_000_000_000)
     /// How far back a decoder's first samples can lie.
     private static let leastSeconds = 0.5
 
-    /// The seconds that a ring reaches back, with those that the sound may be ahead.
+    /// How many seconds a ring holds: how far back it reaches, and how far the sound may be ahead.
     private static func span(_ seconds: Double) -> Double { max(seconds, leastSeconds) + mostAhead.seconds }
 
-    /// Bytes of a track's ring: its bitrate with room for half as much again, or 320 kbit/s where it is unknown.
+    /// Bytes of a track's ring: half as much again as its bitrate needs, which counts as at least 320 kbit/s.
     private static func ringBytes(_ format: AudioTrackFormat, seconds: Double) -> Int {
         let rate = min(max(format.bitRate, 320_000), 10_000_000)
         return max(Int(Double(rate) / 8 * seconds * 1.5), 10_000)
@@ -67,7 +67,7 @@ final class SoundInputs {
         for track in rings.indices { try take(track, before: time, body) }
     }
 
-    /// The same of one track.
+    /// The same for one track.
     func take(
         _ track: Int, before time: MediaTime, _ body: (Int, RecordedUnit, UnsafeRawBufferPointer) throws -> Void
     ) rethrows {

@@ -18,8 +18,8 @@ struct AxisMap: Sendable, Equatable {
 
     /// The axes that Gyroflow and telemetry-parser bring every sensor to: x up, y left, z backward.
     ///
-    /// Gyroflow turns a camera's rates (x, y, z) into (−y, x, z) before it integrates them (`imu_integration`), and turns
-    /// what comes out about x by half a turn to reach OpenCV's axes (`frame_transform`).
+    /// Gyroflow turns a camera's rates (x, y, z) into (−y, x, z) before it integrates them (`imu_integration`), and
+    /// turns the result by half a turn about x to reach OpenCV's axes (`frame_transform`).
     static let gyroflow = AxisMap(axes: SIMD3(1, 0, 2), signs: SIMD3(-1, -1, -1))
 
     private init(axes: SIMD3<Int>, signs: SIMD3<Float>) { (self.axes, self.signs) = (axes, signs) }
@@ -38,7 +38,8 @@ struct AxisMap: Sendable, Equatable {
         guard Set([axes.x, axes.y, axes.z]).count == 3 else { return nil }
     }
 
-    /// The axes of a matrix whose rows give one axis each: its largest parts. Nil for one that is no change of axes.
+    /// The map of a matrix that has one axis in each row: the first entry beyond ±0.5. Nil for a matrix that does not
+    /// map axes to axes.
     init?(rows: [Float]) {
         guard rows.count == 9, rows.allSatisfy(\.isFinite) else { return nil }
         self = .same
@@ -56,13 +57,13 @@ struct AxisMap: Sendable, Equatable {
             decoding: (0..<3).map { UInt8(ascii: signs[$0] < 0 ? "x" : "X") + UInt8(axes[$0]) }, as: UTF8.self)
     }
 
-    /// Whether no rotation brings the sensor's axes there: a left-handed one of the two.
+    /// Whether no rotation turns one system into the other, since one of them is left-handed.
     var isMirror: Bool {
         let isEven = (axes.y + 3 - axes.x) % 3 == 1
         return (signs.x * signs.y * signs.z > 0) != isEven
     }
 
-    /// The map that is this one, then `next`.
+    /// This map followed by `next`.
     func then(_ next: AxisMap) -> AxisMap {
         var both = AxisMap.same
         for index in 0..<3 {
@@ -77,7 +78,7 @@ struct AxisMap: Sendable, Equatable {
         SIMD3(vector[axes.x], vector[axes.y], vector[axes.z]) * signs
     }
 
-    /// The rotation from the picture's axes to the sensor's. Only of a map that is no mirror.
+    /// The rotation from the picture's axes to the sensor's. The map must not be a mirror.
     var toSensor: Quaternion {
         // m[row][column] of the matrix that takes a vector of the picture to the sensor: column i has its only part,
         // signs[i], in the row axes[i].

@@ -4,12 +4,12 @@ import FrameCore
 
 /// Cuts samples into blocks of at most 20 ms. Takes its memory once.
 struct BlockCutter {
-    /// The samples of the block that grows.
+    /// The samples of the current block.
     private(set) var samples: [MotionSample] = []
 
-    /// How long a block is at most: so long does a picture wait for its motion.
+    /// The longest block: a picture waits this long for its motion.
     static let longest = MediaTime(nanoseconds: 20_000_000)
-    /// How many samples it has at most.
+    /// The most samples of a block.
     static let most = 2048
 
     init() { samples.reserveCapacity(Self.most) }
@@ -25,6 +25,6 @@ struct BlockCutter {
     /// The samples, of which there is at least one, as a block.
     func makeBlock(_ output: Output) throws -> MotionBlock { try output.makeMotionBlock(samples.span) }
 
-    /// The block was given.
+    /// Starts a new block, after this one was given.
     mutating func clear() { samples.removeAll(keepingCapacity: true) }
 }

@@ -10,8 +10,8 @@ enum CAMM {
     /// Bytes of each kind of packet, by its number.
     private static let sizes = [16, 12, 16, 16, 16, 28, 60, 16]
 
-    /// The sample of one packet; nil for a kind that is no motion: exposure, position, magnetic field, and those that
-    /// later versions may add.
+    /// The sample of one packet; nil for a kind that is not motion: exposure, position, magnetic field, and those
+    /// that later versions may add.
     static func sample(in bytes: Span<UInt8>, at time: MediaTime) throws(MotionFault) -> MotionSample? {
         guard bytes.count >= 4 else {
             throw MotionFault("must have packets of at least 4 bytes, but has one of \(bytes.count)")
@@ -37,7 +37,7 @@ enum CAMM {
         return sample
     }
 
-    /// What packets of this kind say; empty for no motion.
+    /// What packets of this kind contain; empty for one that is not motion.
     static func contents(ofKind kind: Int) -> MotionSample.Contents {
         switch kind {
         case 0: .attitude
@@ -47,8 +47,8 @@ enum CAMM {
         }
     }
 
-    /// A rotation about an axis by its length. One that is not finite, or of more turns than anybody means, becomes a
-    /// quaternion without a direction, which ``SampleGate`` refuses.
+    /// A rotation about a vector by its length. One that is not finite, or implausibly large, becomes a quaternion
+    /// without a direction, which ``SampleGate`` refuses.
     private static func attitude(_ rotation: SIMD3<Float>) -> Quaternion {
         guard abs(rotation.x) <= 1000, abs(rotation.y) <= 1000, abs(rotation.z) <= 1000 else {
             return Quaternion(x: 0, y: 0, z: 0, w: 0)
@@ -56,7 +56,7 @@ enum CAMM {
         return Quaternion(rotation: rotation)
     }
 
-    /// Three floats behind the head.
+    /// The three floats after the header.
     private static func vector(_ bytes: Span<UInt8>) -> SIMD3<Float> {
         var vector = SIMD3<Float>.zero
         for axis in 0..<3 {

@@ -11,7 +11,7 @@ import FrameCore
 struct CSVMotion {
     /// What the heading says that samples can contain.
     private(set) var contents: MotionSample.Contents = []
-    /// The sensor's axes, where the header of a `.gcsv` says them.
+    /// The sensor's axes, where the header of a `.gcsv` names them.
     private(set) var axes: AxisMap?
 
     private enum Part { case begin, header, rows }
@@ -32,7 +32,7 @@ struct CSVMotion {
     ]
     private static let gyroflowLine = Array("GYROFLOW IMU LOG".utf8)
 
-    /// Bytes of a line at most.
+    /// The most bytes of a line.
     static let mostLineBytes = 4096
     private static let mostColumns = 64
     private static let mostHeaderLines = 200

@@ -8,7 +8,7 @@ struct ClockOffset {
     /// The least difference of each second; nil where none came.
     private var seconds: [(second: Int64, least: Int64)] = []
     private static let window: Int64 = 30
-    /// A difference that is further away than this is a clock that was set, nanoseconds.
+    /// A difference that is off by more than this means that a clock was set, nanoseconds.
     static let mostStep: Int64 = 1_000_000_000
 
     /// What to add to the sender's stamps now; 0 before the first.

@@ -4,9 +4,9 @@ import FrameCore
 
 /// Reads GPMF, the telemetry of GoPro cameras: what an MP4 sample of a track `gpmd` holds. Pure.
 ///
-/// Big-endian items, within each other: a key of four letters, a letter for the type, u8 bytes of a structure, u16 count,
-/// data padded to four bytes; type 0 holds items. A stream (`STRM`) has in front of its values (`GYRO`, `ACCL`) by what
-/// to divide them (`SCAL`) and how its axes lie (`MTRX`, or `ORIN` and `ORIO`).
+/// Nested big-endian items: a key of four letters, a letter for the type, u8 bytes of a structure, u16 count, and
+/// data padded to four bytes. Type 0 holds further items. In a stream (`STRM`), the values (`GYRO`, `ACCL`) come
+/// after their divisor (`SCAL`) and the directions of their axes (`MTRX`, or `ORIN` and `ORIO`).
 enum GPMF {
     /// The motion of one MP4 sample, in rad/s and m/s² along the sensor's axes, evenly spread over its duration.
     struct Payload: Equatable {
@@ -16,7 +16,7 @@ enum GPMF {
         var axes = AxisMap.gyroflow
     }
 
-    /// Values of one payload at most; cameras write about 1,000.
+    /// The most values of one payload; cameras write about 1,000.
     static let mostValues = 65_536
     private static let mostDepth = 8
 
@@ -27,7 +27,7 @@ enum GPMF {
         try walk(bytes, 0..<bytes.count, depth: 0, &stream, &payload)
     }
 
-    /// What stands before the values of a stream.
+    /// What comes before the values of a stream.
     private struct Stream {
         var scale: [Double] = []
         var matrix: AxisMap?
@@ -68,7 +68,7 @@ enum GPMF {
                     "must have an item of at least 8 bytes, but has \(range.upperBound - offset)", at: offset)
             }
             let key = text(bytes, offset..<offset + 4)
-            // What pads a payload.
+            // Padding of the payload.
             if key == "\0\0\0\0" { return }
             let item = Item(
                 key: key, type: bytes[offset + 4], size: Int(bytes[offset + 5]),
@@ -82,7 +82,7 @@ enum GPMF {
                 guard depth < mostDepth else {
                     throw MotionFault("has more than \(mostDepth) levels of items", at: offset)
                 }
-                // Each stream begins with what its device says.
+                // An inner item takes over only the camera's model.
                 var inner = Stream()
                 inner.device = stream.device
                 try walk(bytes, item.begin..<item.begin + item.byteCount, depth: depth + 1, &inner, &payload)
@@ -143,7 +143,8 @@ enum GPMF {
             var vector = SIMD3<Float>.zero
             for axis in 0..<3 {
                 let raw = number(item.type, bytes, item.begin + index * item.size + axis * width)
-                // One divisor for all, or one for each. A divisor of 0 makes no finite number, which is left out later.
+                // One divisor for all axes, or one for each. A divisor of 0 gives a number that is not finite and is
+                // left out later.
                 let scale = stream.scale.count > axis ? stream.scale[axis] : stream.scale.first ?? 1
                 vector[axis] = Float(raw / scale)
             }
@@ -169,7 +170,7 @@ enum GPMF {
         }
     }
 
-    /// The number at `offset`, whose bytes are there.
+    /// The number at `offset`. The caller has checked that its bytes are there.
     private static func number(_ type: UInt8, _ bytes: Span<UInt8>, _ offset: Int) -> Double {
         func bits(_ count: Int) -> UInt64 {
             (0..<count).reduce(0) { $0 << 8 | UInt64(bytes[offset + $1]) }
@@ -188,7 +189,7 @@ enum GPMF {
         }
     }
 
-    /// The bytes as Latin-1, so that any make a string.
+    /// The bytes as Latin-1, so that any bytes make a string.
     private static func text(_ bytes: Span<UInt8>, _ range: Range<Int>) -> String {
         var text = ""
         for index in range { text.unicodeScalars.append(Unicode.Scalar(bytes[index])) }

@@ -14,7 +14,7 @@ struct IIOFault: Error, Equatable {
     /// What happened, without a full stop.
     var what: String
     var remedy = ""
-    /// Whether the device is not there, so that it may come.
+    /// Whether the device is missing, so that it may come later.
     var isMissing = false
 
     var error: FrameHostError {
@@ -37,10 +37,10 @@ final class IIODevice {
     private var descriptor: Int32 = -1
     /// Samples per second; 0 where the device does not say.
     private(set) var rate = 0.0
-    /// How scans lie, once the buffer runs.
+    /// How a scan is laid out, once the buffer runs.
     private(set) var layout: IIOLayout?
 
-    /// Bytes of an attribute at most.
+    /// The most bytes of an attribute.
     private static let mostAttributeBytes = 4096
 
     /// [any thread] Finds the device, and changes nothing on it.
@@ -83,7 +83,7 @@ final class IIODevice {
     ///
     /// - Parameter rate: Samples per second; nil for what it is set to.
     func open(rate wanted: Double?) throws(IIOFault) {
-        // What another program left running; refused where one runs now.
+        // Another program may have left it running. The kernel refuses this while a program uses it.
         _ = write("buffer/enable", "0")
         // The default is the wall clock (current_timestamp_clock). Old kernels have no other.
         _ = write("current_timestamp_clock", "monotonic")
@@ -101,7 +101,7 @@ final class IIODevice {
         let perSecond = rate > 0 ? min(rate, 100_000) : 1000
         // At least a second: when the buffer is full, the newest are lost.
         _ = write("buffer/length", String(Int(max(2 * perSecond, 64))))
-        // A wake-up for 20 ms, as a block is.
+        // One wake-up every 20 ms, which is the length of a block.
         _ = write("buffer/watermark", String(Int(max(perSecond / 50, 1))))
         if let code = write("buffer/enable", "1") { throw refused(code, "buffer/enable") }
         descriptor = Glibc.open(node, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
@@ -121,20 +121,20 @@ final class IIODevice {
     }
 
     enum Reading: Equatable {
-        /// So many bytes, of whole scans.
+        /// The number of bytes, which make whole scans.
         case bytes(Int)
         case nothing
         /// It is gone, with an errno.
         case gone(Int32)
     }
 
-    /// [stage thread] Waits until there is something, for at most ``LiveWait/milliseconds``.
+    /// [stage thread] Waits for data, for at most ``LiveWait/milliseconds``.
     func wait() {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         _ = SystemCall.retrying { poll(&entry, 1, LiveWait.milliseconds) }
     }
 
-    /// [stage thread] Reads what is there into `bytes`, from its begin.
+    /// [stage thread] Reads what is there into `bytes`, from its start.
     func read(into bytes: inout [UInt8]) -> Reading {
         let size = layout?.scanBytes ?? 1
         let most = bytes.count / size * size
@@ -168,7 +168,7 @@ final class IIODevice {
     private static let names =
         ["x", "y", "z"].flatMap { ["in_anglvel_\($0)", "in_accel_\($0)"] } + ["in_rot_quaternion", "in_timestamp"]
 
-    /// Those of a sensor that has all of its axes, and the time.
+    /// The channels of sensors that have all of their axes, and of the time.
     private func channels() -> [IIOLayout.Channel] {
         let found = Self.names.compactMap { name -> IIOLayout.Channel? in
             guard let index = Self.read("\(folder)/scan_elements/\(name)_index").flatMap({ Int($0) }),
@@ -239,7 +239,7 @@ final class IIODevice {
         }
     }
 
-    /// An errno where that fails.
+    /// Writes an attribute; returns an errno where that fails.
     private func write(_ attribute: String, _ text: String) -> Int32? {
         let file = Glibc.open("\(folder)/\(attribute)", O_WRONLY | O_CLOEXEC)
         guard file >= 0 else { return errno }

@@ -7,13 +7,13 @@ import FrameCore
 struct IIOElement: Equatable {
     var isBigEndian = false
     var isSigned = true
-    /// Bits that count.
+    /// Significant bits.
     var bits = 16
     /// Bytes of one number.
     var bytes = 2
     /// Numbers side by side; four of a quaternion.
     var count = 1
-    /// Bits to the right of those that count.
+    /// Unused bits to the right of the significant ones.
     var shift = 0
 
     /// Bytes of all numbers, by which the kernel aligns the element.
@@ -47,7 +47,7 @@ struct IIOElement: Equatable {
         text.utf8.allSatisfy { (48...57).contains($0) } && text.utf8.count <= 3 ? Int(text) : nil
     }
 
-    /// Number `index` of the element that begins at `offset`; its bytes are there.
+    /// Number `index` of the element that begins at `offset`. The scan must have its bytes.
     func value(_ scan: ArraySlice<UInt8>, _ offset: Int, _ index: Int = 0) -> Int64 {
         let begin = scan.startIndex + offset + index * bytes
         var raw: UInt64 = 0
@@ -87,10 +87,11 @@ struct IIOLayout: Equatable {
     var rotation = Sensor()
     var acceleration = Sensor()
 
-    /// Bytes of a scan at most.
+    /// The most bytes of a scan.
     static let mostScanBytes = 4096
 
-    /// The enabled channels, in any order; nil where there is none, or too many.
+    /// The layout of the enabled channels, given in any order; nil where there is none, or where they make no valid
+    /// scan.
     ///
     /// The kernel puts them in the order of their indices, aligns each to its own size and the whole to the largest.
     init?(_ channels: [Channel]) {
@@ -138,7 +139,7 @@ struct IIOLayout: Equatable {
         if sample.contents.contains(.rotationRate) { sample.rotationRate = vector(scan, "in_anglvel", rotation) }
         if sample.contents.contains(.acceleration) { sample.acceleration = vector(scan, "in_accel", acceleration) }
         if sample.contents.contains(.attitude), let channel = channel("in_rot_quaternion") {
-            // Only its direction counts: what scale it has is no matter.
+            // Only its direction counts, not its scale.
             let raw = (0..<4).map { Float(channel.element.value(scan, channel.offset, $0)) }
             let largest = raw.reduce(0) { max($0, abs($1)) }
             let parts = raw.map { largest > 0 ? $0 / largest : 0 }

@@ -122,7 +122,7 @@ final class IIOInput: LiveMotion {
         isLost = true
     }
 
-    /// Looks for the device; true never: samples come with the next call.
+    /// Looks for the device. Always false: samples come with the next call.
     private func comeBack() -> Bool {
         let turn = context.clock.now() + Int64(LiveWait.milliseconds) * 1_000_000
         guard context.sleep(until: min(nextTry, turn)), context.clock.now() >= nextTry else { return false }
@@ -130,7 +130,7 @@ final class IIOInput: LiveMotion {
             try open()
             refusal = ""
         } catch {
-            // Each reason is told once.
+            // Each reason is reported once.
             if !error.isMissing, error.what != refusal {
                 refusal = error.what
                 reports.deviceRefused(error.error.description)
@@ -144,8 +144,9 @@ final class IIOInput: LiveMotion {
 
 /// The time stamps of an IIO device on the chain clock. Pure.
 ///
-/// They are of the monotonic clock, which the chain's is, as `current_timestamp_clock` was set. A kernel that has no
-/// choice uses the wall clock, and a sensor hub may write its own: then the offset is estimated.
+/// They are of the monotonic clock, which is also the chain's, since `current_timestamp_clock` was set to it. A
+/// kernel without that choice uses the wall clock, and a sensor hub may write its own times: then the offset is
+/// estimated.
 struct IIOStamps {
     private var offset: ClockOffset?
 

@@ -6,7 +6,7 @@ import FrameCore
 ///
 /// | shape | from |
 /// |---|---|
-/// | `{"t":0.5,"gyro":[x,y,z],"accel":[x,y,z],"attitude":[x,y,z,w]}` | whoever writes for framehost; any of the three |
+/// | `{"t":0.5,"gyro":[x,y,z],"accel":[x,y,z],"attitude":[x,y,z,w]}` | senders made for framehost; any of the three |
 /// | `{"type":"android.sensor.gyroscope","timestamp":ns,"values":[x,y,z]}` | SensorServer |
 /// | `{"payload":[{"name":"gyroscope","time":ns,"values":{"x":…}}]}`, or the list alone | Sensor Logger |
 /// | `{"sensordata":{"gyro":{"x":…},"accel":{…},"quaternion":{…}}}` | ZIG SIM |
@@ -19,12 +19,12 @@ enum JSONMotion {
         var sample: MotionSample
     }
 
-    /// Bytes of a text at most: those of the largest datagram.
+    /// The most bytes of a text: those of the largest datagram.
     static let mostBytes = 65_536
-    /// Samples of a text at most.
+    /// The most samples of a text.
     static let mostReadings = 4096
 
-    /// What `bytes` say, in their order; empty where they are of another sensor.
+    /// The readings in `bytes`, in their order; empty where they are of another sensor.
     static func readings(in bytes: ArraySlice<UInt8>, units: MotionUnits = MotionUnits()) throws(MotionFault)
         -> [Reading]
     {
@@ -152,7 +152,7 @@ enum JSONMotion {
         return found
     }
 
-    /// ZIG SIM: no time that could be used; accelerations in g.
+    /// ZIG SIM: no usable time; accelerations in g.
     private static func zigSim(_ data: JSONNode, _ units: MotionUnits) -> [Reading] {
         var sample = MotionSample(time: .zero)
         if let numbers = xyz(data["gyro"]) { set(&sample, .rotationRate, numbers, units) }

@@ -9,7 +9,7 @@ final class LineFile {
     enum Next: Equatable {
         /// A line without its line end, and whether the file ends within it.
         case line(ArraySlice<UInt8>, isCut: Bool)
-        /// A line with more bytes than any has.
+        /// A line with more bytes than allowed.
         case tooLong
         case ended
         /// An errno.
@@ -32,7 +32,7 @@ final class LineFile {
 
     /// [control thread]
     ///
-    /// - Parameter held: The file, from its begin.
+    /// - Parameter held: The file, from its start.
     init(_ held: HeldFile, mostLineBytes: Int) {
         self.held = held
         self.mostLineBytes = mostLineBytes
@@ -75,7 +75,7 @@ final class LineFile {
         return .line(bytes[range], isCut: isCut)
     }
 
-    /// Reads on; an errno where that fails.
+    /// Reads the next chunk; returns an errno where that fails.
     private func fill() -> Int32? {
         while true {
             let count = Glibc.read(held.descriptor, &chunk, chunk.count)

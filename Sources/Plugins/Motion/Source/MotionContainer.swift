@@ -116,7 +116,7 @@ final class MotionContainer: MotionReader {
         guard packet.pointee.stream_index == Int32(track) else { return true }
         guard packet.pointee.flags & AV_PKT_FLAG_CORRUPT == 0 else { return try end(fh_averror_eof, &samples, given) }
         packets += 1
-        // A packet without a time, or with an impossible one, has none that rises.
+        // A packet without a time, or with an impossible one, is left out.
         let ticks = packet.pointee.pts == fh_av_no_pts ? packet.pointee.dts : packet.pointee.pts
         guard let place = timeBase.possibleTime(ofTicks: ticks) else { return true }
         let time = place - origin
