@@ -4,7 +4,7 @@ import FrameCore
 
 /// The newest samples of motion, in the order of their time. Its memory is taken once.
 struct MotionRing {
-    /// What there is at one moment.
+    /// The motion at one moment.
     enum Match: Equatable {
         /// Between two samples, the nearer of which is `age` nanoseconds away.
         case between(MotionSample, age: Int64)
@@ -30,7 +30,7 @@ struct MotionRing {
         period = rate > 0 ? Int64(min(1e9 / rate, Double(Self.longestPeriod))) : 0
     }
 
-    /// Samples that come less often are no motion of a camera; nanoseconds.
+    /// The longest period, nanoseconds: samples that come less often are not the motion of a camera.
     static let longestPeriod: Int64 = 60_000_000_000
 
     private func place(_ index: Int) -> Int { (head + index) % samples.count }
@@ -39,8 +39,8 @@ struct MotionRing {
     /// Forgets all samples: what follows has other times.
     mutating func removeAll() { (head, count) = (0, 0) }
 
-    /// Adds a sample; the oldest goes where there is no room. One that is earlier than the newest finds its place, and
-    /// one of the same time is left out.
+    /// Adds a sample; where there is no room, the oldest is dropped. One that is earlier than the newest is inserted
+    /// in order, and one whose time is already there is left out.
     ///
     /// - Returns: Whether it was added.
     @discardableResult
@@ -66,7 +66,7 @@ struct MotionRing {
         return true
     }
 
-    /// A gap counts little: steps of more than four periods say nothing of the period.
+    /// Learns the period from a step. A step of more than four periods is a gap, and is ignored.
     private mutating func learn(_ step: Int64) {
         guard step > 0 else { return }
         let step = min(step, Self.longestPeriod)

@@ -41,10 +41,10 @@ extension MotionSync {
         return .object(members + [("ageMs", .number(Double(motion.age) / 1e6))])
     }
 
-    /// Nil too for what is no number: a plugin's source may give any.
+    /// Nil also for an angle that is not finite, which a plugin's source may cause.
     static func known(_ angle: Double?) -> Double? { angle.flatMap { $0.isFinite ? $0 : nil } }
 
-    /// Three digits behind the point.
+    /// In degrees, with three decimals.
     static func degrees(_ radians: Double) -> JSONNode { .number((radians * 180_000 / .pi).rounded() / 1000) }
 
     private static func length(_ vector: SIMD3<Float>) -> Double {

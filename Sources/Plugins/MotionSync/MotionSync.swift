@@ -11,8 +11,8 @@ final class MotionSync: MultiFilter {
         id: "motion-sync", summary: "Gives each picture the camera's motion at its time.", input: .anyVideo,
         furtherInputs: .motion, output: .sameAsInput, metadata: [Motion.self], events: events)
 
-    /// Samples are kept for so long, in seconds: two, what 'offsetMs' can move a picture back, which may change while the
-    /// chain runs, and what a queue of motion can hold that is taken before its turn.
+    /// How long samples are kept, in seconds: two, plus ten by which 'offsetMs' can move a picture back, which may
+    /// change while the chain runs, plus eight that a queue of motion can hold and that are taken before their turn.
     private static let secondsKept = 2.0 + 10 + 8
     private static let leastGap: Int64 = 50_000_000
 
@@ -38,7 +38,7 @@ final class MotionSync: MultiFilter {
         readOptions()
     }
 
-    /// The ring.
+    /// Asks for the memory of the ring.
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.ownBytes = ringCapacity * MemoryLayout<MotionSample>.stride
@@ -59,7 +59,7 @@ final class MotionSync: MultiFilter {
         self.format = motion
     }
 
-    /// As many samples as come in ``secondsKept``; where the rate is unknown, of a fast sensor.
+    /// As many samples as come in ``secondsKept``; where the rate is unknown, as many as a fast sensor gives.
     private var ringCapacity: Int {
         let rate = format?.sampleRate ?? 0
         return max(Int(((rate > 0 ? rate : 1000) * Self.secondsKept).rounded(.up)), 64)
@@ -80,7 +80,7 @@ final class MotionSync: MultiFilter {
     /// [stage thread]
     func optionsChanged() { readOptions() }
 
-    /// Two samples further, so that one after the picture has come though one was lost.
+    /// Two more samples, so that one after the picture has come even if one was lost.
     var lookAhead: MediaTime {
         max(.zero, shift + MediaTime(nanoseconds: 2 * min(ring.period, 1_000_000_000)))
     }

@@ -5,7 +5,7 @@ import Glibc
 
 /// Why a camera cannot be used, as sentences.
 enum CameraFault {
-    /// A driver's answer that this plugin cannot go on with.
+    /// The fault of a driver's answer that this plugin cannot use.
     static func answered(_ what: String) -> FrameHostError {
         FrameHostError(
             .callFailed, what: "the camera's driver answers \(what)",

@@ -2,13 +2,13 @@
 
 import FrameCore
 
-/// How a push moves the tail: a velocity that each picture adds to and that fades, by the motion of the pictures.
+/// How a push moves the tail: a velocity to which the motion of each picture adds, and which fades.
 ///
 /// velocity = (velocity + user acceleration · Δt) · 0.75, in g·s, with Δt between the pictures' samples. User
 /// acceleration is acceleration without gravity.
 struct SnakeMotion {
     private static let fading: Float = 0.75
-    /// Of the low-pass that finds gravity where the attitude is unknown, in hertz.
+    /// The cut-off of the low-pass that finds gravity where the attitude is unknown, in hertz.
     private static let gravityHertz: Float = 0.3
 
     /// To the right and down, in g·s.
@@ -16,9 +16,9 @@ struct SnakeMotion {
     private var last: MediaTime?
     private var gravity: SIMD3<Float>?
 
-    /// Goes on by one picture.
+    /// Advances by one picture.
     ///
-    /// - Parameter motion: That of the picture; nil where it has none: as at rest.
+    /// - Parameter motion: That of the picture; nil where it has none, which counts as rest.
     mutating func advance(_ motion: Motion?) {
         defer { velocity *= Self.fading }
         guard let sample = motion?.sample, sample.contents.contains(.acceleration) else { return }
@@ -44,8 +44,8 @@ struct SnakeMotion {
         return sample.acceleration - now
     }
 
-    /// By how much the pictures before lag behind, in pixels of a picture of this size: clip units of 0.01 · width ·
-    /// velocity, of which the picture is two wide and two high.
+    /// How far the earlier pictures lag behind, in pixels of a picture of this size: 0.01 · width · velocity in clip
+    /// units, of which the picture is two wide and two high.
     func shift(width: Int, height: Int, bend: Double) -> (x: Int, y: Int) {
         let units = velocity * Float(width) * 0.01 * Float(bend)
         func pixels(_ units: Float, _ size: Int) -> Int {

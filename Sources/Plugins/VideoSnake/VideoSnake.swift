@@ -3,8 +3,8 @@
 import FrameCore
 import Shared
 
-/// Shows the picture small in the middle, before the picture that it gave last, which is drawn a little smaller and moved
-/// by how the camera is pushed: pictures of the past trail behind like a snake.
+/// Shows the picture small in the middle, in front of the picture that it gave last, which is drawn a little smaller
+/// and moved by how the camera is pushed: pictures of the past trail behind like a snake.
 ///
 /// After the effect of Apple's sample VideoSnake. docs/design/035-motion.md.
 final class VideoSnake: Filter {
@@ -35,7 +35,7 @@ final class VideoSnake: Filter {
         if let format {
             demand.ownBytes = 2 * SnakePicture.byteCount(width: format.width, height: format.height)
             demand.cost = format.cost(nanosecondsPerPixel: 1)
-            // The picture shrinks below one pixel after so many.
+            // With the default 'shrink', a picture is smaller than one pixel after so many.
             demand.warmUp = WarmUp(frames: 64)
         }
         return demand

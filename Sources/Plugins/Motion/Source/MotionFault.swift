@@ -2,11 +2,11 @@
 
 import FrameCore
 
-/// Why bytes are no motion, as a parser says it.
+/// What a parser found wrong with its input.
 struct MotionFault: Error, Equatable {
     /// What is wrong, to be read after what it is wrong with, without a full stop: `must have 7 columns, but has 3`.
     var what: String
-    /// Where it is, in bytes from the begin of what the parser was given.
+    /// Where it is, in bytes from the start of what the parser was given.
     var offset = 0
 
     init(_ what: String, at offset: Int = 0) { (self.what, self.offset) = (what, offset) }
@@ -16,7 +16,7 @@ struct MotionFault: Error, Equatable {
 enum MotionText {
     private static let mostQuoted = 24
 
-    /// Bytes from outside as they can be shown: printable ASCII, and not many.
+    /// Bytes from outside in a form that can be shown: printable ASCII, and not many.
     static func quoted(_ bytes: some Collection<UInt8>) -> String {
         let shown = bytes.prefix(mostQuoted).map { 32...126 ~= $0 ? $0 : UInt8(ascii: "?") }
         return "'\(String(decoding: shown, as: UTF8.self))\(bytes.count > mostQuoted ? "…" : "")'"
@@ -83,7 +83,7 @@ enum MotionText {
             remedy: "Check it with 'ffprobe': an unfinished recording cannot be read.", cause: cause)
     }
 
-    /// - Parameter tracks: What there is instead: `video h264`.
+    /// - Parameter tracks: The tracks that it has instead: `video h264`.
     static func noTrack(_ path: String, tracks: [String]) -> FrameHostError {
         FrameHostError(
             .invalidMedia, place: "path",

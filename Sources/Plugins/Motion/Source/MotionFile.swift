@@ -3,16 +3,16 @@
 import FrameCore
 import Glibc
 
-/// A file with motion, from its begin: what ``MotionSource`` plays.
+/// A file with motion, which ``MotionSource`` plays from its start.
 ///
-/// The begin is read before the run, to know what samples contain and how many there are a second. What was read then is
+/// The start is read before the run, to know what samples contain and how many there are a second. Those samples are
 /// given first.
 final class MotionFile {
-    /// How a file is read, by the end of its name.
+    /// How a file is read, by the ending of its name.
     enum Kind {
         case csv, json, container
 
-        /// Nil for another end.
+        /// Nil for another ending.
         init?(path: String) {
             guard let dot = path.lastIndex(of: ".") else { return nil }
             switch path[dot...].lowercased() {
@@ -26,19 +26,19 @@ final class MotionFile {
 
     let path: String
     private let reader: any MotionReader
-    /// Read ahead, and not given yet.
+    /// Samples that were read ahead, and not given yet.
     private var samples: [MotionSample] = []
     private var next = 0
     private var hasEnded = false
     /// The damage that follows ``samples``.
     private var fault: (any Error)?
 
-    /// Samples that are looked at before the run.
+    /// The most samples that are read before the run.
     private static let mostLooked = 256
-    /// Steps of the reader for them: lines or packets.
+    /// The most steps of the reader for them: lines or packets.
     private static let mostSteps = 4096
 
-    /// [control thread] Opens the file and looks at its begin.
+    /// [control thread] Opens the file and reads its start.
     ///
     /// - Parameter isTurned: Whether the sensor's axes are known from elsewhere.
     /// - Throws: ``FrameHostError``, also where the damage begins before the first sample.
@@ -79,7 +79,7 @@ final class MotionFile {
     /// How long the motion lasts, where the format says it.
     var duration: MediaTime? { reader.duration }
 
-    /// What samples can contain, and about how many there are a second, by the begin of the file.
+    /// What samples can contain, and about how many there are a second, by the start of the file.
     var format: MotionFormat {
         let contents = samples.reduce(into: reader.contents) { $0.formUnion($1.contents) }
         let times = samples.map(\.time.nanoseconds)

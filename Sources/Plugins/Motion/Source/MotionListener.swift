@@ -5,8 +5,8 @@ import Glibc
 
 /// Receives motion as datagrams of JSON. Used by one thread at a time.
 ///
-/// One sender at a time: the clocks of two would be mixed up. Another is taken when the first has been silent for a
-/// second.
+/// It takes one sender at a time, since two have different clocks. Another one is taken when the first has been
+/// silent for a second.
 final class MotionListener: LiveMotion {
     private let place: SocketPlace
     private let units: MotionUnits
@@ -16,13 +16,13 @@ final class MotionListener: LiveMotion {
     private var socket: Int32 = -1
     private var bytes = [UInt8](repeating: 0, count: JSONMotion.mostBytes)
     private var clock = ClockOffset()
-    /// So long a sample waits for the other sensors of a phone, nanoseconds.
+    /// Its `patience` is how long a sample waits for the other sensors of a phone, nanoseconds.
     private var merge = SensorMerge(patience: 40_000_000)
     private var lastMotionAt: Int64 = 0
     private var isLost = false
     private var sender: SenderAddress?
 
-    /// Datagrams of one call at most, so that a flood does not keep the stage from ending.
+    /// The most datagrams of one call, so that a flood does not keep the stage from ending.
     private static let mostDatagrams = 64
 
     /// [control thread] Opens nothing.
@@ -85,7 +85,7 @@ final class MotionListener: LiveMotion {
         return isGap
     }
 
-    /// The size of the next datagram, which then lies in ``bytes``, and its sender; nil for none.
+    /// Receives the next datagram into ``bytes``: its size and its sender; nil for none.
     private func receive() -> (Int, SenderAddress)? {
         var address = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -97,7 +97,7 @@ final class MotionListener: LiveMotion {
         return count < 0 ? nil : (min(count, bytes.count), SenderAddress(address, length))
     }
 
-    /// Appends the samples of a datagram; true where the sender's clock has begun anew.
+    /// Appends the samples of a datagram; true where another sender has taken over, or the sender's clock has jumped.
     private func take(_ count: Int, _ from: SenderAddress, _ samples: inout [MotionSample]) -> Bool {
         let now = context.clock.now()
         if let sender, !sender.isSameHost(as: from), now - lastMotionAt < LiveWait.patience {
@@ -130,7 +130,7 @@ final class MotionListener: LiveMotion {
         return isGap
     }
 
-    /// Another sender has another clock.
+    /// Starts anew for another sender, which has another clock.
     private func begin(_ samples: inout [MotionSample]) {
         merge.end(into: &samples)
         merge.restart()

@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// Reads the motion of a file from its begin to its end. Used by one thread at a time.
+/// Reads the motion of a file from start to end. Used by one thread at a time.
 protocol MotionReader: AnyObject {
     /// What samples can contain, as far as the format says it before the first.
     var contents: MotionSample.Contents { get }

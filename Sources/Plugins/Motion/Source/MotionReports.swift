@@ -44,7 +44,7 @@ extension MotionText {
 /// Posts the events of a source of motion, each at most once a second. [stage thread]
 final class MotionReports {
     private let context: StageContext
-    /// Since when there is something to tell about samples that were left out.
+    /// Since when there is a report due about samples that were left out.
     private var leftOutSince: Int64?
     private var lastRefused = Int64.min / 2
     private var lastJump = Int64.min / 2
@@ -53,7 +53,7 @@ final class MotionReports {
 
     init(_ context: StageContext) { self.context = context }
 
-    /// Tells what the gate left out in the last second.
+    /// Reports what the gate left out in the last second.
     func leftOut(_ gate: inout SampleGate) {
         guard gate.invalid + gate.late > 0 else { return }
         let now = context.clock.now()
@@ -63,7 +63,7 @@ final class MotionReports {
         leftOutAltogether(&gate)
     }
 
-    /// Tells it at the end, at once.
+    /// Reports it at the end, at once.
     func leftOutAltogether(_ gate: inout SampleGate) {
         let (invalid, late) = (gate.invalid, gate.late)
         guard invalid + late > 0 else { return }
@@ -79,7 +79,7 @@ final class MotionReports {
             details: ["invalid": .number(invalid), "late": .number(late)])
     }
 
-    /// A datagram was no motion. Counts it, and tells so if a second has passed since the last time.
+    /// Counts a datagram that is not motion, and reports it if a second has passed since the last report.
     func refuse(from sender: String, _ reason: String) {
         refused += 1
         let now = context.clock.now()

@@ -2,10 +2,10 @@
 
 import FrameCore
 
-/// Gives motion in the axes of the picture: of a file, of datagrams, or of an IIO device.
+/// Gives motion in the axes of the picture: from a file, from datagrams, or from an IIO device.
 ///
-/// Whatever it reads passes one ``SampleGate``, which turns it to these axes and leaves out what is impossible, and is cut
-/// into blocks of at most 20 ms. docs/design/035-motion.md.
+/// All samples pass one ``SampleGate``, which turns them to these axes and leaves out what is impossible. Then they
+/// are cut into blocks of at most 20 ms. docs/design/035-motion.md.
 final class MotionSource: Source {
     static let info = StageInfo(
         id: "motion-source", summary: "Gives motion: of a file, of a phone or program by UDP, or of an IIO device.",
@@ -17,14 +17,14 @@ final class MotionSource: Source {
     private var gate: SampleGate
     private var cutter = BlockCutter()
     private var reports: MotionReports
-    /// The block that is given next follows a gap in time or a loss.
+    /// Whether the block that is given next follows a gap in time or a loss.
     private var followsGap = false
 
     // Of a file.
     private var file: MotionFile?
     private var contents: MotionSample.Contents = []
     private var rate = 0.0
-    /// Chain-clock time at which 0 is due, once the first block is there.
+    /// Chain-clock time at which media time 0 is due; nil before the first block.
     private var zeroTime: Int64?
 
     // Of a live origin.
@@ -97,7 +97,7 @@ final class MotionSource: Source {
 
     // MARK: Blocks
 
-    /// [stage thread] Up to one block of a file; what has come since the last call of a live origin, or none yet.
+    /// [stage thread] Gives at most one block of a file, or what has come from a live origin since the last call.
     func produce(_ output: Output) throws -> SourceProgress {
         if context.isEnded { return .ended }
         if let file { return try play(file, output) }

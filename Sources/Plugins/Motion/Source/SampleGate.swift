@@ -72,6 +72,6 @@ struct SampleGate {
         abs(vector.x) <= most && abs(vector.y) <= most && abs(vector.z) <= most
     }
 
-    /// They were told.
+    /// Starts counting anew, after the counts were reported.
     mutating func forgetCounts() { (invalid, late) = (0, 0) }
 }

@@ -34,13 +34,13 @@ struct SenderAddress {
 }
 
 extension SocketPlace {
-    /// Whether the address is one in numbers, so that no name is looked up.
+    /// Whether the address is numeric, so that no name is looked up.
     var isNumeric: Bool {
         var bytes = in6_addr()
         return inet_pton(isIPv6 ? AF_INET6 : AF_INET, address, &bytes) == 1
     }
 
-    /// Binds a socket; an errno where that fails.
+    /// Binds a socket; returns an errno where that fails.
     func bind(_ socket: Int32) -> Int32? {
         func bound<Address>(_ address: inout Address) -> Int32? {
             let result = withUnsafePointer(to: &address) { pointer in

@@ -2,22 +2,23 @@
 
 import FrameCore
 
-/// Brings the measurements of several sensors together that each have times of their own: every sample of the leading
-/// sensor gets the values of the others at its time. Pure.
+/// Merges the measurements of several sensors, each of which has its own times: every sample of the leading sensor
+/// gets the values of the others at its time. Pure.
 ///
-/// The leading sensor is the first of rotation rate, attitude and acceleration that has given a sample; which there are
-/// shows within ``patience`` of the begin, and no sample is complete before that. Between two
-/// measurements of another sensor that are at most ``mostAge`` apart values are interpolated; before its first and after
-/// its last the nearest is taken, unless it is further than ``mostHeld`` away. Times of each sensor rise; one that does not goes on as it is, for
-/// ``SampleGate`` to count.
+/// The leading sensor is the first of rotation rate, attitude and acceleration that has given a sample. Which sensors
+/// there are shows within ``patience`` of the start, and no sample is complete before that. Between two measurements
+/// of another sensor that are at most ``mostAge`` apart, values are interpolated. Before its first and after its last
+/// one the nearest is taken, unless it is further than ``mostHeld`` away. The times of each sensor must rise. A
+/// leading sample whose time does not rise goes on as it is, for ``SampleGate`` to count; one of another sensor is
+/// dropped.
 struct SensorMerge {
     /// How far the newest leading sample may be ahead of one that waits for another sensor, nanoseconds.
     let patience: Int64
     /// A sensor that has been silent for longer is not waited for, nanoseconds.
     static let mostAge: Int64 = 1_000_000_000
-    /// How far a measurement may be away that is taken as it is, nanoseconds: two periods of a sensor at 10 Hz.
+    /// How far away a measurement may be to be taken as it is, nanoseconds: two periods of a sensor at 10 Hz.
     static let mostHeld: Int64 = 200_000_000
-    /// Samples of one sensor that are kept at most.
+    /// The most samples of one sensor that are kept.
     static let most = 8192
 
     private var leader: MotionSample.Contents?
@@ -26,13 +27,13 @@ struct SensorMerge {
     private var isSettled = false
     private var waiting: [MotionSample] = []
     private var firstWaiting = 0
-    /// Of the sensors that do not lead.
+    /// The sensors that do not lead.
     private var others: [Companion] = []
 
     private struct Companion {
         let part: MotionSample.Contents
         var samples: [MotionSample] = []
-        /// Those before it are of no use any more.
+        /// Samples before this one are no longer needed.
         var first = 0
         var last: MediaTime { samples.last?.time ?? .min }
     }
@@ -73,10 +74,11 @@ struct SensorMerge {
         isSettled = (time - begin).nanoseconds > patience || waiting.count > Self.most
     }
 
-    /// Forgets all, with the samples that wait: the sensors' clock has begun anew.
+    /// Forgets everything, also the samples that wait: the sensors' clock has started anew.
     mutating func restart() { self = SensorMerge(patience: patience) }
 
-    /// A sensor that stands before the present leader takes over. What waits becomes that of a sensor that follows.
+    /// A sensor that ranks before the present leader takes over. The samples that wait become those of a sensor that
+    /// follows.
     private mutating func choose(_ sample: MotionSample) {
         guard let best = Self.order.first(where: { sample.contents.contains($0) }) else { return }
         let rank = { (part: MotionSample.Contents) in Self.order.firstIndex(of: part) ?? Self.order.count }
