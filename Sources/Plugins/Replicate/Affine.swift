@@ -29,7 +29,7 @@ struct Affine: Equatable {
         return Affine(a: cosine, b: -sine, c: sine, d: cosine)
     }
 
-    /// First `second`, then `first`.
+    /// Applies `second` first, then `first`.
     static func * (first: Affine, second: Affine) -> Affine {
         Affine(
             a: first.a * second.a + first.b * second.c, b: first.a * second.b + first.b * second.d,

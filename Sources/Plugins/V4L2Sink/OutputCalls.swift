@@ -6,7 +6,7 @@ import Glibc
 
 /// The kernel's side of an output device: all calls by which this plugin reaches devices.
 ///
-/// Errors come back as numbers (errno), so that a test answers with any of them. [any thread]
+/// Errors come back as numbers (errno), so that a test can answer with any of them. [any thread]
 protocol OutputCalls: Sendable {
     /// A descriptor, or the negative errno.
     func open(_ path: String) -> Int32
@@ -16,7 +16,7 @@ protocol OutputCalls: Sendable {
     /// Nil where the kernel refuses.
     func map(_ device: Int32, byteCount: Int, offset: Int) -> UnsafeMutableRawPointer?
     func unmap(_ base: UnsafeMutableRawPointer, byteCount: Int)
-    /// Whether the device takes a picture now; waits so many milliseconds for it.
+    /// Waits until the device takes a picture, for at most so many milliseconds.
     func waitForRoom(_ device: Int32, milliseconds: Int32)
     /// Names in a folder; none where it cannot be read.
     func names(in folder: String) -> [String]

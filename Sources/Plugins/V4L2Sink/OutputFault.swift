@@ -48,7 +48,7 @@ enum OutputFault {
             remedy: "Put 'crop-orient' with an even 'size' before this stage.")
     }
 
-    /// An answer that this plugin cannot go on with.
+    /// The fault of an answer that this plugin cannot use.
     static func answered(_ path: String, _ what: String) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(path)' answers \(what)",
@@ -67,7 +67,7 @@ enum OutputFault {
                 } ?? "Give this user permission to read and write it.", cause: cause)
         case EBUSY:
             return inUse(path, cause: cause)
-        // For a file or a pipe, and for a folder.
+        // A file or pipe gives the first, a folder the second.
         case ENOTTY, EISDIR:
             return FrameHostError(
                 .unavailable, place: "device", what: "'\(path)' is not a video device",

@@ -86,7 +86,7 @@ final class V4L2Sink: Sink {
         return .delivered
     }
 
-    /// Rows in the layout that the device wants.
+    /// Copies the rows into the layout that the device wants.
     private func copy(_ frame: borrowing Frame, to base: UnsafeMutableRawPointer) {
         var target = base.assumingMemoryBound(to: UInt8.self)
         for index in 0..<frame.planeCount {

@@ -29,7 +29,7 @@ enum CameraPixels: String, OptionChoice {
     /// Passed on as access units, and only used where the chain file asks for it.
     case h264
 
-    /// By their cost for the chain: encoders take the first two as they are.
+    /// The cheapest for the chain first: encoders take the first two as they are.
     static let byCost: [CameraPixels] = [.nv12, .i420, .yuyv, .mjpeg]
 
     /// The names that drivers use for it, the usual one first.
@@ -58,13 +58,13 @@ enum CameraPixels: String, OptionChoice {
     }
 }
 
-/// What a driver says of one side of its pictures.
+/// The range of widths or of heights that a driver offers.
 struct Steps: Equatable {
     let least: Int
     let most: Int
     let step: Int
 
-    /// A driver's numbers, in any combination.
+    /// Takes any numbers of a driver.
     init(_ least: UInt32, _ most: UInt32, _ step: UInt32) {
         let range = PictureSize.range
         self.least = min(max(Int(least), range.lowerBound), range.upperBound)

@@ -5,7 +5,7 @@ import FrameCore
 /// The times at which a camera's pictures were taken, on the chain's timeline: the driver's monotonic time where that
 /// is possible. Pure.
 struct CameraTimes {
-    /// A driver's time that differs more from now is not a time of capture, nanoseconds.
+    /// A driver's time that is further in the past or future than this is not a time of capture, nanoseconds.
     private static let oldest: Int64 = 10_000_000_000
     private static let future: Int64 = 100_000_000
     /// The least time from one picture to the next, nanoseconds.
@@ -24,8 +24,8 @@ struct CameraTimes {
     mutating func time(_ given: Int64?, now: Int64) -> Int64 {
         var time = now
         if let given, given >= now &- Self.oldest, given <= now &+ Self.future { time = given } else { replaced += 1 }
-        // A chain's times must rise by more than a tick of RTP and files. But the first picture of a camera that is
-        // back was taken before the last stand-in was shown.
+        // A chain's times must rise by more than a tick of RTP and files. The first picture of a camera that is back
+        // may have been taken before the last stand-in was shown.
         if let last, time < last + Self.step { time = last + Self.step }
         last = time
         return time

@@ -21,10 +21,10 @@ final class CaptureQueue {
     private(set) var isLent = false
     private var lender: BufferLender?
     private var mappings: [UnsafeMutableRawBufferPointer] = []
-    /// For each of the driver's numbers, whether the driver has that buffer.
+    /// For each buffer number, whether the driver has that buffer.
     private var isQueued: [Bool] = []
-    /// The loan under each number, and its last address: the kernel keeps the pages of a number that comes with the
-    /// same memory again.
+    /// The loan under each number, and the last address there: the kernel keeps the pages of a number that comes with
+    /// the same memory again.
     private var loans: [Int?] = []
     private var places: [UnsafeMutableRawPointer?] = []
     private(set) var queuedCount = 0
@@ -110,8 +110,8 @@ final class CaptureQueue {
 
     // MARK: One picture
 
-    /// [stage thread] Lends the driver the buffers that it lacks, fewer where none are free. Of its own buffers it gets
-    /// those that it refused before.
+    /// [stage thread] Lends the driver the buffers that it lacks, fewer where none are free. Where it uses its own
+    /// buffers, queues those that it refused before.
     ///
     /// - Throws: ``CallFault`` when the driver has refused too often.
     func refill() throws(CallFault) {

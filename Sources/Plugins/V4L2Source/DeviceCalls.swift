@@ -2,7 +2,7 @@
 
 /// The kernel's side of a camera: all calls by which this plugin reaches devices.
 ///
-/// Errors come back as numbers (errno), so that a test answers with any of them. [any thread]
+/// Errors come back as numbers (errno), so that a test can answer with any of them. [any thread]
 protocol DeviceCalls: Sendable {
     /// A descriptor, or the negative errno.
     func open(_ path: String) -> Int32
@@ -24,7 +24,7 @@ protocol DeviceCalls: Sendable {
     func realPath(_ path: String) -> String?
     /// The text of a symbolic link; nil for anything else.
     func link(_ path: String) -> String?
-    /// The first bytes of a small file, without white space at the ends.
+    /// The first bytes of a small file, without control characters.
     func text(of file: String) -> String?
     /// The group that a file belongs to.
     func group(of path: String) -> String?

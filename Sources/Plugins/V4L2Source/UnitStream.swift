@@ -26,7 +26,7 @@ struct UnitStream {
     /// The most bytes of parameter sets. No camera comes near.
     static let mostSetBytes = 4096
 
-    /// Pictures are missing from here on.
+    /// Notes that pictures were lost.
     mutating func lose() { awaitsKeyframe = true }
 
     /// Allocates only when the parameter sets have changed.
@@ -54,7 +54,7 @@ struct UnitStream {
     }
 }
 
-/// NAL units with start codes (ITU-T H.264, annex B), of any bytes.
+/// Finds NAL units with start codes (ITU-T H.264, annex B) in any bytes.
 enum AnnexB {
     /// Table 7-1.
     private enum Kind {
@@ -73,7 +73,7 @@ enum AnnexB {
         var hasSets = false
     }
 
-    /// Reads only up to the begin of the first slice. Allocates nothing.
+    /// Reads only up to the start of the first slice. Allocates nothing.
     static func look(at bytes: UnsafeRawBufferPointer) -> Unit {
         var unit = Unit()
         var (hasSequence, hasPicture) = (false, false)

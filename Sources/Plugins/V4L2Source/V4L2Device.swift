@@ -222,7 +222,7 @@ final class V4L2Device {
         return UnsafeMutableRawBufferPointer(start: base, count: bytes)
     }
 
-    /// VIDIOC_QBUF: hands the driver one of its own buffers, or memory of ours. The errno.
+    /// VIDIOC_QBUF: hands the driver one of its own buffers, or memory of ours. Returns the errno, 0 on success.
     func enqueue(_ index: Int, _ ours: UnsafeMutableRawBufferPointer? = nil) -> Int32 {
         var value = Self.buffer(index, ours == nil ? .mapped : .lent)
         if let ours {
@@ -244,7 +244,7 @@ final class V4L2Device {
         var isDamaged: Bool
     }
 
-    /// VIDIOC_DQBUF; nil with the errno.
+    /// VIDIOC_DQBUF; nil with the errno in `fault`.
     func dequeue(_ memory: Memory, _ fault: inout Int32) -> Filled? {
         var value = Self.buffer(0, memory)
         fault = quiet(fh_vidioc_dqbuf, &value)

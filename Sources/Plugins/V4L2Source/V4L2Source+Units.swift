@@ -17,7 +17,7 @@ struct CameraUnits {
 
     /// - Parameters:
     ///   - video: The format of the pictures that the camera encodes.
-    ///   - imageBytes: The most bytes of a picture, by the driver.
+    ///   - imageBytes: The most bytes of a picture, as the driver says.
     init(_ format: EncodedFormat, of video: VideoFormat, imageBytes: Int, makesKeyframes: Bool) {
         self.format = format
         self.makesKeyframes = makesKeyframes
@@ -32,12 +32,12 @@ struct CameraUnits {
 
 /// Passing on what the camera encodes: `"format": "h264"`.
 extension V4L2Source {
-    /// How many buffers are searched for parameter sets. A wait of 50 ms without a buffer counts too.
+    /// How many buffers are searched for parameter sets, and how many waits of 50 ms may bring none.
     private static let mostBuffers = 600
     private static let mostWaits = 100
 
-    /// [control thread] Lets the camera run until its parameter sets have come: stages behind need them for a header or
-    /// description before the first access unit.
+    /// [control thread] Lets the camera run until its parameter sets have come: later stages need them for a header
+    /// or description before the first access unit.
     func negotiateUnits(_ device: V4L2Device, _ mode: CameraMode, _ layout: DriverLayout, _ video: VideoFormat) throws {
         let makesKeyframes = device.makesKeyframes
         let sets: [UInt8]
@@ -156,6 +156,6 @@ extension V4L2Source {
         keyframeRequested()
     }
 
-    /// [stage thread] A stage behind needs a keyframe: a reader has joined, or something was lost.
+    /// [stage thread] A later stage needs a keyframe: a reader has joined, or something was lost.
     func keyframeRequested() { if units?.makesKeyframes == true { session?.device.forceKeyframe() } }
 }

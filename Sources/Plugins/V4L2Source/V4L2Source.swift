@@ -8,7 +8,7 @@ import LiveInput
 ///
 /// The driver writes straight into the chain's buffers where its layout matches (``CaptureQueue``). Otherwise each
 /// picture is copied once. A camera that goes away is opened again by its stable id when it is back. Meanwhile
-/// ``StandIn`` pictures keep the stages behind going.
+/// ``StandIn`` pictures keep the later stages going.
 final class V4L2Source: Source, DeviceStage {
     static let info = StageInfo(
         id: "v4l2-source", summary: "Gives the pictures of a camera (V4L2). Opens it again after it was unplugged.",
@@ -254,7 +254,7 @@ final class V4L2Source: Source, DeviceStage {
         let queue = try session.queue ?? begin(session, output)
         try queue.refill()
         if queue.queuedCount == 0 {
-            // Stages behind use every buffer. Pictures are lost in the driver, and counted when it goes on.
+            // Later stages hold every buffer. Pictures are lost in the driver, and counted when it goes on.
             lastPictureAt = before
             _ = context.sleep(until: before + 2_000_000)
             return
@@ -434,7 +434,8 @@ final class V4L2Source: Source, DeviceStage {
         }
     }
 
-    /// Whether the camera is there. A node may outlive its camera. A node that exists but may not be opened counts.
+    /// Whether the camera is there. A node may outlive its camera. A node that exists but may not be opened counts as
+    /// there.
     private func isThere(_ path: String) -> Bool {
         do throws(CallFault) {
             _ = try V4L2Device(path: path, calls: calls)

@@ -36,7 +36,7 @@ enum DisplayServer {
         guard let setError = dlsym(library, "XSetIOErrorHandler") else { return }
         _ = endsAtOnce
         _ = unsafeBitCast(setError, to: SetErrorHandler.self)({ _ in
-            // This is within a call of SDL, which would wait for an answer forever.
+            // This runs within a call of SDL, which would wait for an answer forever.
             DisplayServer.lost.store(true, ordering: .releasing)
             WindowThread.shared.screenIsLost()
             while true { pause() }

@@ -98,7 +98,7 @@ final class WindowPreview: Sink {
         return .delivered
     }
 
-    /// The stage goes on when the screen does not, and reports that.
+    /// Reports a screen that takes no pictures. The stage goes on.
     private func lookWhetherFrozen(_ slot: WindowSlot) {
         let patience = 5
         // A slow window takes no picture between two that it draws.

@@ -66,7 +66,7 @@ final class WindowSlot: Sendable {
 
 /// What the user does to a window.
 enum WindowEvent: Sendable {
-    /// A key, by SDL's name of it in small letters: "s", "f5", "left".
+    /// A key, by SDL's name of it in lower case: "s", "f5", "left".
     case key(String)
     case closed
     /// Not by the user: a picture could not be drawn.

@@ -6,8 +6,8 @@ import Synchronization
 
 /// The thread on which all windows of the process live: SDL wants one for all of them.
 ///
-/// It begins with the first window and stays. Stages give it work, and put pictures into the slots of their windows. It
-/// never waits for a stage.
+/// It starts with the first window and stays. Stages give it work, and put pictures into the slots of their windows.
+/// It never waits for a stage.
 final class WindowThread: Sendable {
     static let shared = WindowThread()
 
@@ -169,7 +169,7 @@ final class WindowThread: Sendable {
         }
     }
 
-    /// [window thread] The display server has gone: every window fails, and the thread does nothing any more.
+    /// [window thread] The display server has gone: every window fails, and the thread does nothing from then on.
     func screenIsLost() {
         let slots = state.withLock { state in
             defer { state.slots = [] }
