@@ -8,7 +8,7 @@ enum NullReport: String, OptionChoice {
     case none
     /// `pingpong_ns p50=<ns> p99=<ns>`: from ``Frame/capturedAt`` to the arrival here.
     case latency
-    /// Nothing; shows the latency by the time of capture in the stream as figures.
+    /// Prints nothing; shows as figures the latency since the time of capture that the stream carries.
     case stream
 }
 

@@ -63,7 +63,7 @@ struct RawDump: ~Copyable {
         }
     }
 
-    /// Finishes the file; once.
+    /// Finishes the file. Must be called only once.
     mutating func close() throws {
         let code = file?.close() ?? 0
         guard code == 0 else { throw FileRefusal.failed(code).fault(path) }

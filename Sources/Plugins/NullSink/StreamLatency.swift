@@ -8,7 +8,7 @@ import PictureStamp
 /// [stage thread] adds, [any thread] reads.
 final class StreamLatency: Sendable {
     private struct State {
-        /// The newest ones, in a ring.
+        /// The newest latencies, in a ring.
         var samples: [Int64] = []
         var next = 0
         var stamped = 0
@@ -17,11 +17,11 @@ final class StreamLatency: Sendable {
         var begin: Int64?
     }
 
-    /// A server gives a new reader what it has kept since the last keyframe: old pictures, at once. For so long after
-    /// the first picture, in nanoseconds, none is counted.
+    /// A server gives a new reader what it has kept since the last keyframe: old pictures, at once. Pictures within
+    /// this time after the first one are not counted, nanoseconds.
     private static let settling: Int64 = 1_000_000_000
 
-    /// The figures are of so many pictures at most: ten minutes at 30 a second.
+    /// The most pictures that the figures cover: ten minutes at 30 a second.
     private static let capacity = 18_000
     private let state: Locked<State>
 

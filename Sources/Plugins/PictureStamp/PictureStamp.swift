@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// What is said of a picture within its own H.264 stream: when it was captured, its number and its faces. A message of
+/// What an H.264 stream says of its own picture: when it was captured, its number and its faces. It is a message of
 /// the type user_data_unregistered (H.264 D.1.7), which every container and every client carries along.
 ///
 /// Numbers are big-endian:
@@ -29,7 +29,7 @@ public struct PictureStamp: Equatable, Sendable {
         }
     }
 
-    /// By which the message is told from others of its type.
+    /// Tells the message from others of its type.
     public static let uuid: [UInt8] = [
         0x9c, 0x41, 0x5f, 0x0e, 0x2b, 0x7a, 0x4d, 0x36, 0xa8, 0x13, 0x5e, 0xd0, 0x66, 0x1f, 0xb4, 0x72,
     ]
@@ -78,7 +78,7 @@ public struct PictureStamp: Equatable, Sendable {
         return headBytes + faces.count * faceBytes
     }
 
-    /// Two edges as parts of a side; the first is not behind the second.
+    /// Two edges as parts of a side; the first is never after the second.
     private static func parts(_ begin: Float, _ end: Float, of side: Int) -> (UInt16, UInt16) {
         func part(_ edge: Float) -> UInt16 {
             let value = Double(edge) / Double(side) * 65535
@@ -110,7 +110,7 @@ public struct PictureStamp: Equatable, Sendable {
         return nil
     }
 
-    /// The first byte behind the next start code.
+    /// The first byte after the next start code.
     private static func startCode(in unit: UnsafeRawBufferPointer, from: Int) -> Int? {
         var index = from
         while index + 2 < unit.count {

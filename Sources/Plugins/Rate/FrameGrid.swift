@@ -4,16 +4,16 @@ import FrameCore
 
 /// The places of frames at a constant rate: place `k` is `origin + k` periods.
 ///
-/// Pausable chains have the origin 0, so that times are exact multiples of the period, and a frame takes the place
-/// nearest to its time (halves go up): what ffmpeg's `fps` filter does. Live, the origin is the first frame's time: a
-/// camera's times lie anywhere between multiples, and half way between two its jitter would send frames to the one or
-/// the other.
+/// Pausable chains have the origin 0, so that times are exact multiples of the period. A frame takes the place
+/// nearest to its time (halves go up), as ffmpeg's `fps` filter does. In live chains the origin is the first frame's
+/// time: a camera's times lie anywhere between multiples, and halfway between two of them its jitter would send
+/// frames to either.
 struct FrameGrid: Equatable {
     /// One frame of the rate.
     let period: TimeBase
     /// Nanoseconds.
     let origin: Int64
-    /// How many nanoseconds a frame counts as earlier than it is; 0 or less.
+    /// Nanoseconds that are added to a frame's time before its place is found; 0 or less.
     let bias: Int64
 
     init(_ rate: Rational, origin: Int64 = 0, bias: Int64 = 0) {

@@ -4,11 +4,11 @@ import FrameCore
 
 /// Gives the frames that come at a constant rate: repeats some, drops some, copies none.
 ///
-/// A frame takes the place of the new rate that is nearest to its time (``FrameGrid``). Places without a frame of their
-/// own repeat the one before; frames too many are dropped. In a pausable chain of two frames for one place the later
-/// wins, as in ffmpeg's `fps` filter: a frame is given when the next has come (`delay` 1). In a live chain nothing
-/// waits: a frame is given at once, the first for a place wins, and repeats are made when the frame after the gap has
-/// come.
+/// A frame takes the place of the new rate that is nearest to its time (``FrameGrid``). Places without a frame of
+/// their own repeat the one before; surplus frames are dropped. In a pausable chain the later of two frames for one
+/// place wins, as in ffmpeg's `fps` filter, so a frame is given when the next one has come (`delay` 1). In a live
+/// chain nothing waits: a frame is given at once, the first one for a place wins, and repeats are made when the frame
+/// after the gap has come.
 final class Rate: Transform {
     static let info = StageInfo(
         id: "rate", summary: "Gives frames at a constant rate. Repeats and drops frames as needed.", input: .anyVideo,
@@ -44,7 +44,7 @@ final class Rate: Transform {
 
     private var isLive: Bool { context.isLiveChain }
 
-    /// Live, nothing is delayed, and without repeats nothing is kept.
+    /// A live chain delays nothing, and keeps nothing without repeats.
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.hold = isLive && !options.repeats ? 0 : 1
@@ -52,7 +52,7 @@ final class Rate: Transform {
         if inputRate.isZero {
             demand.warmUp = .never("gives each place the frame nearest to it, and the rate that comes in is not known")
         } else {
-            // All that come for the same place, and the one before, which is repeated.
+            // All frames for one place, and the one before, which is repeated.
             let forOne = Int((inputRate.value / rate.value).rounded(.up)) + 1
             demand.warmUp = WarmUp(frames: forOne + 1, time: MediaTime(seconds: 1 / rate.value))
             demand.lookAhead = forOne
@@ -67,7 +67,7 @@ final class Rate: Transform {
         guard var video = input.video else { throw FrameHostError(.broken, what: "rate was handed access units") }
         inputRate = video.frameRate
         video.frameRate = rate
-        // Live times begin where the clock stands.
+        // Live times start wherever the clock is, not at a multiple of the period.
         video.timeBase = isLive ? .nanoseconds : TimeBase(rate.denominator, rate.numerator)
         return .video(video)
     }

@@ -6,25 +6,25 @@ import Shared
 
 /// The effect of gain, tint and hue on luma and chroma, relative to black and grey: a matrix of three by three, in
 /// 4096ths.
-///
-/// Computed between RGB and luma with chroma by the format's own matrix; the result is clipped to the samples' 8 bits,
+/// It is computed by way of RGB, with the format's own matrix. The result is clipped to the samples' 8 bits, not to
+/// the RGB cube.
 /// not to the RGB cube.
 struct ColorMatrix: Equatable {
     /// Rows for the new Y, U and V; columns for the old Y (less black), U and V (less 128).
     private(set) var weights: [Int32] = [4096, 0, 0, 0, 4096, 0, 0, 0, 4096]
-    /// Of luma.
+    /// The black level of luma.
     let black: Int32
 
     init(gain: Double, tint: (red: Double, green: Double, blue: Double), hue: Double, for format: VideoFormat) {
         let isVideo = format.color.range == .video
         black = isVideo ? 16 : 0
         let luma = LumaWeights(of: format)
-        // Samples are 219 and 224 steps high in video range, both 255 in full.
+        // In video range luma has 219 steps and chroma 224; in full range both have 255.
         let chroma = isVideo ? 224.0 / 219 : 1
         let (angle, factors) = (hue * .pi / 180, [tint.red * gain, tint.green * gain, tint.blue * gain])
         for column in 0..<3 {
             let (y, u, v) = (column == 0 ? 1.0 : 0, column == 1 ? 1 / chroma : 0, column == 2 ? 1 / chroma : 0)
-            // To RGB; times tint and gain; back; turned in the plane of U and V.
+            // To RGB, times tint and gain, back, and rotated in the plane of U and V.
             let red = y + 2 * (1 - luma.red) * v
             let blue = y + 2 * (1 - luma.blue) * u
             let green = (y - luma.red * red - luma.blue * blue) / luma.green

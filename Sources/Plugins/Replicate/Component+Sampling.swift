@@ -3,7 +3,7 @@
 extension Component {
     /// Samples bilinearly for each x of `range`; outside, the nearest sample counts.
     ///
-    /// - Parameter row: Of the output: x is its index, times `targetStep`.
+    /// - Parameter row: A row of the output; the sample for x is at the index x · `targetStep`.
     func sample(_ line: SampleLine, _ range: Range<Int>, into row: UnsafeMutablePointer<UInt8>, targetStep: Int) {
         guard !range.isEmpty else { return }
         if line.dv == 0, line.du == 1, step == 1, targetStep == 1, copyRow(line, range, into: row) { return }

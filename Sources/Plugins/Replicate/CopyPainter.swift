@@ -5,9 +5,9 @@ import Shared
 
 /// Paints copies into the output, the lowest first, two rows of luma and one of chroma at a time.
 ///
-/// Parts of a row that an opaque copy hides at either end of those below are not painted. Samples go through rows of
-/// scratch where colours change or the copy is not opaque, otherwise straight to the output. Edges between pixels are
-/// softened by how much of the pixel the copy covers. Made once; allocates nothing afterwards.
+/// Where an opaque copy hides one end of a lower copy's row, that part is not painted. Samples go through rows of
+/// scratch where colours change or the copy is not opaque, otherwise straight to the output. Edges that lie within a
+/// pixel are softened by how much of the pixel the copy covers. Made once; allocates nothing afterwards.
 final class CopyPainter {
     private let output: VideoFormat
     /// The size of the input's luma, in its pixels, and of its chroma, which ends at an even pixel.
@@ -18,8 +18,8 @@ final class CopyPainter {
     private var jobs: [Job] = []
     /// The parts of a band's rows; each row has one for every job.
     private var parts: [RowPart?] = []
-    /// Rows of chroma that are painted copy by copy: few enough that the output's stay in the cache, and enough that
-    /// each copy's are read in one go (row by row the sixteen frames cost a third more of memcpy).
+    /// How many rows of chroma are painted copy by copy: few enough that the output's rows stay in the cache, and
+    /// enough that each copy's rows are read in one go (row by row, sixteen frames took a third more time in memcpy).
     private static let bandRows = 8
 
     init(from input: VideoFormat, to output: VideoFormat) {
@@ -42,8 +42,8 @@ final class CopyPainter {
 
     /// [stage thread] Adds a copy above the earlier ones.
     ///
-    /// - Parameter source: The input, or the input halved; the copy's placement refers to the input. Valid until
-    ///   ``paint(into:)`` is over.
+    /// - Parameter source: The input, or the input halved; the copy's placement refers to the input. It must stay
+    ///   valid until ``paint(into:)`` returns.
     func add(_ copy: CopyPlan, _ source: Picture) {
         guard let covered = copy.rows(of: size, in: output.height) else { return }
         jobs.append(
@@ -135,7 +135,7 @@ final class CopyPainter {
         color.applyToChroma(u + pairs.lowerBound, v + pairs.lowerBound, y: mean + pairs.lowerBound, count: pairs.count)
     }
 
-    /// The weight of the copy at each sample: its opacity, less at its edges, depending on how far a sample's middle is
+    /// The weight of the copy at each sample: its opacity, and less at its edges, by how far the sample's middle is
     /// from them.
     ///
     /// - Parameter scale: Samples of the output for a pixel of the input.
@@ -157,7 +157,7 @@ final class CopyPainter {
         }
     }
 
-    /// Intermediate values are at most 255 · 256 + 128, which fits.
+    /// Intermediate values are at most 255 · 256 + 128, which fits into 16 bits.
     @inline(__always)
     private static func mean(_ old: UInt8, _ new: UInt8, _ alpha: UInt16) -> UInt8 {
         UInt8(truncatingIfNeeded: (UInt16(old) &* (256 &- alpha) &+ UInt16(new) &* alpha &+ 128) &>> 8)

@@ -96,7 +96,7 @@ extension Range<Int> {
     /// The pairs that have a member in it.
     fileprivate var halved: Range<Int> { isEmpty ? 0..<0 : lowerBound / 2..<(upperBound + 1) / 2 }
 
-    /// The pairs that lie in it, all of them or as far as a row of `width` has them.
+    /// The pairs that lie in it wholly; at the end of a row of odd `width`, a pair is one pixel.
     fileprivate func wholePairs(of width: Int) -> Range<Int> {
         let (first, end) = ((lowerBound + 1) / 2, upperBound == width ? (width + 1) / 2 : upperBound / 2)
         return first < end ? first..<end : 0..<0

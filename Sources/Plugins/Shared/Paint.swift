@@ -8,7 +8,8 @@ package struct Paint: Sendable, Equatable {
     package var second: UInt32 = 0
     package var third: UInt32 = 0
 
-    /// `color` (sRGB primaries and transfer taken as the format's own) by the format's matrix and range.
+    /// Converts `color` by the format's matrix and range; its sRGB primaries and transfer are taken as the format's
+    /// own.
     package init(_ color: RGBColor, for format: VideoFormat) {
         let red = Double(color.red) / 255
         let green = Double(color.green) / 255
@@ -28,7 +29,8 @@ package struct Paint: Sendable, Equatable {
             color: color, in: format.pixelFormat)
     }
 
-    /// Code values as they stand, of the format's own bit depth; of an RGB format all three components get `luma`.
+    /// Takes code values as they are, in the format's own bit depth. In an RGB format all three components get
+    /// `luma`.
     package init(luma: Int, u: Int, v: Int, in format: PixelFormat) {
         let gray = UInt8(truncatingIfNeeded: luma)
         self.init(
@@ -46,7 +48,7 @@ package struct Paint: Sendable, Equatable {
             first = luma
             second = u | v << 8
         case .p010:
-            // The ten bits stand at the top of each sixteen.
+            // The ten bits are at the top of each sixteen.
             first = luma << 6
             second = u << 6 | v << 22
         case .yuyv: first = luma | u << 8 | luma << 16 | v << 24

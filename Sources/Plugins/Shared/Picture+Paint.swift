@@ -28,7 +28,7 @@ extension Picture {
         }
     }
 
-    /// Rows `top..<bottom`, each a copy of the first row of `model`, which has the same format and width.
+    /// Fills the rows `top..<bottom` with copies of the first row of `model`, which has the same format and width.
     package func copyRows(top: Int, bottom: Int, of model: Picture) {
         for plane in 0..<planeCount {
             let layer = self[plane]
@@ -56,7 +56,7 @@ extension Picture {
         }
     }
 
-    /// Text of ASCII bytes, `scale` pixels a dot, with a margin of one dot in `ground` around it; see ``BitmapFont``.
+    /// Draws ASCII text, `scale` pixels a dot, with a margin of one dot in `ground` around it; see ``BitmapFont``.
     ///
     /// - Returns: False when it does not fit the picture, which is left as it was.
     @discardableResult

@@ -58,7 +58,7 @@ import FrameCore
         plane == 0 ? first : plane == 1 ? second.unsafelyUnwrapped : third.unsafelyUnwrapped
     }
 
-    /// The rectangle at `x`, `y` in the same memory. Both are even where pixels share a sample or a group.
+    /// The rectangle at `x`, `y` in the same memory. Both must be even where pixels share a sample or a group.
     @inlinable package func part(x: Int, y: Int, width: Int, height: Int) -> Picture {
         precondition(
             x >= 0 && y >= 0 && x + width <= self.width && y + height <= self.height, "a part lies within its picture")
@@ -99,7 +99,7 @@ package final class ScratchPicture {
     package let picture: Picture
     private let memory: UnsafeMutableRawPointer
 
-    /// Black, or the colour that zeros mean in the format.
+    /// Filled with zeros: black, or the colour that zeros mean in the format.
     package init(_ pixelFormat: PixelFormat, width: Int, height: Int) {
         let format = VideoFormat(pixelFormat, width: width, height: height)
         let memory = UnsafeMutableRawPointer.allocate(

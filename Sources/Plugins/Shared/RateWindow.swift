@@ -2,8 +2,8 @@
 
 /// The rate of events over the last second before the newest: the number of intervals divided by their time.
 ///
-/// A ring of `capacity` times, made once; with more events than that within a second, the shorter time that they span
-/// counts. Times that do not rise (a loop back to the start, a repeated time stamp) begin a new window.
+/// A ring of `capacity` times, made once. With more events than that within a second, the rate is that of the shorter
+/// time that they span. Times that do not rise (a loop back to the start, a repeated time stamp) begin a new window.
 package struct RateWindow {
     /// In nanoseconds.
     package let span: Int64

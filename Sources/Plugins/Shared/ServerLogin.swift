@@ -11,7 +11,7 @@ package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable
     package var description: String { "a login" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// A file with more is no login, bytes.
+    /// A file must have fewer bytes than this.
     package static let mostBytes = 4096
 
     package init(name: String, password: String) {
@@ -23,7 +23,7 @@ package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable
     ///
     /// - Parameters:
     ///   - place: A path, or `env:NAME`.
-    ///   - resolve: Makes a path that begins at the chain file's folder whole.
+    ///   - resolve: Makes a path absolute that begins at the chain file's folder.
     /// - Throws: ``FrameHostError``.
     package static func read(_ place: String, resolve: (String) -> String) throws -> ServerLogin {
         let isVariable = place.hasPrefix("env:")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides which pictures of a flash are white: three, from the first whose time has reached a whole second on.
+/// Decides which pictures of a flash are white: the first whose time has reached a whole second, and the next two.
 struct FlashWatch {
     static let pictures = 3
     private static let second: Int64 = 1_000_000_000

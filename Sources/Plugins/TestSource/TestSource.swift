@@ -96,7 +96,7 @@ final class TestSource: Source {
         let index = count
         count += 1
         guard var frame = try output.makeFrame() else { return .more }
-        // A live flash is painted by the time that the picture then has.
+        // A live flash needs the picture's time before it is painted.
         let flashTime = flash != nil && options.live ? context.clock.now() : nil
         if options.pattern != .none {
             let pts = flashTime ?? format.timeBase.time(ofTicks: Int64(index)).nanoseconds
@@ -128,9 +128,9 @@ final class TestSource: Source {
         return options.frames == count ? .ended : .more
     }
 
-    /// False when the run ends. A wake-up that is a whole period or more too late (a stopped process, a busy machine)
-    /// skips the pictures whose time is over, as a camera would: they are reported, and the next frame is marked as
-    /// following a gap.
+    /// Sleeps until the next picture is due; false when the run ends. A wake-up that is a whole period or more too
+    /// late (a stopped process, a busy machine) skips the pictures whose time is over, as a camera would: they are
+    /// reported, and the next frame is marked as following a gap.
     private func waitUntilDue() -> Bool {
         let tick = Self.tick(options.rate)
         let start = origin ?? context.clock.now()

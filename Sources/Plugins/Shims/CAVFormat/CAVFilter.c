@@ -50,7 +50,7 @@ int fh_av_filter_load(char *text, size_t capacity) {
     return 0;
 }
 
-// Both ends and what `description` says between them.
+// Makes both ends, and what `description` says between them.
 static int build(
     fh_av_filter *filter, const char *description, int width, int height, int format, AVRational time_base, AVRational aspect) {
     char arguments[256];

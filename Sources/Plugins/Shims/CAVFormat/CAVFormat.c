@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Of each thread that keeps lines; what any other thread's libav says is nobody's, and may name what is not to be shown.
+// One for each thread that keeps lines. Lines that libav writes on other threads are dropped, since they may name
+// what must not be shown.
 static _Thread_local char last_line[512];
 static _Thread_local int keeps;
 
@@ -14,7 +15,7 @@ static void fh_av_log_keep(void *context, int level, const char *format, va_list
     (void)context;
     if (!keeps || level > AV_LOG_WARNING) return;
     char text[sizeof last_line];
-    // What was said of a certificate is the cause of what follows from it.
+    // A line about a certificate is the cause of the lines that follow it.
     if (strstr(last_line, "ertificate")) return;
     vsnprintf(text, sizeof text, format, arguments);
     text[strcspn(text, "\n")] = 0;
@@ -36,10 +37,10 @@ void fh_av_log_end(char *text, size_t capacity) {
 
 typedef int open_part(AVFormatContext *, AVIOContext **, const char *, int, AVDictionary **);
 
-// libavformat's own, the same in every context.
+// libavformat's own function, the same in every context.
 static open_part *_Atomic plain_open;
 
-// A format hands on only a few of the options it was given to what it opens (hls: none of TLS): they are added to each.
+// A format passes on only a few of its options to what it opens (hls: none of TLS), so they are added each time.
 static int open_trusting(AVFormatContext *context, AVIOContext **io, const char *url, int flags, AVDictionary **options) {
     const struct fh_av_trust *trust = context->opaque;
     AVDictionary *own = NULL;

@@ -16,8 +16,8 @@
 static const int fh_audio_eof = AVERROR_EOF;
 static const int fh_audio_again = AVERROR(EAGAIN);
 
-// The measurements that a meter makes: enumerators of a C enum are not one integer in Swift. With a histogram, which takes no memory per
-// second as the list of blocks does.
+// The measurements that a meter makes: enumerators of a C enum are not one integer in Swift. The histogram needs no
+// more memory with each second, as the list of blocks would.
 static const int fh_ebur128_modes =
     EBUR128_MODE_M | EBUR128_MODE_S | EBUR128_MODE_I | EBUR128_MODE_TRUE_PEAK | EBUR128_MODE_HISTOGRAM;
 

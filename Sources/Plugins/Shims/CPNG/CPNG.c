@@ -72,7 +72,7 @@ int fh_png_write_bgrx(
     png_set_bgr(png);
     png_set_filler(png, 0, PNG_FILLER_AFTER);
     for (uint32_t y = 0; y < height; y++) png_write_row(png, rows + y * stride);
-    // With the information libpng would write eXIf a second time, behind the picture.
+    // Given the information, libpng would write eXIf a second time, after the picture.
     png_write_end(png, NULL);
     png_infop done = info;
     png_destroy_write_struct(&png, &done);

@@ -53,7 +53,7 @@ static inline void *fh_v4l2_map(int device, size_t bytes, off_t offset) {
     return base == MAP_FAILED ? NULL : base;
 }
 
-// Anonymous unions, of which the importer gives members no stable name.
+// Anonymous unions, to whose members the importer gives no stable names.
 static inline struct v4l2_frmsize_discrete fh_size(const struct v4l2_frmsizeenum *value) { return value->discrete; }
 static inline struct v4l2_frmsize_stepwise fh_sizes(const struct v4l2_frmsizeenum *value) { return value->stepwise; }
 static inline struct v4l2_fract fh_interval(const struct v4l2_frmivalenum *value) { return value->discrete; }

@@ -74,7 +74,7 @@ SSSE3 static void blend_ssse3(uint8_t *out, const uint8_t *a, const uint8_t *b, 
 
 SSSE3 static inline __m128i half_group(const fh_resample_group *group, int half, const uint8_t *row) {
     const __m128i pairs = _mm_shuffle_epi8(LOAD(row + group->offset[half]), LOAD(group->from + 16 * half));
-    // Weights are the unsigned factor, up to 128; bytes less 128 the signed one.
+    // Weights are the unsigned factor, up to 128; bytes less 128 are the signed one.
     const __m128i sums = _mm_maddubs_epi16(LOAD(group->weights + 16 * half), pairs);
     return _mm_srli_epi16(_mm_add_epi16(sums, _mm_set1_epi16(128 * 128 + 64)), 7);
 }

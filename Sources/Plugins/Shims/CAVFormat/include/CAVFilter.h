@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// libavfilter for Swift, loaded when it is first asked for and not before: its libraries cost start-up time that only who deinterlaces
-// should pay. (Debian: libavfilter-dev for the declarations, libavfilter8 when it runs.)
+// libavfilter for Swift. It is loaded when it is first needed, since its libraries cost start-up time that only a
+// chain that deinterlaces should pay. (Debian: libavfilter-dev for the declarations, libavfilter8 when it runs.)
 #ifndef CAVFILTER_H
 #define CAVFILTER_H
 
@@ -21,10 +21,10 @@ typedef struct fh_av_filter fh_av_filter;
 int fh_av_filter_open(
     fh_av_filter **filter, const char *description, int width, int height, int format, AVRational time_base, AVRational aspect);
 
-// Hands over a picture, which is empty afterwards; NULL: none follows. 0 or an AVERROR.
+// Hands over a picture, which is empty afterwards; NULL at the end. 0 or an AVERROR.
 int fh_av_filter_send(fh_av_filter *filter, AVFrame *picture);
 
-// 0 with a picture, AVERROR(EAGAIN) when it wants another one first, AVERROR_EOF, or another AVERROR.
+// 0 with a picture, AVERROR(EAGAIN) when it needs another one first, AVERROR_EOF, or another AVERROR.
 int fh_av_filter_receive(fh_av_filter *filter, AVFrame *picture);
 
 void fh_av_filter_close(fh_av_filter **filter);

@@ -27,7 +27,7 @@ static const int fh_averror_forbidden = AVERROR_HTTP_FORBIDDEN;
 static const int fh_averror_not_found = AVERROR_HTTP_NOT_FOUND;
 static const int fh_averror_no_protocol = AVERROR_PROTOCOL_NOT_FOUND;
 
-// AVERROR is a function-like macro; this is the way back, to an errno, or 0 when it is none.
+// AVERROR is a function-like macro; this is the way back, to an errno, or 0 for a code that is not one.
 static inline int fh_averror_errno(int code) { return code < 0 && code > -4096 ? AVUNERROR(code) : 0; }
 
 // Bytes of the largest packet in a track's index, and how many packets are in it (sizes are bit fields).
@@ -47,14 +47,15 @@ static inline void fh_av_copy_plane(
     av_image_copy_plane(target, (int)target_stride, picture->data[plane], picture->linesize[plane], (int)row_bytes, rows);
 }
 
-// From here until fh_av_log_end on the same thread, libav's lines of errors and warnings that this thread causes are kept, the last one
-// winning; nothing of libav's is printed from then on. av_log's callback takes a va_list, which Swift cannot print.
+// From here until fh_av_log_end on the same thread, the last error or warning that this thread causes in libav is
+// kept, or the first one about a certificate. libav prints nothing from then on. av_log's callback takes a va_list,
+// which Swift cannot print.
 void fh_av_log_begin(void);
 
 // Ends fh_av_log_begin. `text` gets the last line that was kept, without its line end.
 void fh_av_log_end(char *text, size_t capacity);
 
-// Nothing of libav's is printed from here on, by whichever thread.
+// libav prints nothing from here on, on any thread.
 void fh_av_log_quiet(void);
 
 // Which certificates of TLS servers are accepted.
@@ -63,7 +64,7 @@ struct fh_av_trust {
     char *ca_file; // NULL: the system's authorities
 };
 
-// Holds for whatever `context`, which was just allocated, opens; `trust` must outlive it.
+// Applies to everything that `context`, which was just allocated, opens; `trust` must outlive it.
 void fh_av_apply(struct fh_av_trust *trust, AVFormatContext *context);
 
 #endif

@@ -50,7 +50,7 @@ static inline const int32_t *fh_av_stream_matrix(const AVStream *stream) {
 #endif
 }
 
-// The same of one picture, where the bitstream has one (H.264 and HEVC: display orientation SEI; JPEG: Exif).
+// The same for one picture, where the bitstream has one (H.264 and HEVC: display orientation SEI; JPEG: Exif).
 static inline const int32_t *fh_av_picture_matrix(const AVFrame *picture) {
     const AVFrameSideData *data = av_frame_get_side_data(picture, AV_FRAME_DATA_DISPLAYMATRIX);
     return data && data->size >= 9 * sizeof(int32_t) ? (const int32_t *)data->data : NULL;

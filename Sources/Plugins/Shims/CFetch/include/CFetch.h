@@ -3,29 +3,31 @@
 // libcurl and Nettle for the host (Debian: libcurl4-openssl-dev, nettle-dev), as a library of its own: the host loads it when a file is
 // fetched or checked, and at no other time, so that starting a chain costs nothing. Called through dlsym; the host never links it.
 //
-// Nothing is decided here: no defaults, no retries, no words. curl_easy_setopt is variadic, which Swift cannot call.
+// Nothing is decided here: no defaults, no retries, no messages. curl_easy_setopt is variadic, which Swift cannot
+// call.
 #ifndef CFETCH_H
 #define CFETCH_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// What became of a transfer: places in `result`.
+// The outcome of a transfer: places in `result`.
 enum {
-    // CURLcode: 0 for a transfer that is whole.
+    // CURLcode: 0 for a complete transfer.
     FH_FETCH_CODE,
-    // Of the last answer; 0 without one.
+    // HTTP status of the last answer; 0 without one.
     FH_FETCH_STATUS,
     // errno of the write to the file that failed; 0 when none did.
     FH_FETCH_WRITE_ERROR,
-    // Not 0: the answer goes on past `most` bytes.
+    // Not 0 where the answer has more than `most` bytes.
     FH_FETCH_TOO_LONG,
     FH_FETCH_RESULTS
 };
 
-// One GET over HTTPS, redirects to HTTPS followed, appended to `file` from the offset `from` on (asked for by Range when it is not 0; a server
-// that answers with the whole file all the same gives CURLE_RANGE_ERROR, 33). Writes no more than `most` bytes in all, `from` included.
-// `authorities` is a file of certificates, NULL for the system's. `message`: curl's words. `progress` is told how many bytes are in the file.
+// One GET over HTTPS, which follows redirects to HTTPS and writes to `file` from the offset `from` on. An offset
+// other than 0 is requested by Range; a server that still answers with the whole file gives CURLE_RANGE_ERROR, 33.
+// Writes no more than `most` bytes in all, `from` included. `authorities` is a file of certificates, NULL for the
+// system's. `message`: curl's words. `progress` is told how many bytes are in the file.
 void fh_fetch(
     const char *url, const char *authorities, int64_t from, int64_t most, int file, void (*progress)(void *context, int64_t bytes),
     void *context, int32_t result[FH_FETCH_RESULTS], char *message, size_t capacity);

@@ -19,7 +19,8 @@ typedef struct {
     float x, y, width, height;
     // YuNet: 0...1. Cascades: how many neighbouring windows agreed.
     float score;
-    // Right eye, left eye, nose tip, right and left corner of the mouth (the person's right), x and y each; zeros of a cascade.
+    // Right eye, left eye, nose tip, right and left corner of the mouth (the person's right), x and y each; zeros
+    // from a cascade.
     float landmarks[10];
 } fh_cv_face;
 
@@ -44,8 +45,9 @@ int fh_cv_cascade_detect(
 int fh_cv_yunet_open(
     const char *path, int width, int height, float threshold, fh_cv_yunet **yunet, char *message, size_t capacity);
 void fh_cv_yunet_close(fh_cv_yunet *yunet);
-// FaceDetectorYN::detect on packed BGR. A picture of another size is brought to the detector's first (cv::resize: means where it becomes smaller,
-// linear where larger), and what is found back to the picture's. Writes at most `most` faces, best first, and their number to `count`.
+// FaceDetectorYN::detect on packed BGR. A picture of another size is first scaled to the detector's (cv::resize:
+// means where it becomes smaller, linear where larger), and the results are scaled back. Writes at most `most` faces,
+// best first, and their number to `count`.
 int fh_cv_yunet_detect(
     fh_cv_yunet *yunet, const uint8_t *bgr, int width, int height, size_t stride, fh_cv_face *faces, int most, int *count, char *message,
     size_t capacity);

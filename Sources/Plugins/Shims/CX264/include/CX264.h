@@ -23,7 +23,7 @@ typedef struct {
     void (*line)(void *owner, int level, const char *text);
 } fh_x264_log;
 
-// Makes x264 hand its lines of `level` and graver to `log`, which lives as long as the encoder.
+// Makes x264 hand its lines of `level` and more severe ones to `log`, which lives as long as the encoder.
 void fh_x264_set_log(x264_param_t *parameters, fh_x264_log *log, int level);
 
 #endif

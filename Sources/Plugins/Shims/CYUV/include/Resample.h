@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Bilinear scaling and turning of planes, in steps that the caller puts together. Beside libyuv, which scales columns one after the other and
-// turns interleaved chroma only into planes. x86-64 from SSSE3 on has vector code; elsewhere the plain C does the same, bit for bit.
+// Bilinear scaling and turning of planes, in steps that the caller puts together. It adds to libyuv, which scales
+// columns one after the other and turns interleaved chroma only into planes. x86-64 from SSSE3 on has vector code;
+// elsewhere the plain C does the same, bit for bit.
 #ifndef FH_RESAMPLE_H
 #define FH_RESAMPLE_H
 
@@ -22,7 +23,8 @@ _Static_assert(sizeof(fh_resample_group) == 72, "no padding");
 /// `(a * (128 - weight) + b * weight) / 128`, rounded to nearest, less 128. `weight` is 0...127.
 void fh_resample_blend(uint8_t *out, const uint8_t *a, const uint8_t *b, size_t bytes, int weight);
 
-/// An output row from a row of `fh_resample_blend`, which can be read 16 bytes beyond its end. One group for each sixteen bytes begun.
+/// An output row from a row of `fh_resample_blend`, which can be read 16 bytes beyond its end. One group for every
+/// sixteen bytes, and one for a rest.
 void fh_resample_columns(uint8_t *out, size_t bytes, const uint8_t *row, const fh_resample_group *groups);
 
 /// Writes columns as rows: sample `x` of row `y` of the input is sample `y` of row `x` of the output. `unit` bytes a sample: 1, 2 or 4.
