@@ -4,8 +4,8 @@ import FrameCore
 
 /// Gives each picture the motion of the camera at its time, as ``Motion``.
 ///
-/// Values between two samples are interpolated: rates and accelerations on a straight line, attitudes at constant angular
-/// rate. docs/design/035-motion.md.
+/// Values between two samples are interpolated: rates and accelerations on a straight line, attitudes at constant
+/// angular rate. docs/design/035-motion.md.
 final class MotionSync: MultiFilter {
     static let info = StageInfo(
         id: "motion-sync", summary: "Gives each picture the camera's motion at its time.", input: .anyVideo,
@@ -27,7 +27,7 @@ final class MotionSync: MultiFilter {
     private var pictures = 0
     /// PTS of the picture that the event `motion` was last about.
     private var reportedAt: MediaTime?
-    /// Negative offsets make a picture wait for later motion.
+    /// What is added to a picture's time to find its motion. Negative offsets make a picture wait for later motion.
     private var shift = MediaTime.zero
     private var mostApart: Int64?
 

@@ -4,8 +4,8 @@ import FrameCore
 
 /// Motion as the packets of a CAMM track (Camera Motion Metadata, version 1.0): one packet for each value.
 ///
-/// All numbers are little-endian. A packet has two bytes of zero, its type in two bytes, and three 32-bit floats. CAMM's
-/// axes are those of ``MotionSample``, and so are its units.
+/// All numbers are little-endian. A packet has two bytes of zero, its type in two bytes, and three 32-bit floats.
+/// CAMM's axes are those of ``MotionSample``, and so are its units.
 enum CAMM {
     /// The types that are written, in this order where a sample has several.
     enum Kind: UInt16, CaseIterable {

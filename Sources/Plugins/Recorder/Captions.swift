@@ -93,8 +93,8 @@ struct FaceIDs: Equatable {
 
 /// What happens in a recording: faces in sight and the chain's events, in the order of their times.
 ///
-/// Used on the stage thread. Pictures come in the order in which they are decoded. What happened at a time is known when
-/// a picture is decoded at that time.
+/// Used on the stage thread. Pictures come in decoding order, so what happened before a time is known once a
+/// picture's DTS has reached that time.
 final class CaptionFeed {
     /// For how long an event is shown.
     static let shown = MediaTime(nanoseconds: 2_000_000_000)

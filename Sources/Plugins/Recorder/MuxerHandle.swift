@@ -177,8 +177,8 @@ final class MuxerHandle {
     private func handSound(_ packet: UnsafeMutablePointer<AVPacket>, _ bytes: UnsafeRawBufferPointer) throws {
         guard let context else { return }
         packet.pointee.flags = AV_PKT_FLAG_KEY
-        // Only pictures end fragments: then libavformat knows when the last picture of one ends, and does not guess it from
-        // that picture's duration, which is wrong before a pause.
+        // Only pictures end fragments: then libavformat knows when the last picture of one ends, and does not guess
+        // it from that picture's duration, which is wrong before a pause.
         setFragmentDuration(0, context)
         defer { if let context = self.context { setFragmentDuration(Self.fragmentDuration, context) } }
         try hand(packet, bytes, to: context)

@@ -36,7 +36,7 @@ final class PacketDigest {
         count += 1
     }
 
-    /// The result; to be called once.
+    /// The result. Must be called only once.
     func finish() -> Value {
         var sum = [UInt8](repeating: 0, count: 16)
         av_murmur3_final(hash, &sum)
@@ -56,6 +56,6 @@ struct PacketDigests {
 
     func add(_ packet: UnsafeMutablePointer<AVPacket>) { digests[Int(packet.pointee.stream_index)].add(packet) }
 
-    /// The result of a track; to be asked once for each.
+    /// The result of a track. Must be read only once for each.
     subscript(index: Int) -> PacketDigest.Value { digests[index].finish() }
 }

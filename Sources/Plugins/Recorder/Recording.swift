@@ -15,8 +15,8 @@ struct RecordingSetup {
     var container: Container
     var policy: SegmentPolicy
     var finalize: FinalizeWhen
-    /// Whether the input is live. Times are then the clock's, so files begin at 0 and say when they were recorded, and
-    /// data is synced to the disk every second.
+    /// Whether the input is live. Times are then those of the clock, so files begin at 0 and say when they were
+    /// recorded, and data is synced to the disk every second.
     var isLive: Bool
     /// Shared by all files of a recorder.
     var room = RoomReport()

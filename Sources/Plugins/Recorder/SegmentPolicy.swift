@@ -37,7 +37,7 @@ struct SegmentPolicy {
         groupBytes += Int64(count)
     }
 
-    /// Whether the file ends before the keyframe at `pts`; to be asked at every keyframe except the file's first.
+    /// Whether the file ends before the keyframe at `pts`. Must be called at every keyframe except the file's first.
     ///
     /// By time: the file is `length` long, or shorter by no more than a camera's jitter (a twentieth, at most 50 ms),
     /// so that a minute with a keyframe every two seconds is a minute. By size: another group of pictures, as large as

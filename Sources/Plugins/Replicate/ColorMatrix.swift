@@ -6,9 +6,9 @@ import Shared
 
 /// The effect of gain, tint and hue on luma and chroma, relative to black and grey: a matrix of three by three, in
 /// 4096ths.
+///
 /// It is computed by way of RGB, with the format's own matrix. The result is clipped to the samples' 8 bits, not to
 /// the RGB cube.
-/// not to the RGB cube.
 struct ColorMatrix: Equatable {
     /// Rows for the new Y, U and V; columns for the old Y (less black), U and V (less 128).
     private(set) var weights: [Int32] = [4096, 0, 0, 0, 4096, 0, 0, 0, 4096]

@@ -63,7 +63,7 @@ final class TestSource: Source {
             chromaSiting: isRGB || options.format == .gray8 ? 0 : 1)
         return VideoFormat(
             options.format, width: options.size.width, height: options.size.height, frameRate: options.rate.rational,
-            // Live times are the clock's, not multiples of the rate.
+            // Live times are those of the clock, not multiples of the rate.
             timeBase: options.live ? .nanoseconds : tick(options.rate), color: color, sampleAspectRatio: Rational(1))
     }
 

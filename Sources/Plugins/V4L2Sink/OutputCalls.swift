@@ -16,7 +16,7 @@ protocol OutputCalls: Sendable {
     /// Nil where the kernel refuses.
     func map(_ device: Int32, byteCount: Int, offset: Int) -> UnsafeMutableRawPointer?
     func unmap(_ base: UnsafeMutableRawPointer, byteCount: Int)
-    /// Waits until the device takes a picture, for at most so many milliseconds.
+    /// Waits until the device takes a picture, for at most `milliseconds`.
     func waitForRoom(_ device: Int32, milliseconds: Int32)
     /// Names in a folder; none where it cannot be read.
     func names(in folder: String) -> [String]

@@ -237,7 +237,7 @@ final class V4L2Source: Source, DeviceStage {
     /// Without a picture for this long a camera of 2 frames per second or more counts as lost, nanoseconds.
     private static let patience: Int64 = 2_000_000_000
 
-    /// [stage thread] One picture, or none yet.
+    /// [stage thread] Gives one picture, or none yet.
     func produce(_ output: Output) throws -> SourceProgress {
         if context.isEnded { return .ended }
         guard let session else { return try beAway(output) }

@@ -35,7 +35,7 @@ final class VideoSnake: Filter {
         if let format {
             demand.ownBytes = 2 * SnakePicture.byteCount(width: format.width, height: format.height)
             demand.cost = format.cost(nanosecondsPerPixel: 1)
-            // With the default 'shrink', a picture is smaller than one pixel after so many.
+            // With the default 'shrink', a picture is smaller than one pixel after this many.
             demand.warmUp = WarmUp(frames: 64)
         }
         return demand

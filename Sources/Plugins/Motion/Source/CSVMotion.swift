@@ -4,10 +4,10 @@ import FrameCore
 
 /// Reads motion from lines of comma-separated values: a heading that names the columns, then a row for each sample.
 ///
-/// Columns: `t` in seconds, `gx`, `gy`, `gz` the rotation rate, `ax`, `ay`, `az` the acceleration, `qx`, `qy`, `qz`, `qw`
-/// the attitude, in any order; others are ignored. All cells of a group may be empty: it was not measured then. A side
-/// file of Gyroflow (`.gcsv`) has lines before the heading that say its units and axes. Pure: it is given one line after
-/// the other.
+/// Columns: `t` in seconds, `gx`, `gy`, `gz` the rotation rate, `ax`, `ay`, `az` the acceleration, `qx`, `qy`, `qz`,
+/// `qw` the attitude, in any order; others are ignored. All cells of a group may be empty: it was not measured then.
+/// A sidecar file of Gyroflow (`.gcsv`) has lines before the heading that say its units and axes. Pure: it is given
+/// one line after the other.
 struct CSVMotion {
     /// What the heading says that samples can contain.
     private(set) var contents: MotionSample.Contents = []

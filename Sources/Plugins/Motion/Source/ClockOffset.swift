@@ -19,7 +19,8 @@ struct ClockOffset {
     /// - Parameters:
     ///   - stamp: In nanoseconds of the sender's clock, within ``MediaTime/range``.
     ///   - arrival: In nanoseconds of the chain clock.
-    /// - Returns: By how much the sender's clock has jumped, in nanoseconds, less than 0 for back; nil where it has not.
+    /// - Returns: By how much the sender's clock has jumped, in nanoseconds, less than 0 for back; nil where it has
+    ///   not.
     mutating func take(stamp: Int64, arrival: Int64) -> Int64? {
         let difference = arrival &- stamp
         let second = arrival / 1_000_000_000

@@ -36,8 +36,8 @@ enum GPMF {
         /// The camera's model.
         var device = ""
 
-        /// telemetry-parser's rules: MTRX, else ORIN and ORIO, else what is known of old models, else the order in which
-        /// a HERO5 writes them.
+        /// telemetry-parser's rules: MTRX, or ORIN and ORIO, or what is known of old models, or the order in which a
+        /// HERO5 writes them.
         var axes: AxisMap {
             if let matrix { return matrix.then(.gyroflow) }
             if let map = AxisMap(rows: Self.rows(orientationIn, orientationOut)), !map.isMirror {

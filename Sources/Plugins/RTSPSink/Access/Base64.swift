@@ -13,7 +13,7 @@ enum Base64 {
         }
     }
 
-    /// Nil for another alphabet, for padding that is missing or not at the end, and for bits behind the last byte.
+    /// Nil for another alphabet, for padding that is missing or not at the end, and for bits after the last byte.
     /// Blanks and line breaks are ignored.
     static func decode(_ text: String) -> [UInt8]? {
         var context = base64_decode_ctx()

@@ -86,7 +86,7 @@ struct ReaderQueue<Unit: QueuedUnit> {
         return isEmpty ? .dropped : .queued
     }
 
-    /// The next unit to send. To be called whenever the reader's socket takes bytes.
+    /// The next unit to send. Must be called whenever the reader's socket takes bytes.
     mutating func take(now: Int64) -> Unit? {
         guard !isEmpty else {
             waitingSince = nil

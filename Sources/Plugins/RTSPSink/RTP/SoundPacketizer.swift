@@ -2,9 +2,9 @@
 
 /// Makes RTP packets of units of sound: AAC by RFC 3640, mode AAC-hbr, or Opus by RFC 7587.
 ///
-/// A packet has one unit, or two of AAC (``firstBytes``). An AAC unit larger than a packet is cut; the marker bit is on
-/// the packet that ends it. Opus is never cut, since its payload format has no fragments: a unit larger than a packet is
-/// sent in a larger one.
+/// A packet has one unit, or two of AAC (``firstBytes``). An AAC unit larger than a packet is cut; the marker bit is
+/// on the packet that ends it. Opus is never cut, since its payload format has no fragments: a unit larger than a
+/// packet is sent in a larger one.
 ///
 /// - SeeAlso: RFC 3640, 3.2 and 3.3.6; RFC 7587, 4.2.
 struct SoundPacketizer: UnitPacketizer {

@@ -71,7 +71,7 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
     ///     that blocks seldom grow.
     ///   - pictureTime: In the pictures' clock; nil for the same as `timestamp`.
     ///   - report: A compound RTCP packet of its medium, which is sent before the unit.
-    ///   - otherReport: The same of the other medium.
+    ///   - otherReport: The same for the other medium.
     func fill(
         index: UInt64, isKeyframe: Bool, unit: UnsafeRawBufferPointer, plannedBytes: Int, reservedBytes: Int = 0,
         timestamp: UInt32, report: [UInt8]?, packetizer: inout some UnitPacketizer, medium: Medium = .pictures,

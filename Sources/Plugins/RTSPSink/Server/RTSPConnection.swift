@@ -190,7 +190,7 @@ final class RTSPConnection: ChannelDuplexHandler {
 
         var news: News
         var input: ConnectionID
-        /// To be called once the event was handled.
+        /// Must be called once the event has been handled.
         var taken: @Sendable () -> Void
     }
 

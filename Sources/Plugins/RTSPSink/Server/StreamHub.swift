@@ -91,8 +91,8 @@ final class StreamHub: Sendable {
     }
 
     /// [stage thread] Hands a block to all loops with readers. Never waits for one.
+    ///
     /// - Returns: The limit that the kept group reaches with this block.
-    /// - Returns: The bound that the kept group has met with this block.
     @discardableResult
     func publish(_ block: MediaBlock) -> GroupStore.Bound? {
         let now = boundedNow
@@ -196,12 +196,12 @@ final class StreamHub: Sendable {
 
     /// What comes next for a reader that catches up.
     enum CatchUp: Equatable {
-        /// A unit was copied. So many pictures and units of sound before it were left out.
+        /// A unit was copied. `leftOut` pictures and `sounds` units of sound before it were left out.
         case unit(leftOut: Int, sounds: Int = 0)
         /// The reader has everything that was published. Blocks from this one on come by themselves.
         case done(nextIndex: UInt64)
-        /// The rest of the group is gone. So many units were left out, and blocks from this one on come by
-        /// themselves.
+        /// The rest of the group is gone. `leftOut` pictures and `sounds` units of sound were left out, and blocks
+        /// from `nextIndex` on come by themselves.
         case lost(leftOut: Int, sounds: Int = 0, nextIndex: UInt64)
     }
 

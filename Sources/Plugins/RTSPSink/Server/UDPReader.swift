@@ -65,7 +65,7 @@ final class UDPReader {
         leftOut(lost)
     }
 
-    /// So many units before the next one were left out.
+    /// Notes units before the next one that were left out.
     func leftOut(_ lost: PerMedium<Int>) {
         guard addresses.pictures != nil else {
             droppedUnits.sound += lost.sound

@@ -39,7 +39,7 @@ struct SessionPolicy: Sendable {
     var mostConnectionsPerAddress = 256
     /// The most requests a second of one address, and as many at once. The machine's own is exempt.
     var requestsPerSecond = 100
-    /// After so many wrong answers to a challenge a connection is closed.
+    /// A connection is closed after this many wrong answers to a challenge.
     var mostFailures = 6
     /// UDP ports of the server; nil where there are none.
     var serverPorts: TransportSpec.Pair<UInt16>?

@@ -213,8 +213,8 @@ extension Signalling {
         ]
     }
 
-    /// A session of both media only ends as a whole. `TEARDOWN` of one of them would have to leave the other (RFC
-    /// 2326, 10.7), so it is refused.
+    /// A session of both media only ends as a whole. `TEARDOWN` of one of them is refused, since it would have to
+    /// leave the other (RFC 2326, 10.7).
     mutating func tearDown(_ id: String, _ inquiry: Inquiry) -> [SignallingAction] {
         if inquiry.url.track != nil, let session = sessions[id], session.transports.media.count > 1 {
             return inquiry.refuse(.onlyAggregateAllowed, [("Session", id)])

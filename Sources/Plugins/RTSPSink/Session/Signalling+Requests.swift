@@ -25,8 +25,8 @@ extension Signalling {
         }
     }
 
-    /// Answers one request, with ``RequestValues/prove(_:)`` in between. For tests; the server parses and proves without its
-    /// lock.
+    /// Answers one request, with ``RequestValues/prove(_:)`` in between. For tests; the server parses and proves
+    /// without its lock.
     mutating func handle(_ request: RTSPRequest, from id: ConnectionID, now: Int64) -> [SignallingAction] {
         var values = RequestValues(request)
         if let path = values.path, let demand = demand(of: path, on: id) { values.prove(demand) }

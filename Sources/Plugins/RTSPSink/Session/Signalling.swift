@@ -104,7 +104,7 @@ struct Signalling: Sendable {
 
     /// Removes a path. Its sessions end, and the connections on which their packets flow are closed.
     ///
-    /// - Parameter most: The most sessions in one call; to be called again until there is nothing left to do.
+    /// - Parameter most: The most sessions in one call, which must be repeated until there is nothing left to do.
     mutating func removePath(_ path: String, atMost most: Int = .max) -> [SignallingAction] {
         paths[path] = nil
         return (sessionsOfPath[path] ?? []).prefix(most).flatMap { id -> [SignallingAction] in
