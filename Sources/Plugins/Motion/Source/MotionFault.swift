@@ -4,8 +4,7 @@ import FrameCore
 
 /// What a parser found wrong with its input.
 struct MotionFault: Error, Equatable {
-    /// The rest of a sentence that names the faulty place first, without a full stop: `must have 7 columns, but has
-    /// 3`.
+    /// Follows the name of the faulty place, without a full stop: `must have 7 columns, but has 3`.
     var what: String
     /// Where it is, in bytes from the start of what the parser was given.
     var offset = 0

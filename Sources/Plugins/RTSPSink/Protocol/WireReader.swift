@@ -63,7 +63,7 @@ struct WireReader: Sendable {
         }
     }
 
-    /// The bytes after an HTTP request; empty when called again.
+    /// The bytes that came after an HTTP request, each given only once.
     mutating func takeRaw() -> [UInt8] {
         guard case .raw = state else { return [] }
         defer {
