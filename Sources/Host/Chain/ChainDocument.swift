@@ -15,13 +15,13 @@ final class ChainDocument: @unchecked Sendable {
     private let frameLimit: Int?
     private let ownStreams: [ChainRequest.OwnStream]
     private let root: Mutex<JSONNode>
-    /// Stages of the file as the run began.
+    /// Ids of the file's stages when the run started.
     let firstIDs: Set<String>
 
     /// - Parameters:
-    ///   - settings: `--set`, which hold for every file that is read in this run.
-    ///   - common: `--set` that is meant for each of several chains which has the stage.
-    ///   - ownStreams: Standard streams that the program uses itself for all of this run.
+    /// - Parameters:
+    ///   - settings: Values of `--set`. They hold for every file that is read in this run.
+    ///   - common: Values of `--set` for several chains. Each holds in every chain that has its stage.
     /// - Throws: ``FrameHostErrors``.
     init(
         path: String, registry: PluginRegistry, settings: [String], common: [String] = [], frameLimit: Int?,
@@ -44,20 +44,21 @@ final class ChainDocument: @unchecked Sendable {
     /// - Throws: ``FrameHostErrors``.
     func request() throws -> ChainRequest { try request(present, isChange: false) }
 
-    /// [control thread before the chain runs] The plugin that makes files of pictures, to be loaded when one is needed;
-    /// nil when there is none.
+    /// [control thread before the chain runs] The plugin with the picture encoder, which is not loaded yet; nil
+    /// when there is none.
     ///
     /// - Throws: ``FrameHostError`` where there are several.
     func pictureEncoder() throws -> PluginRegistry.Plugin? { try registry.pictureEncoder() }
 
-    /// [desk's thread; control thread before the chain runs] The file of the plugin that has a stage.
+    /// [desk's thread; control thread before the chain runs] The file of the plugin that has the kind of stage
+    /// `id`.
     func plugin(of id: String) -> String? { registry.path(of: id) }
 
     private static func ids(_ root: JSONNode) -> Set<String> {
         Set((root["stages"]?.asArray ?? []).enumerated().map { ChainFile.id(of: $1, $0) })
     }
 
-    /// The file's name in the places of faults where a command contains the chain itself.
+    /// What stands for the file's name in the places of faults where a command contains the chain itself.
     static let inlineFile = "chain"
 
     var present: JSONNode { root.withLock { $0 } }

@@ -11,15 +11,16 @@ struct ChainFile {
     static let mostStages = 1000
     static let topKeys =
         ["$schema", "note", "stages", "buffers", "spare", "drainSeconds", "on"] + services.keys.sorted()
-    /// Services by their key of the chain.
+    /// Services, by their key in the chain file.
     static let services = ["control": "control-server", "mqtt": "mqtt-events", "nats": "nats-events"]
     static let joinKeys = ["match", "lead", "whenEnded", "hold"]
     static let linkKeys = ["queue", "whenFull", "seconds", "megabytes", "copy"]
 
     let name: String
     private let registry: PluginRegistry
-    /// It is a change of a chain that runs: what only a plan finds is left to the plan of the change, which knows
-    /// which stages stay. Seen alone, the file of a recorder that runs would be in the new one's way.
+    /// Whether the request changes a chain that runs. Faults that only a plan finds are then left to the plan of
+    /// the change, which knows which stages stay. A plan of the file alone would find that a recorder's file is in
+    /// use, by the recorder that runs.
     private let isChange: Bool
     private var faults: [FrameHostError] = []
     /// Whether a stage's input is unknown, so that the links cannot be checked further.
@@ -338,7 +339,7 @@ struct ChainFile {
         var options = members.filter { !PluginLoader.reservedKeys.contains($0.key) }
         options = options.map { member in
             var member = member
-            // A missing variable in a value that --set replaces is no fault either.
+            // A missing variable in a value that --set replaces is not a fault.
             guard !changes.contains(where: { $0.member.key == member.key }) else { return member }
             let count = faults.count
             member.value = expanded(member.value, "\(path).\(member.key)")
@@ -470,7 +471,7 @@ struct ChainFile {
         }
     }
 
-    /// One that a `from` names.
+    /// A further output that a `from` names.
     private struct FurtherOutput {
         var stage: Int
         var name: String
@@ -662,7 +663,8 @@ struct ChainFile {
     /// An option from the command line, and the argument that it came from.
     private typealias Setting = (member: JSONNode.Member, text: String)
 
-    /// `--set stage.option=value`: a JSON value, or else a string. By index of the stage.
+    /// Reads `--set stage.option=value`, where the value is JSON or else a string. Returns the settings by index of
+    /// the stage.
     private mutating func readSettings(_ settings: [String], ids: [String: Int]) -> [Int: [Setting]] {
         var changes: [Int: [Setting]] = [:]
         for setting in settings {

@@ -6,7 +6,7 @@ import FrameCore
 /// validation.
 struct ChainSchema {
     private let stages: [StageType]
-    /// Services by their key of the chain.
+    /// Services, by their key in the chain file.
     private let services: [(key: String, type: ServiceType)]
 
     init(stages: [StageType], services: [(key: String, type: ServiceType)] = []) {

@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// Conditions on one member of an event, which must hold together: whether any value meets them.
+/// Tells whether any value meets all conditions on one member of an event.
 struct RuleContradiction {
     private let tests: [RuleCondition.Test]
     private let member: MemberDeclaration
@@ -16,7 +16,7 @@ struct RuleContradiction {
     var isNeverMet: Bool {
         guard tests.count > 1 || !member.words.isEmpty else { return false }
         if let values = namedValues { return !values.contains { meetsAll($0) } }
-        // Without a value that is named, numbers need room between their bounds.
+        // No test names a value, so a number must fit between the bounds.
         let lowest = tests.compactMap { test -> (Double, isOpen: Bool)? in
             switch test {
             case .above(let bound): (bound, true)
@@ -38,7 +38,7 @@ struct RuleContradiction {
         return lowest.0 >= highest.0
     }
 
-    /// All values that come into question; nil where there are too many to name.
+    /// All values that could meet the conditions; nil where there are too many to name.
     private var namedValues: [RuleCondition.Value]? {
         for test in tests {
             switch test {

@@ -173,7 +173,7 @@ struct RuleReader {
         return nil
     }
 
-    /// Without `stage`.
+    /// Reads the event of a rule that has no `stage`.
     private mutating func readEvent(_ name: String, _ event: JSONNode, _ node: JSONNode, _ path: String) -> Heard? {
         let own = stages.compactMap { stage in
             stage.type.info.events.first { $0.name == name }.map { (id: stage.id, declaration: $0) }

@@ -4,8 +4,8 @@ import FrameCore
 
 /// Puts the answers to commands in the order of their lines, though stages answer at different times.
 ///
-/// An answer that does not come within a second, because its stage hangs, does not hold up the others any longer. Only
-/// for the control thread.
+/// An answer that does not come within a second, because its stage hangs, no longer holds up the others. [control
+/// thread]
 struct AnswerOrder {
     /// How long an answer waits for those before it, nanoseconds.
     static let patience: Int64 = 1_000_000_000
@@ -18,7 +18,7 @@ struct AnswerOrder {
         waiting.insert((reply, now), at: place)
     }
 
-    /// Those whose turn it is.
+    /// The answers whose turn it is.
     mutating func take(now: Int64) -> [CommandReplies.Reply] {
         let isOverdue = waiting.contains { now - $0.since >= Self.patience }
         var taken: [CommandReplies.Reply] = []
@@ -30,7 +30,7 @@ struct AnswerOrder {
         return taken
     }
 
-    /// All that are left, at the end.
+    /// All answers that are left, at the end.
     mutating func takeAll() -> [CommandReplies.Reply] {
         defer { waiting = [] }
         return waiting.map(\.reply)

@@ -5,8 +5,8 @@ import Glibc
 
 /// Signals that one thread waits for.
 enum BlockedSignals {
-    /// [main thread] Blocks signals in this thread and so in every thread made from now on, those that libraries make
-    /// while planning too. They then reach the thread that waits for them (sigwait(3)).
+    /// [main thread] Blocks signals in this thread and so in every thread made from now on, also by libraries while
+    /// planning. The signals then reach the thread that waits for them (sigwait(3)).
     static func block(_ numbers: [Int32]) -> sigset_t {
         var signals = sigset_t()
         sigemptyset(&signals)
@@ -15,8 +15,8 @@ enum BlockedSignals {
         return signals
     }
 
-    /// Waits for one of the signals. Once the process has crashed, SIGUSR1 is the backtrace's, and any other signal ends
-    /// the process: nothing else would.
+    /// Waits for one of the signals. Once the process has crashed, SIGUSR1 belongs to the backtrace. Any other
+    /// signal then ends the process, since nothing else would.
     static func wait(for signals: inout sigset_t) -> Int32 {
         while true {
             var signal: Int32 = 0

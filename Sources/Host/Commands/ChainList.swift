@@ -8,7 +8,7 @@ struct ChainList {
     struct Chain: Sendable {
         /// What people call it: the file's name without folder and `.json`.
         var name: String
-        /// As it was written; of a file in a folder, with the folder as it was written.
+        /// The path as it was written. For a file in a folder: the folder as it was written, and the file's name.
         var path: String
     }
 
@@ -16,8 +16,8 @@ struct ChainList {
     static let most = 1000
 
     let chains: [Chain]
-    /// Whether they are run as several. A folder is, also with one file in it: whoever reads the log need not know how
-    /// many there are today.
+    /// Whether the chains are run as several. A folder always is, even with one file in it: a reader of the log
+    /// need not know how many files there are today.
     let isSeveral: Bool
 
     /// - Throws: ``FrameHostErrors``: a folder without chain files, a file named twice, two chains of one name.
@@ -47,7 +47,7 @@ struct ChainList {
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
     }
 
-    /// `*.json` in the order of their names. What begins with a dot is somebody's temporary file.
+    /// `*.json` in the order of their names. A name that starts with a dot is a temporary file.
     private static func files(in folder: String) throws -> [String] {
         guard let handle = opendir(folder) else {
             throw fault(
@@ -100,13 +100,14 @@ struct ChainList {
     struct Share {
         /// By index of the chain.
         var own: [Int: [String]] = [:]
-        /// Without a chain's name.
+        /// Values without a chain's name.
         var common: [String] = []
     }
 
     /// Divides values of the form `chain:rest`.
     ///
-    /// - Parameter ends: Behind the first of these characters no chain's name ends: a colon there is the value's own.
+    /// - Parameter ends: A colon behind the first of these characters belongs to the value and ends no chain's
+    ///   name.
     /// - Throws: ``FrameHostErrors`` for the names of chains that are not there.
     func share(_ values: [String], of option: String, ends: Set<Character>) throws -> Share {
         var share = Share()
@@ -135,7 +136,7 @@ struct ChainList {
         return share
     }
 
-    /// `trace-cam1.json` for `trace.json`: of several chains each writes a file of its own.
+    /// `trace-cam1.json` for `trace.json`: each of several chains writes its own file.
     static func path(_ path: String, of chain: String) -> String {
         let name = path.lastIndex(of: "/").map { path[path.index(after: $0)...] } ?? path[...]
         guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "\(path)-\(chain)" }

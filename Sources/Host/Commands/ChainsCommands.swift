@@ -4,7 +4,7 @@ import FrameCore
 
 /// Commands of several chains in one process: each names its chain, `"chain": "cam1"`. [any thread]
 struct ChainsCommands: CommandReader.Taker {
-    /// Of each chain by its name; nil for one that does not run, or no longer.
+    /// The language of each chain, by the chain's name; nil while the chain does not run.
     private let languages: [(name: String, language: @Sendable () -> CommandLanguage?)]
     let clock = ChainClock()
 
@@ -35,7 +35,7 @@ struct ChainsCommands: CommandReader.Taker {
         return (language, JSONNode(.object(members.filter { $0.key != "chain" }), place: command.place), name)
     }
 
-    /// The first ten.
+    /// The first ten names.
     static func listed(_ names: [String]) -> String {
         names.prefix(10).map { "'\($0)'" }.joined(separator: ", ") + (names.count > 10 ? " …" : "")
     }

@@ -14,7 +14,7 @@ final class ChainsPlanning {
     private let memory = AvailableMemory.now()
     private var takenBytes = 0
     private var members: [ChainClashes.Member] = []
-    /// Stages of all files that could be read.
+    /// Ids of the stages in all files that could be read.
     private var ids = Set<String>()
     /// Files that could be read.
     private var readCount = 0
@@ -48,7 +48,7 @@ final class ChainsPlanning {
         return document
     }
 
-    /// What the chain asks for, beside the chains before it.
+    /// The request of a chain, with the memory that the chains before it leave.
     ///
     /// - Throws: ``FrameHostErrors``.
     func request(of document: ChainDocument) throws -> ChainRequest {
@@ -57,7 +57,7 @@ final class ChainsPlanning {
         return request
     }
 
-    /// Takes a planned chain in.
+    /// Adds a planned chain.
     ///
     /// - Throws: ``FrameHostErrors`` when it claims a file, device or port that an earlier chain has.
     func add(_ request: ChainRequest, _ plan: ChainPlan, _ services: RunServices) throws {
@@ -85,7 +85,8 @@ final class ChainsPlanning {
         }
     }
 
-    /// The faults of one chain, each with its place; one of the command line says whose it is.
+    /// The faults of one chain, each with its place. A fault of the command line, or without a file, names the
+    /// chain.
     func faults(_ error: any Error, of chain: Int) -> [FrameHostError] {
         let found = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
         return ChainFile.sorted(found).map { fault in

@@ -6,9 +6,9 @@ import Synchronization
 
 /// A run of several chains in this process: signals, starts, what is shown of all, exit status.
 ///
-/// The main thread waits for signals; the thread `chains` plans all chains, starts one after the other and looks after
-/// them; each chain has a control thread of its own. docs/design/031-several-chains.md. `@unchecked Sendable`: all but
-/// what is behind a lock is the thread `chains`' alone.
+/// The main thread waits for signals. The thread `chains` plans all chains, starts one after the other and looks
+/// after them. Each chain has a control thread of its own. docs/design/031-several-chains.md. `@unchecked
+/// Sendable`: only the thread `chains` uses what is not behind a lock.
 final class ChainsSession: @unchecked Sendable {
     /// What the command line asks of all chains.
     struct Settings {
@@ -25,14 +25,14 @@ final class ChainsSession: @unchecked Sendable {
         let chain: ChainList.Chain
         let index: Int
         let run: RunSession
-        /// Until it is handed to its control thread.
+        /// Set until it is handed to the control thread.
         var prepared: RunSession.Prepared?
-        /// It was left out.
+        /// Whether the chain was left out.
         var isWrong = false
-        /// A signal came before its turn.
+        /// Whether a signal came before the chain's turn.
         var isUnwanted = false
         let ending = Mutex<RunSession.Ending?>(nil)
-        /// Its control thread has nothing left to do.
+        /// Whether the control thread has nothing left to do.
         let isOver = Mutex(false)
 
         init(_ chain: ChainList.Chain, _ index: Int, _ run: RunSession) {
@@ -53,9 +53,9 @@ final class ChainsSession: @unchecked Sendable {
     /// How long a chain that is being started may hold up the next one, µs, and how often that is looked at.
     private static let startPatience: useconds_t = 250_000
     private static let startLook: useconds_t = 2_000
-    /// From one look after the chains to the next, µs.
+    /// Time between two looks at the chains, µs.
     private static let pause: useconds_t = 50_000
-    /// From one look at the states for the service manager to the next, ns.
+    /// Time between two looks at the states for the service manager, ns.
     private static let noticePause: Int64 = 250_000_000
 
     private let settings: Settings
@@ -73,7 +73,7 @@ final class ChainsSession: @unchecked Sendable {
     /// - Parameters:
     ///   - replies: Answers to commands, for `display` to show.
     ///   - planning: Looks for plugins.
-    ///   - make: Makes the run of the chain with this index, which plans nothing yet.
+    ///   - make: Makes the run of the chain with this index. The run plans nothing yet.
     init(
         _ settings: Settings, display: ChainsDisplay, replies: CommandReplies,
         planning: @escaping () throws -> ChainsPlanning, make: @escaping (ChainsPlanning, Int) -> RunSession
@@ -87,7 +87,7 @@ final class ChainsSession: @unchecked Sendable {
 
     /// Runs the chains and ends the process with its exit status.
     func run() -> Never {
-        // They reach `sigwait` alone.
+        // Only `sigwait` gets these signals.
         let signals = BlockedSignals.block([SIGINT, SIGTERM, SIGHUP, SIGUSR1])
         do {
             try ServiceThread.start(name: "chains") { self.control() }
@@ -99,8 +99,8 @@ final class ChainsSession: @unchecked Sendable {
 
     // MARK: Main thread
 
-    /// [main thread] As for one chain, and for all of them: SIGHUP reloads, SIGUSR1 takes pictures, of others the first
-    /// drains, the second stops, the third ends the process.
+    /// [main thread] SIGHUP reloads all chains, and SIGUSR1 takes pictures. Of other signals, the first drains, the
+    /// second stops, and the third ends the process. One chain does the same.
     private func waitForSignals(_ signals: sigset_t) -> Never {
         var signals = signals
         while true {
@@ -114,7 +114,8 @@ final class ChainsSession: @unchecked Sendable {
         }
     }
 
-    /// Chains that have not ended. One that left a stage inside its own code keeps its chain when it has.
+    /// Chains that have not ended. The ending tells, since a run that left a stage inside its own code keeps its
+    /// chain.
     private static func live(_ entries: [Entry]) -> [Chain] {
         entries.filter { entry in entry.ending.withLock { $0 == nil } }.compactMap(\.run.runningChain)
     }
@@ -143,7 +144,7 @@ final class ChainsSession: @unchecked Sendable {
         }
     }
 
-    /// False where SIGHUP says that the terminal has gone, or nothing runs.
+    /// Returns false where SIGHUP means that the terminal has gone, or where no chain runs.
     private func reload() -> Bool {
         guard terminals.allSatisfy({ isatty($0) == 1 }) else { return false }
         let runs = stopping.withLock { $0.started.map(\.run) }
@@ -202,7 +203,8 @@ final class ChainsSession: @unchecked Sendable {
 
     /// Plans all chains.
     ///
-    /// - Throws: ``FrameHostErrors`` of all; with ``Settings/skipsWrong`` only where none can be run.
+    /// - Throws: ``FrameHostErrors`` of all chains. With ``Settings/skipsWrong``, only where no chain can be run or a
+    ///   `--set` fits no chain.
     private func prepare() throws -> (entries: [Entry], plugins: PluginWatch?) {
         if let path = settings.statsPath, let fault = StatsFile.fault(ofReplacing: path) { throw fault }
         let planning = try self.planning()
@@ -238,18 +240,18 @@ final class ChainsSession: @unchecked Sendable {
         for entry in entries where entry.isWrong {
             RunLog.logger.error("'\(entry.chain.path)' is left out (--skip-wrong).")
         }
-        // What an attached branch names may have been built anew since the registry looked.
+        // A plugin that an attached branch names may have been rebuilt since the registry read it.
         planning.registry.loadsCopies = true
         return (entries, plugins)
     }
 
-    /// Without what several chains say in the same words.
+    /// The faults without repetitions: several chains may have the same one.
     private static func unique(_ faults: [FrameHostError]) -> [FrameHostError] {
         var seen = Set<String>()
         return faults.filter { seen.insert($0.description).inserted }
     }
 
-    /// Unless a signal has come, which is for all chains.
+    /// Starts a chain, unless a signal has come: a signal is for all chains.
     private func start(_ entry: Entry) {
         guard let prepared = entry.prepared else { return }
         entry.prepared = nil
@@ -283,7 +285,7 @@ final class ChainsSession: @unchecked Sendable {
         }
     }
 
-    /// What a control thread is handed. `@unchecked Sendable`: it alone uses it from its start on.
+    /// What a control thread is handed. `@unchecked Sendable`: only that thread uses it from its start on.
     private final class Handover: @unchecked Sendable {
         private var prepared: RunSession.Prepared?
 
@@ -309,7 +311,7 @@ final class ChainsSession: @unchecked Sendable {
 
     private func hasEnded(_ entry: Entry) -> Bool { entry.isOver.withLock { $0 } }
 
-    /// Shows and tells what there is to.
+    /// Reloads rebuilt plugins, shows the progress, and tells the service manager.
     private func look(_ running: [Entry], _ begin: Int64, _ plugins: inout PluginWatch?) {
         let now = clock.now()
         for path in plugins?.changed(now: now) ?? [] {

@@ -60,7 +60,7 @@ struct CheckCommand: ParsableCommand {
             Terminal.say(JSONNode.object(members(request, plan) + more).text(pretty: true))
         } catch {
             let sorted = (error as? FrameHostErrors).map { faults in
-                // Those of several chains are in the order of the chains.
+                // Faults of several chains are already in the order of the chains.
                 isSeveral ? faults : FrameHostErrors(ChainFile.sorted(faults.errors))
             }
             if json {
@@ -83,7 +83,7 @@ struct CheckCommand: ParsableCommand {
             + (rules.isEmpty ? [] : [("rules", .array(rules))])
     }
 
-    /// Plans one after the other, each beside those before it, as a run does.
+    /// Plans the chains one after the other, each with what those before it leave, as a run does.
     private func checkSeveral(_ list: ChainList) throws {
         if let parts {
             throw FrameHostError(
@@ -122,7 +122,7 @@ struct CheckCommand: ParsableCommand {
 }
 
 extension FrameHostError {
-    /// The plan as `check --json` prints it.
+    /// The fault as `check --json` prints it.
     var json: JSONNode {
         .object([
             ("code", .string(code.rawValue)), ("place", .string(place.description)),

@@ -37,10 +37,10 @@ enum CommandForm {
     ]
     private static let ofOwnCommand: [String: Kind] = ["arguments": .object]
 
-    /// The keys of every command. `tag` is for the sender and is not read.
+    /// The keys of all commands. `tag` is for the sender and is not read.
     private static let all = Set(common.keys).union(ofOwnCommand.keys).union(keys.values.flatMap(\.keys)).union(["tag"])
 
-    /// The first fault in the members of a command; nil where each is a valid member of it.
+    /// The first fault in the members of a command; nil where all are valid.
     static func fault(of members: [JSONNode.Member]) -> FrameHostError? {
         if let odd = members.first(where: { !all.contains($0.key) }) {
             return FrameHostError(

@@ -22,7 +22,8 @@ struct CommandLanguage: Sendable {
         self.snapshots = snapshots
     }
 
-    /// [control thread] A drain that waits for commands before it waits no longer than ``DrainOrder/patience``.
+    /// [control thread] Starts a drain that has waited for the commands before it as long as
+    /// ``DrainOrder/patience``.
     func tick() { if order.isDue(now: chain.clock.now()) { chain.drain() } }
 
     /// Carries out a command.
@@ -154,8 +155,8 @@ struct CommandLanguage: Sendable {
     }
 
     /// - Parameters:
-    ///   - file: The file that `edited` is read from, where it is another than the chain's.
-    ///   - placing: Translates a fault's place in the chain into one in the command, for what the command says.
+    ///   - file: The file that `edited` is read from, where that is not the chain's.
+    ///   - placing: Translates a fault's place in the chain into its place in the command.
     private func change(
         _ stage: String?, _ reply: @escaping CommandReply, isDraining: Bool = true, resetting: ResetScope = .none,
         file: String? = nil, placing: @escaping @Sendable (FaultPlace) -> FaultPlace = { $0 },

@@ -11,9 +11,9 @@ enum CommandReader {
     protocol Taker: Sendable {
         var clock: ChainClock { get }
 
-        /// What of the command is to be done, and by which of several chains.
+        /// The command to carry out, the language that does so, and which of several chains it is.
         ///
-        /// - Throws: ``FrameHostError``: the command is not for anybody.
+        /// - Throws: ``FrameHostError`` where the command is not for a running chain.
         func addressed(_ command: JSONNode) throws -> (language: CommandLanguage, command: JSONNode, chain: String?)
     }
 

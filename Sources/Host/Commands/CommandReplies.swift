@@ -10,7 +10,7 @@ final class CommandReplies: Sendable {
         var number: Int
         /// The event `command-answered`.
         var event: Event
-        /// Of several chains, the one that answers; nil too where a command names none.
+        /// With several chains, the one that answers; nil where the command names none.
         var chain: String?
     }
 
@@ -19,9 +19,9 @@ final class CommandReplies: Sendable {
     /// [any thread]
     ///
     /// - Parameters:
-    ///   - tag: The command's own, given back.
+    ///   - tag: The command's tag, which the answer repeats.
     ///   - time: Chain clock, nanoseconds.
-    ///   - chain: Of several chains, the one that answers.
+    ///   - chain: With several chains, the one that answers.
     func add(_ answer: CommandAnswer, number: Int, tag: JSONNode?, time: Int64, chain: String? = nil) {
         var members = answer.members
         if let tag { members.insert(JSONNode.Member(key: "tag", value: tag), at: 1) }

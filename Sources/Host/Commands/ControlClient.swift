@@ -13,7 +13,7 @@ struct ControlClient {
     private static let mostBytes = 512 << 20
     /// How long an answer may take, seconds: longer than the server waits for the chain.
     private static let patience = 90
-    /// How long an answer may take for which the server does not wait for the chain, seconds.
+    /// How long an answer may take when the server does not wait for the chain, seconds.
     private static let readPatience = 10
 
     /// - Parameters:
@@ -49,7 +49,7 @@ struct ControlClient {
         library = try FetchLibrary()
     }
 
-    /// What libcurl would find wrong with `HOST:PORT` in words of its own.
+    /// Finds faults in `HOST:PORT` that libcurl would describe only in its own words.
     private static func fault(ofAuthority authority: Substring, in url: String) -> FrameHostError? {
         func fault(_ what: String) -> FrameHostError {
             FrameHostError(
@@ -122,7 +122,7 @@ struct ControlClient {
         return result.status == 204 ? nil : bytes
     }
 
-    /// The same as JSON.
+    /// The body of a good answer, as JSON.
     func json(_ method: String, _ path: String, body: JSONNode? = nil) throws -> JSONNode {
         let seconds = method == "GET" ? Self.readPatience : Self.patience
         return try JSONReader.read(bytes(method, path, body: body, seconds: seconds) ?? [], file: base + path)
@@ -184,7 +184,7 @@ struct ControlClient {
             remedy: node["remedy"]?.asString ?? "", cause: node["cause"]?.asString ?? "")
     }
 
-    /// A stage's name as it stands in a path (RFC 3986 §2.3).
+    /// A stage's name, percent-encoded for a path (RFC 3986 §2.3).
     static func encoded(_ text: String) -> String {
         var result = ""
         for byte in text.utf8 {

@@ -124,7 +124,7 @@ struct CtlCommand: ParsableCommand {
             try expect(0)
             try client.lines("/api/v1/events") { line in
                 if line.hasPrefix("data: ") { Terminal.say(String(line.dropFirst(6))) }
-                // Nobody can read them any more.
+                // Ends when nobody can read the events any more.
                 return Terminal.outputFault == nil
             }
         default:
@@ -147,7 +147,7 @@ struct CtlCommand: ParsableCommand {
             place.dropFirst(ChainDocument.inlineFile.count).drop { ":0123456789 ".contains($0) })
         let position = chain.place(at: path)
         var fault = fault
-        // In words: the server refuses, not the command line.
+        // In words, not as a file: the server refuses, so the exit status must not be that of a wrong command line.
         fault.place = FaultPlace(
             "\(file)\(position.map { ":\($0)" } ?? "")\(path.isEmpty ? "" : ": \(path)")")
         return fault
@@ -272,8 +272,8 @@ struct CtlCommand: ParsableCommand {
 }
 
 extension JSONNode {
-    /// Where the value at a path such as `stages[1].link.queue` stands, or what of the way there is written; nil for a
-    /// path that is none.
+    /// The place of the value at a path such as `stages[1].link.queue`, or of the last part of the path that
+    /// exists; nil for an empty path.
     fileprivate func place(at path: String) -> TextPlace? {
         var node = self
         var place: TextPlace? = path.isEmpty ? nil : self.place

@@ -2,10 +2,10 @@
 
 import Synchronization
 
-/// Keeps a drain back until the commands that came before it are answered: a picture that was asked for, a pause. The
-/// sources would end under them.
+/// Delays a drain until the commands before it are answered, such as a snapshot or a pause. Otherwise the sources
+/// would end before the commands are carried out.
 ///
-/// A stage that hangs keeps a drain back no longer than ``patience``. [any thread]
+/// A stage that hangs delays a drain no longer than ``patience``. [any thread]
 final class DrainOrder: Sendable {
     /// Nanoseconds; longer than a stage may take for a picture or a change.
     static let patience: Int64 = 3_000_000_000
@@ -19,7 +19,7 @@ final class DrainOrder: Sendable {
 
     private let state = Mutex(State())
 
-    /// A command begins; its number is for ``ended(_:)``.
+    /// Counts a command that starts. Its number is for ``ended(_:)``.
     func begin() -> Int {
         state.withLock { state in
             state.nextNumber += 1

@@ -94,7 +94,7 @@ struct GraphCommand: ParsableCommand {
 
     // MARK: Where the plan comes from
 
-    /// `HOST:PORT` or an address of the web, unless a file has that name.
+    /// Whether `chain` is a web address, or `HOST:PORT` where no file has that name.
     private var isAddress: Bool {
         if chain.hasPrefix("http://") || chain.hasPrefix("https://") { return true }
         guard access(chain, F_OK) != 0, !chain.contains("/"), let colon = chain.lastIndex(of: ":") else { return false }
@@ -158,7 +158,7 @@ struct GraphCommand: ParsableCommand {
         }
     }
 
-    /// Writes all bytes, however slowly they are read (`… | less`). A reader that has gone is no fault.
+    /// Writes all bytes, however slowly they are read (`… | less`). A reader that has gone is not a fault.
     private func print(_ bytes: [UInt8]) throws {
         var rest = bytes[...]
         while !rest.isEmpty {

@@ -59,7 +59,7 @@ struct LatencyCommand: ParsableCommand {
             chain = try makeChain()
             client = try control.map { try ControlClient($0, tokenFile: tokenFile) }
         } catch { throw report(error) }
-        // Before the time for the measurement is spent.
+        // Asks before the measurement takes its time.
         do { _ = try client.map(StageLatency.ask) } catch { throw failed(error) }
         let clock = ChainClock()
         let begin = clock.now()
@@ -146,14 +146,14 @@ struct LatencyCommand: ParsableCommand {
     private static func text(_ value: Double) -> String { Terminal.decimal(value) }
 }
 
-/// How old the items of a stage were when it had handed them on, as the figures of its chain say; milliseconds.
+/// The age of a stage's items when it handed them on, from the figures of its chain; milliseconds.
 private struct StageLatency {
     var id: String
     var use: String
     var p50: Double
     var p99: Double
 
-    /// Of all stages that have handed something on, in the order of the chain.
+    /// The latency of each stage that has handed something on, in the order of the chain.
     static func ask(_ client: ControlClient) throws -> [StageLatency] {
         guard let stages = try client.json("GET", "/api/v1/figures")["stages"]?.asArray else {
             throw FrameHostError(

@@ -10,7 +10,7 @@ struct PluginTemplate {
     /// `NightMode` from `night-mode`.
     private let type: String
 
-    /// - Throws: ``FrameHostError`` for a name that is no id.
+    /// - Throws: ``FrameHostError`` for a name that is not a valid id.
     init(_ kind: StageKind, id: String, core: String) throws {
         let words = id.split(separator: "-", omittingEmptySubsequences: false)
         let isKebab = words.allSatisfy { word in

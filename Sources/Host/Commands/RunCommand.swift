@@ -164,7 +164,7 @@ struct RunCommand: ParsableCommand {
             let chain = try PlanPatience.during {
                 try Chain(request, timed: stats != nil || !services.isEmpty, traced: trace != nil)
             }
-            // What an attached branch names may have been built anew since the registry looked.
+            // A plugin that an attached branch names may have been rebuilt since the registry read it.
             registry.loadsCopies = true
             CrashReport.watch(chain, plugin: document.plugin)
             return RunSession.Planned(chain: chain, document: document, services: services)
@@ -219,7 +219,7 @@ struct RunCommand: ParsableCommand {
             service: nil, plan: { try plan(planning, index) })
     }
 
-    /// [thread `chains`] The same as for one chain, beside those before it.
+    /// [thread `chains`] Plans a chain as a single one is planned, with what the chains before it leave.
     private func plan(_ planning: ChainsPlanning, _ index: Int) throws -> RunSession.Planned {
         let document = try planning.document(of: index)
         let request = try planning.request(of: document)

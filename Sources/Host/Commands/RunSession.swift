@@ -6,9 +6,9 @@ import Synchronization
 
 /// One run of a chain in this process: signals, time limit, figures, exit status.
 ///
-/// The main thread waits for signals, a control thread plans and runs the chain and ends the process. One of several
-/// chains is prepared and performed by ``ChainsSession``, which has the signals and the exit status. `@unchecked
-/// Sendable`: all but what is behind a lock is the control thread's alone.
+/// The main thread waits for signals. A control thread plans and runs the chain and ends the process. With several
+/// chains, ``ChainsSession`` prepares and performs each run, and has the signals and the exit status. `@unchecked
+/// Sendable`: only the control thread uses what is not behind a lock.
 final class RunSession: @unchecked Sendable {
     /// What planning gives.
     struct Planned {
@@ -28,9 +28,9 @@ final class RunSession: @unchecked Sendable {
     struct Ending: Sendable {
         /// The exit status.
         var status: Int32
-        /// No stage is inside native code, and no thread writes a picture: destructors may run.
+        /// Whether destructors may run: no stage is inside native code, and no thread writes a picture.
         var mayUnwind = true
-        /// A sentence each.
+        /// One sentence each.
         var faults: [String] = []
         var captured = 0
         var dropped = 0
@@ -68,7 +68,7 @@ final class RunSession: @unchecked Sendable {
     ///   - isWatching: The chain file is read again whenever it changes.
     ///   - isWatchingPlugins: Plugins are loaded again whenever their files change.
     ///   - signalSnapshots: What SIGUSR1 asks for.
-    ///   - service: The service manager that is told of this chain alone; nil for none.
+    ///   - service: The service manager that is told of this chain alone; nil where there is none.
     ///   - connection: The line to the batch whose worker this is.
     init(
         display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
@@ -159,7 +159,7 @@ final class RunSession: @unchecked Sendable {
         takeSignalSnapshots()
     }
 
-    /// [any thread] Nothing before there is a chain.
+    /// [any thread] Does nothing before there is a chain.
     func takeSignalSnapshots() {
         guard let chain = chain.withLock({ $0 }), let snapshots = snapshots.withLock({ $0 }) else { return }
         signalSnapshots.take(snapshots) { [replies, clock = chain.clock] in
@@ -167,7 +167,8 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [any thread] Has the chain file read again; false where SIGHUP says that the terminal has gone, or nothing runs.
+    /// [any thread] Reloads the chain file; false where SIGHUP means that the terminal has gone, or where no chain
+    /// runs.
     private func reload() -> Bool {
         guard terminals.allSatisfy({ isatty($0) == 1 }) else { return false }
         return reload { [service] in
@@ -177,9 +178,9 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [any thread] Has the chain file read again; false where nothing runs.
+    /// [any thread] Reloads the chain file; false where no chain runs.
     ///
-    /// - Parameter ended: Called once, on any thread, unless it is false.
+    /// - Parameter ended: Called once, on any thread, unless the result is false.
     func reload(_ ended: @escaping CommandReply, begins: () -> Void = {}) -> Bool {
         guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else { return false }
         begins()
@@ -190,7 +191,7 @@ final class RunSession: @unchecked Sendable {
         return true
     }
 
-    /// [any thread] Has a plugin loaded as its file is now.
+    /// [any thread] Loads a plugin from its present file.
     func reloadPlugin(_ path: String) {
         guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else { return }
         document.reloadPlugin(path, chain) { [replies, clock = chain.clock] in
@@ -198,10 +199,10 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [any thread] The chain; nil before it is prepared, and where it has ended and let its memory go.
+    /// [any thread] The chain; nil before it is prepared and after ``letGo()``.
     var runningChain: Chain? { chain.withLock { $0 } }
 
-    /// [any thread] What takes its commands; nil as above.
+    /// [any thread] The language that takes the chain's commands; nil before the chain runs and after ``letGo()``.
     var runningLanguage: CommandLanguage? { language.withLock { $0 } }
 
     // MARK: Control thread
@@ -257,7 +258,7 @@ final class RunSession: @unchecked Sendable {
 
     /// [control thread] Runs the chain to its end.
     ///
-    /// - Parameter keepsFigures: The figures are in the ending.
+    /// - Parameter keepsFigures: Whether the ending has the figures.
     func perform(_ prepared: Prepared, keepsFigures: Bool = false) -> Ending {
         let (planned, encoder) = (prepared.planned, prepared.encoder)
         var pluginWatch = prepared.pluginWatch

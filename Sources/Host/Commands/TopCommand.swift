@@ -96,7 +96,7 @@ struct TopCommand: ParsableCommand {
         return nil
     }
 
-    /// `framehost top … | head`.
+    /// Whether the reader of a pipe has gone: `framehost top … | head`.
     private static var hasReaderGone: Bool {
         var output = pollfd(fd: StandardOutput.descriptor, events: 0, revents: 0)
         return poll(&output, 1, 0) > 0 && output.revents & Int16(POLLERR) != 0
@@ -118,7 +118,7 @@ private final class TopScreen {
     private var lastLook = ChainWatch.now()
     private var order = TopTable.Order.chain
     private var offset = 0
-    /// Lines of the table's body that were drawn last.
+    /// How many lines of the table's body were drawn last.
     private var page = 1
 
     private final class Shared: Sendable {
@@ -148,7 +148,7 @@ private final class TopScreen {
         }
     }
 
-    /// - Throws: Why there was no first look; the terminal is as it was.
+    /// - Throws: The fault of the first look, or of starting a thread. The terminal is as it was.
     init(_ watch: ChainWatch, interval: Double, count: Int?, _ address: String) throws {
         self.watch = watch
         self.interval = interval

@@ -14,7 +14,7 @@ enum Background {
 
     /// Runs `body` on a new thread, which gets none of ``signals``.
     ///
-    /// - Returns: False without a thread left.
+    /// - Returns: False where no thread could be started.
     static func start(_ body: @escaping @Sendable () -> Void) -> Bool {
         var handle = pthread_t()
         let context = Unmanaged.passRetained(Body(body)).toOpaque()

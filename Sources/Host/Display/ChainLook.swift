@@ -19,7 +19,7 @@ struct ChainLook {
         var heldLimit: Int
         var oldestSeconds: Double
         var drops: Int
-        /// 99 of 100 items since the stage began took at most this long; nil without an item.
+        /// 99 of 100 items since the stage started took at most this long; nil without an item.
         var p99Seconds: Double?
     }
 

@@ -6,7 +6,8 @@ import Synchronization
 
 /// Looks at a running chain through its control server, and finds out whether it ended as it should.
 ///
-/// `@unchecked Sendable`: only the thread that calls ``look()`` uses everything but `lastState`.
+/// `@unchecked Sendable`: only the thread that calls ``look()`` uses its members, except what the listener has
+/// heard, which is behind a lock.
 final class ChainWatch: @unchecked Sendable {
     /// Why there is nothing more to look at.
     enum End: Error {

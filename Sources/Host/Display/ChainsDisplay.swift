@@ -4,9 +4,10 @@ import FrameCore
 import Glibc
 import Logging
 
-/// What a run of several chains shows beside what each of them says: the progress of all, answers to commands, how it ended.
+/// What a run of several chains shows beside what each of them shows: the progress of all, answers to commands, and
+/// how the run ended.
 ///
-/// The thread `chains` only.
+/// [thread `chains`]
 final class ChainsDisplay {
     /// One of the chains.
     struct Member {

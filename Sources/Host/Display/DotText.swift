@@ -43,7 +43,7 @@ enum DotText {
         var allowed = ""
         var count = 0
         for scalar in clean.unicodeScalars {
-            // A character can have any number of marks.
+            // A character can have any number of combining marks.
             guard count < most else { return allowed + "…" }
             switch scalar.value {
             case 0xfffe, 0xffff: allowed += "?"

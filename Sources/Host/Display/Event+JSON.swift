@@ -6,8 +6,8 @@ extension Event {
     /// The event as `--events` writes it.
     ///
     /// - Parameters:
-    ///   - clock: The chain's, for the time of day.
-    ///   - chain: Of several chains in this process, whose event it is.
+    ///   - clock: The chain's clock, for the time of day.
+    ///   - chain: With several chains in this process, the one whose event it is.
     func json(by clock: ChainClock, chain: String? = nil) -> JSONNode {
         var members: [(key: String, value: JSONNode)] = [
             ("time", .number(Double(time) / 1e9)), ("wallTime", .string(WallTime.text(clock.unixTime(at: time)))),

@@ -5,7 +5,7 @@ import Glibc
 
 /// Graphviz's `dot`, run as a program: it lays out a graph and draws it as SVG.
 enum Graphviz {
-    /// Seconds after which it is ended. A chain's graph takes much less than one.
+    /// Seconds after which `dot` is ended. A chain's graph takes much less than one.
     static let patience = 60.0
     /// The most bytes of a drawing.
     private static let mostBytes = 256 << 20
@@ -15,7 +15,7 @@ enum Graphviz {
         let (input, output, errors) = (try Pipe(), try Pipe(), try Pipe())
         let child = try start(input, output, errors)
         for file in [input.read, output.write, errors.write] { Glibc.close(file) }
-        // A `dot` that waits for its reader waits here.
+        // Our ends must not block: ``talk(_:_:_:_:)`` waits for all of them at once.
         for file in [input.write, output.read, errors.read] {
             _ = fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK)
         }

@@ -89,7 +89,7 @@ struct FetchLibrary {
     ///
     /// - Parameters:
     ///   - fields: Whole header lines.
-    ///   - seconds: How long at most; nil for no bound.
+    ///   - seconds: The longest time; nil for no limit.
     ///   - take: Gets the status and pieces of the answer as they come. It ends the transfer by returning false.
     func request(
         _ method: String, _ url: String, fields: [String], body: [UInt8]?, seconds: Int?,

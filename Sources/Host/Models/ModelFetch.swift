@@ -21,7 +21,7 @@ struct ModelFetch {
     /// The certificates by which servers are checked; nil for the system's.
     let authorities: String?
 
-    /// The most transfers before the fetch gives up. A transfer that brings nothing counts as three.
+    /// The most transfers before the fetch gives up. A transfer that brings nothing counts as four.
     private static let mostAttempts = 12
 
     private var finalPath: String { "\(folder)/\(model.fileName)" }
@@ -185,8 +185,8 @@ struct ModelFetch {
 
     /// Whether another attempt may help: after a transfer that broke off, but not after one that was refused.
     private func isWorthAnother(_ result: FetchLibrary.Result) -> Bool {
-        // CURLE_PARTIAL_FILE, _OPERATION_TIMEDOUT, _GOT_NOTHING, _SEND_ERROR, _RECV_ERROR, _HTTP2_STREAM,
-        // _SSL_CONNECT_ERROR in mid-stream: 56.
+        // CURLE_PARTIAL_FILE, _OPERATION_TIMEDOUT, _GOT_NOTHING, _SEND_ERROR, _RECV_ERROR (also where TLS breaks
+        // off in mid-stream), _HTTP2_STREAM.
         [18, 28, 52, 55, 56, 92].contains(result.code)
     }
 
@@ -257,7 +257,7 @@ struct ModelFetch {
     /// Gives the part its final name, unless another file has taken it meanwhile.
     private func publish(_ part: Int32) throws {
         guard fsync(part) == 0 else { throw cannotWrite(partPath, errno) }
-        // Links by descriptor, whatever has the part's name by now.
+        // Links by descriptor: another file may have the part's name by now.
         if linkat(AT_FDCWD, "/proc/self/fd/\(part)", AT_FDCWD, finalPath, AT_SYMLINK_FOLLOW) == 0 {
             removePart(part)
         } else if errno == EEXIST {

@@ -5,7 +5,8 @@ import Glibc
 
 /// Finds the sources of this program's Core, against which plugins are built.
 enum CoreFolder {
-    /// Below the folder of an installed program, and below each folder above a program that was built in its tree.
+    /// ``installed`` is relative to the folder of an installed program. ``ofTree`` is relative to a folder above a
+    /// program that was built in its tree.
     private static let installed = "../../share/framehost/Core"
     private static let ofTree = "Sources/Core"
 

@@ -11,7 +11,7 @@ final class ELFFile {
         case noRegularFile
         /// Too short, or without the magic 7F 45 4C 46.
         case notELF
-        /// 32 bit, big-endian, or no shared object.
+        /// 32 bit, big-endian, or not a shared object.
         case otherKind
         /// For another processor.
         case otherMachine
@@ -95,12 +95,12 @@ final class ELFFile {
         return try read(offset, min(count, 1 << 16))
     }
 
-    /// The same of the file at `path`.
+    /// The same for the file at `path`.
     static func section(named name: String, of path: String) throws(Fault) -> [UInt8] {
         try ELFFile(path).section(named: name)
     }
 
-    /// Libraries that it asks the dynamic linker for (`DT_NEEDED`).
+    /// Libraries that the file asks the dynamic linker for (`DT_NEEDED`).
     func neededLibraries() throws(Fault) -> [String] {
         let entries = try place(ofSection: ".dynamic")
         let strings = try place(ofSection: ".dynstr")
@@ -115,7 +115,7 @@ final class ELFFile {
         return found
     }
 
-    /// How many bytes of address space its segments take, in whole pages of 4 KiB.
+    /// How many bytes of address space the file's segments take, in whole pages of 4 KiB.
     func mappedBytes() throws(Fault) -> Int {
         let entrySize = Self.number(header, 54, 2)
         let count = Self.number(header, 56, 2)

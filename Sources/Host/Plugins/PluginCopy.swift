@@ -3,10 +3,10 @@
 import FrameCore
 import Glibc
 
-/// A copy of a plugin's file as it was at one moment, in a folder of this program's own. What passes the gate is then
-/// what is loaded, even if the file changes meanwhile, and the dynamic linker takes the copy for a new image.
+/// A copy of a plugin's file, in a folder that only this program uses.
 ///
-/// Keeps the file's name, which backtraces show. Control thread or desk's.
+/// The file may change while it is checked, so the copy is both checked and loaded. The dynamic linker takes the
+/// copy for a new image. The copy keeps the file's name, since backtraces show it. [control thread, desk's thread]
 struct PluginCopy {
     /// The file that was copied.
     let original: String
@@ -17,8 +17,8 @@ struct PluginCopy {
 
     /// Copies the plugin at `original`.
     ///
-    /// - Throws: ``FrameHostError`` `.unusablePlugin` where it is no file, or not whole; `.unavailable` without a place
-    ///   for the copy.
+    /// - Throws: ``FrameHostError`` `.unusablePlugin` where the file cannot be read, is not a regular file or is being
+    ///   written; `.unavailable` where the copy cannot be made.
     init(of original: String) throws {
         func refuse(_ what: String, _ remedy: String) -> FrameHostError {
             FrameHostError(.unusablePlugin, place: original, what: what, remedy: remedy)
@@ -68,8 +68,8 @@ struct PluginCopy {
         return isOpenForWriting(file)
     }
 
-    /// After so many seconds without a change a file counts as written, whatever the system says: NFS and SMB always
-    /// refuse a lease.
+    /// A file that has not changed for this many seconds counts as complete, even where the system refuses a lease:
+    /// NFS and SMB always do.
     private static let longestWrite = 60
 
     /// fcntl(2), F_SETLEASE: a read lease is granted only where no process has the file open for writing. False where
@@ -174,7 +174,7 @@ struct PluginCopy {
         }
     }
 
-    /// Removes only what ``init(of:)`` and ``linkLibraries()`` put there.
+    /// Removes the folder and the files in it. ``init(of:)`` and ``linkLibraries()`` make no folders in it.
     private static func remove(_ folder: String) {
         guard let handle = opendir(folder) else { return }
         while let entry = readdir(handle) {

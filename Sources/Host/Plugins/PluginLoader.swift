@@ -9,9 +9,9 @@ enum PluginLoader {
     static let reservedKeys: Set<String> = ["id", "use", "from", "join", "link", "note", "onError", "unread"]
 
     /// Loads a plugin and returns its exports. Uses dlopen(3) with RTLD_NOW, so that a missing symbol is found now.
-    /// Never unloaded.
+    /// The plugin is never unloaded.
     ///
-    /// - Parameter copy: The copy that is loaded in place of the file. Its manifest is the plugin's.
+    /// - Parameter copy: The copy that is loaded in place of the file; `plugin` has the copy's manifest.
     /// - Throws: ``FrameHostError`` `.unusablePlugin`.
     static func load(_ plugin: PluginRegistry.Plugin, from copy: PluginCopy? = nil) throws -> PluginExports {
         let path = copy?.path ?? plugin.path
@@ -55,8 +55,8 @@ enum PluginLoader {
         return exports
     }
 
-    /// The dynamic linker's error, with the original's path in place of the copy's, which people do not know. Where the
-    /// copy's folder allows no programs, it says so.
+    /// The dynamic linker's error, with the original's path in place of the copy's, which people do not know. Where
+    /// programs may not run from the copy's folder, the text says so.
     private static func reason(of copy: PluginCopy?) -> String {
         let words = String(cString: dlerror())
         guard let copy else { return words }

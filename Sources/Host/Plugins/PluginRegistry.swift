@@ -6,9 +6,9 @@ import Synchronization
 
 /// The plugins that were found: known by their manifests, and loaded only when a chain names them.
 ///
-/// What is known of the files never changes: a plugin that was built anew is in another registry, ``reloading(_:)``.
-/// Control thread; desk's thread once the chain runs, of several chains in turn: their registries share a lock.
-/// `@unchecked Sendable`: all that changes is reached under that lock, but for what is set before a chain runs.
+/// What a registry knows of the files never changes: ``reloading(_:)`` makes another registry for a rebuilt plugin.
+/// [control thread; desk's thread once the chain runs] The registries of several chains share a lock. `@unchecked
+/// Sendable`: everything that changes is used under that lock, except what is set before a chain runs.
 final class PluginRegistry: @unchecked Sendable {
     struct Plugin {
         var path: String
@@ -35,12 +35,12 @@ final class PluginRegistry: @unchecked Sendable {
         var stages: [StageType]
     }
 
-    /// What ``sharesCopies`` finds loaded, by path.
+    /// Loaded copies that ``sharesCopies`` reuses, by path of the plugin.
     private static let copies = Mutex<[String: Copy]>([:])
     private static let lock = RecursiveLock()
-    /// Files that look like plugins and may not be loaded, each with its sentence.
+    /// Files that look like plugins and cannot be loaded, each with the reason.
     private(set) var skipped: [FrameHostError] = []
-    /// The reasons, by the id of each stage in the manifests of these files.
+    /// The reasons, by the ids in the manifests of these files.
     private var refused: [String: FrameHostError] = [:]
     /// Our other libraries in the folder of the plugins: those that plugins share, and the one that fetches models.
     private static let sharedLibraries: Set<String> = ["libFrameCore.so", "libFrameNetwork.so", "libCFetch.so"]
@@ -148,12 +148,12 @@ final class PluginRegistry: @unchecked Sendable {
         return loadedServices[id]
     }
 
-    /// Ids of what plugins have beside stages.
+    /// Ids of services and picture encoders.
     var otherIDs: [String] {
         plugins.flatMap { $0.manifest.services + $0.manifest.encoders }.sorted()
     }
 
-    /// One sentence of the encoder with this id, loading its plugin; nil when no file has it.
+    /// The summary of the encoder with this id. Loads its plugin; nil when no file has it.
     ///
     /// - Throws: ``FrameHostError`` `.unusablePlugin`.
     func encoderSummary(of id: String) throws -> String? {
@@ -161,7 +161,7 @@ final class PluginRegistry: @unchecked Sendable {
         return try PluginLoader.load(plugin).encoders.first?.info.summary
     }
 
-    /// One sentence of what a plugin has, loading it.
+    /// The summary of a stage, service or encoder. Loads its plugin.
     ///
     /// - Throws: ``FrameHostError``.
     func summary(of item: PluginManifest.Stage) throws -> String {
@@ -174,7 +174,7 @@ final class PluginRegistry: @unchecked Sendable {
         }
     }
 
-    /// The plugin that has the picture encoder, to be loaded when one is needed; nil when there is none.
+    /// The plugin with the picture encoder, which is not loaded yet; nil when there is none.
     ///
     /// - Throws: ``FrameHostError`` `.unusablePlugin` where there are several.
     func pictureEncoder() throws -> Plugin? { try only("picture-encoder", \.encoders) }
@@ -186,7 +186,7 @@ final class PluginRegistry: @unchecked Sendable {
         return claims.first
     }
 
-    /// Loads the plugin, from its present file where copies are loaded, and returns it with its stages.
+    /// Loads the plugin, from its present file where ``loadsCopies`` is set, and returns it with its stages.
     private func load(_ plugin: Plugin) throws -> (plugin: Plugin, stages: [StageType]) {
         try CrashNote.during("the plugin \(plugin.path) was being loaded") {
             guard loadsCopies else { return (plugin, try PluginLoader.load(plugin).stages) }
@@ -257,7 +257,7 @@ final class PluginRegistry: @unchecked Sendable {
         (loadsCopies, sharesCopies) = (true, other.sharesCopies)
     }
 
-    /// Looks for a new file; its path.
+    /// Looks for a new plugin file and returns its path.
     private func addingNew(_ name: String) throws -> String {
         let now = PluginRegistry(pluginPaths: folders, gate: gate)
         if let new = now.plugins.first(where: { $0.isCalled(name) }) {

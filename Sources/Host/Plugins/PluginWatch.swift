@@ -36,7 +36,7 @@ struct PluginWatch {
         }
     }
 
-    /// Paths of plugins whose file differs from the loaded one, each once for a change.
+    /// Paths of plugins whose file differs from the loaded one, each once per change.
     mutating func changed(now: Int64) -> [String] {
         if now >= nextTry {
             nextTry = now + Self.retryNs

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// A lock that its owner may take again: what loads a plugin asks the registry for others.
+/// A lock that its owner may take again: code that loads a plugin may ask the registry for another.
 ///
 /// `@unchecked Sendable`: the mutex never moves and is never freed.
 final class RecursiveLock: @unchecked Sendable {

@@ -37,7 +37,7 @@ final class RuleRunner {
     /// By path of the command.
     private var tallies: [String: Tally] = [:]
 
-    /// To be made before the chain runs, and after every listener that must get the events of planning.
+    /// Must be made before the chain runs, and after every listener that must get the events of planning.
     init(chain: Chain, language: CommandLanguage) {
         self.chain = chain
         self.language = language
@@ -46,7 +46,7 @@ final class RuleRunner {
         subscription = chain.subscribe()
     }
 
-    /// Carries out what the rules ask for by now.
+    /// Carries out what the rules ask for now.
     func tick() {
         defer { chain.ruleFigures.withLock { $0 = book.isEmpty ? nil : book.figures } }
         let (events, lost) = subscription.take()
@@ -61,7 +61,7 @@ final class RuleRunner {
         for answer in takeAnswers() { judge(answer) }
         guard !book.isEmpty else { return }
         let actions = book.take(events, now: now)
-        // A command that began now could not end well.
+        // A chain that drains or is over cannot carry out a command.
         guard isAtWork else { return }
         for action in actions { carryOut(action, now: now) }
     }
@@ -120,14 +120,14 @@ final class RuleRunner {
         }
     }
 
-    /// The beginnings of answers to a command whose stage, or chain, has ended. Any other fault is a failure.
+    /// How an answer starts when the command's stage, or the chain, has ended. Any other fault counts as a failure.
     private static let endings = [
         "the stage has ended", "the chain has ended", "the chain does not run", "gave no picture within",
     ]
 
     private func judge(_ answer: Answer) {
         guard let fault = answer.answer.faults.first else { return }
-        // The stage gives nothing any more to which the command could apply.
+        // The stage gives nothing more that the command could apply to.
         let isOver = !isAtWork || answer.answer.stage.map(chain.hasEnded) == true
         let ends = isOver && fault.code == .unavailable && Self.endings.contains { fault.what.hasPrefix($0) }
         if !ends {

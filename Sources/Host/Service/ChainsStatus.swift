@@ -4,22 +4,22 @@ import FrameCore
 
 /// What several chains of one process are doing together, as the service manager is told. Pure.
 ///
-/// A restart for the sake of one chain would cut all the others: so together they are at work while one of them is, and
-/// ready when one flows and each other one flows too, has ended or has had its time.
+/// A restart for one chain would cut off all others. So the chains count as at work while any one is. They count as
+/// ready once a chain flows and every other one flows too, has ended, or has had ``patience``.
 struct ChainsStatus {
     /// One of the chains.
     struct Member {
         var name: String
-        /// Its last one, where it has ended.
+        /// The status; where the chain has ended, its last one.
         var status: ChainStatus
         /// A source has given its first frame.
         var isFlowing: Bool
         var hasEnded: Bool
     }
 
-    /// How long a chain that is being started keeps the others from being ready, ns.
+    /// How long a starting chain can keep the others from being ready, ns.
     static let patience: Int64 = 10_000_000_000
-    /// Chains that are named in the status.
+    /// The most chains that the status names.
     private static let mostNamed = 8
 
     let status: ChainStatus

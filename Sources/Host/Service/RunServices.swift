@@ -12,7 +12,7 @@ final class RunServices {
 
     var isEmpty: Bool { services.isEmpty }
 
-    /// What only one chain of the process can have, by the services' keys.
+    /// What only one chain of the process can have, with the key of the service that claims it.
     var claims: [(key: String, claim: StageDemand.Claim)] {
         services.flatMap { entry in entry.service.claims.map { (key: entry.key, claim: $0) } }
     }

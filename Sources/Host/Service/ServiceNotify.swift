@@ -17,7 +17,7 @@ final class ServiceNotify: Sendable {
         var notices: ServiceNotifyState
         /// Datagrams for which there was no room.
         var waiting: [String] = []
-        /// Whether the manager does not listen any more.
+        /// Whether the manager no longer listens.
         var isLost = false
     }
 
@@ -31,10 +31,10 @@ final class ServiceNotify: Sendable {
         state = Locked(State(notices: ServiceNotifyState(watchdog: watchdog)))
     }
 
-    /// [main thread] To be called before there are other threads, since it removes the variables from the environment:
-    /// programs that plugins start are not services.
+    /// [main thread] Must be called before there are other threads, since it removes the variables from the
+    /// environment: programs that plugins start are not services.
     ///
-    /// - Returns: nil where nobody asks.
+    /// - Returns: nil where `NOTIFY_SOCKET` is missing or not usable.
     static func ofEnvironment() -> ServiceNotify? {
         func take(_ name: String) -> String? {
             defer { unsetenv(name) }
@@ -58,7 +58,7 @@ final class ServiceNotify: Sendable {
         look(at: chain.status, isFlowing: chain.progress.captured > 0)
     }
 
-    /// [control thread] The same of several chains together.
+    /// [control thread] The same for several chains together.
     func look(at status: ChainStatus, isFlowing: Bool) {
         let look = ServiceNotifyState.Look(status: status, isFlowing: isFlowing, now: Self.now)
         tell { $0.datagrams(look) }

@@ -52,7 +52,8 @@ final class SignalSnapshots: Sendable {
 
     var isEmpty: Bool { requests.isEmpty }
 
-    /// [control thread] The fault of a stage that the chain does not have, or that gives no pictures; nil for none.
+    /// [control thread] The fault of a stage that the chain does not have, or that gives no pictures; nil where
+    /// there is no fault.
     func fault(in plan: ChainPlan) -> FrameHostError? {
         for request in requests {
             let place = FaultPlace(argument: "--snapshot-on-signal")
@@ -71,7 +72,7 @@ final class SignalSnapshots: Sendable {
         return faultOfFiles()
     }
 
-    /// Two requests with one file, or a file in a folder that cannot be written; nil for none.
+    /// The fault of two requests for one file, or of a folder that cannot be written; nil where there is no fault.
     private func faultOfFiles() -> FrameHostError? {
         let place = FaultPlace(argument: "--snapshot-on-signal")
         var stages: [String: String] = [:]

@@ -89,10 +89,10 @@ final class Snapshots: Sendable {
             ], text: "\(stage): frame \(picture.sequenceNumber) is in '\(path)'.")
     }
 
-    /// [control thread] The chain has ended: refuses the waiting requests, and waits for the one that is being carried
-    /// out.
+    /// [control thread] The chain has ended: refuses the waiting requests, and waits for the one that is being
+    /// served.
     ///
-    /// - Returns: false where it has not come in time: its thread may be at work still.
+    /// - Returns: false where that request has not ended in time: its thread may still be working.
     func finish() -> Bool {
         let refused = queue.withLock { queue in
             defer { queue.work = [] }
@@ -153,9 +153,9 @@ final class Snapshots: Sendable {
 }
 
 extension PictureForm {
-    /// Reads how the picture is wanted from a command.
+    /// Reads from a command how the picture is wanted.
     ///
-    /// - Parameter path: The file's name, whose ending says the kind.
+    /// - Parameter path: The file's name. Its ending sets the format.
     /// - Throws: ``FrameHostErrors`` with a fault for each member that is wrong.
     init(_ command: JSONNode, path: String) throws {
         var faults: [FrameHostError] = []
