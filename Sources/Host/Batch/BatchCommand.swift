@@ -298,7 +298,7 @@ struct BatchCommand: ParsableCommand {
         let dispatch = try BatchDispatch(
             on, work, chain: whole(chain), needs: needs, filesAtOnce: atOnce, options: engine, arguments: options,
             isRetrying: retry, variables: names, reports: report.map(whole))
-        // The program may become another one.
+        // With Ray, another program replaces this one.
         work.owner.end()
         try dispatch.start(isQuiet: quiet)
     }
@@ -308,9 +308,9 @@ struct BatchCommand: ParsableCommand {
     private static func run(
         _ work: BatchWork, _ folder: BatchFolder, jobs: Int, isQuiet: Bool, isVerbose: Bool, reports: [BatchReport]
     ) throws -> Int32 {
-        // They reach the wait below alone.
+        // Only the wait below gets these signals.
         var signals = BlockedSignals.block([SIGINT, SIGTERM, SIGHUP])
-        // Of a divided file several can be at work.
+        // Several slots can work on one divided file.
         let slots = work.parts == nil ? min(jobs, max(work.queue.count, 1)) : jobs
         folder.sweepOwners(work.owner)
         if !isQuiet { RunLog.logger.notice("\(opening(work, slots: slots, jobs: jobs))") }
@@ -324,7 +324,7 @@ struct BatchCommand: ParsableCommand {
                 }
             } catch {
                 work.tally.slotEnds()
-                // The others do its work.
+                // The other slots do its work.
                 guard index > 0 else { throw error }
                 RunLog.logger.warning("\(error)")
                 break
@@ -362,7 +362,7 @@ struct BatchCommand: ParsableCommand {
                 isDone = false
             }
         }
-        // No destructors beside a slot that is at work.
+        // No destructors may run while a slot is at work.
         if work.tally.slots > 0 { _exit(1) }
         return isDone ? 0 : 1
     }

@@ -3,8 +3,8 @@
 import FrameCore
 import Glibc
 
-/// A worker's end of the line to its batch: says what the plan needs, waits until it may go, says how far it is. Ends the
-/// process when the batch has ended.
+/// A worker's end of the connection to its batch: reports what the plan needs, waits until it may start, and
+/// reports its progress. Ends the process when the batch has ended.
 ///
 /// The worker sends lines of JSON, the batch answers with single bytes. Control thread; another thread waits for the
 /// socket to close.
@@ -16,7 +16,7 @@ final class BatchConnection {
     private var lastTold: Int64 = 0
 
     /// - Parameter line: The descriptor of a socket whose other end the batch has.
-    /// - Throws: ``FrameHostError`` where it is none.
+    /// - Throws: ``FrameHostError`` where `line` is not a socket.
     init(_ line: Int32) throws {
         var status = stat()
         guard fstat(line, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else {
@@ -28,7 +28,8 @@ final class BatchConnection {
         self.line = line
     }
 
-    /// Says what the plan needs and how long the input is, in seconds, and waits until there is memory for it. Ends the process where there will never be.
+    /// Reports what the plan needs and how long the input is, in seconds, and waits until there is memory for it.
+    /// Ends the process where there will never be enough.
     func planned(_ chain: Chain) {
         let sources = chain.plan.stages.filter { $0.kind == .source }.map(\.demand)
         let length = sources.compactMap { $0.expectedDuration?.seconds }.max()
@@ -43,7 +44,7 @@ final class BatchConnection {
             break
         }
         let line = line
-        // The batch sends no more; what comes is the end of the line.
+        // The batch sends nothing more: anything but a byte means that the batch has ended.
         try? ServiceThread.start(name: "batch") {
             var byte: UInt8 = 0
             while true {
@@ -54,7 +55,7 @@ final class BatchConnection {
         }
     }
 
-    /// Says how far the chain is, twice a second.
+    /// Reports how far the chain is, twice a second.
     func tick(_ chain: Chain) {
         let now = chain.clock.now()
         guard now - lastTold >= 500_000_000 else { return }
@@ -62,7 +63,7 @@ final class BatchConnection {
         say([("frames", .number(chain.progress.captured))])
     }
 
-    /// Says what the run was.
+    /// Reports the frames and the media seconds of the whole run.
     func ended(_ chain: Chain) {
         let progress = chain.progress
         say([

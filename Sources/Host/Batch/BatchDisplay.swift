@@ -17,7 +17,7 @@ final class BatchDisplay {
     private var lastFrames = 0
     private var isLineOpen = false
     private var hasHeading = false
-    /// What workers warned of: how many more files said the same.
+    /// Warnings of workers, and how many further files had the same one.
     private var repeated: [String: Int] = [:]
     private var withWarnings = 0
     private static let mostWarnings = 50
@@ -104,7 +104,7 @@ final class BatchDisplay {
         }.joined(separator: "  ")
     }
 
-    /// How it ended.
+    /// Shows how the batch ended.
     func finish(isStopped: Bool) {
         update()
         closeLine()

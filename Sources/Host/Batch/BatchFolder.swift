@@ -59,10 +59,10 @@ struct BatchFolder {
         }
     }
 
-    /// Takes back what was made, where nothing is in it.
+    /// Removes the folders that were made and are empty.
     func removeEmpty() { for folder in made.reversed() { rmdir(folder) } }
 
-    /// Claims and commits are hard links.
+    /// Checks for hard links, which claims and commits are made of.
     ///
     /// - Throws: ``FrameHostError`` where the file system has none.
     func checkLinks(_ owner: BatchOwner) throws {
@@ -78,7 +78,7 @@ struct BatchFolder {
         unlink(name)
     }
 
-    /// Removes the files of batches that were killed on this machine.
+    /// Removes the owner files of batches that are gone.
     func sweepOwners(_ owner: BatchOwner) {
         for name in UnitFolder.list(owners) ?? [] where !name.hasPrefix(".") {
             let path = "\(owners)/\(name)"

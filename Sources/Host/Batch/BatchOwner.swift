@@ -6,11 +6,11 @@ import Synchronization
 
 /// A batch as other batches see it: a file that it keeps locked, and touches. Its claims are hard links of that file.
 ///
-/// The lock and the lease only save work; what a batch may publish is decided by ``UnitFolder`` alone.
+/// The lock and the lease only save work: ``UnitFolder`` alone decides what a batch may publish.
 final class BatchOwner: Sendable {
-    /// Its file.
+    /// The path of the file.
     let path: String
-    /// Open and locked. Workers inherit it, so that the lock lasts as long as any of them.
+    /// The file, open and locked. Workers inherit it, so that the lock lasts as long as any of them.
     let file: Int32
     private let identity: FileIdentity
     private let lease: Double
@@ -83,7 +83,7 @@ final class BatchOwner: Sendable {
         let count = max(0, pread(other, &buffer, buffer.count, 0))
         let words = try? JSONReader.read(Array(buffer[..<count]), file: claim)
         if words?["boot"]?.asString == Self.bootID {
-            // Others may look at the same moment: a shared lock is refused by the owner's alone.
+            // Others may check at the same moment, so the lock is a shared one: only the owner's lock refuses it.
             if flock(other, LOCK_SH | LOCK_NB) == 0 { return .gone }
         }
         let modified = WorkRecord.nanoseconds(status.st_mtim)

@@ -9,7 +9,7 @@ struct BatchTask: Hashable, Sendable {
         case whole
         /// A part, counted from 0.
         case part(Int, of: Int)
-        /// Parts into the output.
+        /// Joining the parts into the output.
         case join(of: Int)
     }
 
@@ -35,7 +35,7 @@ final class BatchQueue: Sendable {
         /// there.
         var deferred: [BatchTask] = []
         var inHand = 0
-        /// Of divided units: parts that are neither finished nor given up.
+        /// For each divided unit, how many parts are neither finished nor given up.
         var pending: [Int: Int] = [:]
         /// Why a divided unit cannot be made.
         var faults: [Int: String] = [:]
@@ -55,12 +55,12 @@ final class BatchQueue: Sendable {
         self.shard = shard
     }
 
-    /// How many units are ours.
+    /// How many units this shard has.
     var count: Int { unitCount > shard.first ? (unitCount - shard.first + shard.of - 1) / shard.of : 0 }
 
     func isOurs(_ unit: Int) -> Bool { unit % shard.of == shard.first }
 
-    /// Whether others work at the same list.
+    /// Whether other processes work on the same list.
     var isShard: Bool { shard.of > 1 }
     /// Whether there are more shards than units. A shard without a unit can only make parts of others' units.
     var hasMoreShards: Bool { shard.of > unitCount }
@@ -96,7 +96,7 @@ final class BatchQueue: Sendable {
             } else if case .part(_, let count) = task.kind {
                 state.pending[task.unit, default: 1] -= 1
                 guard state.pending[task.unit] ?? 0 <= 0 else { return }
-                // The film is whole soon, also where many units follow.
+                // So the film is complete soon, even where many units follow.
                 let join = BatchTask(unit: task.unit, kind: .join(of: count))
                 guard let index = state.deferred.firstIndex(of: join) else { return }
                 state.parts.insert(state.deferred.remove(at: index), at: 0)
@@ -104,7 +104,7 @@ final class BatchQueue: Sendable {
         }
     }
 
-    /// Parts of a unit are to be made, and then joined.
+    /// Adds the parts of a unit, and with `joins` the task that joins them.
     func divide(_ unit: Int, into count: Int, joins: Bool) {
         state.withLock { state in
             Self.add(Array(0..<count), of: count, unit, &state)
@@ -112,7 +112,7 @@ final class BatchQueue: Sendable {
         }
     }
 
-    /// A unit is not what it was when it was divided: it is looked at from the beginning.
+    /// Takes a unit from the start again: it is not what it was when it was divided.
     func again(_ unit: Int) {
         state.withLock { state in
             state.parts.removeAll { $0.unit == unit }
@@ -122,7 +122,7 @@ final class BatchQueue: Sendable {
         }
     }
 
-    /// Parts that were made and are gone are made again, unless some are still being made.
+    /// Adds parts that were made and have gone, unless parts of the unit are still being made.
     func addMissing(_ parts: [Int], of count: Int, _ unit: Int) {
         state.withLock { state in
             guard state.pending[unit] ?? 0 <= 0 else { return }
@@ -147,13 +147,13 @@ final class BatchQueue: Sendable {
         }
     }
 
-    /// A part was made, or cannot be.
+    /// Counts the frames of a part that was made. ``fail(_:_:)`` is for a part that cannot be made.
     func addFrames(_ count: Int, of unit: Int) { state.withLock { $0.frames[unit, default: 0] += count } }
     func fail(_ unit: Int, _ text: String) {
         state.withLock { state in
             guard state.faults[unit] == nil else { return }
             state.faults[unit] = text
-            // The others would be made for nothing.
+            // The unit's other parts would be made for nothing.
             let before = state.parts.count
             state.parts.removeAll { $0.unit == unit }
             state.pending[unit, default: 0] -= before - state.parts.count

@@ -9,7 +9,7 @@ struct BatchReport {
 
     static let endings = [".json", ".csv"]
 
-    /// Nil where the ending says no form.
+    /// Nil where the path has none of ``endings``.
     init?(_ path: String) {
         guard Self.endings.contains(where: { path.hasSuffix($0) }) else { return nil }
         self.path = path
@@ -58,7 +58,7 @@ struct BatchReport {
     /// RFC 4180. A cell that a spreadsheet would take for a formula gets an apostrophe.
     private static func cell(_ text: String) -> String {
         let text = text.first.map { "=+-@\t".contains($0) } == true ? "'" + text : text
-        // Not by characters: a carriage return and a line feed are one.
+        // By scalars: a carriage return and a line feed are one character.
         guard text.unicodeScalars.contains(where: { [",", "\"", "\r", "\n"].contains($0) }) else { return text }
         return "\"" + text.map { $0 == "\"" ? "\"\"" : String($0) }.joined() + "\""
     }

@@ -7,7 +7,7 @@ import Glibc
 final class BatchSlot {
     private let work: BatchWork
     private let digest: FetchLibrary
-    /// Units of others that are made as a whole.
+    /// Units of other shards that are made as a whole.
     private var undivided = Set<Int>()
 
     init(_ work: BatchWork) throws {
@@ -118,7 +118,7 @@ final class BatchSlot {
             let whole = UnitFolder(out: work.out, name: output, key: work.chain.key(input, digest))
             var folder = whole
             if case .part(let index, let count) = task.kind {
-                // Another batch has made the whole, and removed its parts; or the input is another one by now, and its join
+                // Another batch has made the whole and removed its parts. Or the input has changed, and its join
                 // will divide it anew.
                 if whole.hasRecord || whole.partCount != count { return true }
                 folder = whole.part(index)
@@ -223,7 +223,7 @@ final class BatchSlot {
                 variables: variables(path, result.output, attempt.output), owner: work.owner.file
             ).finish(
                 work.gate, isStopping: { work.tally.isStopping },
-                // Those of a join were counted by its parts.
+                // Frames of a join were counted when its parts were made.
                 hears: { if !it.isJoin { work.tally.add(frames: $0) } },
                 waits: { bytes in
                     work.tally.note(
@@ -321,7 +321,8 @@ final class BatchSlot {
         return setAside(task, &result, text, attempts: count)
     }
 
-    /// Whether an input is made in parts. Where it lists no pictures, times that jump would lose some at the joints.
+    /// Whether an input is made in parts. Without an index of its pictures, jumps in its times would lose some at
+    /// the joints.
     private func divides(_ length: Double, hasIndex: Bool, _ input: String?) -> Bool {
         guard parts(of: length) > 1 else { return false }
         if !hasIndex, let input {
@@ -334,7 +335,7 @@ final class BatchSlot {
 
     private func parts(of length: Double) -> Int { work.parts.map { PartRequest.count(length, seconds: $0) } ?? 1 }
 
-    /// What the records of the parts say belongs to that of the whole.
+    /// Adds the seconds and the warnings of the parts' records to the record of the whole.
     private func add(parts it: Try, to record: inout WorkRecord) {
         guard case .join(let count) = it.task.kind else { return }
         for index in 0..<count {

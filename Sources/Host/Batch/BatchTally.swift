@@ -33,7 +33,7 @@ struct UnitResult: Sendable {
     var replaced = ""
 }
 
-/// Figures of a batch, and what happened since somebody looked. [any thread]
+/// Figures of a batch, and the news since ``takeNews()`` was called. [any thread]
 final class BatchTally: Sendable {
     struct Figures: Sendable {
         var made = 0
@@ -88,7 +88,7 @@ final class BatchTally: Sendable {
             case .setAside: state.figures.setAside += 1
             }
             if result.state == .made { state.figures.mediaSeconds += result.mediaSeconds }
-            // What is there already is counted, not told: of a million names most may be.
+            // Outputs that are there already are counted but not told: of a million names, most may be there.
             if result.state != .present { state.news.append(.result(result)) }
             if keepsResults { state.results.append(result) }
         }

@@ -11,7 +11,7 @@ final class BatchWork: Sendable {
     let current: String
     let chainFile: String
     let chain: ChainIdentity
-    /// Of the chain file and the images of its plugins.
+    /// The chain file and the images of its plugins, as they were when the batch began.
     let stamps: FileStamps
     let identity: InputIdentity.Kind
     let attempts: Int

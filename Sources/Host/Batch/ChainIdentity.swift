@@ -47,7 +47,7 @@ struct ChainIdentity: Sendable {
         var rest = text[...]
         while let mark = rest.firstRange(of: "$") {
             rest = rest[mark.upperBound...]
-            // Two of them are a dollar sign.
+            // Two dollar signs stand for one.
             if rest.hasPrefix("$") {
                 rest = rest.dropFirst()
             } else if rest.hasPrefix("{"), let end = rest.firstIndex(where: { $0 == "}" || $0 == ":" || $0 == "\"" }) {

@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// Looks whether the chain can run at all, before a batch begins: in a process of its own, since an input may end it.
+/// Checks that the chain can run at all, before a batch begins: in a process of its own, since an input may end it.
 struct ChainTrial {
     let root: JSONNode
     let settings: [String]
@@ -13,7 +13,7 @@ struct ChainTrial {
 
     /// Tries a few inputs until one passes. A fault of an input is not a fault of the chain.
     ///
-    /// - Throws: ``FrameHostErrors`` with what is wrong whatever the input.
+    /// - Throws: ``FrameHostErrors`` with the faults that do not depend on the input.
     func check(_ units: UnitList) throws {
         var faults: [FrameHostError] = []
         for unit in Set([0, units.count / 2, units.count - 1]).sorted() {

@@ -15,7 +15,7 @@ struct FileStamps: Sendable {
 
     init(_ paths: [String]) { stamps = paths.map { ($0, Self.stamp($0)) } }
 
-    /// The first that is not as it was; nil where all are.
+    /// The first file that has changed; nil where none has.
     var changed: String? { stamps.first { Self.stamp($0.path) != $0.stamp }?.path }
 
     private static func stamp(_ path: String) -> Stamp? {

@@ -5,7 +5,7 @@ import Glibc
 
 /// Identifies the content of an input, so that a changed file of the same name is noticed.
 struct InputIdentity: Equatable, Sendable {
-    /// By what inputs are told apart: `--identity`.
+    /// How inputs are told apart: `--identity`.
     enum Kind: String, CaseIterable, Sendable {
         /// Size and time of the last change.
         case time

@@ -8,11 +8,11 @@ import FrameCore
 struct LiveFigures {
     /// Rates cover so many seconds. Over one second they would jump by a frame.
     static let rateSeconds = 3.0
-    /// A loss longer ago than this is not reported any more, seconds.
+    /// Losses longer ago than this are no longer reported, seconds.
     static let lossSeconds = 10.0
     /// When a stage has held all its buffers for this long, frames wait there, seconds.
     static let holdSeconds = 1.0
-    /// In so many successive looks a queue must be full to be reported.
+    /// A queue is reported when it was full in this many successive looks.
     static let fullLooks = 3
 
     /// 99 of 100 items take no longer.
@@ -263,8 +263,8 @@ struct LiveFigures {
             filters = Set(look.stages.filter { $0.kind == "filter" }.map(\.id))
         }
 
-        /// The stages within the call of `id`. The run goes on behind a filter. What is behind other stages counts in
-        /// their own time.
+        /// The stages within the call of `id`. The call includes what follows a filter. What follows any other
+        /// stage counts in that stage's own time.
         func within(_ id: String) -> Set<String> {
             var (found, open) = (Set<String>(), next[id] ?? [])
             while let each = open.popLast() {
@@ -281,7 +281,7 @@ struct LiveFigures {
         return sum / count
     }
 
-    /// - Parameter since: The percentile since the stage began, which is exact. It is used where the last seconds do
+    /// - Parameter since: The percentile since the stage started, which is exact. It is used where the last seconds do
     ///   not contradict it.
     static func percentile(_ range: (above: Double, most: Double), since: Double?) -> Percentile {
         if let since, since > range.above, since <= range.most { return .exact(since) }
@@ -307,7 +307,7 @@ struct LiveFigures {
         counts.reduce(0) { min($0, 1 << 61) + min($1, 1 << 61) }
     }
 
-    /// Within ``lossSeconds``.
+    /// Items lost within ``lossSeconds``.
     private func lost(_ history: FigureHistory) -> Int {
         history.risen("drop.", within: lossWindow).filter { !Self.wanted.contains($0) }.reduce(0) {
             $0 + Int(history.rise("drop.\($1)", within: lossWindow)?.by ?? 0)

@@ -5,13 +5,13 @@ import Synchronization
 
 /// Says what planning waits for when that takes long: a pipe that nobody writes into, a server that does not answer.
 enum PlanPatience {
-    /// Nanoseconds of one call until it is spoken of.
+    /// How long one call may take before it is reported, nanoseconds.
     static let limit: Int64 = 2_000_000_000
 
     /// Does `body`, and says on standard error which stage it waits for.
     static func during<Result>(_ body: () throws -> Result) rethrows -> Result {
         let isOver = Shared()
-        // Without a thread left nothing is said.
+        // Where no thread can be started, nothing is reported.
         _ = Background.start {
             var told: String?
             while !isOver.value.load(ordering: .relaxed) {

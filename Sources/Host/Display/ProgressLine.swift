@@ -3,7 +3,8 @@
 import FrameCore
 import Glibc
 
-/// The line of a terminal that is written over again and again. Any line of the log clears it first. [any thread]
+/// The line of a terminal that shows the progress and is overwritten each time. Any line of the log clears it
+/// first. [any thread]
 final class ProgressLine: Sendable {
     private let isOpen = Locked(false)
 
@@ -15,7 +16,7 @@ final class ProgressLine: Sendable {
         }
     }
 
-    /// Clears the line where there is one, and has `write` write others in its place.
+    /// Clears the line where there is one, and calls `write` to write other lines in its place.
     func clear(_ write: () -> Void = {}) {
         isOpen.withLock { isOpen in
             if isOpen { Terminal.write("\r\u{1b}[K", to: STDERR_FILENO) }

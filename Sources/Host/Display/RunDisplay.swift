@@ -14,7 +14,7 @@ final class RunDisplay {
     private let jsonEvents: Bool
     private let onlyAnswers: Bool
     private let replies: CommandReplies
-    /// Of several chains in this process, what this one is called.
+    /// The chain's name, where several chains run in this process.
     private let name: String?
     private let line: ProgressLine
     private var events: EventSubscription?
@@ -30,8 +30,8 @@ final class RunDisplay {
     ///   - verbose: Events of the level debug are lines too.
     ///   - onlyAnswers: Of the events only the answers to commands go to standard output.
     ///   - replies: Answers to commands.
-    ///   - name: Of several chains in this process, what this one is called: its lines begin with it. The progress line
-    ///     is then all chains'.
+    ///   - name: The chain's name, where several chains run in this process. Its lines then begin with the name, and the
+    ///     progress line is for all chains.
     ///   - line: Where the progress is shown; shared by several chains.
     init(
         quiet: Bool, verbose: Bool = false, jsonEvents: Bool, onlyAnswers: Bool, replies: CommandReplies,
@@ -111,7 +111,7 @@ final class RunDisplay {
         return isNamed ? event.text : "\(stage): \(event.text)"
     }
 
-    /// What keeps the chain from being started; the exit status that follows.
+    /// Shows why the chain cannot start, and returns the exit status that follows.
     func refuse(_ error: any Error) -> ExitCode {
         guard name != nil else { return report(error) }
         for error in (error as? FrameHostErrors)?.errors ?? [.wrap(error)] { complain(.error, "\(error)") }
@@ -122,7 +122,7 @@ final class RunDisplay {
         line.clear { RunLog.log(level, named(text), chain: name) }
     }
 
-    /// `cam1: recording …`: of several chains each line says whose it is. A JSON line has a member for it.
+    /// `cam1: recording …`: with several chains, each line names its chain. A JSON line has a member for the name.
     private func named(_ text: String) -> String {
         guard let name, RunLog.format == .text else { return text }
         return "\(name): \(text)"

@@ -31,11 +31,12 @@ enum RunLog {
     ///
     /// - Parameters:
     ///   - text: For people; names the stage.
-    ///   - chain: Of several chains, whose event it is.
+    ///   - chain: With several chains, the one whose event it is.
     static func log(_ event: Event, text: String, _ clock: ChainClock, chain: String? = nil) {
         guard format == .json else { return logger.log(level: event.level.ofLogger, "\(text)") }
         var line = event.json(by: clock, chain: chain).asObject ?? []
-        // The time of day and the event's text take these names; a plugin may have a member of its own called so.
+        // The time of day and the event's text take these names. A plugin's event may have members of the same
+        // names.
         line.removeAll { $0.key == "time" || $0.key == "message" }
         for (old, new) in [("wallTime", "time"), ("text", "message")] {
             if let index = line.firstIndex(where: { $0.key == old }) { line[index].key = new }

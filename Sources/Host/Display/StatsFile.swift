@@ -5,12 +5,12 @@ import Glibc
 
 /// The file of `--stats`: figures of an earlier run, of one chain or of several, are replaced, anything else is kept.
 enum StatsFile {
-    /// More than figures of any chain have.
+    /// More than the figures of any chain need.
     static let mostBytes = 64 << 20
 
     /// Writes the figures of a run that has ended.
     ///
-    /// - Returns: Why they could not be written; nil where they were. The file may have come only during the run.
+    /// - Returns: Why they could not be written; nil where they were. The file may have appeared during the run.
     static func write(_ figures: JSONNode, to path: String, _ files: RunFiles) -> FrameHostError? {
         if let fault = fault(ofReplacing: path) { return fault }
         guard var fault = files.write(path, figures.text(pretty: true) + "\n", as: "--stats")?.fault(path) else {

@@ -30,8 +30,8 @@ enum Terminal {
     /// errno of the first line that standard output could not take; 0 for none.
     private static let lost = Atomic<Int32>(0)
 
-    /// What the program has said and could not be written: a full disk, a standard output that is closed. Nil for
-    /// nothing; a reader that has gone (`| head`) wants no more and is no fault.
+    /// The fault of output that could not be written, such as a full disk or a closed standard output; nil where
+    /// all was written. A reader that has gone (`| head`) is not a fault.
     static var outputFault: FrameHostError? {
         let code = lost.load(ordering: .relaxed)
         guard code != 0 else { return nil }
@@ -43,8 +43,8 @@ enum Terminal {
                 : "Free some space, or send it to another file.")
     }
 
-    /// The exit status of a program that would end with `status`: 1 in the place of 0, with a line, where what it has
-    /// said could not be written.
+    /// The exit status of a program that would end with `status`. Where output could not be written, logs that and
+    /// turns 0 into 1.
     static func status(_ status: Int32) -> Int32 {
         guard let fault = outputFault else { return status }
         RunLog.logger.critical("\(fault)")
@@ -54,7 +54,8 @@ enum Terminal {
     /// Lines that were left out because nobody read them, since the last call.
     static func takeUnread() -> Int { unread.exchange(0, ordering: .relaxed) }
 
-    /// Writes all of `text`; a reader that has gone is no fault, and one that does not read is left out, counted.
+    /// Writes all of `text`. A reader that has gone is not a fault. Where a reader does not read, the text is left
+    /// out and counted.
     static func write(_ text: String, to file: Int32) { writing.withLock { _ in writeAlone(text, to: file) } }
 
     private static func writeAlone(_ text: String, to file: Int32) {
@@ -111,8 +112,8 @@ enum Terminal {
         return min(max(Int(size.ws_col), 40), 1000)
     }
 
-    /// As ``table(_:)``, its last column folded so that no line is longer than `columns`. Where the others leave it
-    /// less than 32, it stands below its row.
+    /// As ``table(_:)``, with the last column folded so that no line is longer than `columns`. Where the other
+    /// columns leave less than 32 for it, it stands below its row.
     static func table(_ rows: [[String]], columns: Int) -> String {
         guard let count = rows.map(\.count).max(), count > 0 else { return "" }
         let whole = rows.filter { $0.count == count }

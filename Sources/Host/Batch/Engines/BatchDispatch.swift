@@ -10,13 +10,13 @@ struct BatchDispatch {
     private let list: [UInt8]
     private let options: EngineOptions
 
-    /// Tasks unless somebody says how many: fewer than Slurm's limit of an array, which is 1000 where nobody raised it.
+    /// The most tasks where nobody sets the number. Slurm limits an array to 1000 where nobody has raised that.
     private static let usualTasks = 200
 
     /// - Parameters:
     ///   - arguments: Options of `batch` for every task.
-    ///   - variables: Names of those that the chain reads.
-    ///   - reports: Files that the report goes to, absolute; none for two beside the job's files.
+    ///   - variables: Names of the variables that the chain reads.
+    ///   - reports: Files that the report goes to, absolute. An empty list means two files beside the job's.
     /// - Throws: ``FrameHostErrors`` where pods would not find a file.
     init(
         _ engine: BatchEngine, _ work: BatchWork, chain: String, needs: EngineNeeds, filesAtOnce: Int,
@@ -35,7 +35,7 @@ struct BatchDispatch {
             program: engine == .kubernetes ? "framehost" : PluginRegistry.realPath("/proc/self/exe"),
             current: work.current, variables: Self.values(variables, withOwn: engine != .kubernetes),
             arguments: ["batch", chain, "--list", "\(folder)/list", "--out", work.out] + arguments,
-            // A report that tried again what has just failed would not end sooner or better.
+            // Only tasks retry: a report that tried again what has just failed would not end sooner or better.
             taskArguments: isRetrying ? ["--retry"] : [],
             files: work.units.count,  // With parts, several tasks can work at one file.
             tasks: work.parts == nil
@@ -59,7 +59,7 @@ struct BatchDispatch {
         return String(decoding: name.map { isPlain($0) ? $0 : UInt8(ascii: "-") }, as: UTF8.self)
     }
 
-    /// Those of the variables that are set, and with `own` this program's.
+    /// The variables of these names that are set, and with `own` also this program's own.
     private static func values(_ names: Set<String>, withOwn own: Bool) -> [(name: String, value: String)] {
         var values: [(name: String, value: String)] = []
         var entry = environ
@@ -83,7 +83,7 @@ struct BatchDispatch {
         return letters && !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first)
     }
 
-    /// Pods see the volumes alone.
+    /// Checks that every file lies in a volume: pods see only the volumes.
     private func checkVolumes(_ work: BatchWork, chain: String) throws {
         let volumes = volumes
         func isHeld(_ path: String) -> Bool { volumes.contains { $0.holds(path) } }
@@ -115,7 +115,7 @@ struct BatchDispatch {
             guard mkdir(folder, 0o777) == 0 || errno == EEXIST else { throw UnitFolder.fault(folder, "made", errno) }
         }
         try write("list", list, mode: 0o644)
-        // They hold values of variables.
+        // The file has values of variables, so only its owner can read it.
         try write("job.json", Array(job.json.utf8), mode: 0o600)
         func tell(_ text: String) { if !isQuiet { RunLog.logger.notice("\(text)") } }
         let what =
@@ -145,7 +145,7 @@ struct BatchDispatch {
         try write("report.sh", Array(scripts.report.utf8), mode: 0o700)
         let common = ["--parsable", "--chdir=\(job.folder)"]
         let array = try sbatch(common + ["\(job.folder)/job.sh"])
-        // In any case, not only after success: that is what a report is for.
+        // Also after failures: that is what a report is for.
         let then = common + ["--dependency=afterany:\(array)", "\(job.folder)/report.sh"]
         do {
             return (array, try sbatch(then))
@@ -194,7 +194,7 @@ struct BatchDispatch {
             what: isMissing ? "is not installed" : "cannot be run: \(String(cString: strerror(code)))", remedy: remedy)
     }
 
-    /// Replaces this program; what is returned is why it could not.
+    /// Replaces this program by another. Returns only where that fails, and says why.
     private func become(_ program: String, _ arguments: [String]) -> FrameHostError {
         // Descriptor 1 is where stages' prints go; the other program wants the real one.
         dup2(StandardOutput.descriptor, STDOUT_FILENO)

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 
-/// Who runs the tasks of a batch on other machines: `--on`.
+/// What runs the tasks of a batch on other machines: `--on`.
 enum BatchEngine: String, CaseIterable, ExpressibleByArgument, Sendable {
     case slurm
     case ray

@@ -14,15 +14,15 @@ struct BatchJob: Sendable {
     var current: String
     /// Variables that the chain and the program read.
     var variables: [(name: String, value: String)]
-    /// Of the program, without the part that is a task's or the report's own.
+    /// Arguments of the program that tasks and the report share.
     var arguments: [String]
-    /// Further ones of tasks, which the report does not get.
+    /// Further arguments that only tasks get.
     var taskArguments: [String]
     var files: Int
     var tasks: Int
     /// Tasks that run at once at most; nil for as many as there is room for.
     var tasksAtOnce: Int?
-    /// Of each task.
+    /// Of each task, as ``memoryMiB`` is.
     var cores: Int
     var memoryMiB: Int
     /// Files that the report is written to, absolute.
@@ -30,7 +30,7 @@ struct BatchJob: Sendable {
 
     var reportArguments: [String] { reports.flatMap { ["--report", $0] } }
 
-    /// `job.json`, which other programs start tasks by.
+    /// `job.json`, from which other programs start tasks.
     var json: String {
         JSONNode.object([
             ("format", .number(1)), ("name", .string(name)), ("run", .string(folder)), ("program", .string(program)),

@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// What one worker takes, by plans of `framehost check --json`.
+/// What one worker needs, according to plans of `framehost check --json`.
 struct EngineNeeds: Equatable, Sendable {
     /// Pools, slabs, and what stages use themselves.
     var bytes = 0

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 
-/// What a batch is told of the cluster that does it.
+/// Options for the cluster that runs a batch.
 struct EngineOptions: ParsableArguments {
     @ArgumentParser.Option(help: "Tasks that the files are divided among. One for each file unless given, 200 at most.")
     var tasks: Int?

@@ -4,20 +4,21 @@ import FrameCore
 
 /// A batch as two Jobs for Kubernetes: an Indexed one whose pods are shards, and one for the report. Pure.
 ///
-/// The report's pod is one more batch over the whole list: it waits for files that others have, so that it needs no order.
+/// The report's pod is one more batch over the whole list. It waits for files that others have, so the two Jobs
+/// need no order.
 ///
 /// - SeeAlso: Kubernetes, Job (batch/v1): `backoffLimitPerIndex` since 1.33, `podFailurePolicy` since 1.31.
 struct KubernetesManifest {
     let job: BatchJob
     let image: String
-    /// Claims of persistent volumes, and the folders that they are there: `archive` at `/mnt/archive`.
+    /// Claims of persistent volumes, and the folders where pods see them: `archive` at `/mnt/archive`.
     let volumes: [Volume]
 
     struct Volume: Equatable, Sendable {
         var claim: String
         var path: String
 
-        /// `CLAIM:/FOLDER`; nil where the text is none.
+        /// `CLAIM:/FOLDER`; nil for any other text.
         init?(_ text: String) {
             guard let colon = text.firstIndex(of: ":") else { return nil }
             claim = String(text[..<colon])
@@ -105,6 +106,6 @@ struct KubernetesManifest {
         text.split(separator: "$", omittingEmptySubsequences: false).joined(separator: "$$")
     }
 
-    /// JSON's strings are YAML's.
+    /// A JSON string is also a YAML string.
     private static func quoted(_ text: String) -> String { JSONNode.string(text).text() }
 }

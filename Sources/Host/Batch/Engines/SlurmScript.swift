@@ -2,7 +2,7 @@
 
 /// A batch as two scripts for Slurm: an array whose tasks are shards, and the report after it. Pure.
 ///
-/// - SeeAlso: sbatch(1). What is in `#SBATCH` lines gives way to the variables `SBATCH_…` of whoever submits.
+/// - SeeAlso: sbatch(1). The variables `SBATCH_…` of the person who submits override `#SBATCH` lines.
 struct SlurmScript {
     let job: BatchJob
 
@@ -43,7 +43,7 @@ struct SlurmScript {
             """
     }
 
-    /// One word of a shell, whatever its characters.
+    /// The text as one word of a shell, whatever its characters.
     static func quoted(_ text: String) -> String {
         "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
     }

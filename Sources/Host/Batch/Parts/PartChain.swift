@@ -8,7 +8,7 @@ struct PartChain {
     let registry: PluginRegistry
 
     private static let recorder = "recorder"
-    /// Options of a file's source that say which of its tracks and times the whole is.
+    /// Options of a file's source that choose its track and the range of times that counts as the whole.
     private static let rangeOptions: Set<String> = ["path", "track", "start", "duration"]
 
     /// The chain with a file of access units in the place of each recording.
@@ -42,7 +42,7 @@ struct PartChain {
         return request
     }
 
-    /// The recorders alone, each with its parts for a source.
+    /// Only the recorders, each with its parts as the source.
     ///
     /// - Parameters:
     ///   - output: What `${output}` is for the join.
@@ -68,10 +68,10 @@ struct PartChain {
         return joined
     }
 
-    /// Of the file that the recorder's pictures come from.
+    /// The options of the source that the recorder's pictures come from.
     private func sourceOptions(of recorder: StageRequest, _ request: ChainRequest) -> [JSONNode.Member] {
         var stage = recorder
-        // More steps than stages: the links form a cycle.
+        // At most as many steps as there are stages, since the links may form a cycle.
         for _ in request.stages {
             guard let before = stage.from.first, request.stages.indices.contains(before) else { break }
             stage = request.stages[before]

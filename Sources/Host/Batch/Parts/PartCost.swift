@@ -20,7 +20,7 @@ struct PartCost {
         rate = plan.stages.first { $0.kind == .source }?.output?.video?.frameRate ?? Rational(0)
     }
 
-    /// Seconds before and behind a part; nil where they are not known.
+    /// Seconds before and behind a part that are worked on twice; nil where they are not known.
     private var more: Double? {
         guard !rate.isZero else { return part.warmUp.frames + part.lookAhead == 0 ? part.warmUp.time.seconds : nil }
         return max(Double(part.warmUp.frames) / rate.value, part.warmUp.time.seconds)

@@ -8,7 +8,7 @@ import Glibc
 enum PartRequest: ExpressibleByArgument {
     /// `60000000000-120000000000`, nanoseconds; without a first number from the beginning, without a second to the end.
     case part(TimelinePart)
-    /// `join:10:/FOLDER`: so many parts that lie there.
+    /// `join:10:/FOLDER`: joins this many parts, which are in the folder.
     case join(count: Int, folder: String)
 
     static let option = "part"
@@ -35,7 +35,7 @@ enum PartRequest: ExpressibleByArgument {
 
     /// The option's value for part `index` of `count`.
     ///
-    /// - Parameter seconds: Of each part; the last one goes to the end.
+    /// - Parameter seconds: The length of each part. The last one goes to the end of the file.
     static func text(part index: Int, of count: Int, seconds: Double) -> String {
         let length = MediaTime(seconds: seconds).nanoseconds
         return (index == 0 ? "" : "\(Int64(index) * length)") + "-"
@@ -52,7 +52,7 @@ enum PartRequest: ExpressibleByArgument {
     /// The name of a part's file in the folder of parts.
     static func name(_ index: Int) -> String { "\(index + 1).part" }
 
-    /// [control thread] The chain that makes it.
+    /// [control thread] The chain that makes the part, or that joins the parts.
     func applied(to request: ChainRequest, _ registry: PluginRegistry) throws -> ChainRequest {
         let chain = PartChain(registry: registry)
         switch self {
