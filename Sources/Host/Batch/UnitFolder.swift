@@ -32,13 +32,13 @@ struct UnitFolder {
 
     // MARK: Parts
 
-    /// Where the parts of a divided input lie: a DIR of its own, whose units they are.
+    /// The folder of a divided input's parts. It is laid out like DIR, with the parts as its units.
     var partsFolder: String { "\(folder)/parts" }
 
     /// The attempts at one part.
     func part(_ index: Int) -> UnitFolder { UnitFolder(out: partsFolder, name: PartRequest.name(index), key: key) }
 
-    /// Notes how many parts there are. All who divide the unit note the same.
+    /// Writes down how many parts there are. Every process that divides the unit writes the same number.
     ///
     /// - Throws: ``FrameHostError`` where the folder cannot be written.
     func setPartCount(_ count: Int) throws {
@@ -57,7 +57,7 @@ struct UnitFolder {
         }
     }
 
-    /// What ``setPartCount(_:)`` has said; nil where the unit is not divided.
+    /// The number that ``setPartCount(_:)`` has written; nil where the unit is not divided.
     var partCount: Int? {
         let file = open("\(partsFolder)/count", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { return nil }
@@ -71,7 +71,7 @@ struct UnitFolder {
         return count
     }
 
-    /// Whether a record says that the unit is made, true or not.
+    /// Whether there is a record of the unit, which may no longer be true.
     var hasRecord: Bool { access("\(folder)/done", F_OK) == 0 }
 
     /// What the record says; nil without one.
@@ -84,22 +84,22 @@ struct UnitFolder {
 
     enum Look {
         case done(WorkRecord)
-        /// Another batch is at it, or has just been.
+        /// Another batch works on it, or did so a moment ago.
         case busy(String)
         /// Given up, and why.
         case setAside(String, attempts: Int)
         /// - Parameters:
         ///   - failures: How many attempts have failed.
-        ///   - replaced: What has changed since the output that is there was made; empty where there is none.
+        ///   - replaced: What has changed since the present output was made; empty where there is no output.
         case free(attempt: Int, failures: Int, replaced: String)
     }
 
     /// What there is to do.
     ///
     /// - Parameters:
-    ///   - attempts: So many failures set a unit aside.
+    ///   - attempts: A unit with this many failures is set aside.
     ///   - path: The input.
-    ///   - record: What the output would depend on now, to say what has changed.
+    ///   - chain: What the output would depend on now, to say what has changed.
     /// - Throws: ``FrameHostError`` where the folder cannot be read or written.
     func look(
         attempts: Int, owner: BatchOwner, path: String, input: InputIdentity, _ chain: ChainIdentity
@@ -108,7 +108,7 @@ struct UnitFolder {
             return .setAside(
                 "it would overwrite itself: \(out)/\(name) is the input. Choose another --out.", attempts: 0)
         }
-        // Somebody's link would lead what is written and removed here to another folder.
+        // A symbolic link here would lead writes and removals to another folder.
         for path in [unit, folder] where !Self.isFolderOrMissing(path) {
             return .setAside("\(path) must be a folder that a batch made. Remove it.", attempts: 0)
         }
@@ -122,7 +122,8 @@ struct UnitFolder {
             case .published: return .done(record)
             case .taken(let name): return .setAside(takenText(name), attempts: record.attempt)
             case .changed(let name):
-                // Of another chain, by a batch that was ended before it could remove this record.
+                // The output may be that of another chain, by a batch that was ended before it could remove this
+                // record.
                 guard oldRecords().contains(where: { Self.fits($0, 0, in: out) == .same }) else {
                     return .setAside(
                         "\(out)/\(name) was changed since it was made. Remove it to have it made anew.",
@@ -130,7 +131,8 @@ struct UnitFolder {
                 }
             case .missing: break
             }
-            // Somebody removed an output, to have it made anew. What is still there is known to be ours.
+            // Somebody removed an output, to have it made anew. The former record tells that the other outputs are
+            // ours.
             if FileIdentity(path: done) == seen {
                 unlink("\(folder)/\(Self.formerRecord)")
                 rename(done, "\(folder)/\(Self.formerRecord)")
@@ -141,7 +143,7 @@ struct UnitFolder {
                 return .setAside("\(Self.fault(done, "read", errno))", attempts: 0)
             }
             close(file)
-            // Damaged: what it said is not known.
+            // The record is damaged: what it said is not known.
             if FileIdentity(path: done) == seen { unlink(done) }
         }
         let marks = Self.marks(in: folder)
@@ -161,7 +163,7 @@ struct UnitFolder {
                     attempts: marks.claims.count)
             }
         }
-        // A batch with another chain, or one that saw the input before it changed: its output comes first.
+        // Another batch may have another chain, or have seen the input before it changed: its output comes first.
         for other in Self.list(unit) ?? []
         where other != key && Self.isKey(other) && access("\(unit)/\(other)/done", F_OK) != 0 {
             let claims = Self.marks(in: "\(unit)/\(other)").claims
@@ -204,7 +206,7 @@ struct UnitFolder {
         return lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// The numbers of claims and failures, rising.
+    /// The numbers of claims and failures, in rising order.
     private static func marks(in folder: String) -> (claims: [Int], failures: [Int]) {
         var (claims, failures): ([Int], [Int]) = ([], [])
         for name in list(folder) ?? [] {
@@ -240,7 +242,7 @@ struct UnitFolder {
         return .notOurs
     }
 
-    /// Records that are true no longer: of other keys, and of an output that somebody removed.
+    /// Former records: those of other keys, and that of an output that somebody removed.
     private func oldRecords() -> [WorkRecord] {
         (Self.list(unit) ?? []).filter { Self.isKey($0) }
             .compactMap { Self.record("\(unit)/\($0)/\($0 == key ? Self.formerRecord : "done")") }
@@ -273,7 +275,7 @@ struct UnitFolder {
     /// An attempt that is ours.
     struct Attempt {
         var number: Int
-        /// The name of its folder: no other attempt ever has it, even where numbers begin anew.
+        /// The name of its folder: no other attempt ever has it, even where numbers start again.
         var folderName: String
         /// Where its worker writes: the value of `${output}`.
         var output: String
@@ -300,7 +302,7 @@ struct UnitFolder {
             number: number, folderName: own, output: "\(folder)/\(own)/\(workName)", folder: "\(folder)/\(own)",
             owner: FileIdentity(path: owner.path))
         guard mkdir(attempt.folder, 0o777) == 0 else { throw Self.fault(attempt.folder, "made", errno) }
-        // Between the look and the claim somebody may have been done.
+        // Another batch may have finished between the look and the claim.
         if access("\(folder)/done", F_OK) == 0 {
             drop(attempt)
             return nil
@@ -308,19 +310,20 @@ struct UnitFolder {
         return attempt
     }
 
-    /// Removes what an attempt has made, and its claim: as if it had not been.
+    /// Removes what an attempt has made, and its claim, as if there had been no attempt.
     func drop(_ attempt: Attempt) {
         Self.removeAll(attempt.folder)
         giveBack(attempt)
     }
 
-    /// Removes the claim. Where numbers have begun anew meanwhile, another batch's has its name, and stays.
+    /// Removes the claim. Where numbers have started again meanwhile, the claim of this name is another batch's and
+    /// stays.
     private func giveBack(_ attempt: Attempt) {
         let claim = "\(folder)/\(attempt.number).claim"
         if let owner = attempt.owner, FileIdentity(path: claim) == owner { unlink(claim) }
     }
 
-    /// Whether another attempt has made the unit, so that what this one does or fails to do counts no more.
+    /// Whether another attempt has made the unit, so that the result of this one no longer counts.
     func isLate(_ attempt: Attempt) -> Bool {
         access("\(folder)/done", F_OK) == 0 || access(attempt.folder, F_OK) != 0
     }
@@ -338,7 +341,7 @@ struct UnitFolder {
         if file >= 0 {
             let isWritten = Self.writeAll(Array((words.text(pretty: true) + "\n").utf8), to: file)
             close(file)
-            // A failure that cannot be written is counted by this batch alone.
+            // Only this batch counts a failure that cannot be written.
             if isWritten { rename(new, "\(folder)/\(attempt.number).failed") } else { unlink(new) }
         }
         drop(attempt)
@@ -363,13 +366,13 @@ struct UnitFolder {
     // MARK: Committing
 
     enum Commit {
-        /// The record as it stands.
+        /// The record as it was published.
         case committed(WorkRecord)
         /// Another attempt was quicker; nothing of this one is left.
         case late
         /// The worker wrote nothing to `${output}`.
         case empty
-        /// The output's name in DIR is somebody else's by now.
+        /// The output's name in DIR belongs to a file that is not ours.
         case taken(String)
     }
 
@@ -456,7 +459,7 @@ struct UnitFolder {
 
     private enum Publication {
         case published
-        /// An output's name in DIR is somebody else's.
+        /// An output's name in DIR belongs to a file that is not ours.
         case taken(String)
         /// An output is not as it was made.
         case changed(String)
@@ -469,7 +472,7 @@ struct UnitFolder {
     private func publish(_ record: WorkRecord) throws -> Publication {
         var isComplete = true
         var hasPublished = false
-        // The unit's own output comes last: where it is, all is.
+        // The unit's own output comes last: once it is there, all outputs are.
         for (index, output) in record.outputs.enumerated().reversed() {
             var fit = Self.fits(record, index, in: out)
             if fit == .same { continue }
@@ -493,7 +496,7 @@ struct UnitFolder {
             }
             let code = errno
             guard code == EEXIST else {
-                // Gone meanwhile: published by another batch, as the next look will tell.
+                // Gone meanwhile: another batch has published it.
                 if code == ENOENT, Self.fits(record, index, in: out) == .same { continue }
                 throw Self.fault(target, "made", code)
             }
@@ -513,7 +516,7 @@ struct UnitFolder {
             removeFormerCompanions(record)
             sweep()
         } else {
-            // Who published may have been ended before it could.
+            // The batch that published may have been ended before it could sweep.
             sweepAttempts()
         }
         return .published
@@ -527,7 +530,8 @@ struct UnitFolder {
         }
     }
 
-    /// Files that lay beside an output which has just been replaced, and do not beside the new one.
+    /// Removes files that were beside an output which has just been replaced, and that the new output does not
+    /// have.
     private func removeFormerCompanions(_ record: WorkRecord) {
         let names = Set(record.outputs.map(\.name))
         for old in oldRecords() where Self.fits(old, 0, in: out) != .same {
@@ -547,7 +551,7 @@ struct UnitFolder {
     /// Removes what is left of attempts, and of keys that are no longer true.
     private func sweep() {
         for old in Self.list(unit) ?? [] where old != key && Self.isKey(old) {
-            // One that another batch made true after us stays.
+            // A key whose output another batch has published after us stays.
             if let record = Self.record("\(unit)/\(old)/done"), Self.fits(record, 0, in: out) == .same { continue }
             Self.removeAll("\(unit)/\(old)")
         }
@@ -563,8 +567,8 @@ struct UnitFolder {
 
     // MARK: Names and files
 
-    /// `name` without what recorders, or people's terminals, read as something else; told apart by a number where that
-    /// changes it.
+    /// `name` without characters that recorders or terminals interpret. Where that changes the name, a number keeps
+    /// it distinct.
     static func safe(_ name: String) -> String {
         let isSafe: (UInt8) -> Bool = { $0 >= 0x20 && $0 != 0x7f && !"%{}$".utf8.contains($0) }
         guard !name.utf8.allSatisfy(isSafe) else { return name }

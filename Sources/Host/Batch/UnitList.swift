@@ -10,15 +10,15 @@ struct UnitList: Sendable {
     private struct Entry {
         var start: Int
         var length: UInt32
-        /// Where the part of the path begins that the output is named after.
+        /// Where the part of the path starts that names the output.
         var relative: UInt32
     }
 
     private var text: [UInt8] = []
     private var entries: [Entry] = []
-    /// `.mp4`, of each output.
+    /// The ending of each output: `.mp4`.
     let ending: String
-    /// Files in folders that are no clips, and links to folders.
+    /// Files in folders that are not clips, and links to folders.
     private(set) var passedOver = 0
     /// Inputs that were named more than once.
     private(set) var repeated = 0
@@ -36,13 +36,14 @@ struct UnitList: Sendable {
         "mxf", "ogv", "qt", "ts", "vob", "webm", "wmv", "y4m",
     ]
 
-    /// Of `--base`, whole and with a slash at its end: outputs keep what their inputs' paths have below it.
+    /// `--base` as an absolute path with a slash at its end. Outputs keep the folders that their inputs have below
+    /// it.
     private let base: [UInt8]?
     /// The folder that relative names start at, with a slash at its end.
     private let current: [UInt8]
 
     /// - Parameters:
-    ///   - base: Nil for what the kind of input gives.
+    ///   - base: `--base`; nil where the kind of each input decides which folders its output keeps.
     ///   - current: The folder that relative names start at.
     init(ending: String, base: String?, current: String) {
         self.ending = ending
@@ -54,7 +55,7 @@ struct UnitList: Sendable {
         }
     }
 
-    /// A whole path without empty parts, `.` and `..`.
+    /// An absolute path without empty parts, `.` and `..`.
     private static func normal(_ path: ArraySlice<UInt8>) -> [UInt8] {
         var parts: [ArraySlice<UInt8>] = []
         for part in path.split(separator: UInt8(ascii: "/")) where !part.elementsEqual(".".utf8) {
@@ -65,7 +66,7 @@ struct UnitList: Sendable {
 
     var count: Int { entries.count }
 
-    /// The path of an input as it was named; nil where its bytes are no UTF-8, which chain files are.
+    /// The path of an input as it was named; nil where its bytes are not UTF-8, as chain files must be.
     func input(_ index: Int) -> String? {
         let entry = entries[index]
         return String(validating: text[entry.start..<entry.start + Int(entry.length)], as: UTF8.self)
@@ -93,8 +94,7 @@ struct UnitList: Sendable {
 
     /// What a person named on the command line: a file, a folder, a pattern of names.
     ///
-    /// - Parameters:
-    ///   - skipped: A folder that is not looked into: where outputs go.
+    /// - Parameter skipped: The folder of the outputs, which is not searched.
     mutating func add(argument: String, skipping skipped: FileIdentity?) {
         var status = stat()
         if stat(argument, &status) == 0 {
@@ -130,7 +130,8 @@ struct UnitList: Sendable {
         }
     }
 
-    /// Names of a file, one each line, or with a zero byte after each. Nothing is looked for yet.
+    /// Adds the names in a file: one on each line, or each with a zero byte behind it. Does not look for the inputs
+    /// yet.
     ///
     /// - Parameter path: `-` is standard input.
     mutating func add(list path: String) {
@@ -235,7 +236,7 @@ struct UnitList: Sendable {
 
     /// - Parameters:
     ///   - folder: The folder of the command line in which it was found.
-    ///   - keepsPath: The output has the folders of a relative path, where no `--base` says more.
+    ///   - keepsPath: Whether the output keeps the folders of a relative path. `--base` overrides it.
     private mutating func enter(_ start: Int, _ length: Int, below folder: String?, keepsPath: Bool) {
         if let base {
             let path = text[start..<start + length]
@@ -269,7 +270,7 @@ struct UnitList: Sendable {
         guard isName, length <= Int(PATH_MAX) else {
             return fault(String(decoding: path.prefix(100), as: UTF8.self), "names no file", "Leave it out.")
         }
-        // FNV-1a, 64 bits; equal numbers are compared.
+        // FNV-1a, 64 bits. Where hashes are equal, the names are compared.
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in stem { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         while let other = known[hash] {
@@ -295,8 +296,8 @@ struct UnitList: Sendable {
         entries.append(entry)
     }
 
-    /// Where the part begins that names the output: below the folder that was named, else behind `/./` or the path where it is kept, else
-    /// the last name.
+    /// Where the part starts that names the output. It is what follows the named folder. Else, where the path is
+    /// kept, it is what follows `/./`, or the whole relative path. Else it is the last name.
     private static func relative(_ path: ArraySlice<UInt8>, _ named: String?, _ keepsPath: Bool) -> Int {
         let slash = UInt8(ascii: "/")
         if let named {
@@ -326,7 +327,7 @@ struct UnitList: Sendable {
         return nil
     }
 
-    /// Whether a part of the path is `..` or would be a hidden folder of ours.
+    /// Whether a part of the path is empty, `.`, `..` or the name of our hidden folder.
     private static func climbs(_ path: ArraySlice<UInt8>) -> Bool {
         path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).contains {
             $0.isEmpty || $0.elementsEqual([UInt8(ascii: "."), UInt8(ascii: ".")])
@@ -340,7 +341,7 @@ struct UnitList: Sendable {
         faults.append(FrameHostError(.invalidConfiguration, place: place, what: what, remedy: remedy))
     }
 
-    /// Lets go of what only making needs.
+    /// Frees what only the making of the list needs.
     mutating func finish() { known = [:] }
 
     /// The list as a file that gives the same units and outputs wherever it is read: absolute names, sorted.

@@ -33,7 +33,7 @@ struct WorkRecord: Sendable {
     var frames: Int
     /// How long the pictures last; 0 where no rate is known.
     var mediaSeconds: Double
-    /// What the worker warned of, the first of them.
+    /// The first warnings of the worker.
     var warnings: [String]
     /// Why it was made anew; empty for the first.
     var replaced: String
@@ -65,7 +65,7 @@ struct WorkRecord: Sendable {
         ])
     }
 
-    /// Nil where a file is no record of this form.
+    /// Nil where the file is not a record of this form.
     init?(json: JSONNode) {
         guard json["framehostBatch"]?.asInt == Self.form, let input = json["input"],
             let list = json["outputs"]?.asArray,

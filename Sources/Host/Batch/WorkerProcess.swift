@@ -5,20 +5,21 @@ import Glibc
 
 /// One `framehost run` for one attempt, from its start to its end. [slot]
 ///
-/// It is in a process group of its own, so that ctrl-C reaches the batch alone; it has one end of a socket
-/// (``BatchConnection``), and the batch reads its log, which is JSON.
+/// It is in a process group of its own, so that ctrl-C reaches only the batch. It has one end of a socket
+/// (``BatchConnection``). The batch reads its log, which is JSON.
 final class WorkerProcess {
     /// How an attempt went.
     struct Outcome {
         /// Nil where it went well.
         var fault: String?
-        /// Another attempt would end the same way.
+        /// Whether another attempt would end the same way.
         var isFinal = false
-        /// The batch ended it.
+        /// Whether the batch ended it.
         var isStopped = false
         /// The length of its input in seconds, where the batch ended it to divide the input.
         var dividedLength: Double?
-        /// It says something of this machine at this moment and nothing of the input: it is not noted.
+        /// Whether the fault is of this machine at this moment and not of the input. Such a fault is not written
+        /// down.
         var isOfMachine = false
         var frames = 0
         var mediaSeconds = 0.0
@@ -33,7 +34,7 @@ final class WorkerProcess {
     private var logText: [UInt8] = []
     private var outcome = Outcome()
     private var errors: [String] = []
-    /// What others print, such as libraries.
+    /// Lines that are not part of the worker's log, such as prints of libraries.
     private var other: [String] = []
     private var planned: Int?
     private var length = 0.0
@@ -44,8 +45,8 @@ final class WorkerProcess {
 
     /// - Parameters:
     ///   - arguments: Without the program's name.
-    ///   - variables: Of the environment, in place of those of the same name.
-    ///   - owner: Inherited, so that its lock lasts; -1 for none.
+    ///   - variables: Variables of the environment, which replace others of the same name.
+    ///   - owner: The owner's file, which the worker inherits so that its lock lasts; -1 for none.
     ///   - output: Where its standard output goes; -1 for nowhere.
     /// - Throws: ``FrameHostError`` where no process can be started.
     init(arguments: [String], variables: [(String, String)], owner: Int32, output: Int32 = -1) throws {
@@ -53,7 +54,7 @@ final class WorkerProcess {
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw Self.cannot(errno)
         }
-        // Not a pipe: that cannot be made so that a worker of another slot does not inherit it.
+        // Not a pipe: pipe(2) cannot set close-on-exec at once, so a worker of another slot could inherit it.
         var pipes: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &pipes) == 0 else {
             let code = errno
@@ -64,7 +65,7 @@ final class WorkerProcess {
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        // All of them are above 15 then, so that none is in another's place.
+        // All of them are 16 or more then, so that none is overwritten by dup2.
         let (socket, said) = (fcntl(ends[1], F_DUPFD_CLOEXEC, 16), fcntl(pipes[1], F_DUPFD_CLOEXEC, 16))
         let (lock, written) = (fcntl(owner, F_DUPFD_CLOEXEC, 16), fcntl(output, F_DUPFD_CLOEXEC, 16))
         guard socket >= 0, said >= 0, owner < 0 || lock >= 0, output < 0 || written >= 0 else {
@@ -116,7 +117,7 @@ final class WorkerProcess {
         for file in [line, log] { _ = fcntl(file, F_SETFL, O_NONBLOCK) }
     }
 
-    /// The worker's descriptor of the line.
+    /// The worker's descriptor of the connection.
     static let lineNumber: Int32 = 3
 
     private static func cannot(_ code: Int32) -> FrameHostError {
@@ -130,7 +131,7 @@ final class WorkerProcess {
     /// - Parameters:
     ///   - isStopping: Asked a few times a second; true ends the worker at once.
     ///   - hears: Gets each new number of frames.
-    ///   - waits: Called once where it has to wait for memory.
+    ///   - waits: Called once where the worker has to wait for memory.
     ///   - divides: Asked once, before the worker goes, with the length of the input in seconds and whether it lists all its
     ///     pictures; true ends the worker.
     func finish(
@@ -224,7 +225,7 @@ final class WorkerProcess {
             each(Array(text[..<end]))
             text.removeSubrange(...end)
         }
-        // No line of ours is as long.
+        // None of our lines is that long.
         if text.count > 1 << 20 { text = [] }
         return true
     }

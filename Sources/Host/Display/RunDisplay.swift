@@ -30,8 +30,8 @@ final class RunDisplay {
     ///   - verbose: Events of the level debug are lines too.
     ///   - onlyAnswers: Of the events only the answers to commands go to standard output.
     ///   - replies: Answers to commands.
-    ///   - name: The chain's name, where several chains run in this process. Its lines then begin with the name, and the
-    ///     progress line is for all chains.
+    ///   - name: The chain's name, where several chains run in this process. Its lines then begin with the name, and
+    ///     the progress line is for all chains.
     ///   - line: Where the progress is shown; shared by several chains.
     init(
         quiet: Bool, verbose: Bool = false, jsonEvents: Bool, onlyAnswers: Bool, replies: CommandReplies,

@@ -35,7 +35,7 @@ final class ControlServer: Service {
         }
     }
 
-    /// [control thread] Reads the token's file once, so that what is wrong with it is known before the run.
+    /// [control thread] Reads the token's file once, so that its faults are known before the run.
     func check(folder: String) throws {
         if let file = options.tokenFile { _ = try AccessToken.read(file, folder: folder) }
     }
@@ -54,7 +54,7 @@ final class ControlServer: Service {
             ?? options.token.flatMap { AccessToken($0) }
         let pictures = PictureRequests(control)
         let units = try UnitFanOut(control)
-        // Each run has another one: the wall clock in base 36.
+        // Each run has an id of its own: the wall clock in base 36.
         let ring = EventRing(
             run: String(UInt64(bitPattern: control.clock.unixTime(at: control.clock.now())), radix: 36))
         let subscription = control.subscribe(capacity: EventSubscription.capacity)

@@ -12,7 +12,7 @@ extension ControlAPI {
 
     /// A file of the page; nil for any other address.
     ///
-    /// - Throws: ``Refusal`` by the gate, or of another method.
+    /// - Throws: ``Refusal`` by the gate, or for another method.
     func page(_ head: RequestHead) throws -> Answer? {
         guard head.target.hasPrefix("/") else { return nil }
         let name = head.target.dropFirst().prefix { $0 != "?" }

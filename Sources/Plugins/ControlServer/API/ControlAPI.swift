@@ -188,7 +188,7 @@ final class Once<Value: Sendable>: Sendable {
     }
     private let state = Locked(State())
 
-    /// To be called before a value can be given.
+    /// Must be called before a value can be given.
     func wait(_ continuation: CheckedContinuation<Value, Never>) {
         state.withLock { $0.continuation = continuation }
     }

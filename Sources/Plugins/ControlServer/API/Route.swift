@@ -16,7 +16,7 @@ struct Route: Sendable {
     var method: Method
     /// `/api/v1/stages/{id}`
     var path: String
-    /// Of the OpenAPI document; lowerCamelCase.
+    /// The `operationId` in the OpenAPI document; lowerCamelCase.
     var name: String
     var summary: String
     var query: [QueryParameter] = []

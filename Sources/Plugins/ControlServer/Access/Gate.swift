@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides who may ask. It checks each request first: no page of another origin, no DNS name that was made to point
-/// here, no client without the token.
+/// Decides which requests are answered. It checks each one first, and refuses pages of other origins, DNS names
+/// that were made to point here, and clients without the token.
 ///
 /// docs/design/021-live-operation.md gives the reason of each rule.
 struct Gate: Sendable {
@@ -9,8 +9,8 @@ struct Gate: Sendable {
     /// Names that were configured without a port: they count with this server's port, and with any port that a proxy
     /// shows.
     private let configured: Set<String>
-    /// Whether IP addresses count as names of the server: where it listens on all of them. DNS rebinding does not work
-    /// with an address.
+    /// Whether any IP address counts as a name of the server, since it listens on all of them. DNS rebinding does
+    /// not work with an address.
     private let takesLiterals: Bool
     private let port: Int
     let token: AccessToken?

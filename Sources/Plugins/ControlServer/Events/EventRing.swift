@@ -22,14 +22,14 @@ final class EventRing: Sendable {
 
     private struct State {
         var texts: [String] = []
-        /// The number of the first of them.
+        /// The number of the first text.
         var first = 1
         var waiters: [Int: Waiter] = [:]
         var gone: Set<Int> = []
         var nextListener = 0
         var isClosed = false
 
-        /// Of all texts.
+        /// Bytes of all texts.
         var bytes = 0
 
         var next: Int { first + texts.count }
@@ -41,7 +41,7 @@ final class EventRing: Sendable {
         }
     }
 
-    /// Bytes of all texts that are kept.
+    /// The most bytes of all texts that are kept.
     private static let mostBytes = 4 << 20
 
     /// Distinguishes the ids of one run from those of another.
@@ -54,7 +54,7 @@ final class EventRing: Sendable {
         self.capacity = max(capacity, 4)
     }
 
-    /// [any thread] A further event.
+    /// [any thread] Adds an event.
     func append(_ text: String) {
         let ready = state.withLock { state -> [Waiter] in
             if state.texts.count >= capacity {

@@ -23,7 +23,7 @@ enum EventStream {
         return text
     }
 
-    /// A message of the WebSocket for each.
+    /// A message of the WebSocket for each event, after one for lost events.
     static func messages(_ batch: EventRing.Batch, run: String) -> [String] {
         let lost = batch.lost > 0 ? ["{\"lost\":\(batch.lost)}"] : []
         return lost + batch.events.map { "{\"id\":\"\(run)-\($0.number)\",\"event\":\($0.text)}" }

@@ -61,7 +61,7 @@ struct UnitFlow: Equatable {
         case leaveOut(wantsKeyframe: Bool)
     }
 
-    /// The most units without an answer: a second of a fast stream, or a group that a viewer gets at its begin.
+    /// The most units without an answer: a second of a fast stream, or a group that a viewer gets at its start.
     static let mostInFlight = 60
     static let mostBytes = 2 << 20
     /// How long an answer may take, nanoseconds.
@@ -112,7 +112,7 @@ struct UnitFlow: Equatable {
         flying.removeFirst(index + 1)
     }
 
-    /// Begins anew, without waiting for units under way.
+    /// Starts again, without waiting for units under way.
     mutating func restart() {
         flying = []
         bytesInFlight = 0

@@ -7,7 +7,7 @@
 /// answers it with a status. RFC 6455 §4.2.1.
 enum LiveHandshake {
     enum Look: Equatable {
-        /// The bytes may become one.
+        /// The bytes may become a handshake.
         case more
         case http
         /// A handshake with the length of its head. The gate has not checked it yet.

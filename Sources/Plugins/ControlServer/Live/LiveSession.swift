@@ -137,7 +137,7 @@ struct LiveSession {
         guard let preview = previews[id], preview.isPaused else { return [] }
         previews[id]?.isPaused = false
         guard preview.request.kind == .h264 else { return next(id, now) }
-        // Messages still on their way are from before.
+        // Units that are still on their way belong to the former key.
         previews[id]?.key = nextKey
         nextKey += 1
         previews[id]?.flow.restart()
