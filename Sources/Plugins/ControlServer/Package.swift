@@ -4,7 +4,7 @@
 // (docs/design/014-packages.md).
 import PackageDescription
 
-/// Of the page; each is named once more in PageFiles.swift.
+/// The files of the page. PageFiles.swift names each one too.
 let pageFiles = [
     "announce.js", "api.js", "dialogs.js", "dom.js", "events.js", "feed.js", "forms.js", "graph.js", "h264.js",
     "icon.svg", "index.html", "layout.js", "list.js", "live.js", "main.js", "model.js", "page.css", "previews.js",

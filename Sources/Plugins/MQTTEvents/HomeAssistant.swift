@@ -7,9 +7,9 @@ import Publishing
 ///
 /// - SeeAlso: Home Assistant, integration MQTT, "Device discovery payload"; from version 2024.11 on.
 struct HomeAssistant: Sendable {
-    /// Where the configuration stands.
+    /// The topic of the configuration.
     let topic: String
-    /// Where Home Assistant says that it has started.
+    /// The topic in which Home Assistant says that it has started.
     let birthTopic: String
     private let id: String
     private let host: String

@@ -8,11 +8,11 @@ import Shared
 
 /// A connection to an MQTT broker. The only file that calls libmosquitto.
 ///
-/// One thread waits for the broker, and the library's callbacks run on it; they note what happened and ring. One other
-/// thread publishes. `@unchecked Sendable`: the handle is made once, libmosquitto's functions may be called from any thread,
-/// and `lastConnections` is the first thread's alone.
+/// One thread waits for the broker, and the library's callbacks run on it. They note what happened and ring. One
+/// other thread publishes. `@unchecked Sendable`: the handle is made once, libmosquitto's functions may be called
+/// from any thread, and only the first thread uses `lastConnections`.
 final class MQTTConnection: @unchecked Sendable {
-    /// Retained topic, payload and QoS of the last will.
+    /// The last will. It is retained, and sent with QoS 1.
     struct Will {
         var topic: String
         var payload: String
@@ -23,12 +23,14 @@ final class MQTTConnection: @unchecked Sendable {
         /// Rises with each connection.
         var connections = 0
         var reason = "no answer yet"
-        /// The broker has said why it takes no connection.
+        /// Whether the broker has said why it takes no connection.
         var isRefused = false
-        /// Home Assistant has said that it is there.
+        /// Messages that the broker has acknowledged. ``births`` counts how often Home Assistant has said that it
+        /// is there.
         var acknowledgements = 0
         var births = 0
-        /// Messages on their way, by the library's number; with the spool's number, 0 for those of no spool.
+        /// Messages on their way: the spool's number, by the library's. It is 0 for a message that is not from the
+        /// spool.
         var inFlight: [Int32: UInt64] = [:]
         /// Acknowledged before ``publish(_:to:retained:number:)`` knew their number.
         var early: Set<Int32> = []
@@ -42,7 +44,7 @@ final class MQTTConnection: @unchecked Sendable {
     private let subscription: String?
     private let isStopping = Locked(false)
     private let thread = Locked<PublisherThread?>(nil)
-    /// Of its thread.
+    /// Only for the connection's own thread.
     private var lastConnections = 0
     /// Once in the process, and never cleaned up: another chain's connection may use the library.
     private static let isReady: Bool = mosquitto_lib_init() == MOSQ_ERR_SUCCESS.code
@@ -75,7 +77,7 @@ final class MQTTConnection: @unchecked Sendable {
             } else {
                 try check(mosquitto_int_option(made, MOSQ_OPT_TLS_USE_OS_CERTS, 1), "verify")
             }
-            // Said in either case: without it the library refuses to use the system's certificates.
+            // Set in either case: without it the library refuses to use the system's certificates.
             try check(mosquitto_tls_opts_set(made, verify ? 1 : 0, nil, nil), "verify")
             if !verify { try check(mosquitto_tls_insecure_set(made, true), "verify") }
         }
@@ -110,7 +112,7 @@ final class MQTTConnection: @unchecked Sendable {
     private static func text(_ code: Int32) -> String {
         if code == MOSQ_ERR_ERRNO.code { return String(cString: strerror(errno)) }
         let text = mosquitto_strerror(code).map { String(cString: $0) } ?? "fault \(code)"
-        // Its sentences end in full stops, and stand within others.
+        // The library's sentences end in full stops, but here they stand within others.
         return text.hasSuffix(".") ? String(text.dropLast()) : text
     }
 
@@ -119,7 +121,8 @@ final class MQTTConnection: @unchecked Sendable {
     /// - Throws: ``FrameHostError`` `.exhausted`.
     func start() throws {
         let made = try PublisherThread("mqtt/net") { [weak self] in
-            // The pauses of all attempts; a broker that was started anew has the chain's state soon.
+            // The pause before the next attempt. It is short at first, so that a restarted broker soon has the
+            // chain's state.
             var pause = 0
             while let self, !isStopping.withLock({ $0 }) { loop(&pause) }
         }
@@ -128,8 +131,8 @@ final class MQTTConnection: @unchecked Sendable {
 
     /// [its thread] Waits for the broker, and connects where there is no connection.
     ///
-    /// The library's own loop never begins where the first attempt fails at once, and ends for good when a certificate
-    /// was wrong once (libmosquitto 2.0).
+    /// This is not the library's own loop: that never begins where the first attempt fails at once, and ends for
+    /// good when a certificate was wrong once (libmosquitto 2.0).
     private func loop(_ pause: inout Int) {
         let code = mosquitto_loop(mosquitto, 500, 1)
         guard code != MOSQ_ERR_SUCCESS.code else { return }
@@ -142,12 +145,12 @@ final class MQTTConnection: @unchecked Sendable {
         let next = mosquitto_connect_async(mosquitto, address.host, Int32(address.port), keepAlive)
         if next != MOSQ_ERR_SUCCESS.code { note(reason(next)) }
         if state.withLock({ $0.connections }) != lastConnections {
-            // It was there: soon again.
+            // The broker was there, so the next attempt comes soon.
             (pause, lastConnections) = (1000, state.withLock { $0.connections })
         }
     }
 
-    /// The library's words, or better ones: a certificate that is not trusted it calls invalid arguments.
+    /// The library's words, or better ones: it calls an untrusted certificate invalid arguments.
     private func reason(_ code: Int32) -> String {
         guard address.scheme == "mqtts", code == MOSQ_ERR_TLS.code || code == MOSQ_ERR_INVAL.code else {
             return Self.text(code)
@@ -155,10 +158,10 @@ final class MQTTConnection: @unchecked Sendable {
         return "the TLS handshake failed; the certificate must be trusted, and be for this name"
     }
 
-    /// Why there is no connection; what the broker itself has said stays.
+    /// Notes why there is no connection. A reason that the broker itself has given stays.
     private func note(_ reason: String) { state.withLock { if !$0.isRefused { $0.reason = reason } } }
 
-    /// [control thread] Says goodbye and ends the thread.
+    /// [control thread] Disconnects, and ends the thread.
     func stop() {
         isStopping.withLock { $0 = true }
         mosquitto_disconnect(mosquitto)
@@ -214,7 +217,7 @@ final class MQTTConnection: @unchecked Sendable {
 
     var isConnected: Bool { state.withLock { $0.isConnected } }
     var reason: String { state.withLock { $0.reason } }
-    /// How often it has connected, and how often Home Assistant has come.
+    /// How often it has connected, and how often Home Assistant has started.
     var occasions: Int { state.withLock { $0.connections + $0.births } }
     var inFlightCount: Int { state.withLock { $0.inFlight.count } }
     /// Messages that the broker has acknowledged since the beginning.
@@ -231,13 +234,14 @@ final class MQTTConnection: @unchecked Sendable {
     /// Hands a message over. The library sends it until it is acknowledged, over new connections too.
     ///
     /// - Parameter number: The spool's number, or 0.
-    /// - Returns: False where the library has not taken it, for good.
+    /// - Returns: False where the library has refused it for good.
     func publish(_ text: String, to topic: String, retained: Bool, number: UInt64 = 0) -> Bool {
         var (text, message) = (text, Int32(0))
         let code = text.withUTF8 {
             mosquitto_publish(mosquitto, &message, topic, Int32(clamping: $0.count), $0.baseAddress, 1, retained)
         }
-        // Without a connection it says so and has taken it all the same (libmosquitto 2.0): once more would double it.
+        // Without a connection the library says so, but has taken the message (libmosquitto 2.0): another call
+        // would send it twice.
         guard code == MOSQ_ERR_SUCCESS.code || code == MOSQ_ERR_NO_CONN.code || code == MOSQ_ERR_CONN_LOST.code else {
             return false
         }

@@ -7,7 +7,7 @@ import Shared
 
 /// Sends the events of a chain to an MQTT broker, and keeps its state there, where Home Assistant finds it.
 ///
-/// docs/events.md; why it is as it is: docs/design/029-event-publishers.md.
+/// docs/events.md describes it, and docs/design/029-event-publishers.md gives the reasons.
 final class MQTTEvents: Service {
     static let info = ServiceInfo(
         id: "mqtt-events",
@@ -28,7 +28,7 @@ final class MQTTEvents: Service {
     /// [control thread] Opens nothing: options arrive checked.
     init(options: MQTTEventsOptions) { self.options = options }
 
-    /// [control thread] Reads the files once, so that what is wrong with them is known before the run.
+    /// [control thread] Reads the files once, so that their faults are known before the run.
     func check(folder: String) throws {
         if let login = options.login { _ = try ServerLogin.read(login) { ServerPath.resolve($0, folder: folder) } }
         if let file = options.caFile { _ = try ServerPath.readable(file, option: "caFile", folder: folder) }
@@ -103,7 +103,7 @@ final class MQTTSender: Sendable {
     private static let mostInFlight = 16
     /// A broker that is there and acknowledges nothing for so long counts as away, in milliseconds.
     private static let patience: Int64 = 5000
-    /// From one look at the chain's state to the next, in milliseconds.
+    /// Time between two looks at the chain's state, in milliseconds.
     private static let lookPause: Int64 = 500
 
     private let control: any RunControl
@@ -135,7 +135,7 @@ final class MQTTSender: Sendable {
         spool.doorbell.ring()
     }
 
-    /// What the thread knows.
+    /// The state of the thread.
     private struct Sending {
         /// Numbers that are with the library, rising, and those of them that are acknowledged.
         var inFlight: [UInt64] = []
@@ -145,7 +145,7 @@ final class MQTTSender: Sendable {
         var stages: [String] = []
         var occasions = 0
         var nextLook: Int64 = 0
-        /// Acknowledgements that are known of.
+        /// How many acknowledgements are known.
         var acknowledgements = 0
         /// Since when the broker is away.
         var awaySince: Int64?
@@ -171,7 +171,8 @@ final class MQTTSender: Sendable {
         sayGoodbye(&state)
     }
 
-    /// Says whether the broker is there. One that takes connections and ends each at the first message is not.
+    /// Reports whether the broker is there. A broker that takes connections and ends each at the first message is
+    /// not.
     private func tell(_ state: inout Sending, now: Int64) {
         let (isConnected, count) = (connection.isConnected, connection.acknowledgementCount)
         if isConnected, count != state.acknowledgements || connection.inFlightCount == 0 {
@@ -186,7 +187,7 @@ final class MQTTSender: Sendable {
         say { $0.disconnected(reason, waiting: spool.waitingCount, now: control.clock.now()) }
     }
 
-    /// The spool goes on where all before is acknowledged.
+    /// Acknowledges to the spool all events before the first one that is still on its way.
     private func acknowledge(_ state: inout Sending) {
         state.done.formUnion(connection.takeDone())
         var last: UInt64?
@@ -211,9 +212,10 @@ final class MQTTSender: Sendable {
         }
     }
 
-    /// Publishes what has changed; everything after a connection, and when Home Assistant has come.
+    /// Publishes what has changed. After a new connection, and when Home Assistant has started, publishes
+    /// everything.
     private func keepState(_ state: inout Sending, now: Int64) {
-        // More than events: what was published before is not acknowledged, and the library sends it again by itself.
+        // More messages than events: earlier ones are not acknowledged, and the library sends them again by itself.
         guard connection.inFlightCount <= Self.mostInFlight else { return }
         let occasions = connection.occasions
         if occasions != state.occasions {
@@ -252,7 +254,7 @@ final class MQTTSender: Sendable {
         state.retained = wanted
     }
 
-    /// A clean goodbye suppresses the last will.
+    /// Publishes the last state. A clean disconnection suppresses the last will, so `offline` is published too.
     private func sayGoodbye(_ state: inout Sending) {
         guard connection.isConnected else { return }
         look(&state)

@@ -8,8 +8,8 @@ import Shared
 
 /// A connection to a cluster of NATS servers, with JetStream. The only file that calls libnats.
 ///
-/// One thread uses it; ``close()`` may come from another, and ends a call that waits. `@unchecked Sendable`: the three
-/// handles are made once each, and libnats's functions lock them.
+/// One thread uses it. ``close()`` may come from another, and ends a call that waits. `@unchecked Sendable`: the
+/// options are made once, the other handles are behind a lock, and libnats's functions lock all of them.
 final class NATSConnection: @unchecked Sendable {
     /// Answer to a message.
     enum Answer: Equatable {
@@ -86,7 +86,7 @@ final class NATSConnection: @unchecked Sendable {
         handles.withLock { $0.connection.map { natsConnection_Status($0) == NATS_CONN_STATUS_CONNECTED } ?? false }
     }
 
-    /// Why there is none.
+    /// Why no server is there.
     var reason: String {
         let text = handles.withLock { handles -> String? in
             guard let connection = handles.connection else { return nil }
@@ -108,16 +108,16 @@ final class NATSConnection: @unchecked Sendable {
         }
     }
 
-    /// [sending thread] Connects where there is no connection; one that is lost the library makes again by itself.
+    /// [sending thread] Connects where there is no connection. The library restores a lost connection by itself.
     ///
-    /// - Returns: Why there is none; nil when there is one.
+    /// - Returns: Why there is no connection; nil when there is one.
     func connect() -> String? {
         let existing = handles.withLock(\.connection)
         if let existing {
             guard natsConnection_Status(existing) == NATS_CONN_STATUS_CLOSED else {
                 return isConnected ? nil : reason
             }
-            // Given up for good, as after a refused login.
+            // The library has given it up, as after a refused login.
             disconnect()
         }
         guard !isClosed.withLock({ $0 }) else { return "closed" }

@@ -7,7 +7,7 @@ import Shared
 
 /// Sends the events of a chain to a JetStream stream of NATS, each once.
 ///
-/// docs/events.md; why it is as it is: docs/design/029-event-publishers.md.
+/// docs/events.md describes it, and docs/design/029-event-publishers.md gives the reasons.
 final class NATSEvents: Service {
     static let info = ServiceInfo(
         id: "nats-events", summary: "Sends the chain's events to NATS JetStream, with a spool on disk while it is away."
@@ -25,7 +25,7 @@ final class NATSEvents: Service {
     /// [control thread] Opens nothing: options arrive checked.
     init(options: NATSEventsOptions) { self.options = options }
 
-    /// [control thread] Reads the files once, so that what is wrong with them is known before the run.
+    /// [control thread] Reads the files once, so that their faults are known before the run.
     func check(folder: String) throws {
         if let login = options.login { _ = try ServerLogin.read(login) { ServerPath.resolve($0, folder: folder) } }
         if let file = options.caFile { _ = try ServerPath.readable(file, option: "caFile", folder: folder) }
@@ -123,7 +123,7 @@ final class NATSSender: Sendable {
         spool.doorbell.ring()
     }
 
-    /// Milliseconds that are left; nil while there is no hurry.
+    /// Milliseconds until the thread must end; nil while it need not.
     private var left: Int? { deadline.withLock { $0 }.map { Int(clamping: max($0 - SystemMilliseconds.now(), 0)) } }
 
     /// [sending thread]
@@ -146,14 +146,14 @@ final class NATSSender: Sendable {
         connection.release()
     }
 
-    /// What the thread knows.
+    /// The state of the thread.
     private struct Sending {
-        /// Taken from the spool and not answered; the next one last.
+        /// Records that were taken from the spool and not answered; the next one is the last.
         var waiting: [SpoolRecord] = []
         var hasStream = false
-        /// The next message may have arrived: a run before this one may have sent it.
+        /// Whether the next message may have arrived: a run before this one may have sent it.
         var isInDoubt = true
-        /// Nil until the first.
+        /// Nil until the first answer.
         var lastAnswer: Int64?
         /// Milliseconds until the next attempt.
         var pause = 100
@@ -193,7 +193,7 @@ final class NATSSender: Sendable {
         answered(&state)
     }
 
-    /// Servers of a cluster change places within seconds, which is no news.
+    /// Reports that the server is away, but not at once: servers of a cluster change places within seconds.
     private func isAway(_ reason: String, _ state: inout Sending) {
         if let last = state.lastAnswer, SystemMilliseconds.now() - last < Self.patience { return }
         say { $0.disconnected(reason, waiting: spool.waitingCount, now: control.clock.now()) }
@@ -212,7 +212,7 @@ final class NATSSender: Sendable {
             milliseconds: left.map { max($0, 50) } ?? 2000)
     }
 
-    /// A tenth of a second, then twice as long each time, two seconds at most.
+    /// Waits a tenth of a second, then twice as long each time, two seconds at most.
     private func rest(_ state: inout Sending) {
         let end = SystemMilliseconds.now() + Int64(left.map { min($0, 50) } ?? state.pause)
         state.pause = min(2 * state.pause, 2000)

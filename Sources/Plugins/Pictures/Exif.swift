@@ -81,7 +81,7 @@ enum Exif {
                 table += bytes + [UInt8](repeating: 0, count: 4 - bytes.count)
             } else {
                 table += little(end + behind.count, 4)
-                // At even places.
+                // Values begin at even offsets.
                 behind += bytes + (bytes.count % 2 == 1 ? [0] : [])
             }
         }

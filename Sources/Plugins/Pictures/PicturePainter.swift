@@ -32,7 +32,7 @@ final class PicturePainter {
 
     /// The file's pixels, which stay until the next call.
     ///
-    /// - Parameter format: Of `picture`; its matrix and range lead to RGB.
+    /// - Parameter format: The format of `picture`. Its matrix and range define the conversion to RGB.
     /// - Throws: ``FrameHostError`` `.exhausted`.
     func paint(_ picture: Picture, _ format: VideoFormat, _ plan: PicturePlan) throws -> Picture {
         let painted = try Self.packed(plan.size, in: canvas)

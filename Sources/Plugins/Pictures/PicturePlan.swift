@@ -28,7 +28,7 @@ struct PicturePlan: Equatable {
     static let mostPixels = 1 << 26
 
     /// - Parameters:
-    ///   - format: Of the stored picture.
+    ///   - format: The format of the stored picture.
     ///   - lying: How the stored picture must be turned for display.
     /// - Throws: ``FrameHostError`` `.invalidConfiguration`.
     init(_ form: PictureForm, of format: VideoFormat, lying: Orientation) throws {
@@ -104,7 +104,7 @@ struct PicturePlan: Equatable {
         case (let width?, nil): size = PictureSize(width, side(Double(width) * shown.height / shown.width))
         case (nil, let height?): size = PictureSize(side(Double(height) * shown.width / shown.height), height)
         case (nil, nil):
-            // It is larger than any file's picture, so it is bounded.
+            // The stored picture may be larger than any file's picture, so both sides are limited.
             let scale = min(1, most / max(shown.width, shown.height))
             size = PictureSize(side(shown.width * scale), side(shown.height * scale))
         }

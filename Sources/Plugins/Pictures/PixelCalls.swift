@@ -25,11 +25,11 @@ extension PixelPlane {
 
 /// libyuv's calls for whole pictures; with ``PlaneReducer`` the only place of this plugin that calls libyuv.
 ///
-/// Its names for packed RGB are by the order within a little-endian word: our bgra is its "ARGB", our rgb24 its "RAW".
-/// Calls fail only for arguments that are no pictures, which plans exclude. Pointers are used within a call and never
-/// kept.
+/// Its names for packed RGB are by the order within a little-endian word: our bgra is its "ARGB", our rgb24 its
+/// "RAW". Calls fail only for arguments that are not pictures, which plans exclude. Pointers are used within a call
+/// and never kept.
 enum PixelCalls {
-    /// All of a packed picture.
+    /// Fills all of a packed picture with a grey.
     static func fill(_ picture: Picture, grey: UInt32) {
         let plane = PixelPlane(picture[0], picture.width, picture.height)
         ARGBRect(
@@ -37,13 +37,14 @@ enum PixelCalls {
             0xff00_0000 | grey << 16 | grey << 8 | grey)
     }
 
-    /// A packed picture into one of equal size.
+    /// Copies a packed picture into one of equal size.
     static func copy(_ picture: Picture, into target: Picture) {
         let (from, to) = (plane(picture), plane(target))
         CopyPlane(from.base, from.stride, to.base, to.stride, Int32(picture.width * 4), Int32(picture.height))
     }
 
-    /// A packed picture, mirrored left to right if so, then turned clockwise, into one of the size that it has then.
+    /// Mirrors a packed picture left to right where `orientation` says so, then turns it clockwise. `target` must
+    /// have the turned size.
     static func turn(_ picture: Picture, _ orientation: Orientation, into target: Picture) {
         let (from, to) = (plane(picture), plane(target))
         // A negative height exchanges top and bottom first; half a turn more makes left and right of it.

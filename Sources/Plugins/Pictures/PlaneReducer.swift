@@ -4,10 +4,10 @@ import FrameCore
 
 /// Scales planes of bytes to any size: smaller ones are means of all the samples they stand for, larger ones bilinear.
 ///
-/// libyuv's box filter does that in one call up to a limit: it divides by the reciprocal of the box's area in 16 bits,
-/// which at 30 x 30 samples makes white 1 % darker, and adds up a column in 16 bits, which from 258 rows on is too much.
-/// And it takes boxes only where both sides become less than half; where one does, it passes samples over. So larger
-/// steps are taken one after the other.
+/// libyuv's box filter does that in one call up to a limit. It divides by the reciprocal of the box's area in 16
+/// bits, which at 30 x 30 samples makes white 1 % darker. It adds up a column in 16 bits, which from 258 rows on is
+/// too much. And it uses boxes only where both sides become less than half; where only one does, it skips samples.
+/// So a larger reduction is made in several steps.
 final class PlaneReducer {
     /// The most samples of a side: positions are 16.16 in 32 bits.
     static let most = 32_767

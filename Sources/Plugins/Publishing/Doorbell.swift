@@ -45,7 +45,7 @@ package final class Doorbell: Sendable {
     }
 }
 
-/// The monotonic clock for waits, which no chain's clock is needed for.
+/// The monotonic clock, for waits that need no chain's clock.
 package enum SystemMilliseconds {
     package static func now() -> Int64 {
         var time = timespec()

@@ -18,7 +18,7 @@ package struct EventFilter: Sendable {
 
     /// - Parameters:
     ///   - level: The least important level.
-    ///   - events: Names; `recording-*` stands for all that begin so. Empty for all.
+    ///   - events: Names; `recording-*` stands for all names with this beginning. Empty for all events.
     package init(level: PublishedLevel, events: [String]) {
         self.level = level.level
         names = Set(events.filter { !$0.hasSuffix("*") })
@@ -31,7 +31,7 @@ package struct EventFilter: Sendable {
             || beginnings.contains { event.name.hasPrefix($0) }
     }
 
-    /// What is wrong with the option `events`; nil for nothing.
+    /// The fault of the option `events`; nil where there is none.
     package static func fault(of events: [String]) -> OptionFault? {
         for name in events {
             let body = name.hasSuffix("*") ? name.dropLast() : Substring(name)
@@ -51,11 +51,11 @@ package struct EventFilter: Sendable {
 
 /// An event as the JSON that is sent.
 package enum EventText {
-    /// Bytes; more is not sent. NATS takes 1 MiB by default, MQTT brokers much less often.
+    /// The most bytes that are sent. NATS takes 1 MiB by default, MQTT brokers often take less.
     package static let mostBytes = 262_144
 
-    /// The members of `--events`, after `id`, `number`, `host` and `chain`. Members of the event's own that are called
-    /// like one of these stand in `details`.
+    /// The members of `--events`, after `id`, `number`, `host` and `chain`. The event's own members of these names
+    /// are in `details`.
     package static func make(_ event: JSONNode, id: String, number: UInt64, host: String, chain: String) -> String {
         let own: [JSONNode.Member] = [
             JSONNode.Member(key: "id", value: .string(id)), JSONNode.Member(key: "number", value: .number(number)),

@@ -5,8 +5,8 @@ import Glibc
 
 /// Makes the ids of a run's events: `HOST.BOOT.RUN.NUMBER`.
 ///
-/// No two events have the same: neither of two hosts, nor of two chains of a host, nor when the spool that counts was
-/// erased, was restored from a backup, or could not be written.
+/// Every event has an id of its own: across hosts and across the chains of a host. Ids do not repeat even after the
+/// spool that counts was erased, was restored from a backup, or could not be written.
 package struct EventIdentity: Sendable {
     package let host: String
     /// The first 8 hex digits of the kernel's boot id.
@@ -18,7 +18,7 @@ package struct EventIdentity: Sendable {
         (self.host, self.boot, self.run) = (host, boot, run)
     }
 
-    /// Of this run.
+    /// Makes the identity of this run.
     package init(host: String) {
         let random = String(UInt32.random(in: 0...(.max)), radix: 16)
         self.init(

@@ -12,12 +12,12 @@ package final class EventIntake: Sendable {
     private let key: String
     private let isStopping = Locked(false)
     private let thread = Locked<PublisherThread?>(nil)
-    /// Service thread, then control thread.
+    /// Used by the spool thread and by the sending thread.
     private let news: Locked<OutwardNews>
 
     /// - Parameters:
     ///   - key: The service's key in the chain file.
-    ///   - news: What is said of losses and of the disk.
+    ///   - news: Makes the events about losses and about the disk.
     package init(
         _ control: any RunControl, key: String, filter: EventFilter, identity: EventIdentity, spool: Spool,
         news: Locked<OutwardNews>
@@ -44,7 +44,7 @@ package final class EventIntake: Sendable {
         thread.withLock { $0 = made }
     }
 
-    /// [control thread] Writes what came last. Ends within 0.4 s.
+    /// [control thread] Writes the last events. Ends within 0.4 s.
     package func stop() {
         isStopping.withLock { $0 = true }
         guard let thread = thread.withLock({ $0 }), thread.wait(milliseconds: 400) else { return }

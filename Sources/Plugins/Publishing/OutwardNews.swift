@@ -2,7 +2,8 @@
 
 import FrameCore
 
-/// What is said of a server and of the spool before it: away, back, lost events. A value: time goes in, events come out.
+/// Makes the events about a server and about the spool before it: away, back, lost events. A value: time goes in,
+/// events come out.
 package struct OutwardNews: Sendable {
     /// An event of the service.
     package struct Said: Sendable, Equatable {
@@ -16,7 +17,8 @@ package struct OutwardNews: Sendable {
         }
     }
 
-    /// From one sentence about losses to the next, and about a server that stays away, in nanoseconds.
+    /// The least time between two events about losses, and between two about a server that stays away, in
+    /// nanoseconds.
     static let lossPause: Int64 = 60_000_000_000
     static let awayPause: Int64 = 600_000_000_000
 
@@ -58,7 +60,7 @@ package struct OutwardNews: Sendable {
             [JSONNode.Member(key: "waiting", value: .number(waiting))])
     }
 
-    /// The server takes none.
+    /// The server takes no events.
     package mutating func disconnected(_ reason: String, waiting: Int, now: Int64) -> Said? {
         guard isConnected != false || now - lastAway >= Self.awayPause else { return nil }
         let isFirst = isConnected != false

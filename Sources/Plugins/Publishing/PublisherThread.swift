@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// A thread of a service's own, whose end can be waited for with patience.
+/// A thread of a service. Others can wait for its end for a limited time.
 package final class PublisherThread: Sendable {
     private let hasEnded = Locked(false)
 

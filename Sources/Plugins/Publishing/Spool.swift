@@ -44,11 +44,11 @@ package final class Spool: Sendable {
         var sentFile: Int32 = -1
         var isSentDirty = false
         var next: UInt64 = 1
-        /// All up to this number is done.
+        /// All events up to this number are acknowledged.
         var acknowledged: UInt64 = 0
-        /// All up to this number was taken.
+        /// All events up to this number were taken.
         var taken: UInt64 = 0
-        /// In order; not on disk yet.
+        /// Records that are not on disk yet, in order.
         var unwritten: [SpoolRecord] = []
         /// Where taking goes on: a segment's first number, and an offset in it.
         var reading: (segment: UInt64, offset: Int) = (0, 0)
@@ -229,7 +229,7 @@ package final class Spool: Sendable {
 
     // MARK: Taking and acknowledging [sending thread]
 
-    /// The next records, each given out once; an acknowledged one never.
+    /// The next records. Each one is given once, and none that is acknowledged.
     package func take(most: Int) -> [SpoolRecord] {
         state.withLock { state in
             var records: [SpoolRecord] = []
@@ -248,7 +248,7 @@ package final class Spool: Sendable {
         }
     }
 
-    /// All up to `number` is with the server.
+    /// Notes that the server has all events up to `number`.
     package func acknowledge(through number: UInt64) {
         state.withLock { state in
             guard number > state.acknowledged else { return }
@@ -290,7 +290,8 @@ package final class Spool: Sendable {
             found = read(segment.first, from: state.reading.offset, count: wanted)
         }
         guard let bytes = found else {
-            // Without a descriptor the next look may have one. What the disk cannot give any more is passed over.
+            // Where no descriptor was free, the next look may have one. What the disk can no longer give is
+            // skipped.
             guard errno == EIO else { return }
             state.losses[.damaged, default: 0] += 1
             state.reading.offset += min(wanted, 4096)
@@ -321,7 +322,7 @@ package final class Spool: Sendable {
         records.append(record)
     }
 
-    /// Removes segments whose records are all acknowledged; the last stays, since its records count on.
+    /// Removes segments whose records are all acknowledged. The last one stays, since its numbers are continued.
     private func removeSent(_ state: inout State) {
         while state.segments.count > 1, state.segments[1].first - 1 <= state.acknowledged { remove(first: &state) }
     }
@@ -375,7 +376,7 @@ package final class Spool: Sendable {
     /// - Returns: Its length, and its last number; 0 for none.
     /// - Throws: ``FrameHostError`` where it cannot be read: nothing is cut then.
     private func mend(_ segment: Segment) throws -> (bytes: Int, number: UInt64) {
-        // One that somebody else has made larger than it can be is not read as a whole.
+        // A segment that somebody else has made larger than it can be is not read as a whole.
         guard let bytes = read(segment.first, from: 0, count: min(segment.bytes, 8 << 20)) else {
             // A folder in its place has no lines. Appending finds it, and keeps the events in memory.
             if errno == EISDIR { return (0, 0) }
@@ -405,7 +406,8 @@ package final class Spool: Sendable {
         return number
     }
 
-    /// As many bytes as there are, none of a segment that is gone; nil with `errno` where the system gives none of them.
+    /// The bytes of a segment that are there; none where the segment is gone. Nil with `errno` where they cannot be
+    /// read.
     private func read(_ segment: UInt64, from offset: Int, count: Int) -> [UInt8]? {
         let file = Glibc.open(path(segment), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { return errno == ENOENT ? [] : nil }

@@ -29,7 +29,7 @@ package final class SpoolFolder: Sendable {
 
     deinit { close(lock) }
 
-    /// Looks whether the folder can be used or made, as far as that shows without making it.
+    /// Checks that the folder can be used or made, as far as possible without making it.
     ///
     /// - Throws: ``FrameHostError`` `.unavailable`.
     package static func check(_ path: String) throws {
@@ -46,7 +46,7 @@ package final class SpoolFolder: Sendable {
         guard access(above, W_OK | X_OK) == 0 else { throw fault(path, "cannot be used", errno) }
     }
 
-    /// With the folders above it, for this user alone.
+    /// Makes the folder and those above it, for this user alone.
     private static func make(_ path: String) throws {
         var done = path.hasPrefix("/") ? "/" : ""
         for part in path.split(separator: "/") {
@@ -54,7 +54,7 @@ package final class SpoolFolder: Sendable {
             guard mkdir(done, 0o700) != 0, errno != EEXIST else { continue }
             let reason = errno
             var status = stat()
-            // A folder above that may not be written, and is there all the same.
+            // A folder above that exists, where mkdir(2) may not write.
             if stat(done, &status) == 0 { continue }
             throw fault(path, "cannot be made", reason)
         }

@@ -14,7 +14,7 @@ package struct SpoolRecord: Sendable, Equatable {
         (self.number, self.id, self.event, self.text) = (number, id, event, text)
     }
 
-    /// `CRC32 NUMBER ID EVENT JSON` and a line feed. The checksum is of what follows it, the line feed aside.
+    /// `CRC32 NUMBER ID EVENT JSON` and a line feed. The checksum is of what follows it, without the line feed.
     package var line: [UInt8] {
         let body = Array("\(number) \(id) \(event) \(text)".utf8)
         let sum = String(CRC32.of(body), radix: 16)

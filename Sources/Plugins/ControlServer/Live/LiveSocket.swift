@@ -39,9 +39,9 @@ final class LiveSocket: ChannelInboundHandler {
     private var lastPing = NIODeadline.now()
     private var unanswered = 0
     private var hasSentClose = false
-    /// Places that the metrics count as viewers of pictures.
+    /// A place for each open preview, which the metrics count.
     private var previews: [ControlAPI.Place] = []
-    /// Names in ``UnitFanOut``.
+    /// Viewers in ``UnitFanOut``, by preview.
     private var watches: [LiveSession.Key: (stage: String, viewer: Int)] = [:]
 
     init(_ api: ControlAPI, timing: Timing, tasks: TaskCount, place: ControlAPI.Place) {
@@ -103,7 +103,7 @@ final class LiveSocket: ChannelInboundHandler {
         case .connectionClose:
             if !hasSentClose {
                 hasSentClose = true
-                // The client's reason is sent back to it.
+                // The client's status code is sent back to it.
                 write(
                     .connectionClose,
                     payload.getSlice(at: payload.readerIndex, length: min(payload.readableBytes, 2)) ?? ByteBuffer())
@@ -261,7 +261,7 @@ final class LiveSocket: ChannelInboundHandler {
     }
 
     private func take(_ outcome: PictureRequests.Outcome, for key: LiveSession.Key) {
-        // Once the run has ended, nothing is answered any more.
+        // After the end of the run, nothing is answered.
         guard !api.events.isClosed else { return act(session.end(1001, "the run has ended")) }
         act(session.take(outcome, for: key, now: SystemTime.now()))
         countPreviews()
@@ -290,7 +290,7 @@ final class LiveSocket: ChannelInboundHandler {
     private func readEvents(after id: String?) {
         guard let context else { return }
         let ring = api.events
-        // Events count from this moment on, not from the begin of the task that writes them.
+        // Events count from this moment on, not from the start of the task that writes them.
         let last = EventStream.number(lastSeen: id, run: ring.run) ?? ring.next - 1
         guard let place = api.place(\.events, most: EventStream.mostClients) else {
             return act(session.end(1013, "\(EventStream.mostClients) clients already read events"))

@@ -22,7 +22,7 @@ final class UnitFanOut: Sendable {
 
     private struct Viewer {
         var give: Give
-        /// Whether it has got nothing yet: it may begin with the kept group.
+        /// Whether it has got nothing yet: it may start with the kept group.
         var isNew = true
     }
 
@@ -45,14 +45,14 @@ final class UnitFanOut: Sendable {
         var isClosed = false
     }
 
-    /// A larger group is not used as a beginning.
+    /// A larger group is not kept for viewers that join.
     private static let (mostUnits, mostBytes) = (300, 16 << 20)
-    /// A viewer that joins within so many units after a keyframe begins there: decoding them takes less time than
+    /// A viewer that joins within this many units after a keyframe starts there: decoding them takes less time than
     /// waiting for a new keyframe.
     private static let soon = 30
-    /// Between two requests for a keyframe, for all viewers of a stage together.
+    /// The least time between two requests for a keyframe, for all viewers of a stage together.
     private static let requestNs: Int64 = 1_000_000_000
-    /// A stage that gave nothing for this long may have been replaced, and is watched anew.
+    /// A stage that gave nothing for this long may have been replaced, and is watched again.
     private static let silenceNs: Int64 = 1_000_000_000
 
     private let control: any RunControl
@@ -87,14 +87,14 @@ final class UnitFanOut: Sendable {
             state.stages[stage] = nil
             return true
         }
-        // A viewer that begins at this very moment gets nothing for a second. Then the stage is watched anew.
+        // A viewer that joins at this very moment gets nothing for a second. Then the stage is watched again.
         if isLast { control.unwatchUnits(of: stage, for: inbox) }
     }
 
-    /// [any thread] Notes that a viewer can only go on with a keyframe.
+    /// [any thread] Notes that a viewer needs a keyframe to continue.
     func wantKeyframe(_ stage: String) { state.withLock { $0.stages[stage]?.wantsKeyframe = true } }
 
-    /// [any thread] ``run()`` ends.
+    /// [any thread] Ends ``run()``.
     func close() {
         let stages = state.withLock { state in
             defer { state.stages = [:] }
@@ -107,7 +107,7 @@ final class UnitFanOut: Sendable {
 
     // MARK: The thread
 
-    /// [service thread] Until it is closed.
+    /// [service thread] Gives units to viewers until ``close()``.
     func run() {
         while !state.withLock({ $0.isClosed }) {
             let now = SystemTime.now()
@@ -157,7 +157,7 @@ final class UnitFanOut: Sendable {
         }
     }
 
-    /// Gives new viewers the kept group as their beginning, or else asks for a keyframe.
+    /// Gives new viewers the kept group to start with, or else asks for a keyframe.
     private func welcome(_ now: Int64) {
         let beginnings = state.withLock { state in
             var beginnings: [([Give], [Unit])] = []

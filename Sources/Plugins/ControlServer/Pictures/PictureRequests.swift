@@ -25,7 +25,7 @@ final class PictureRequests: Sendable {
         var form: PictureForm
         /// Whether the picture is mirrored where it says that previews are.
         var isPreview: Bool
-        /// Only pictures that were copied at this time of the system clock or later.
+        /// Only pictures that were copied at this time of the system clock or later are given.
         var notBefore: Int64
         var deadline: Int64
         var give: @Sendable (Outcome) -> Void
@@ -49,10 +49,10 @@ final class PictureRequests: Sendable {
 
     init(_ control: any RunControl) { self.control = control }
 
-    /// [any thread] The next picture of a stage, given after this call.
+    /// [any thread] The next picture that a stage gives after this call.
     ///
     /// - Parameters:
-    ///   - isPreview: Mirrored where the camera says that previews are, once more than `form` says.
+    ///   - isPreview: Whether to mirror the picture once more where the camera says that previews are mirrored.
     ///   - delay: No picture is wanted before this time from now, nanoseconds.
     ///   - patience: How long to wait after that, nanoseconds.
     func next(
@@ -65,7 +65,7 @@ final class PictureRequests: Sendable {
         }
     }
 
-    /// [any thread] The same; `give` is called once, now or later, on any thread, and must not wait.
+    /// [any thread] The same, where `give` is called once, now or later, on any thread. It must not wait.
     func ask(
         of stage: String, as form: PictureForm, isPreview: Bool, after delay: Int64, patience: Int64,
         give: @escaping @Sendable (Outcome) -> Void
@@ -105,7 +105,7 @@ final class PictureRequests: Sendable {
 
     // MARK: The thread
 
-    /// [service thread] Until it is closed.
+    /// [service thread] Serves requests until ``close()``.
     func run() {
         /// System clock of the last unanswered question, by stage.
         var asked: [String: Int64] = [:]

@@ -6,8 +6,8 @@ import Glibc
 /// Stops accepting for a while when descriptors or memory are lacking: a connection that waits keeps the socket
 /// readable, and the loop would spin. [network loop]
 ///
-/// NIO's `AcceptBackoffHandler` defers the next `read`, but after a failed one NIO 2.101 takes a read as still pending
-/// and asks for none.
+/// NIO's `AcceptBackoffHandler` defers the next `read`. But after a failed read, NIO 2.101 counts a read as still
+/// pending and starts no other.
 final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any Channel
 

@@ -30,7 +30,7 @@ final class MessageRules: ChannelDuplexHandler, RemovableChannelHandler {
     private var isHalfClosed = false
     private var watchers: [@Sendable () -> Void] = []
 
-    /// [network loop] A pipeline that has NIO's decoder.
+    /// [network loop] Adds the rules to a pipeline that has NIO's decoder.
     static func add(to channel: any Channel) throws {
         let pipeline = channel.pipeline.syncOperations
         let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
