@@ -16,7 +16,7 @@ package final class CoverageMask {
 
     package init() {}
 
-    /// An empty mask.
+    /// Empties the mask and sets its size.
     package func reset(width: Int, height: Int) {
         (self.width, self.height) = (width, height)
         hasEdge = false

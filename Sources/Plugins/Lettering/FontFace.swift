@@ -21,7 +21,7 @@ package final class FontFace {
     /// Width of the line around letters, in pixels.
     private(set) var outline = 0.0
 
-    /// - Throws: ``FrameHostError`` for a file that is no font, or a font without outlines or without Unicode
+    /// - Throws: ``FrameHostError`` for a file that is not a font, or a font without outlines or without Unicode
     ///   characters.
     package init(path: String) throws {
         self.path = path

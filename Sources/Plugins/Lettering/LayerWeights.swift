@@ -28,11 +28,11 @@ final class LayerWeights {
     /// Weights of `units` units from rows of a mask.
     ///
     /// - Parameters:
-    ///   - rows: One or two rows of the mask, those of the picture that lie in it; may be empty.
+    ///   - rows: The rows of the mask that belong to this row of the plane: one or two; may be empty.
     ///   - phase: Pixels of the first unit that lie before the mask.
     ///   - xShift: A unit covers `1 << xShift` pixels of a row.
     ///   - pixels: Pixels of the picture in a unit: one, two or four.
-    ///   - lastPixels: The same of the last unit, which may be cut by the picture's edge.
+    ///   - lastPixels: The same for the last unit, which may be cut by the picture's edge.
     func set(
         _ mask: CoverageMask, rows: Range<Int>, units: Int, phase: Int, xShift: Int, pixels: Int, lastPixels: Int,
         style: Overlay.Style
@@ -70,7 +70,7 @@ final class LayerWeights {
                 let e = ((around &+ around &>> 8) &>> 8) &* share
                 ink[x] = ink[x] &+ i
                 edge[x] = edge[x] &+ e
-                // Both factors are at most 65536 and not both: the product fits.
+                // The factors are at most 65535 and 65536, so the product fits.
                 box[x] = box[x] &+ ((65535 &- i &- e) &* boxShare) &>> 16
             }
         }

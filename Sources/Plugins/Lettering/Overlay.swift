@@ -44,7 +44,7 @@ package final class Overlay {
 
     /// - Parameters:
     ///   - mask: Coverage of the pixels of `part`.
-    ///   - part: In the stored picture, within it; not empty.
+    ///   - part: The place of the mask in the stored picture. It must lie within the picture and must not be empty.
     package func set(_ mask: CoverageMask, part: Rectangle, style: Style) {
         var plane = 0
         while plane < layers.count {

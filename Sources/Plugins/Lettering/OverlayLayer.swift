@@ -15,8 +15,8 @@ final class OverlayLayer {
     /// Clears the layer.
     func clear() { rowCount = 0 }
 
-    /// A rectangle of `byteCount` bytes and `rowCount` rows, whose contents are set row by row. Memory grows to the
-    /// largest rectangle so far.
+    /// Starts a rectangle of `byteCount` bytes and `rowCount` rows, whose contents are set row by row. Memory grows
+    /// to the largest rectangle so far.
     func reset(firstByte: Int, byteCount: Int, firstRow: Int, rowCount: Int) {
         (self.firstByte, self.byteCount, self.firstRow, self.rowCount) = (firstByte, byteCount, firstRow, rowCount)
         guard keep.count < byteCount * rowCount else { return }
@@ -44,7 +44,7 @@ final class OverlayLayer {
         }
     }
 
-    /// [stage thread] Allocates nothing.
+    /// [stage thread] Blends the layer onto a plane. Allocates nothing.
     func blend(onto plane: Picture.Layer) {
         keep.withUnsafeBufferPointer { keep in
             add.withUnsafeBufferPointer { add in

@@ -22,7 +22,7 @@ package final class TextLayout {
     private let onMissing: (UInt32) -> Void
     private var glyphs: [UInt32: Glyph] = [:]
     private var missing: Set<UInt32> = []
-    /// With more glyphs the cache begins anew.
+    /// The cache is emptied when it has this many glyphs.
     private static let mostGlyphs = 2048
     package private(set) var placed: [Placed] = []
     private var lineWidths: [Int] = []
@@ -54,7 +54,7 @@ package final class TextLayout {
         return glyph
     }
 
-    /// Lays `text` (UTF-8, lines end with a line feed) out anew. Allocates only for new glyphs, and for texts longer
+    /// Lays out `text` (UTF-8, lines end with a line feed). Allocates only for new glyphs, and for texts longer
     /// than any before.
     package func lay(_ text: [UInt8], align: TextAlignment) throws {
         placed.removeAll(keepingCapacity: true)
@@ -96,8 +96,8 @@ package final class TextLayout {
         place(align)
     }
 
-    /// Puts a mark over the middle of its letter, at least a little above what is there, or where the font draws it
-    /// below.
+    /// Puts a mark over the middle of its letter. A mark above stands a little higher than what is there; any other
+    /// mark stays at the height at which the font draws it.
     private func placeMark(_ mark: Glyph, isAbove: Bool) {
         let letter = placed[base]
         guard let ink = mark.ink, let under = letter.glyph.ink else {

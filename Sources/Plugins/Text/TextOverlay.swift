@@ -6,7 +6,7 @@ import Shared
 
 /// Writes a text into the picture, in place: date and clock, frame number, time, rate, or any words.
 ///
-/// Letters are FreeType's; text and box are blended by their opacity. The text is drawn anew only when it changes.
+/// Letters are FreeType's; text and box are blended by their opacity. The text is drawn again only when it changes.
 final class TextOverlay: Filter {
     static let info = StageInfo(
         id: "text", summary: "Writes date, time, frame number, rate or any text into the picture.",
@@ -69,15 +69,15 @@ final class TextOverlay: Filter {
         }
     }
 
-    /// [control thread] Makes what is blended.
+    /// [control thread] Makes the overlay.
     func start() throws {
         overlay = format.map(Overlay.init)
         motion = context.slot(for: Motion.self)
         isStale = true
     }
 
-    /// [stage thread] Blends the text, and draws it first when it has changed. Allocates only then, and not any more
-    /// once it has drawn texts of this length and these letters.
+    /// [stage thread] Blends the text, and draws it first when it has changed. Allocates only when it draws, and no
+    /// longer once it has drawn texts of this length with these letters.
     func process(_ frame: inout Frame) throws -> Verdict {
         let hasChanged = values.update(
             pts: frame.pts.nanoseconds, frame: frame.sequenceNumber,
@@ -99,7 +99,7 @@ final class TextOverlay: Filter {
         isStale = true
     }
 
-    /// [stage thread] Ends what `start` and `negotiate` made.
+    /// [stage thread] Frees what `start` and `negotiate` made.
     func stop() {
         overlay = nil
         layout = nil

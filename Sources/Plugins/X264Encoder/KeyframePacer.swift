@@ -14,7 +14,7 @@ struct KeyframePacer {
     /// Makes the next frame a keyframe.
     mutating func request() { isRequested = true }
 
-    /// Whether the frame at `pts` must be a keyframe. If so, the interval begins anew.
+    /// Whether the frame at `pts` must be a keyframe. If so, the interval starts again.
     ///
     /// - Parameter watchesTime: False where the encoder counts frames by itself and only requests are passed on.
     mutating func isDue(at pts: MediaTime, watchesTime: Bool) -> Bool {

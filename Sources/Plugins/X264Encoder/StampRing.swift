@@ -4,10 +4,11 @@ import CX264
 import FrameCore
 import PictureStamp
 
-/// The messages of the pictures inside x264, which reads each when it encodes its picture and not before.
+/// The messages of the pictures inside x264, which reads a message only when it encodes the message's picture.
 ///
-/// It belongs to the stage's thread; x264's own threads read what was handed over. There are more places than x264 keeps
-/// pictures, so that none is written anew too early. x264 frees none of them (`sei_free` is not set).
+/// Only the stage's thread uses it; x264's own threads read the messages that were handed over. There are more
+/// places than pictures inside x264, so that no message is overwritten too early. x264 frees none of them
+/// (`sei_free` is not set).
 final class StampRing {
     private let payloads: UnsafeMutablePointer<x264_sei_payload_t>
     private let bytes: UnsafeMutableRawPointer

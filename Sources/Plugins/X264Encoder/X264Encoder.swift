@@ -65,8 +65,8 @@ final class X264Encoder: Transform {
                 bitrateKbps: rate.averageKbps))
     }
 
-    /// 4:2:0 colour has one sample for two by two pixels, and H.264's cropping knows no smaller step (7.4.2.1.1,
-    /// CropUnitX and CropUnitY): of an odd side the last pixel is not encoded.
+    /// 4:2:0 colour has one sample for two by two pixels, and H.264's cropping has no smaller step (7.4.2.1.1,
+    /// CropUnitX and CropUnitY). So the last pixel of an odd side is not encoded.
     private static func evenPart(of format: VideoFormat) throws -> VideoFormat {
         var format = format
         guard format.width > 1, format.height > 1 else {
@@ -180,7 +180,7 @@ final class X264Encoder: Transform {
 
     // MARK: One frame
 
-    /// The frame is returned when this function returns, before the stage waits for room behind it.
+    /// The frame's lease ends when this function returns, before the stage waits for room behind it.
     private func encode(_ frame: consuming Frame, _ output: Output) throws -> EncodedPicture? {
         guard let encoder else {
             throw FrameHostError(.broken, what: "x264-encoder was handed a frame before it was opened")

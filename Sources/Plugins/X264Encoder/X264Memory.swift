@@ -6,7 +6,7 @@ import CX264
 /// x264_macroblock_thread_allocate and x264_encoder_open): a part that grows with the picture, times the number of
 /// pictures at once.
 struct X264Memory {
-    /// Samples of brightness of a picture with the room around it, a byte each.
+    /// Bytes of a picture's luma plane with the room around it.
     private let luma: Int
     /// Of 16x16 pixels.
     private let macroblocks: Int
@@ -35,7 +35,7 @@ struct X264Memory {
     /// Pictures encoded at once.
     private var frameThreads: Int { parameters.b_sliced_threads == 0 ? threads : 1 }
 
-    /// Whether pictures wait to be looked at in small (`frames.b_have_lowres`).
+    /// Whether pictures wait for the lookahead, which uses small copies of them (`frames.b_have_lowres`).
     private var looksAhead: Bool { parameters.rc.i_lookahead > 0 || bframes > 0 || parameters.i_scenecut_threshold > 0 }
 
     /// A picture that came in: its planes, four small ones, and for each macroblock what was found in them.
@@ -59,7 +59,7 @@ struct X264Memory {
     /// For each thread: rows being worked on, tables, and the written part of its bit stream's room.
     private var threadBytes: Int { (1 << 20) + luma }
 
-    /// An estimate: measured, x264 takes from three quarters of it to 1.3 times as much (OwnMemoryTests).
+    /// An estimate: as measured, x264 takes from three quarters of it to 1.3 times as much (OwnMemoryTests).
     var byteCount: Int {
         // One more picture that comes in, and one that was just given.
         let inputs = mostDelay + frameThreads + 2

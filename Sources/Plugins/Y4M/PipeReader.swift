@@ -6,7 +6,7 @@ import Synchronization
 
 /// The reading end of a pipe, or a file: waits for bytes, but only for a short time.
 ///
-/// One thread at a time.
+/// Used by one thread at a time.
 final class PipeReader {
     enum Step: Equatable {
         /// How many bytes came.
@@ -94,7 +94,7 @@ final class PipeReader {
         let got = Glibc.read(descriptor, target, count)
         if got > 0 { return .bytes(got) }
         if got == 0 { return .ended }
-        // EAGAIN: another process has read them.
+        // EAGAIN: another process has read the bytes.
         return errno == EINTR || errno == EAGAIN ? .nothing : .failed(errno)
     }
 

@@ -5,7 +5,7 @@ import Glibc
 
 /// The writing end of a pipe, or a file: waits for its reader, and checks in between whether it must stop.
 ///
-/// One thread at a time.
+/// Used by one thread at a time.
 final class PipeWriter {
     enum End: Equatable {
         case written
@@ -93,8 +93,8 @@ final class PipeWriter {
         return .written
     }
 
-    /// Nothing follows: waits at most half a second until the reader has taken what is in the pipe, in order to notice
-    /// a reader that goes without it.
+    /// After the last write: waits at most half a second until the reader has emptied the pipe, in order to notice
+    /// a reader that goes without the rest.
     func finish(unless isStopped: () -> Bool) -> End {
         var waited: Int32 = 0
         while waited < Self.patience, !isStopped() {
@@ -104,7 +104,7 @@ final class PipeWriter {
             var waiting = pollfd(fd: descriptor, events: 0, revents: 0)
             let ready = poll(&waiting, 1, Self.look)
             if ready > 0, waiting.revents & Int16(POLLERR) != 0 {
-                // It may have taken the rest meanwhile.
+                // The reader may have taken the rest meanwhile.
                 return PipeRoom.unread(descriptor) == 0 ? .written : .readerGone
             }
             if ready < 0, errno != EINTR { return .failed(errno) }

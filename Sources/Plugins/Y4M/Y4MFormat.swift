@@ -42,8 +42,8 @@ enum Y4MFormat: Equatable {
         }
     }
 
-    /// The word behind `C` and the chroma siting of each (``ColorDescription/chromaSiting``), as mjpegtools and ffmpeg
-    /// write them.
+    /// The words behind `C`, each with its format and its chroma siting (``ColorDescription/chromaSiting``), as
+    /// mjpegtools and ffmpeg write them.
     static let words: [(word: String, format: Y4MFormat, siting: UInt8)] = [
         ("420jpeg", .planar420, 2), ("420mpeg2", .planar420, 1), ("420paldv", .planar420, 3), ("420", .planar420, 2),
         ("420p10", .planar420Of10, 1), ("422", .planar422, 1), ("mono", .mono, 0),

@@ -101,7 +101,7 @@ struct Y4MHeader: Equatable {
         throw Fault(what: "has the field \(shown(field)), but \(rule)")
     }
 
-    /// Decimal digits alone, up to Int32.max.
+    /// Only decimal digits, up to Int32.max.
     private static func number(_ text: String) -> Int? {
         guard (1...10).contains(text.utf8.count), text.utf8.allSatisfy({ (48...57).contains($0) }),
             let value = Int(text), value <= Int(Int32.max)

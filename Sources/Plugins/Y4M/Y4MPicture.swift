@@ -7,8 +7,8 @@ enum Y4MPicture {
     /// Fills a frame from the planes at `bytes`.
     ///
     /// - Parameters:
-    ///   - bytes: ``Y4MFormat/byteCount(width:height:)`` of them.
-    ///   - frame: Of ``Y4MFormat/pixelFormat``.
+    ///   - bytes: As many as ``Y4MFormat/byteCount(width:height:)`` says.
+    ///   - frame: A frame of ``Y4MFormat/pixelFormat``.
     static func unpack(_ bytes: UnsafePointer<UInt8>, to frame: inout Frame) {
         guard frame.format.pixelFormat == .yuyv else {
             var source = bytes
@@ -72,7 +72,7 @@ enum Y4MPicture {
         }
     }
 
-    /// Rows of a plane without their padding; what lies behind them.
+    /// Copies the rows of a plane without their padding. Returns where the next plane begins.
     private static func copyRows(
         _ frame: borrowing Frame, _ index: Int, to bytes: UnsafeMutablePointer<UInt8>
     ) -> UnsafeMutablePointer<UInt8> {
@@ -85,7 +85,7 @@ enum Y4MPicture {
         }
     }
 
-    /// Pairs of UV as two planes.
+    /// Splits pairs of UV into two planes.
     private static func split(
         _ frame: borrowing Frame, to u: UnsafeMutablePointer<UInt8>, _ v: UnsafeMutablePointer<UInt8>, pairs: Int
     ) {
