@@ -33,7 +33,7 @@ final class BatchOwner: Sendable {
                 .unavailable, place: path, what: "cannot be created: \(String(cString: strerror(errno)))",
                 remedy: "Choose a folder that can be written.")
         }
-        // On a file system without locks the lease alone counts.
+        // On a file system without locks, only the lease counts.
         _ = flock(file, LOCK_EX | LOCK_NB)
         var status = stat()
         fstat(file, &status)

@@ -96,7 +96,7 @@ final class BatchQueue: Sendable {
             } else if case .part(_, let count) = task.kind {
                 state.pending[task.unit, default: 1] -= 1
                 guard state.pending[task.unit] ?? 0 <= 0 else { return }
-                // So the film is complete soon, even where many units follow.
+                // So the output is complete soon, even where many units follow.
                 let join = BatchTask(unit: task.unit, kind: .join(of: count))
                 guard let index = state.deferred.firstIndex(of: join) else { return }
                 state.parts.insert(state.deferred.remove(at: index), at: 0)

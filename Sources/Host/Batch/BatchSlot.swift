@@ -33,7 +33,7 @@ final class BatchSlot {
                 let isFinished = doTask(task, isFirstLook: isFirstLook)
                 work.queue.giveBack(task, isFinished: isFinished)
                 if isFinished || isFirstLook { continue }
-                // Somebody else has it, or it has just failed.
+                // Another batch has it, or it has just failed.
                 for _ in 0..<5 where !work.tally.isStopping { usleep(100_000) }
             }
         }

@@ -29,7 +29,7 @@ struct UnitResult: Sendable {
     /// Why it was set aside.
     var error = ""
     var warnings: [String] = []
-    /// Why an older output was made anew.
+    /// Why an older output was made again.
     var replaced = ""
 }
 

@@ -50,7 +50,7 @@ final class BatchWork: Sendable {
 
     private let hasStopped = Atomic<Bool>(false)
 
-    /// Ends the batch, and says why once.
+    /// Ends the batch, and reports the reason once.
     func stop(because path: String) {
         guard !hasStopped.exchange(true, ordering: .relaxed) else { return }
         tally.warn("\(path) changed while the batch ran, so the batch stops. Start it again.")

@@ -63,7 +63,7 @@ struct ChainTrial {
         let words = try? JSONReader.read(Array(bytes[..<count]), file: "check")
         guard outcome.fault != nil else { return .plan(words ?? .null) }
         guard let list = words?["faults"]?.asArray else {
-            // The input ended the process: the worker that gets it will say so.
+            // The input ended the process. The worker that gets it will report that.
             return .faults([])
         }
         return .faults(
@@ -80,7 +80,7 @@ struct ChainTrial {
             })
     }
 
-    /// Whether a fault stands at an option that names the input.
+    /// Whether a fault is at an option that names the input.
     private func isOfInput(_ fault: FrameHostError) -> Bool {
         if let argument = fault.place.argument { return argument.contains("${input") }
         guard let path = fault.place.path else { return false }

@@ -14,7 +14,7 @@ struct InputIdentity: Equatable, Sendable {
     }
 
     var bytes: Int64
-    /// Nanoseconds since 1970; 0 where the content's digest says more.
+    /// Nanoseconds since 1970; 0 where ``sha256`` identifies the content.
     var modified: Int64
     var sha256: String?
 

@@ -23,7 +23,7 @@ final class MemoryGate: Sendable {
 
     enum Answer: Equatable {
         case go
-        /// Others have what it needs.
+        /// Other workers have the memory that it needs.
         case wait
         /// It would not fit even alone.
         case never

@@ -4,9 +4,9 @@ import FrameCore
 import Glibc
 
 /// The attempts at one unit with one key, on disk: looks, claims, commits, publishes. docs/design/026-batch.md says why
-/// the order of its steps is safe whatever ends between two of them.
+/// the order of its steps is safe wherever a process ends between two of them.
 ///
-/// A value without state of its own: everything it knows stands in the folder. [slot]
+/// A value without state of its own: everything it knows is in the folder. [slot]
 struct UnitFolder {
     /// DIR.
     let out: String
@@ -94,7 +94,7 @@ struct UnitFolder {
         case free(attempt: Int, failures: Int, replaced: String)
     }
 
-    /// What there is to do.
+    /// Finds out what there is to do for the unit.
     ///
     /// - Parameters:
     ///   - attempts: A unit with this many failures is set aside.
@@ -131,7 +131,7 @@ struct UnitFolder {
                 }
             case .missing: break
             }
-            // Somebody removed an output, to have it made anew. The former record tells that the other outputs are
+            // Somebody removed an output, to have it made again. The former record tells that the other outputs are
             // ours.
             if FileIdentity(path: done) == seen {
                 unlink("\(folder)/\(Self.formerRecord)")
@@ -143,7 +143,7 @@ struct UnitFolder {
                 return .setAside("\(Self.fault(done, "read", errno))", attempts: 0)
             }
             close(file)
-            // The record is damaged: what it said is not known.
+            // The record is damaged, so its contents are unknown.
             if FileIdentity(path: done) == seen { unlink(done) }
         }
         let marks = Self.marks(in: folder)

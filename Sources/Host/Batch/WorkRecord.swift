@@ -35,7 +35,7 @@ struct WorkRecord: Sendable {
     var mediaSeconds: Double
     /// The first warnings of the worker.
     var warnings: [String]
-    /// Why it was made anew; empty for the first.
+    /// Why it was made again; empty for the first output.
     var replaced: String
 
     /// The version of the form.

@@ -153,7 +153,7 @@ final class WorkerProcess {
             }
             if polls[0].revents != 0 { isLineOpen = take(line, &lineText) { hear($0, hears) } }
             if polls[1].revents != 0 { isLogOpen = take(log, &logText) { read($0) } }
-            // A process that the worker started may keep the log's end.
+            // A process that the worker started may keep the other end of the log open.
             if !isLineOpen, polls[1].revents == 0 { isLogOpen = false }
             if planned != nil, !isGoing, !hasWaited, divides(length, hasIndex) {
                 outcome.dividedLength = length

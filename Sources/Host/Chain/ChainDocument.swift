@@ -9,7 +9,7 @@ import Synchronization
 /// runs that way. [desk's thread; made on the control thread]
 final class ChainDocument: @unchecked Sendable {
     let path: String
-    /// Replaced whenever a plugin was loaded anew.
+    /// Replaced whenever a plugin was reloaded.
     private var registry: PluginRegistry
     private let settings: [String]
     private let frameLimit: Int?
@@ -19,9 +19,9 @@ final class ChainDocument: @unchecked Sendable {
     let firstIDs: Set<String>
 
     /// - Parameters:
-    /// - Parameters:
     ///   - settings: Values of `--set`. They hold for every file that is read in this run.
     ///   - common: Values of `--set` for several chains. Each holds in every chain that has its stage.
+    ///   - ownStreams: Standard streams that the program uses itself for all of this run.
     /// - Throws: ``FrameHostErrors``.
     init(
         path: String, registry: PluginRegistry, settings: [String], common: [String] = [], frameLimit: Int?,
@@ -34,7 +34,7 @@ final class ChainDocument: @unchecked Sendable {
         let first = try ChainFile.read(path)
         let ids = Self.ids(first)
         firstIDs = ids
-        // The last one of an option holds.
+        // Of several values for one option, the last one holds.
         self.settings = common.filter { ids.contains(String($0.prefix { $0 != "." })) } + settings
         root = Mutex(first)
     }
@@ -217,7 +217,7 @@ final class ChainDocument: @unchecked Sendable {
         let ids = (present["stages"]?.asArray ?? []).enumerated().map { ChainFile.id(of: $1, $0) }
         guard let (index, rest) = Self.stage(in: place), ids.firstIndex(of: id) == index else { return place }
         let key = rest.dropFirst().prefix { $0 != "." && $0 != "[" }
-        // The command does not have the other members: they are the chain's.
+        // Members that the command does not have come from the chain.
         guard key.isEmpty || stage[String(key)] != nil else { return place }
         return Self.place(place, in: "with\(rest)")
     }

@@ -16,7 +16,7 @@ final class ChainsPlanning {
     private var members: [ChainClashes.Member] = []
     /// Ids of the stages in all files that could be read.
     private var ids = Set<String>()
-    /// Files that could be read.
+    /// How many files could be read.
     private var readCount = 0
 
     /// - Parameter settings: `--set`, as it was written.

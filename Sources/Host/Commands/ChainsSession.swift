@@ -100,7 +100,7 @@ final class ChainsSession: @unchecked Sendable {
     // MARK: Main thread
 
     /// [main thread] SIGHUP reloads all chains, and SIGUSR1 takes pictures. Of other signals, the first drains, the
-    /// second stops, and the third ends the process. One chain does the same.
+    /// second stops, and the third ends the process. ``RunSession`` does the same for one chain.
     private func waitForSignals(_ signals: sigset_t) -> Never {
         var signals = signals
         while true {
@@ -114,7 +114,8 @@ final class ChainsSession: @unchecked Sendable {
         }
     }
 
-    /// Chains that have not ended. The ending tells, since a run that left a stage inside its own code keeps its
+    /// Chains that have not ended. Their endings tell, since a run keeps its chain where a stage is still inside
+    /// its own code.
     /// chain.
     private static func live(_ entries: [Entry]) -> [Chain] {
         entries.filter { entry in entry.ending.withLock { $0 == nil } }.compactMap(\.run.runningChain)

@@ -124,7 +124,7 @@ struct CtlCommand: ParsableCommand {
             try expect(0)
             try client.lines("/api/v1/events") { line in
                 if line.hasPrefix("data: ") { Terminal.say(String(line.dropFirst(6))) }
-                // Ends when nobody can read the events any more.
+                // Ends once standard output cannot take the events.
                 return Terminal.outputFault == nil
             }
         default:

@@ -28,7 +28,7 @@ final class DrainOrder: Sendable {
         }
     }
 
-    /// A command is answered.
+    /// Notes that a command is answered.
     ///
     /// - Returns: Whether the chain is to be drained now.
     func ended(_ number: Int) -> Bool {
@@ -41,9 +41,9 @@ final class DrainOrder: Sendable {
         }
     }
 
-    /// Somebody asks for a drain.
+    /// Asks for a drain.
     ///
-    /// - Returns: Whether the chain is to be drained now; else ``ended(_:)`` or ``isDue(now:)`` says when.
+    /// - Returns: Whether the chain must be drained now. Otherwise ``ended(_:)`` or ``isDue(now:)`` tells when.
     func drain(now: Int64) -> Bool {
         state.withLock { state in
             guard !state.open.isEmpty else { return true }
@@ -52,7 +52,7 @@ final class DrainOrder: Sendable {
         }
     }
 
-    /// [control thread] Whether a drain has waited long enough: the chain is to be drained now.
+    /// [control thread] Whether a drain has waited long enough, so that the chain must be drained now.
     func isDue(now: Int64) -> Bool {
         state.withLock { state in
             guard let waiting = state.waiting, now >= waiting.until else { return false }

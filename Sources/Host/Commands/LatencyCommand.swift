@@ -59,7 +59,7 @@ struct LatencyCommand: ParsableCommand {
             chain = try makeChain()
             client = try control.map { try ControlClient($0, tokenFile: tokenFile) }
         } catch { throw report(error) }
-        // Asks before the measurement takes its time.
+        // Asks once before the measurement, so that a fault costs no time.
         do { _ = try client.map(StageLatency.ask) } catch { throw failed(error) }
         let clock = ChainClock()
         let begin = clock.now()
@@ -113,7 +113,7 @@ struct LatencyCommand: ParsableCommand {
         return ExitCode(1)
     }
 
-    /// The stream into a sink that looks at it.
+    /// A chain of the stream and a sink that measures it.
     private func makeChain() throws -> Chain {
         let registry = try plugins.registry()
         func type(_ id: String) throws -> StageType {

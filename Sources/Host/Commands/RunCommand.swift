@@ -88,11 +88,11 @@ struct RunCommand: ParsableCommand {
             valueName: "stage=file"))
     var signalSnapshots: [String] = []
 
-    /// Of `framehost batch`.
+    /// Set by `framehost batch`.
     @ArgumentParser.Option(name: .customLong(BatchConnection.option), help: .private)
     var supervised: Int32?
 
-    /// Of `framehost batch --parts`.
+    /// Set by `framehost batch --parts`.
     @ArgumentParser.Option(name: .customLong(PartRequest.option), help: .private)
     var part: PartRequest?
 

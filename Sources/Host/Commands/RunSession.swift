@@ -48,7 +48,7 @@ final class RunSession: @unchecked Sendable {
     private let isWatching: Bool
     private let isWatchingPlugins: Bool
     private let signalSnapshots: SignalSnapshots
-    /// The line to the batch whose worker this is.
+    /// The connection to the batch, where this is one of its workers.
     private let connection: BatchConnection?
     /// Standard streams that were a terminal when the run began.
     private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
@@ -65,11 +65,11 @@ final class RunSession: @unchecked Sendable {
     ///   - replies: Answers for `display` to show.
     ///   - readsCommands: Whether standard input has commands.
     ///   - trace: Where a trace goes, and how large it may be; the chain is then planned for one.
-    ///   - isWatching: The chain file is read again whenever it changes.
-    ///   - isWatchingPlugins: Plugins are loaded again whenever their files change.
+    ///   - isWatching: Whether the chain file is read again whenever it changes.
+    ///   - isWatchingPlugins: Whether plugins are loaded again whenever their files change.
     ///   - signalSnapshots: What SIGUSR1 asks for.
-    ///   - service: The service manager that is told of this chain alone; nil where there is none.
-    ///   - connection: The line to the batch whose worker this is.
+    ///   - service: The service manager that is told only of this chain; nil where there is none.
+    ///   - connection: The connection to the batch, where this is one of its workers.
     init(
         display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
         trace: (path: String, mostBytes: Int)?, isWatching: Bool, isWatchingPlugins: Bool,

@@ -23,7 +23,8 @@ final class ChainWatch: @unchecked Sendable {
     private var looks = 0
     private var state = ""
     private let listener = Listener()
-    /// The plan is read again after so many looks, since a stage may give another format when nothing else has changed.
+    /// The plan is read again after this many looks, since a stage may give another format when nothing else has
+    /// changed.
     private static let looksPerPlan = 10
 
     /// What the server's events have told. The stream ends with the chain.

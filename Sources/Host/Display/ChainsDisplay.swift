@@ -96,7 +96,7 @@ final class ChainsDisplay {
         line.clear { RunLog.log(level, isNamed ? chain.map { "\($0): \(text)" } ?? text : text, chain: chain) }
     }
 
-    /// The last answers, and one line on how it ended.
+    /// Shows the last answers, and one line on how the run ended.
     func finish(count: Int, failed: [String]) {
         for reply in answers.takeAll() { show(reply) }
         line.clear()

@@ -6,7 +6,7 @@ import FrameCore
 ///
 /// Pure: it asks no server and draws nothing. The page of the control server computes the same (`Page/model.js`).
 struct LiveFigures {
-    /// Rates cover so many seconds. Over one second they would jump by a frame.
+    /// Rates cover this many seconds. Over one second they would jump by a frame.
     static let rateSeconds = 3.0
     /// Losses longer ago than this are no longer reported, seconds.
     static let lossSeconds = 10.0

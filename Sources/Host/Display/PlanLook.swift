@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// A plan as `check --json` and `/api/v1/plan` give it. Every picture of a chain is made from it, whoever made the
+/// A plan as `check --json` and `/api/v1/plan` give it. Every drawing of a chain is made from it, whoever made the
 /// plan.
 ///
 /// Everything in it may come from a server and is bounded here.

@@ -3,12 +3,12 @@
 import FrameCore
 import Synchronization
 
-/// Says what planning waits for when that takes long: a pipe that nobody writes into, a server that does not answer.
+/// Reports what planning waits for when that takes long: a pipe that nobody writes into, a server that does not answer.
 enum PlanPatience {
     /// How long one call may take before it is reported, nanoseconds.
     static let limit: Int64 = 2_000_000_000
 
-    /// Does `body`, and says on standard error which stage it waits for.
+    /// Does `body`, and reports on standard error which stage it waits for.
     static func during<Result>(_ body: () throws -> Result) rethrows -> Result {
         let isOver = Shared()
         // Where no thread can be started, nothing is reported.

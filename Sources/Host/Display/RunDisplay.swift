@@ -157,7 +157,7 @@ final class RunDisplay {
         }
     }
 
-    /// The last events and one line on how it ended.
+    /// Shows the last events, and one line on how the run ended.
     func finish(_ chain: Chain, _ result: Chain.Result, elapsed: Double) {
         update(chain)
         for reply in answers.takeAll() { show(reply.event, chain) }

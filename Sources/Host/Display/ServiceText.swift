@@ -8,9 +8,9 @@ struct ServiceText {
     let summary: String
     /// `service`, `encoder`.
     let kind: String
-    /// The chain file's key for it; nil for what no chain file names.
+    /// The chain file's key for it; nil where no chain file names it.
     var key: String?
-    /// How it comes into use, a sentence.
+    /// A sentence on how it is used.
     let use: String
     var options: [OptionField] = []
 

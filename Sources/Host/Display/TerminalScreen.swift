@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// The whole screen of a terminal, drawn anew line by line. Its earlier contents come back at the end.
+/// The whole screen of a terminal, redrawn line by line. Its earlier contents come back at the end.
 ///
 /// Used by one thread. Every ``enter()`` needs a ``leave()``, which may be called at any time and more than once.
 final class TerminalScreen {

@@ -35,7 +35,7 @@ enum TerminalText {
         }
     }
 
-    /// The beginning that fits into so many columns; the last column is `…` where something was cut.
+    /// The start of the text that fits into `columns`. Where something was cut, the last column is `…`.
     static func cut(_ text: String, to columns: Int) -> String {
         guard width(text) > columns else { return text }
         guard columns > 0 else { return "" }
@@ -49,7 +49,7 @@ enum TerminalText {
         return cut + "…"
     }
 
-    /// The text, filled with spaces to so many columns.
+    /// The text, filled with spaces to `columns`.
     static func padded(_ text: String, to columns: Int, isRight: Bool) -> String {
         let space = String(repeating: " ", count: max(columns - width(text), 0))
         return isRight ? space + text : text + space

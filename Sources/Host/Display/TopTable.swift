@@ -25,7 +25,7 @@ struct TopTable {
         /// The column with the highest rank is left out first; 0 always stays.
         var rank: Int
         var isRight = true
-        /// A longer text is cut to so many columns where there is no room; nil is never cut.
+        /// A longer text is cut to this many columns where room is short; nil for text that is never cut.
         var least: Int?
         var cell: @Sendable (LiveFigures.Stage) -> String
     }

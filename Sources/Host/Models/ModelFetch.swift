@@ -18,7 +18,7 @@ struct ModelFetch {
     let origin: Origin
     let folder: String
     let library: FetchLibrary
-    /// The certificates by which servers are checked; nil for the system's.
+    /// The certificates by which servers are checked; nil to use the system's.
     let authorities: String?
 
     /// The most transfers before the fetch gives up. A transfer that brings nothing counts as four.

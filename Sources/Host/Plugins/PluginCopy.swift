@@ -89,8 +89,8 @@ struct PluginCopy {
 
     /// Lets the copy find the libraries that lie beside the original (`$ORIGIN`).
     ///
-    /// - Throws: ``FrameHostError`` `.unusablePlugin` where one of them is loaded and was built anew since: the dynamic
-    ///   linker knows it by name and goes on with the old one.
+    /// - Throws: ``FrameHostError`` `.unusablePlugin` where one of them is loaded and was rebuilt since: the dynamic
+    ///   linker knows it by name and keeps the old one.
     func linkLibraries() throws {
         let home = PluginRegistry.realPath(original).split(separator: "/", omittingEmptySubsequences: false)
             .dropLast().joined(separator: "/")

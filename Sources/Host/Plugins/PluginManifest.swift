@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// What a plugin's file says of itself in its ELF section `.framehost`. It is read before any code of the plugin runs.
+/// What a plugin's file declares in its ELF section `.framehost`. It is read before any code of the plugin runs.
 struct PluginManifest: Equatable {
     static let magic = "FRAMEHOST-PLUGIN"
 

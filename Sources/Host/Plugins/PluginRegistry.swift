@@ -132,7 +132,7 @@ final class PluginRegistry: @unchecked Sendable {
         return loaded[id]
     }
 
-    /// The service with this id, loading its plugin; nil when no file has it. Services are not loaded anew while a chain
+    /// The service with this id, loading its plugin; nil when no file has it. Services are not reloaded while a chain
     /// runs.
     ///
     /// - Throws: ``FrameHostError`` `.unusablePlugin`.

@@ -12,7 +12,7 @@ struct ChainsStatus {
         var name: String
         /// The status; where the chain has ended, its last one.
         var status: ChainStatus
-        /// A source has given its first frame.
+        /// Whether a source has given its first frame.
         var isFlowing: Bool
         var hasEnded: Bool
     }

@@ -6,7 +6,7 @@ import Glibc
 /// Tells the service manager (systemd) how the run is: ready, reloading, stopping, alive.
 ///
 /// The environment variables `NOTIFY_SOCKET` and `WATCHDOG_USEC` ask for it. A sign of life is sent only while the
-/// chain is healthy, so that the manager restarts a chain that stands still.
+/// chain is healthy, so that the manager restarts a chain that has stalled.
 final class ServiceNotify: Sendable {
     /// The longest accepted time between two signs of life, µs: a day.
     private static let longestWatchdog: Int64 = 86_400_000_000

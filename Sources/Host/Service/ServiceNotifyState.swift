@@ -117,7 +117,7 @@ struct ServiceNotifyState {
         return Self.line(text)
     }
 
-    /// The text without control characters, which would begin another line of the datagram, and with bounded length.
+    /// The text without control characters, which would start another line of the datagram, and with bounded length.
     static func line(_ text: String) -> String {
         var line = ""
         for character in text.unicodeScalars {

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Pictures that SIGUSR1 asks for: `--snapshot-on-signal STAGE=FILE`.
 ///
-/// The signal asks for the next picture of each stage that was named, as the command `snapshot` does, each time under a
+/// The signal asks for the next picture of each stage that was named, as the command `snapshot` does, each time with a
 /// name that is free. [any thread]
 final class SignalSnapshots: Sendable {
     /// A stage, and the file of its first picture.

@@ -26,7 +26,7 @@ let package = Package(
             path: ".",
             exclude: ["README.md", "Page"],
             plugins: [.plugin(name: "FramehostManifest", package: "Core")]),
-        // A module of its own: the files are compiled anew only where one of them changes.
+        // A module of its own: the files are compiled again only when one of them changes.
         .target(name: "ControlPage", path: "Page", resources: pageFiles.map { .embedInCode($0) }),
     ],
     swiftLanguageModes: [.v6]

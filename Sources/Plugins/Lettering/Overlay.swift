@@ -5,7 +5,7 @@ import Shared
 
 /// What is laid over a part of a picture, in the samples of its format.
 ///
-/// Made anew when the text changes. For each frame it is only blended.
+/// It is made again when the text changes. For each frame it is only blended.
 package final class Overlay {
     /// Colours of the layers, lowest first, and how much the lowest and the two upper ones cover.
     package struct Style: Equatable {

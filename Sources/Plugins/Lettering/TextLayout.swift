@@ -8,7 +8,7 @@ import FrameCore
 /// Scripts that are written from right to left, or that join their letters, need shaping, which this does not do. A tab
 /// counts as a space. Invisible characters (variation selectors, joiners) are left out.
 package final class TextLayout {
-    /// A glyph and where its pen stands, in pixels from the top left of the text.
+    /// A glyph and the position of its pen, in pixels from the top left of the text.
     package struct Placed {
         var glyph: Glyph
         var x: Int

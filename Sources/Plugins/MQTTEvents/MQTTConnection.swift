@@ -220,7 +220,7 @@ final class MQTTConnection: @unchecked Sendable {
     /// How often it has connected, and how often Home Assistant has started.
     var occasions: Int { state.withLock { $0.connections + $0.births } }
     var inFlightCount: Int { state.withLock { $0.inFlight.count } }
-    /// Messages that the broker has acknowledged since the beginning.
+    /// Messages that the broker has acknowledged since the start.
     var acknowledgementCount: Int { state.withLock { $0.acknowledgements } }
 
     /// Numbers that were acknowledged since the last call, in the order in which that happened.

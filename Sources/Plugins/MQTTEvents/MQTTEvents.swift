@@ -99,9 +99,10 @@ final class MQTTEvents: Service {
 
 /// The thread that sends what the spool has, and keeps the chain's state at the broker.
 final class MQTTSender: Sendable {
-    /// Events that are with the library and not acknowledged: so many may come twice after the end of a process.
+    /// Events that are with the library and not acknowledged: this many may arrive twice after the end of a
+    /// process.
     private static let mostInFlight = 16
-    /// A broker that is there and acknowledges nothing for so long counts as away, in milliseconds.
+    /// A broker that is there and acknowledges nothing for this long counts as away, in milliseconds.
     private static let patience: Int64 = 5000
     /// Time between two looks at the chain's state, in milliseconds.
     private static let lookPause: Int64 = 500
@@ -180,7 +181,7 @@ final class MQTTSender: Sendable {
             say { $0.connected(to: server, waiting: spool.waitingCount) }
             return
         }
-        // The first attempt takes a moment; a broker that starts anew takes a second.
+        // The first attempt takes a moment; a broker that restarts takes a second.
         if state.awaySince == nil { state.awaySince = now }
         guard now - (state.awaySince ?? now) > (isConnected ? Self.patience : 2000) else { return }
         let reason = isConnected ? "it acknowledges nothing" : connection.reason
@@ -215,7 +216,8 @@ final class MQTTSender: Sendable {
     /// Publishes what has changed. After a new connection, and when Home Assistant has started, publishes
     /// everything.
     private func keepState(_ state: inout Sending, now: Int64) {
-        // More messages than events: earlier ones are not acknowledged, and the library sends them again by itself.
+        // There are more messages than events: states that were published before are not acknowledged, and the
+        // library sends them again by itself.
         guard connection.inFlightCount <= Self.mostInFlight else { return }
         let occasions = connection.occasions
         if occasions != state.occasions {

@@ -3,7 +3,7 @@
 import FrameCore
 import Publishing
 
-/// The topics of a chain, and what stands in those that are retained. Pure.
+/// The topics of a chain, and the contents of those that are retained. Pure.
 struct MQTTTopics: Sendable {
     /// `framehost/HOST/CHAIN`.
     let base: String

@@ -72,7 +72,7 @@ final class PicturePainter {
 
     // MARK: Luma and chroma
 
-    /// A region's planes of luma and chroma, 8 bit; nil for a format that has none.
+    /// A region's planes of luma and chroma, 8 bit; nil for a format without such planes.
     private func planes(of picture: Picture, _ region: PicturePart) throws -> [PixelPlane]? {
         let part = picture.part(x: region.x, y: region.y, width: region.width, height: region.height)
         let chroma = PictureSize((region.width + 1) / 2, (region.height + 1) / 2)

@@ -100,7 +100,7 @@ enum PixelCalls {
             planes[2].stride, Int32(picture.width), Int32(picture.height))
     }
 
-    /// One plane, within the limits of ``PlaneReducer``.
+    /// Scales one plane, within the limits of ``PlaneReducer``.
     static func scale(_ plane: PixelPlane, into target: PixelPlane) {
         ScalePlane(
             plane.base, plane.stride, Int32(plane.width), Int32(plane.height), target.base, target.stride,

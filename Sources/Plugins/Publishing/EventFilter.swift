@@ -12,7 +12,7 @@ package enum PublishedLevel: String, OptionChoice {
 /// Which events are sent. Pure.
 package struct EventFilter: Sendable {
     private let level: Event.Level
-    /// Names, and beginnings of names with `*` behind them.
+    /// Whole names. ``beginnings`` has those that were written with `*` behind them.
     private let names: Set<String>
     private let beginnings: [String]
 
@@ -55,7 +55,7 @@ package enum EventText {
     package static let mostBytes = 262_144
 
     /// The members of `--events`, after `id`, `number`, `host` and `chain`. The event's own members of these names
-    /// are in `details`.
+    /// are in `details`, unless the event has a member `details` itself.
     package static func make(_ event: JSONNode, id: String, number: UInt64, host: String, chain: String) -> String {
         let own: [JSONNode.Member] = [
             JSONNode.Member(key: "id", value: .string(id)), JSONNode.Member(key: "number", value: .number(number)),

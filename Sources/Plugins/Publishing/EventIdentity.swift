@@ -37,7 +37,7 @@ package struct EventIdentity: Sendable {
         return first.isEmpty ? "host" : String(first)
     }
 
-    /// random(4): made anew with each boot.
+    /// random(4): each boot has another one.
     private static func bootID() -> String {
         guard let file = fopen("/proc/sys/kernel/random/boot_id", "re") else { return "00000000" }
         defer { fclose(file) }

@@ -50,7 +50,7 @@ package final class Spool: Sendable {
         var taken: UInt64 = 0
         /// Records that are not on disk yet, in order.
         var unwritten: [SpoolRecord] = []
-        /// Where taking goes on: a segment's first number, and an offset in it.
+        /// Where the next take starts: a segment's first number, and an offset in the segment.
         var reading: (segment: UInt64, offset: Int) = (0, 0)
         /// Why the disk took nothing at the last attempt.
         var fault: String?
@@ -217,7 +217,7 @@ package final class Spool: Sendable {
         return nil
     }
 
-    /// Removes the oldest segments until so many more bytes fit; never the last.
+    /// Removes the oldest segments until this many more bytes fit, but never the last segment.
     private func makeRoom(_ state: inout State, _ bytes: Int) {
         while state.segments.count > 1, state.segments.reduce(0, { $0 + $1.bytes }) + bytes > mostBytes {
             let end = state.segments[1].first - 1
@@ -272,7 +272,7 @@ package final class Spool: Sendable {
         return state.reading.segment == last.first && state.reading.offset >= last.bytes
     }
 
-    /// Reads a chunk, or goes on to the next segment.
+    /// Reads a chunk, or moves to the next segment.
     private func readOn(_ state: inout State, into records: inout [SpoolRecord], most: Int) {
         guard let index = state.segments.firstIndex(where: { $0.first >= state.reading.segment }) else { return }
         let segment = state.segments[index]
@@ -304,7 +304,7 @@ package final class Spool: Sendable {
         }
         let used = rest.startIndex
         if used == 0, records.count < most {
-            // No line in so many bytes, or the file is shorter than it was.
+            // No line ends within these bytes, or the file is shorter than it was.
             state.losses[.damaged, default: 0] += 1
             state.reading.offset = bytes.count < wanted ? segment.bytes : state.reading.offset + bytes.count
         } else {

@@ -18,8 +18,8 @@ package struct StillPicture: Equatable {
     /// [control thread] Reads a file.
     ///
     /// - Parameter option: Where the fault is shown.
-    /// - Throws: ``FrameHostError`` `.unavailable` for a file that is neither PNG nor JPEG, is damaged, or has more than
-    ///   ``PNGFile/mostPixels`` a side.
+    /// - Throws: ``FrameHostError`` `.unavailable` for a file that is neither PNG nor JPEG, is damaged, or has more
+    ///   than ``PNGFile/mostPixels`` a side.
     package init(_ path: String, option: String) throws {
         if JPEGFile.isOne(path) {
             let file = try JPEGFile(path, option: option)

@@ -24,7 +24,7 @@ final class TextOverlay: Filter {
     private var orientation = Orientation.up
     private var motion: MetadataSlot<Motion>?
     private var isStale = true
-    /// How often the text was drawn anew.
+    /// How often the text was drawn.
     private(set) var drawCount = 0
 
     /// [control thread] Opens nothing.

@@ -13,7 +13,7 @@ enum PipeRoom {
     /// descriptor that is not a pipe, or where the system does not allow it.
     static func widen(_ descriptor: Int32) { _ = fcntl(descriptor, setSize, bytes) }
 
-    /// Bytes that lie in a pipe (pipe(7), FIONREAD), from either end; nil for a descriptor that is not a pipe.
+    /// Bytes that are in a pipe (pipe(7), FIONREAD), from either end; nil for a descriptor that is not a pipe.
     static func unread(_ descriptor: Int32) -> Int? {
         var status = stat()
         var count: Int32 = 0

@@ -100,7 +100,7 @@ enum Y4MPicture {
         }
     }
 
-    /// P010 has its ten bits at the top of each sixteen, y4m at the bottom. All planes begin at even bytes.
+    /// P010 has its ten bits at the top of each sixteen, y4m at the bottom. All planes start at even bytes.
     private static func pack10(
         _ frame: borrowing Frame, to bytes: UnsafeMutableRawPointer, _ width: Int, _ height: Int, _ halfWidth: Int,
         _ halfHeight: Int

@@ -107,7 +107,8 @@ struct BatchDispatch {
 
     // MARK: Start
 
-    /// Writes the job's files and starts it. With Ray the program becomes another and does not return.
+    /// Writes the job's files and starts it. With Ray, another program replaces this one, and the call does not
+    /// return.
     ///
     /// - Throws: ``FrameHostError``.
     func start(isQuiet: Bool) throws {
@@ -194,7 +195,7 @@ struct BatchDispatch {
             what: isMissing ? "is not installed" : "cannot be run: \(String(cString: strerror(code)))", remedy: remedy)
     }
 
-    /// Replaces this program by another. Returns only where that fails, and says why.
+    /// Replaces this program with another. Returns only where that fails, with the fault.
     private func become(_ program: String, _ arguments: [String]) -> FrameHostError {
         // Descriptor 1 is where stages' prints go; the other program wants the real one.
         dup2(StandardOutput.descriptor, STDOUT_FILENO)
@@ -204,7 +205,7 @@ struct BatchDispatch {
         return Self.notRun(program, errno)
     }
 
-    /// Runs a program to its end. What it says on standard error goes to ours.
+    /// Runs a program to its end. Its standard error is ours.
     private static func output(of program: String, _ arguments: [String]) throws -> (status: Int32, text: String) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw notRun(program, errno) }

@@ -22,7 +22,7 @@ struct BatchJob: Sendable {
     var tasks: Int
     /// Tasks that run at once at most; nil for as many as there is room for.
     var tasksAtOnce: Int?
-    /// Of each task, as ``memoryMiB`` is.
+    /// For each task; so is ``memoryMiB``.
     var cores: Int
     var memoryMiB: Int
     /// Files that the report is written to, absolute.

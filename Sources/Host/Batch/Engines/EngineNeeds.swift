@@ -35,7 +35,7 @@ struct EngineNeeds: Equatable, Sendable {
         return result
     }
 
-    /// MiB for a task that does so many files at once. ``MemoryGate`` gives nine tenths of it to workers.
+    /// MiB for a task that does `filesAtOnce` files at once. ``MemoryGate`` gives nine tenths of it to workers.
     func memoryMiB(filesAtOnce: Int) -> Int {
         let workers = (bytes + MemoryGate.baseBytes) * filesAtOnce
         return (workers / 9 * 10 + Self.batchBytes + (1 << 20) - 1) >> 20

@@ -58,7 +58,7 @@ struct ProcessFigures: Sendable {
         return numbers.count > 1 ? Int(numbers[1]) ?? 0 : 0
     }
 
-    /// The beginning of a small file; nil where it cannot be read.
+    /// The first 2 KiB of a file; nil where it cannot be read.
     private static func text(of path: String) -> String? {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }

@@ -9,7 +9,7 @@ struct Gate: Sendable {
     /// Names that were configured without a port: they count with this server's port, and with any port that a proxy
     /// shows.
     private let configured: Set<String>
-    /// Whether any IP address counts as a name of the server, since it listens on all of them. DNS rebinding does
+    /// Whether any IP address counts as a name of the server: where it listens on all addresses. DNS rebinding does
     /// not work with an address.
     private let takesLiterals: Bool
     private let port: Int
@@ -48,7 +48,7 @@ struct Gate: Sendable {
         case socket
     }
 
-    /// Why a request is refused; nil for one that may go on.
+    /// Why a request is refused; nil where it is allowed.
     func refusal(of head: RequestHead, room: Room = .api) -> Refusal? {
         guard let text = head.host, let host = HostName(text) else {
             return Refusal(

@@ -32,7 +32,7 @@ final class LiveSocket: ChannelInboundHandler {
     private var parts: [UInt8]?
     private var partCount = 0
     private var ticker: RepeatedTask?
-    /// Bytes that were written and not yet taken by the kernel.
+    /// How many messages, and how many bytes of them, were written and not yet taken by the kernel.
     private var pending = 0
     private var pendingBytes = 0
     private var lastProgress = NIODeadline.now()

@@ -59,7 +59,7 @@ enum PictureStream {
     static let type = "multipart/x-mixed-replace; boundary=framehost"
     static let mostViewers = 64
     static let usualRate = 10.0
-    /// After so many nanoseconds without a picture a stream checks its stage and client.
+    /// After this many nanoseconds without a picture, a stream checks its stage and client.
     static let patienceNs: Int64 = 1_000_000_000
 }
 

@@ -23,7 +23,7 @@ final class PictureRequests: Sendable {
     private struct Request {
         var stage: String
         var form: PictureForm
-        /// Whether the picture is mirrored where it says that previews are.
+        /// Whether the picture is mirrored where its camera says that previews are.
         var isPreview: Bool
         /// Only pictures that were copied at this time of the system clock or later are given.
         var notBefore: Int64
