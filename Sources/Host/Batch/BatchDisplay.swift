@@ -3,9 +3,10 @@
 import FrameCore
 import Glibc
 
-/// What a batch shows: one progress line for all, a row for each finished unit with `--verbose`, failures as they happen.
+/// What a batch shows: one progress line for all, failures as they happen, and with `--verbose` a row for each
+/// finished unit.
 ///
-/// Main thread.
+/// [main thread]
 final class BatchDisplay {
     private let isQuiet: Bool
     private let isVerbose: Bool

@@ -5,7 +5,8 @@ import Glibc
 
 /// What the outputs of a batch depend on beside their inputs: the chain and the plugins that it uses.
 struct ChainIdentity: Sendable {
-    /// SHA-256 of the chain's text without comments and spaces, of `--set`, of the variables it names, and of `--parts`.
+    /// SHA-256 of the chain's text without comments and spaces, of `--set`, of the variables it names, and of
+    /// `--parts`.
     let chain: String
     /// SHA-256 of the image of each plugin, by the ids that the chain uses, sorted.
     let plugins: [(id: String, sha256: String)]

@@ -132,8 +132,8 @@ final class WorkerProcess {
     ///   - isStopping: Asked a few times a second; true ends the worker at once.
     ///   - hears: Gets each new number of frames.
     ///   - waits: Called once where the worker has to wait for memory.
-    ///   - divides: Asked once, before the worker goes, with the length of the input in seconds and whether it lists all its
-    ///     pictures; true ends the worker.
+    ///   - divides: Asked once, before the worker goes, with the length of the input in seconds and whether it lists
+    ///     all its pictures; true ends the worker.
     func finish(
         _ gate: MemoryGate, isStopping: () -> Bool, hears: (Int) -> Void, waits: (Int) -> Void,
         divides: (_ length: Double, _ hasIndex: Bool) -> Bool = { _, _ in false }

@@ -443,8 +443,8 @@ struct ChainFile {
         }
     }
 
-    /// Adds a source for each further output that is named (`clip.audio`): of the kind that the stage's plugin says, with
-    /// the stage's options.
+    /// Adds a source for each further output that is named (`clip.audio`). It is of the kind that the stage's
+    /// plugin gives, and has the stage's options.
     private mutating func addFurtherOutputs(_ ids: [String: Int], complete: Bool, _ request: inout ChainRequest) {
         for output in furtherOutputs {
             let id = ids.first { $0.value == output.stage }?.key ?? ""

@@ -2,9 +2,10 @@
 
 import FrameCore
 
-/// What several chains share while they are planned: plugins, the memory that is left, and what only one of them can have.
+/// What several chains share while they are planned: plugins, the memory that is left, and what only one chain can
+/// have.
 ///
-/// Control thread. docs/design/031-several-chains.md.
+/// docs/design/031-several-chains.md. [control thread]
 final class ChainsPlanning {
     let list: ChainList
     let registry: PluginRegistry

@@ -5,9 +5,9 @@ import FrameCore
 import Glibc
 import Logging
 
-/// What a run shows: the log with a progress line, JSON lines for programs. With `--log-format json` there is no progress.
+/// What a run shows: the log with a progress line, and JSON lines for programs.
 ///
-/// Control thread only.
+/// With `--log-format json` there is no progress line. [control thread]
 final class RunDisplay {
     private let quiet: Bool
     private let verbose: Bool

@@ -6,7 +6,8 @@ import FrameCore
 ///
 /// Runs on the control thread at each tick of the run. Answers come from any thread. docs/design/023-rules.md.
 final class RuleRunner {
-    /// The most answers that wait for the control thread: a rule sends 20 commands in 10 s.
+    /// The most answers that wait for the control thread. A rule acts at most 20 times in 10 s unless it has
+    /// `every`.
     private static let mostAnswers = 4096
 
     /// The answer to one command.

@@ -70,7 +70,8 @@ package final class SpoolFolder: Sendable {
             remedy: "Name a folder that this user may write with 'spool'.")
     }
 
-    /// Where events wait when the option `spool` names no folder: `events/CHAIN.KEY` in the folder for a program's state.
+    /// Where events wait when the option `spool` names no folder: `events/CHAIN.KEY` in the folder for program
+    /// states.
     ///
     /// - SeeAlso: systemd.exec(5), `StateDirectory=`; XDG Base Directory Specification, `XDG_STATE_HOME`.
     package static func usual(chain: String, key: String, environment: (String) -> String? = variable) -> String {
