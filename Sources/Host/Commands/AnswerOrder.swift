@@ -4,8 +4,8 @@ import FrameCore
 
 /// Puts the answers to commands in the order of their lines, though stages answer at different times.
 ///
-/// An answer that does not come within a second, because its stage hangs, no longer holds up the others. [control
-/// thread]
+/// An answer that does not come within a second, because its stage hangs, no longer holds up the others.
+/// [control thread]
 struct AnswerOrder {
     /// How long an answer waits for those before it, nanoseconds.
     static let patience: Int64 = 1_000_000_000
