@@ -63,7 +63,7 @@ struct CallWatch {
         }
     }
 
-    /// Calls that have not returned for so many nanoseconds, a sentence each.
+    /// One sentence for each call that has not returned for `nanoseconds`.
     func hanging(in graph: RunningGraph, for nanoseconds: Int64, now: Int64) -> [String] {
         calls.values.compactMap { call in
             let age = now - call.since
@@ -135,8 +135,8 @@ struct CallWatch {
 }
 
 extension Chain {
-    /// Items for which a live chain had no place. Those of `latest` links do not count: such a link wants only the
-    /// newest item. [any thread]
+    /// [any thread] Items that a live chain lost because it had no place for them. Those of `latest` links do not
+    /// count: such a link wants only the newest item.
     var itemsLostLive: Int {
         let graph = graph
         let (runners, queues) = (graph.runners, graph.queues)

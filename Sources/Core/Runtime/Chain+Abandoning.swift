@@ -37,8 +37,8 @@ extension Chain {
                 time: clock.now()))
     }
 
-    /// The stages whose own code the unfinished threads are in. Where the threads only wait for each other, the
-    /// threads.
+    /// Titles of the stages whose own code the unfinished threads are in. Where these threads only wait for each
+    /// other, the names of the threads.
     func unfinished(_ threads: [ThreadState]) -> [String] {
         let open = threads.filter { !$0.finished.load(ordering: .acquiring) }
         let inside = open.map { Int($0.inside.load(ordering: .relaxed)) }.filter { $0 >= 0 }

@@ -22,8 +22,8 @@ extension Chain {
         setMode(of: id, isDropping ? .drops : .passes, reply)
     }
 
-    /// [any thread] Lets a paused stage go on. The first item that it takes is marked as after a gap, and access units
-    /// begin with a keyframe.
+    /// [any thread] Lets a paused stage go on. The first item that it takes is marked as the first after a gap, and
+    /// access units begin with a keyframe.
     public func resume(stage id: String, reply: @escaping CommandReply) { setMode(of: id, .runs, reply) }
 
     private func setMode(of id: String, _ mode: StageRunner.Mode, _ reply: @escaping CommandReply) {
@@ -55,9 +55,10 @@ extension Chain {
     /// - Parameters:
     ///   - id: The stage whose frame the answer names; nil for the first source.
     ///   - isDraining: Whether an instance that is replaced first answers what it holds.
-    ///   - resetting: The stages whose live options, as commands have set them, give way to those of the new chain.
+    ///   - resetting: The stages whose live options become those of the new chain, even where commands have set
+    ///     them.
     ///   - request: Called on the desk's thread with what runs.
-    ///   - committed: Called there once the chain is what was asked for.
+    ///   - committed: Called there once the change is made.
     ///   - details: Called there for further members of the answer.
     ///   - reply: Called there with the answer, after `committed`.
     public func change(

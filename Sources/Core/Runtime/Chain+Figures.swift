@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Chain {
-    /// [any thread] All figures of the run, as `--stats` writes them: exact once it has ended, before that each as it
-    /// was at some moment of the call. Does not make the run wait.
+    /// [any thread] All figures of the run, as `--stats` writes them. They are exact once the run has ended. Before
+    /// that, each figure is as it was at some moment of the call. Does not make the run wait.
     public var figures: JSONNode {
         let graph = graph
         let (plan, runners) = (graph.plan, graph.runners)
@@ -91,7 +91,7 @@ extension Chain {
     public struct Progress: Sendable {
         /// Items that sources gave.
         public var captured: Int
-        /// Items that the sink with the most of them took.
+        /// Items that were delivered at the sink that took the most.
         public var delivered: Int
         /// Items that were dropped.
         public var dropped: Int
@@ -105,7 +105,7 @@ extension Chain {
     public var progress: Progress {
         let graph = graph
         let (plan, runners) = (graph.plan, graph.runners)
-        // Blocks of sound are no frames; a chain without pictures counts them all the same.
+        // Blocks of sound are not frames. A chain without pictures counts them all the same.
         let all = runners.filter { $0.kind == .source }
         let pictures = all.filter { $0.outputFormat?.goesWithPictures != true }
         let sources = pictures.isEmpty ? all : pictures

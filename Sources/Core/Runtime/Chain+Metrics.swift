@@ -6,7 +6,7 @@ extension Chain {
         0.000_01, 0.000_03, 0.000_1, 0.000_3, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3,
     ]
 
-    /// [any thread] Figures for programs that draw them: counts since the start, what is so at this moment, and times
+    /// [any thread] Figures for programs that draw them: counts since the start, values of this moment, and times
     /// as cumulative histograms where the chain is timed. Does not make the run wait.
     ///
     /// ```json
@@ -88,7 +88,7 @@ struct Holdings {
     struct Holding {
         /// Pool and buffer.
         var buffers = Set<Int>()
-        /// Chain clock.
+        /// When the stage got the oldest of them, by the chain clock.
         var oldest = Int64.max
     }
     private(set) var byStage: [Int: Holding] = [:]

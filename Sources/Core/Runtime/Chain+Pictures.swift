@@ -40,7 +40,7 @@ extension Chain {
 }
 
 extension ChainPlan {
-    /// The stage before `id` that gives raw video, nearest first; nil for none.
+    /// The nearest stage before `id` that gives raw video; nil where there is none.
     func nearestPictures(before id: String) -> String? {
         guard var index = stages.firstIndex(where: { $0.id == id }) else { return nil }
         for _ in stages.indices {

@@ -27,7 +27,7 @@ public final class Chain: @unchecked Sendable {
         let seconds = graphBox.withLock(\.request.drainSeconds)
         return Int64(seconds * 1e9)
     }
-    /// What beside the stages reads files for the chain.
+    /// What reads files for the chain beside its stages: the host (the chain file) and the services.
     private let fileReaders: [FileClashes.Reader]
     private let heldFiles = Locked(ReadFiles())
     let isTimed: Bool
@@ -41,12 +41,12 @@ public final class Chain: @unchecked Sendable {
     let callFigures: Locked<[Int: CallWatch.Figures]>
     /// The last answer of ``HealthWatch``.
     let health: Locked<ChainStatus>
-    // The control thread's.
+    // Used only by the control thread.
     private var callWatch = CallWatch()
     private var healthWatch = HealthWatch()
     private var dropWatch = DropWatch()
     let changes = ChangeDesk()
-    /// The desk's.
+    /// [desk's thread]
     let openErrands = OpenErrands()
     /// Sentences about stages and links that were removed.
     let departedFaults = Locked<[String]>([])
@@ -59,7 +59,7 @@ public final class Chain: @unchecked Sendable {
     let liveOptions = Locked<[String: [JSONNode.Member]]>([:])
     /// Figures of the rules, which the host that carries them out sets; nil without rules.
     public let ruleFigures = Locked<JSONNode?>(nil)
-    /// For the handler of crashes; nil where nobody watches. Set before the chain runs.
+    /// For the crash handler; nil where crashes are not reported. Set before the chain runs.
     var crashStages: CrashReport.Stages?
     /// Threads on which replaced instances end.
     let endings = Locked<[ThreadState]>([])
@@ -92,12 +92,12 @@ public final class Chain: @unchecked Sendable {
         public var failures: [FrameHostError]
         /// Ids of the stages that did not return from a call. The process should end without waiting for them.
         public var abandoned: [String]
-        /// Where the ledger does not balance, a sentence each: a bug of a stage or of framehost.
+        /// One sentence for each place where the ledger does not balance: a bug of a stage or of framehost.
         public var ledgerFaults: [String]
-        /// Calls of a live chain that took so long that frames were lost, a sentence each.
+        /// One sentence for each call of a live chain that took so long that frames were lost.
         public var losses: [String] = []
-        /// Where a live chain lost items for want of a place, and which stage was too slow: a sentence for each place,
-        /// the worst first. No failure: a live chain may lose items.
+        /// Where a live chain lost items for want of a place, and which stage was too slow: a sentence for each
+        /// place, the worst first. This is not a failure: a live chain may lose items.
         public var drops: [String] = []
 
         /// Whether all went well.
@@ -139,8 +139,9 @@ public final class Chain: @unchecked Sendable {
 
     // MARK: What runs
 
-    /// [control thread, and the desk's after a change] Holds what the chain reads until it has gone: a recorder with a
-    /// pattern, in this process or another, neither replaces nor removes it, also where its reader has ended.
+    /// [control thread, and the desk's after a change] Holds the files that the chain reads until the chain has
+    /// gone. A recorder with a pattern, in this process or another, then neither replaces nor removes them, even
+    /// where their reader has ended.
     func holdReadFiles() {
         let readers = fileReaders.map { ($0.demand, "framehost") } + plan.stages.map { ($0.demand, $0.id) }
         heldFiles.withLock { held in

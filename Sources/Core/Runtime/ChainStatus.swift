@@ -61,7 +61,7 @@ public struct ChainStatus: Sendable, Equatable {
 
     /// Whether the chain does its work.
     public var isHealthy: Bool { problems.isEmpty }
-    /// Whether the chain does what it can: all is well but for what is ``missing``. A watchdog goes by this.
+    /// Whether the chain does what it can: its only problems are those that are ``missing``. A watchdog uses this.
     public var isAtWork: Bool { problems.count == missing.count }
 
     /// The status as JSON, for programs.
@@ -186,7 +186,7 @@ struct HealthWatch {
                 seen = Seen(emitted: emitted, since: now)
             }
             current[runner.number] = seen
-            // What a stage waits for by itself; a failed one that is started anew is another matter.
+            // Such a stage waits by itself. A failed stage that is started anew is another matter.
             let isAway = stage.state == .recovering && !runner.hasFailed
             let hasNeverBeenThere = isAway && runner.shown.context.hasNeverBeenThere
             if hasNeverBeenThere {
@@ -259,7 +259,8 @@ extension Chain {
     public var name: String { graph.request.name }
     /// [any thread] The folder where relative paths start.
     public var folder: String { graph.request.folder }
-    /// [any thread] Live options that commands have set since their stage was asked for, by its id.
+    /// [any thread] Live options that commands have set since the chain file's options were applied, by the stage's
+    /// id.
     public var setOptions: [String: [JSONNode.Member]] { liveOptions.withLock { $0 } }
     /// [any thread] The kinds of stage that the chain has now, each once, in the order of its stages.
     public var stageTypes: [StageType] {

@@ -3,12 +3,12 @@
 import Glibc
 import Synchronization
 
-/// One sentence of ours when code crashes, before the runtime's own report of many lines: whose code it was, at which
-/// frame, what to do.
+/// Writes one sentence when code crashes, before the runtime's own long report: whose code it was, at which frame,
+/// and what to do.
 ///
-/// A signal handler that writes prepared text: it takes no lock and no memory (signal-safety(7)). Then it hands on to
-/// whatever handled the signal before (Swift's backtrace, or the default), so that the process still ends by that
-/// signal.
+/// The signal handler writes prepared text: it takes no lock and allocates no memory (signal-safety(7)). It then
+/// passes the signal on to its earlier handler (Swift's backtrace, or the default), so that the process still ends
+/// by that signal.
 public enum CrashReport {
     /// What the handler reads. Made once, never freed.
     private struct State: ~Copyable {
@@ -30,7 +30,7 @@ public enum CrashReport {
     fileprivate struct Table {
         let entries: UnsafeMutablePointer<StageEntry>
         var count = 0
-        /// Of several chains, what each title begins with: `cam1: `.
+        /// The beginning of each title where several chains run: `cam1: `. Empty for a single chain.
         let prefix: String
         let findPlugin: (_ use: String) -> String?
     }
@@ -46,7 +46,7 @@ public enum CrashReport {
     private static let lineBytes = 2048
     /// More than a chain of a thousand stages has.
     private static let mostThreads = 2048
-    /// Stages of a chain that can be named, those that have gone among them.
+    /// The most stages of a chain that can be named, including those that have gone.
     private static let mostStages = 8192
     /// The size of the stack that a handler runs on.
     private static let stackBytes = 64 << 10
@@ -79,8 +79,8 @@ public enum CrashReport {
         for signal in signals { sigaction(signal, &action, earlier + Int(signal)) }
     }
 
-    /// [any thread, at its start] A stack of its own for the handler, so that it can speak of an endless recursion too.
-    /// `leave(_:_:)` gives it back.
+    /// [any thread, at its start] Gives the handler a stack of its own, so that it can report an endless recursion
+    /// too. `leave(_:_:)` frees it.
     public static func useOwnStack() {
         guard state != nil else { return }
         guard let memory = mmap(nil, stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
@@ -124,7 +124,7 @@ public enum CrashReport {
     ///
     /// - Parameters:
     ///   - chain: The chain.
-    ///   - name: What the chain is called, where several run; nil for a chain alone.
+    ///   - name: The chain's name where several chains run; nil for a single chain.
     ///   - plugin: Gives the file of a kind of stage, where it is known.
     public static func watch(_ chain: Chain, named name: String? = nil, plugin: @escaping (_ use: String) -> String?) {
         guard state != nil else { return }
@@ -137,7 +137,8 @@ public enum CrashReport {
         for runner in chain.runners { self.name(runner, in: chain) }
     }
 
-    /// [control thread] The chain that was watched has ended, and none of its threads runs: it may go.
+    /// [control thread] Forgets a chain that was watched, so that it can be freed. The chain has ended, and none of
+    /// its threads runs.
     public static func forget(_ chain: Chain) {
         guard let table = chain.crashStages?.table else { return }
         for index in 0..<table.pointee.count {
@@ -148,7 +149,8 @@ public enum CrashReport {
         Unmanaged.passUnretained(chain).release()
     }
 
-    /// [control thread, desk's thread] A crash in the code of `runner` names it, by the number it has.
+    /// [control thread, desk's thread] From here on a crash in the code of `runner` names it. Its number is its
+    /// place in the table.
     static func name(_ runner: StageRunner, in chain: Chain) {
         guard let stages = chain.crashStages, runner.number == stages.table.pointee.count, runner.number < mostStages
         else { return }
@@ -161,7 +163,8 @@ public enum CrashReport {
         stages.table.pointee.count += 1
     }
 
-    /// [control thread, desk's thread] `odd (misbehave, /opt/plugins/libMisbehave.so)`, of several chains `cam1: odd (…)`.
+    /// [control thread, desk's thread] `odd (misbehave, /opt/plugins/libMisbehave.so)`, or `cam1: odd (…)` with
+    /// several chains.
     static func title(of id: String, _ use: String, in stages: Stages?) -> String {
         let table = stages?.table.pointee
         return "\(table?.prefix ?? "")\(id) (\(use)\(table?.findPlugin(use).map { ", \($0)" } ?? ""))"
@@ -202,8 +205,8 @@ public enum CrashReport {
             if isFromOutside { writeSent(state, signal, by: sender) } else { write(state, signal) }
         }
         if isSent, isFromOutside || signal != SIGABRT {
-            // Swift's backtrace returns and counts on the fault to come again, which of a signal that was sent it does
-            // not: the program would run on.
+            // Swift's backtrace returns and relies on the fault to occur again. A signal that was sent does not
+            // occur again, so the program would run on.
             var standard = sigaction()
             standard.__sigaction_handler.sa_handler = SIG_DFL
             sigaction(signal, &standard, nil)
@@ -211,12 +214,13 @@ public enum CrashReport {
             sigaction(signal, state.pointee.earlier + Int(signal), nil)
         }
         errno = code
-        // A fault of the processor comes again when the instruction is tried again; what was sent (abort, kill) is sent
-        // again.
+        // A processor fault occurs again when the instruction is tried again. A signal that was sent (abort, kill)
+        // is sent again here.
         if isSent { raise(signal) }
     }
 
-    /// Of a signal that says nothing of this program's code: a person's `kill`, a service manager's watchdog.
+    /// Reports a signal from another process, which says nothing about this program's code: a person's `kill`, a
+    /// service manager's watchdog.
     private static func writeSent(_ state: UnsafeMutablePointer<State>, _ signal: Int32, by process: pid_t) {
         state.pointee.length = 0
         add(state, "\nerror: the program was ended by ")
@@ -312,7 +316,7 @@ public enum CrashReport {
         }
     }
 
-    /// Leaves room for the end of the sentence.
+    /// Leaves out what does not fit into the line.
     private static func add(_ state: UnsafeMutablePointer<State>, byte: UInt8) {
         guard state.pointee.length < lineBytes else { return }
         state.pointee.line[state.pointee.length] = byte

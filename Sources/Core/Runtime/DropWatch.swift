@@ -8,11 +8,11 @@
 /// docs/design/021-live-operation.md.
 struct DropWatch {
     static let repeatNs: Int64 = 10_000_000_000
-    /// Losses of one place that go on are a warning again after this long.
+    /// Losses that go on at one place are reported as a warning again after this long.
     static let warnAgainNs: Int64 = 60_000_000_000
-    /// A stage that is at work at fewer of the looks than these is not called too slow.
+    /// A stage is called too slow only where at least this share of the looks finds it at work, per cent.
     static let leastPercent = 50
-    /// Places that are kept for the end; a chain that is changed for days has had many.
+    /// The most places whose losses are kept for the end. A chain that is changed over days may have had many.
     static let mostPlaces = 1000
     private static let pauseNs: Int64 = 1_000_000_000
 
@@ -23,13 +23,13 @@ struct DropWatch {
 
     /// A stage or link, and what its drops are called.
     private struct Place {
-        /// Of a stage its number, of a link those of its ends.
+        /// The number of a stage, or the numbers of a link's two ends.
         var key: String
         /// `cam`, `between cam and h264`.
         var words: String
-        /// Whose event it is.
+        /// The id of the stage that the event names.
         var stage: String
-        /// Of stages that may be to blame: the first behind the place, by its index.
+        /// Index of the first stage behind the place. That stage and those behind it may be to blame.
         var behind: Int
         /// Whether the items are access units, which messages do not call frames.
         var isEncoded: Bool
@@ -39,7 +39,8 @@ struct DropWatch {
     private struct Loss {
         var isEncoded: Bool
         var count = 0
-        /// Lost items by the title of the stage that was too slow. Items without one are not in it.
+        /// Lost items by the title of the stage that was too slow. Items lost while no stage was too slow are not
+        /// in it.
         var blamed: [String: Int] = [:]
         var warnedAt: Int64?
     }
@@ -50,7 +51,7 @@ struct DropWatch {
         var percent: Int
     }
 
-    /// What was reported last, by place and reason. Only present stages and links.
+    /// What was reported last, by place and reason. It contains only present stages and links.
     private(set) var told: [String: [DropReason: Told]] = [:]
     private var seen: [String: [DropReason: Int]] = [:]
     private var losses: [String: Loss] = [:]
@@ -59,7 +60,7 @@ struct DropWatch {
     private var looks = [0, 0]
     private var nextLook = Int64.min
 
-    /// - Parameter isLast: The run has ended: what is new is told at once.
+    /// - Parameter isLast: The run has ended: counters are read at once.
     mutating func look(at chain: Chain, now: Int64, isLast: Bool = false) {
         let graph = chain.graph
         if !isLast { sample(graph) }
@@ -96,8 +97,8 @@ struct DropWatch {
         (busy, looks) = ([busy[1], [:]], [looks[1], 0])
     }
 
-    /// `139 frames lost between cam and h264: h264 (x264-encoder) was too slow.`, of each place of a live chain that
-    /// lost something, the worst first.
+    /// One sentence for each place of a live chain that lost something, the worst first: `139 frames lost between
+    /// cam and h264: h264 (x264-encoder) was too slow.`
     var summary: [String] {
         losses.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.map { words, loss in
             let unit = (loss.isEncoded ? "access unit" : "frame") + (loss.count == 1 ? "" : "s")
@@ -122,8 +123,8 @@ struct DropWatch {
         }
     }
 
-    /// The stage at `first` or behind it that was at work at most looks; nil where none was at half of them. Sources
-    /// wait for their device in their call, so that says nothing of them.
+    /// The stage at `first` or behind it that was at work at most looks; nil where none was at half of them.
+    /// Sources are left out, since they wait for their device inside their call.
     private func culprit(behind first: Int, in graph: RunningGraph) -> Culprit? {
         let all = looks[0] + looks[1]
         guard all > 0 else { return nil }
@@ -152,7 +153,7 @@ struct DropWatch {
     ) {
         guard count > 0 else { return }
         let before = seen[place.key]?[reason] ?? 0
-        // Another queue between the same two stages counts anew.
+        // A new queue between the same two stages counts from 0.
         let grown = count < before ? count : count - before
         seen[place.key, default: [:]][reason] = count
         let culprit = isLoss && grown > 0 ? culprit(behind: place.behind, in: graph) : nil

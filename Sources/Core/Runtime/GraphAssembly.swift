@@ -28,7 +28,8 @@ struct GraphAssembly {
         var instance: StageInstance
         var context: StageContext
         var type: StageType
-        /// A filter in the place of a transform or of a filter that delays, or the other way: the run is rewired with it.
+        /// Whether a filter takes the place of a transform or of a filter that delays, or the reverse. The run is
+        /// then rewired in the same step.
         var isOfOtherKind: Bool
         /// The stage's name in a crash report from then on.
         var crashTitle: String
@@ -37,7 +38,7 @@ struct GraphAssembly {
         var slab: Slab?
         var copyPool: FramePool?
 
-        /// [worker thread, between two items] The old instance.
+        /// [worker thread, between two items] Puts the new instance in place and returns the old one.
         func perform(isDraining: Bool) -> StageInstance {
             let old = runner.exchange(instance, context, type: type, isDraining: isDraining)
             CrashReport.rename(runner, crashTitle)
@@ -253,7 +254,7 @@ struct GraphAssembly {
         for (index, link) in graph.plan.links.enumerated() where link.settings.capacity > 0 {
             let (from, to) = (runners[link.from], runners[link.to])
             let kept = from.output?.links.compactMap(\.queue).first { $0.consumerNumber == to.number }
-            // Of a stage with one input, its one queue's.
+            // A stage with one input has one queue, and the queue has a condition of its own.
             let condition = joinCondition[link.to] ?? Condition()
             joinCondition[link.to] = condition
             let queue =
@@ -381,8 +382,8 @@ struct GraphAssembly {
         }
     }
 
-    /// The fault of a plan that moves `runner` to another thread. Its place is the stage that was replaced, before the
-    /// one that would have to move.
+    /// The fault of a plan that moves `runner` to another thread. It names the replaced stage before the one that
+    /// would have to move.
     private func moved(_ runner: StageRunner) -> FrameHostError {
         let (plan, stages) = (graph.plan, graph.planned.stages)
         var shown = graph.runners.firstIndex { $0 === runner } ?? 0

@@ -82,7 +82,7 @@ extension GraphChange {
         }
         chain.graphBox.withLock { $0.leaving.append(branch) }
         for runner in removed where runner.kind == .source { runner.shown.context.requestEnd() }
-        // By the threads that they are on now: the ends take them over.
+        // Found by the threads that the taps are on now. The ends take the taps over later.
         let stayingTaps = removed.filter { runner in
             runner.isTap && !leaving.workers.contains { $0.state === runner.thread }
         }

@@ -47,13 +47,13 @@ struct GraphChange {
         var reason: any Error
     }
 
-    /// Makes the chain what `request` says.
+    /// Turns the running chain into the one that `request` asks for.
     ///
     /// - Parameters:
     ///   - remade: Stages that are made anew although their request has not changed. A stage that refuses its live
     ///     options becomes one of them.
     ///   - resetting: The stages whose live options become those of `request` again.
-    /// - Throws: As `init` and ``make()``; the chain is as it was then.
+    /// - Throws: What `init` and ``make()`` throw. The chain is then as it was before.
     static func made(
         _ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking remade: Set<String> = [],
         resetting: ResetScope = .none
@@ -268,8 +268,8 @@ struct GraphChange {
         return threads.count > 1 ? entries.map(\.queue) : []
     }
 
-    /// A join that matches by time waits until it knows what lies within half a frame: so three quarters of a frame are
-    /// announced as empty. See ``StageRunner``'s news of what ended at a stage that delays.
+    /// A join that matches by time waits until it knows what lies within half a frame, so three quarters of a frame
+    /// are announced as empty. `StageRunner.tellLoss(upTo:after:)` does the same for a stage that delays.
     private var stepOfHeldQueues: Int64 {
         let plan = assembly.graph.plan
         let joins = plan.joins.filter { joined in

@@ -90,7 +90,7 @@ final class InlineRun {
         let goesOn = last.accept(lease, since: time)
         if let trace { trace.end() }
         if isTimed { last.addTime(&time) }
-        // A tap that is removed is stopped alone. The thread goes on without it.
+        // Where a tap is removed, only the tap is stopped. The thread goes on without it.
         return goesOn || (last.isTap && lastFilter.map { !$0.stop.isRaised } ?? false)
     }
 

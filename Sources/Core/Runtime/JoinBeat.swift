@@ -6,7 +6,7 @@
 /// it says and asks again. docs/design/017-clocked-joins.md.
 struct JoinBeat {
     enum Action: Equatable {
-        /// Nothing to give before this instant of the chain clock; nil: before an item has come.
+        /// Nothing is due before this instant of the chain clock; nil where an item must come first.
         case wait(until: Int64?)
         /// The picture of this instant is due. `missed` pictures before it were left out, because the join could not
         /// give them in time.
@@ -26,7 +26,7 @@ struct JoinBeat {
     private var earlyTicks = 0
     private static let mostEarlyTicks = 12
 
-    /// - Parameter period: As ``period``; 0 and less count as a nanosecond.
+    /// - Parameter period: As ``period``; values below 1 count as 1 nanosecond.
     init(period: Int64, whenEnded: JoinEnd) {
         self.period = max(period, 1)
         self.whenEnded = whenEnded

@@ -12,7 +12,7 @@ extension Worker {
             case .mail: continue
             case .ended:
                 inlet.close()
-                // Some sources may have no reader left.
+                // Some sources may have no consumer left.
                 join.onJoinEnd?(join)
                 join.drain()
                 join.output?.end()
@@ -58,7 +58,7 @@ final class JoinInlet {
     enum Found {
         /// The items are in `inputs`.
         case items
-        /// Nothing that the join gives from now on has a time up to this one.
+        /// From now on the join gives nothing whose time is at most this one.
         case nothing(Int64)
         case mail
         case ended
@@ -191,7 +191,7 @@ final class JoinInlet {
         }
     }
 
-    /// Counts the items that are there, and gives the last item of an input again where it has none.
+    /// Counts the items that are there, and repeats the last item of each input that has none.
     private func complete() {
         var isIncomplete = false
         for index in queues.indices where !matcher.takes(index) {
@@ -240,7 +240,7 @@ extension Chain {
 extension ChainPlan {
     /// Sources all of whose consumers have ended.
     ///
-    /// - Parameter ended: By stage.
+    /// - Parameter ended: Whether each stage has ended, by its index.
     func sourcesWithoutReaders(_ ended: [Bool]) -> [Int] {
         // Stages are in topological order, so going backwards visits consumers before their producers.
         var isOver = ended

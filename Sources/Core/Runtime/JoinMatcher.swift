@@ -18,8 +18,8 @@ struct JoinMatcher {
         case end
     }
 
-    /// The frame time that is assumed for an input of unknown rate that has given only one item. An item may be half of
-    /// it away.
+    /// The frame time that is assumed for an input of unknown rate that has given only one item. An item may be up
+    /// to half of it away from the leading item.
     static let unknownFrameTime: Int64 = 1_000_000_000 / 60
 
     let rule: JoinRule
@@ -43,8 +43,8 @@ struct JoinMatcher {
     /// After ``Action/merge``: whether the oldest item of `input` is among those that are given.
     func takes(_ input: Int) -> Bool { taken[input] }
 
-    /// After ``Action/merge``: the input whose time counts. With equal times any input may be that one, and the leading
-    /// input may have no item.
+    /// After ``Action/merge``: the input whose time counts. With ``JoinMatch/exact`` it may be any input, since the
+    /// leading input may have no item.
     var leadOfTaken: Int {
         if taken[lead] { return lead }
         for index in taken.indices where taken[index] { return index }
@@ -162,7 +162,7 @@ struct JoinMatcher {
         return .wait
     }
 
-    /// Half the time from one leading item to the next: by its format, else by the last two.
+    /// Half the time from one leading item to the next: as the input's format says, or else by the last two items.
     private func halfStep(to time: Int64?) -> Int64 {
         if rule.frameTimes[lead] > 0 { return rule.frameTimes[lead] / 2 }
         if let time, let lastTime, time > lastTime { return (time &- lastTime) / 2 }

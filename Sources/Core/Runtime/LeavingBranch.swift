@@ -37,13 +37,14 @@ extension Chain {
         var ended: [LeavingBranch] = []
         var late: [Worker] = []
         var cut: [FrameHostError] = []
-        // Before the graph is locked: this call locks it itself.
+        // Read before the graph is locked, since `drainNs` locks it itself.
         let drainNs = drainNs
         graphBox.withLock { present in
             for index in present.leaving.indices {
                 let branch = present.leaving[index]
                 if branch.isAbandoned { continue }
-                // A stage that ends on its own thread once another thread lets go of it is not late before that.
+                // A stage may end on a thread of its own once another thread has let go of it. Before that it is
+                // not late.
                 let atWork = branch.workers.filter { running.has($0.state) }
                 if atWork.isEmpty {
                     (present.leaving[index].stopDeadline, present.leaving[index].isStopped) = (0, false)

@@ -17,7 +17,7 @@ public struct Ledger: Sendable, Equatable {
     public var copies = 0
     /// Items that sinks took.
     public var delivered = 0
-    /// Items that went into the answer to another one.
+    /// Items that were merged into the answer to another item.
     public var merged = 0
     /// Items that sinks left out on purpose.
     public var idle = 0
@@ -68,8 +68,8 @@ extension Ledger {
 }
 
 extension RunningGraph {
-    /// [any thread] The present account: exact after a drain, close while the chain runs. Removed stages and links
-    /// count too.
+    /// [any thread] The present account: exact after a drain, approximate while the chain runs. Removed stages and
+    /// links count too.
     var ledger: Ledger {
         var ledger = departed
         for runner in everyRunner { ledger += Ledger(of: runner) }
@@ -152,7 +152,7 @@ extension StageRunner {
 }
 
 extension Chain {
-    /// [any thread] The chain's ledger as of now: exact after a drain, close while running.
+    /// [any thread] The chain's ledger as of now: exact after a drain, approximate while the chain runs.
     public var ledger: Ledger { graph.ledger }
 
     /// [control thread] What does not add up, as sentences. Removed stages and links count too.

@@ -77,7 +77,7 @@ final class MergeInlet {
             }
             for index in queues.indices { order.inputs[index] = shown(index) }
             if let filter = stage.asMultiFilter {
-                // Pictures wait for what is measured up to so long after them, that moment included.
+                // Pictures wait for what is measured up to `lookAhead` after them, that moment included.
                 order.inputs[0].delay(by: filter.lookAhead.nanoseconds &+ 1)
                 if order.inputs[0].time == nil, let pts = queues[0].takeNothing() {
                     condition.unlock()
@@ -121,7 +121,7 @@ final class MergeInlet {
     }
 }
 
-/// For which of its inputs a stage of several waits while others have items. Any thread may look.
+/// The inputs for which a stage with several inputs waits while its other inputs have items. Any thread may look.
 final class AwaitedInputs: Sendable {
     /// The first queue of the stage.
     let queue: FrameQueue
@@ -129,7 +129,7 @@ final class AwaitedInputs: Sendable {
 
     init(_ queue: FrameQueue) { self.queue = queue }
 
-    /// [the stage's thread] A bit for each input; true where that is news.
+    /// [the stage's thread] Shows a bit for each awaited input; true where the bits have changed.
     @discardableResult
     func show(_ bits: UInt64) -> Bool {
         guard self.bits.load(ordering: .relaxed) != bits else { return false }

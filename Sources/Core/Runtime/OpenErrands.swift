@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// [desk's thread] Work of changes that threads did not come to in time. Until a thread has done it, the thread does
+/// [desk's thread] Work of changes that threads have not done in time. Until a thread has done it, the thread does
 /// not match the plan. The next change therefore waits for it, and is refused where the thread stays in the chain.
 final class OpenErrands {
     struct Open {
@@ -18,8 +18,8 @@ final class OpenErrands {
         all.append(Open(errand: errand, thread: thread, runner: runner))
     }
 
-    /// The errands of `workers` that are not settled after `patience` nanoseconds, or once `stop` is raised. All others
-    /// belong to threads that have ended.
+    /// The errands of `workers` that are not settled after `patience` nanoseconds, or once `stop` is raised.
+    /// Forgets those of all other threads.
     func left(among workers: [Worker], after patience: Int64, stop: StopSignal) -> [Open] {
         let deadline = ChainClock.system.now() + patience
         all.removeAll { open in !workers.contains { $0.state === open.thread } }

@@ -25,8 +25,8 @@ public final class Output {
     var mayWait = true
     /// True when a join somewhere behind waits for every item, so that drops are announced.
     ///
-    /// [any thread] Set by the thread that makes a change, while the stage's own thread runs; the change itself, which
-    /// links the join, orders the two.
+    /// [any thread] The thread that makes a change sets it while the stage's own thread runs. The change itself,
+    /// which links the join, orders the two.
     var announcesGaps: Bool {
         get { announces.load(ordering: .relaxed) }
         set { announces.store(newValue, ordering: .relaxed) }
@@ -45,7 +45,7 @@ public final class Output {
 
     deinit { pending?.deallocate() }
 
-    /// [stage thread, between two items; control thread before it runs] Where items go from here on.
+    /// [stage thread, between two items; control thread before it runs] Sets where items go from here on.
     func relink(_ links: [LinkEnd]) {
         pending?.deallocate()
         pending = nil
@@ -324,7 +324,7 @@ public final class Output {
         _ = links[index].send(Lease(record), from: self)
     }
 
-    /// Hands the item on where it has no other link; false when the run was stopped.
+    /// Hands the item on over the only link that is left; false when the run was stopped.
     @inline(__always)
     private func sendAlone(_ lease: consuming Lease, _ index: Int) -> Bool {
         if links[index].send(lease, from: self) { return true }

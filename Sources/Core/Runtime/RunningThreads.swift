@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many threads of a run have not ended, and where the control thread waits for that.
+/// Counts the threads of a run that have not ended. The control thread waits here for their end.
 final class RunningThreads: @unchecked Sendable {
     let changed = Condition()
     /// Under the lock of `changed`.

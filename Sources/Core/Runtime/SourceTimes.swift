@@ -15,7 +15,8 @@ struct SourceTimes {
     private(set) var offset: Int64 = 0
     /// When the item that is shown last ends.
     private var end = MediaTime.min
-    /// The time of the last item by which items rise: PTS of frames, decode time of access units.
+    /// The time of the last item, by which the order of items is checked: PTS of frames, decode time of access
+    /// units.
     private var last: MediaTime?
     private var hasNewInstance = false
 
@@ -56,7 +57,7 @@ struct SourceTimes {
         offset = max(end - header.pts, afterLast).nanoseconds
     }
 
-    /// The time of one picture; 40 ms where the rate is unknown.
+    /// The duration of one picture; 40 ms where the rate is unknown.
     private static func duration(_ rate: Rational?) -> MediaTime {
         guard let rate, rate.numerator > 0 else { return MediaTime(nanoseconds: 40_000_000) }
         return MediaTime(nanoseconds: Int64(rate.denominator) * 1_000_000_000 / Int64(rate.numerator))

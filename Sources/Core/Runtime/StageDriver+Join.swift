@@ -72,7 +72,7 @@ extension StageDriver {
         try runJoin()
     }
 
-    /// The queues before a join and its rule, by the same functions as a plan's.
+    /// Makes the queues before a join and its rule, with the functions that a plan uses.
     ///
     /// - Throws: ``FrameHostErrors`` for an impossible rule.
     static func makeInlet(

@@ -70,7 +70,7 @@ final class StageRunner: @unchecked Sendable {
     // The stage by its kind; exactly one is set.
     // Without run-time checks of exclusive access: they belong to one thread.
     @exclusivity(unchecked) private var asFilter: (any Filter)?
-    /// A filter that delays: it ends its run, as a transform does.
+    /// A filter that delays. It is the last stage of its inline run, as a transform is.
     @exclusivity(unchecked) private var asDelaying: (any DelayingFilter)?
     @exclusivity(unchecked) private var asTransform: (any Transform)?
     @exclusivity(unchecked) private var asJoin: (any Join)?
@@ -103,7 +103,8 @@ final class StageRunner: @unchecked Sendable {
     /// The time that a source has worked since the last item it gave: it may be called often for one item.
     @exclusivity(unchecked) private var timeOfItem: Int64 = 0
     @exclusivity(unchecked) private var timedItems = 0
-    /// In a timed chain, from capture until the stage has handed an item on; of a sink, until it is done with it.
+    /// In a timed chain: the time from an item's capture until the stage has handed it on, or until a sink is done
+    /// with it.
     let latency: Histogram?
     /// Copies pictures that the stage gives, for readers outside the chain.
     let pictures = PictureTap()
@@ -115,7 +116,7 @@ final class StageRunner: @unchecked Sendable {
     var times = TimeCheck()
     /// Keeps the times of a source rising over all its instances.
     @exclusivity(unchecked) private var sourceTimes = SourceTimes()
-    /// Where the handler of crashes has its title; nil where nobody watches.
+    /// Where the crash handler finds the stage's title; nil where crashes are not reported.
     var crashStages: CrashReport.Stages?
     private var hasReportedHold = false
     private var hasReportedMetadata = false
@@ -129,7 +130,7 @@ final class StageRunner: @unchecked Sendable {
     /// The time up to which joins behind have been told that nothing comes. An answer to an older item, which the stage
     /// still held, is too late.
     @exclusivity(unchecked) private(set) var toldUpTo = Int64.min
-    /// From one item of its output to the next by the format, nanoseconds; 0 where no rate is known.
+    /// The time from one item of its output to the next, as the format says, nanoseconds; 0 where no rate is known.
     var frameTime: Int64 = 0
     /// The format of its output; nil for a sink. Set before it runs.
     var outputFormat: MediaFormat?
@@ -180,11 +181,11 @@ final class StageRunner: @unchecked Sendable {
 
     /// What ``LeaseRecord/holder`` says while this stage has a lease; one more while it waits in the queue before it.
     var holderCode: Int32 { Int32(number) &* 2 }
-    /// [any thread] Of the present instance.
+    /// [any thread] The kind of the present instance.
     var kind: StageKind { StageKind(code: kindCode.load(ordering: .relaxed)) }
     /// [any thread] A filter that keeps no frame back.
     var isPlainFilter: Bool { kind == .filter && shown.demand.delay == 0 }
-    /// [any thread] Frames can go by it, and may.
+    /// [any thread] Whether frames can pass the stage by, and its declaration allows it.
     var canBePassed: Bool { isPlainFilter && !shown.demand.mustNotBePassed }
     var mode: Mode { Mode(rawValue: modeCode.load(ordering: .acquiring)) ?? .runs }
     var hasFailed: Bool { mode == .failed }
@@ -209,7 +210,7 @@ final class StageRunner: @unchecked Sendable {
     /// `cam (v4l2-source)`.
     var title: String { "\(id) (\(shown.info.id))" }
 
-    /// The stage thread's.
+    /// [stage thread] Sequence number of the item that the stage has in hand or had last.
     var lastSequence: UInt64 {
         @inline(__always) get { context.item.frame ?? 0 }
         @inline(__always) set { context.item.set(newValue) }
