@@ -2,9 +2,10 @@
 
 /// Puts queues where they pay: between stages of one thread that both have much to do, while a processor is free.
 ///
-/// Only in chains whose sources all wait, which have throughput to win and no latency to lose, and only when a chain is
-/// started: in one that runs no stage moves to another thread. From what stages declare as their cost, so that the same
-/// chain on the same number of processors has the same plan. docs/design/013-automatic-queues.md has the reasons.
+/// It adds queues only to chains whose sources all wait, which have throughput to win and no latency to lose. It
+/// adds them only when a chain is started, since no stage of a running chain moves to another thread. It goes by
+/// the cost that stages declare, so that the same chain on the same number of processors has the same plan.
+/// docs/design/013-automatic-queues.md has the reasons.
 public struct AutomaticQueues {
     /// A queue that was put in, and why.
     public struct Queue: Sendable, Equatable {
@@ -18,12 +19,13 @@ public struct AutomaticQueues {
         public var processors: Int
     }
 
-    /// One item in hand of each thread and one between them: the producer need not wait for a consumer that is at work.
+    /// Each thread has one item in hand, and one item lies between them: the producer need not wait for a consumer
+    /// that is at work.
     static let places = 1
     /// A hop to another thread costs microseconds, and each further buffer costs memory and cache. The gain must be
     /// clearly greater than that.
     static let leastGain = MediaTime(nanoseconds: 200_000)
-    /// The lighter side must take at least one part in so many of the thread's present time.
+    /// The lighter side must take at least one part in this many of the thread's present time.
     static let leastShare: Int64 = 10
     /// A greater cost that a plugin declares counts as this one.
     private static let mostCost = MediaTime(seconds: 60)
@@ -33,7 +35,7 @@ public struct AutomaticQueues {
     private let costs: [Int64]
     private let mayAdd: Bool
 
-    /// - Parameter processors: Nil for the processors that the process may use, which are asked for only where they
+    /// - Parameter processors: Nil means the processors that the process may use, which are counted only where they
     ///   matter.
     init(_ stages: [PlannedStage], isLive: Bool, processors: Int?, running: RunningChain? = nil) {
         self.stages = stages
@@ -44,7 +46,7 @@ public struct AutomaticQueues {
         self.processors = mayAdd ? processors ?? Processors.usable : 0
     }
 
-    /// Turns inline links into queues, and returns which.
+    /// Turns inline links into queues, and returns these queues.
     func add(to links: inout [ChainPlan.Link]) -> [Queue] {
         guard mayAdd else { return [] }
         var queues: [Queue] = []
@@ -90,7 +92,7 @@ public struct AutomaticQueues {
 
     /// The cost of each thread, by the links.
     private struct Threads {
-        /// By stage.
+        /// By stage: its thread, named by the first stage on it.
         var thread: [Int]
         /// By stage: its cost and that of what runs inline behind it.
         var costBehind: [Int64]

@@ -5,7 +5,7 @@ import Glibc
 /// How much memory a chain may take: what the machine has to give without swapping, or what a control group above the
 /// process leaves.
 ///
-/// A moment's figure: other programs take and give. [control thread]
+/// The figure is that of one moment: other programs take and free memory. [control thread]
 public struct AvailableMemory: Sendable, Equatable {
     /// The memory in bytes.
     public var bytes: Int
@@ -32,7 +32,7 @@ public struct AvailableMemory: Sendable, Equatable {
     /// `memory.limit_in_bytes`).
     ///
     /// - Parameter root: Where /proc and /sys are looked for, for tests.
-    /// - Returns: nil where the system says nothing of it.
+    /// - Returns: Nil where the system does not say it.
     public static func now(root: String = "") -> AvailableMemory? {
         var least: AvailableMemory?
         func consider(_ bytes: Int?, _ holder: String) {
@@ -61,7 +61,7 @@ public struct AvailableMemory: Sendable, Equatable {
         return least
     }
 
-    /// What a group's limit leaves; nil without a limit ("max", or one beyond any memory).
+    /// What a group's limit leaves; nil without a limit ("max", or a limit beyond any memory).
     private static func left(_ folder: String, _ limitName: String, _ usageName: String) -> Int? {
         guard let limit = number(text("\(folder)/\(limitName)")), limit < 1 << 60 else { return nil }
         let usage = number(text("\(folder)/\(usageName)")) ?? 0
@@ -85,7 +85,7 @@ public struct AvailableMemory: Sendable, Equatable {
         return nil
     }
 
-    /// The beginning of a small file of the kernel's; empty where it cannot be read.
+    /// The beginning of a small kernel file; empty where it cannot be read.
     private static func text(_ path: String) -> String {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }

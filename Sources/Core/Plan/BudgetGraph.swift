@@ -125,7 +125,7 @@ public struct BudgetGraph: Sendable, Equatable {
     }
 }
 
-/// The terms of the rules, so that a test can lower each by one and see that this is caught. All others use
+/// The terms of the rules, so that a test can lower each by one and see that this is caught. All other callers use
 /// ``standard``.
 public struct BudgetRules: Sendable {
     /// Added to the constant 1 of `min`.
@@ -142,9 +142,9 @@ public struct BudgetRules: Sendable {
     public var capacity = 0
     /// Added to `need`.
     public var need = 0
-    /// Below 0: a link that drops before a stage that delays is taken for one that does not.
+    /// Below 0: a link that drops before a stage that delays counts as a link that does not drop.
     public var gaps = 0
-    /// Below 0: a join that waits past the window of its leading item is taken for one that does not.
+    /// Below 0: a join that waits past the window of its leading item counts as a join that does not.
     public var window = 0
     /// Below 0: the last items that joins keep are not counted.
     public var keeps = 0

@@ -19,7 +19,7 @@
 ///
 /// It also checks what a run does not: that ``StageInfo/events`` declares each event, and each member of it.
 public final class StageDriver<S: Stage> {
-    /// The stage, to look into.
+    /// The stage, for a test to look into.
     public let stage: S
     /// The stage's context.
     public let context: StageContext
@@ -28,7 +28,7 @@ public final class StageDriver<S: Stage> {
     let runner: StageRunner
     private let run: InlineRun?
     private let queue: FrameQueue
-    /// By input, of which only a join has several: nil where it takes access units.
+    /// By input: nil where the input does not take frames.
     private let inputPools: [FramePool?]
     /// By input: nil where it takes frames; access units and blocks of sound lie in slabs.
     private let inputSlabs: [Slab?]
@@ -62,8 +62,8 @@ public final class StageDriver<S: Stage> {
     ///   - metadata: Kinds that other stages would declare, for a test that sets them on the items that it sends.
     ///   - audio: What the stage finds as ``StageContext/audio``.
     ///   - makesKeyframes: Whether a stage before this one makes a keyframe when asked, as an encoder does.
-    ///   - slabBytes: Memory for the access units that wait in the driver, in bytes: as much before the stage as behind
-    ///     it.
+    ///   - slabBytes: Memory for access units, sound and motion before the stage, in bytes. The memory behind it is
+    ///     twice as large.
     ///   - clock: The clock that the stage reads; it stands still unless the test moves it.
     /// - Throws: ``FrameHostErrors`` for wrong options, and whatever the stage throws.
     public init(
@@ -187,7 +187,7 @@ public final class StageDriver<S: Stage> {
     /// - Parameters:
     ///   - bytes: The payload.
     ///   - pts: When the picture is shown.
-    ///   - dts: When the picture is decoded; nil for `pts`.
+    ///   - dts: When the picture is decoded; nil means `pts`.
     ///   - isKeyframe: Whether the picture can be decoded without any other.
     ///   - input: For a join, the input that the unit is for.
     public func makeAccessUnit(
@@ -211,7 +211,7 @@ public final class StageDriver<S: Stage> {
     /// Makes a block of sound.
     ///
     /// - Parameters:
-    ///   - samples: Its samples, interleaved; as many as a multiple of the channels.
+    ///   - samples: Its samples, interleaved. Their number is a multiple of the number of channels.
     ///   - pts: When the first is heard.
     ///   - input: For a sink of several inputs, the input that the block is for.
     public func makeAudioBlock(_ samples: [Float], pts: MediaTime, input: Int = 0) throws -> AudioBlock {
@@ -251,7 +251,8 @@ public final class StageDriver<S: Stage> {
         return block
     }
 
-    /// Hands a stage of several inputs a block of motion on one of them. A chain brings them in the order of their time.
+    /// Hands a stage of several inputs a block of motion for one of them. A chain hands it items in the order of
+    /// their time.
     public func send(_ block: consuming MotionBlock, from input: Int) throws {
         if runner.kind == .filter {
             _ = runner.takeCompanion(block.release(), from: input)
@@ -267,7 +268,8 @@ public final class StageDriver<S: Stage> {
     /// Hands the stage a block of sound.
     public func send(_ block: consuming AudioBlock) throws { try send(block.release()) }
 
-    /// Hands a sink of several inputs an access unit of one of them. A chain brings them in the order of their time.
+    /// Hands a sink of several inputs an access unit for one of them. A chain hands it items in the order of their
+    /// time.
     public func send(_ unit: consuming AccessUnit, from input: Int) throws {
         _ = runner.take(unit.release(), from: input)
         try check()

@@ -740,7 +740,7 @@ final class StageRunner: @unchecked Sendable {
             details: ["kept": JSONNode(.number(String(kept))), "declared": JSONNode(.number(String(demand.hold)))])
     }
 
-    /// [stage thread] Reports an answer whose PTS no item that the stage holds has.
+    /// [stage thread] Reports an answer whose PTS is that of no item that the stage holds.
     func reportLostMetadata(_ record: UnsafeMutablePointer<LeaseRecord>) {
         guard !hasReportedMetadata else { return }
         hasReportedMetadata = true

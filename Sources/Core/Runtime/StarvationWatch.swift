@@ -3,10 +3,10 @@
 /// Says which stages hold the buffers when a pool has been empty for long, and where a link stands still. The control
 /// thread calls it between ticks.
 struct StarvationWatch {
-    /// A pool or link must stand still this long before it is spoken of.
+    /// A pool or link must stand still this long before it is reported.
     static let patienceNs: Int64 = 200_000_000
     static let stallPatienceNs: Int64 = 2_000_000_000
-    /// The same pool or link is spoken of again after this long.
+    /// The same pool or link is reported again after this long.
     static let repeatNs: Int64 = 2_000_000_000
     private var spokenOf: [String: Int64] = [:]
 
@@ -77,7 +77,7 @@ struct StarvationWatch {
                 queued[index, default: Holding()].buffers.insert(lease.buffer)
             }
         }
-        // More of this pool's than it declares.
+        // Whether a stage has more buffers of this pool than it declares.
         func isOver(_ number: Int, _ holding: Holding) -> Bool {
             guard let place = graph.runners.firstIndex(where: { $0.number == number }) else { return false }
             let most = graph.mostHeld(by: place)

@@ -8,7 +8,7 @@ final class ThreadState: @unchecked Sendable {
     enum Place {
         /// In a wait that only another stage thread of the chain ends.
         static let chainWait: Int32 = -1
-        /// In a wait that something else than the chain's threads ends: the clock, or a network thread that holds
+        /// In a wait that something other than the chain's threads ends: the clock, or a network thread that holds
         /// access units.
         static let outsideWait: Int32 = -2
         /// Before its first item.
@@ -21,7 +21,8 @@ final class ThreadState: @unchecked Sendable {
     let inside = Atomic<Int32>(Place.notBegun)
     /// Which of its calls the stage at `inside` is in.
     private let callCode = Atomic<UInt8>(StageCall.item.rawValue)
-    /// `pthread_self()` of the thread once it runs. A signal handler finds the thread that it interrupts by it.
+    /// `pthread_self()` of the thread once it runs. A signal handler finds the thread that it interrupts by this
+    /// value.
     let identity = Atomic<UInt>(0)
     let finished = Atomic<Bool>(false)
     /// Whether its stages have ended, and it runs none of their code any more. Other threads may do what is left.
@@ -33,15 +34,15 @@ final class ThreadState: @unchecked Sendable {
     // Under the lock of ``RunningThreads``.
     var isCounted = false
     var isAbandoned = false
-    /// The stages of its chain, for the handler of crashes. Set before it runs.
+    /// The stages of its chain, for the crash handler. Set before it runs.
     @exclusivity(unchecked) var crashStages: CrashReport.Stages?
     /// Wakes the thread when it waits for input; set before it runs.
     var interrupt: (() -> Void)?
 
     /// The clock that times its stages; nil where they are not timed. Set before it runs.
     @exclusivity(unchecked) var clock: ChainClock?
-    /// [stage thread] Nanoseconds that do not count as the timed stage's own time, since it began with its item: waits,
-    /// and stages behind it on this thread. Kept where stages are timed.
+    /// [stage thread] Nanoseconds that do not count as the timed stage's own time, since it began with its item:
+    /// waits, and stages behind it on this thread. Counted only where stages are timed.
     @exclusivity(unchecked) var elsewhere: Int64 = 0
     @exclusivity(unchecked) private var waitsSince: Int64 = 0
     /// The trace of the thread; nil without a trace. Set before it runs. `traceRing` keeps its memory.
@@ -64,7 +65,7 @@ final class ThreadState: @unchecked Sendable {
     /// [stage thread] Notes that the thread is in a wait of Core, which `stop` ends. Returns where the thread was.
     ///
     /// - Parameters:
-    ///   - place: ``Place/outsideWait`` where something else than the chain's threads may end the wait.
+    ///   - place: ``Place/outsideWait`` where something other than the chain's threads may end the wait.
     ///   - reason: The reason for the wait, for a trace.
     @inline(__always)
     func enterWait(_ place: Int32 = Place.chainWait, for reason: TraceRecord.Wait) -> Int32 {

@@ -7,15 +7,15 @@ struct TimeOrder {
     struct Input: Equatable {
         /// The time of the item that waits longest there, nanoseconds; nil while there is none.
         var time: Int64?
-        /// Its producer waits for a place, or an item was turned away there, and its items may be taken before their turn
-        /// for that reason.
+        /// Whether its items may be taken before their turn, because its producer waits for a place or an item was
+        /// turned away there.
         var isPressed = false
-        /// No item of it is taken before its turn.
+        /// Whether its items are never taken before their turn.
         var keepsTurn = false
         /// No item follows those that wait.
         var hasEnded = false
 
-        /// Puts its item behind those of other inputs that are up to so much later, nanoseconds.
+        /// Puts its item behind those of other inputs that are up to `nanoseconds` later.
         mutating func delay(by nanoseconds: Int64) {
             guard let time else { return }
             let (later, isTooLate) = time.addingReportingOverflow(nanoseconds)
@@ -30,14 +30,15 @@ struct TimeOrder {
         case end
     }
 
-    /// How long an item waits in all for inputs that have none, nanoseconds; nil for as long as it takes.
+    /// How long an item waits in all for inputs that have none, nanoseconds; nil means without limit.
     let longestWait: Int64?
     var inputs: [Input]
-    /// Inputs that were waited for in vain: until they are about as far as the others again, nobody waits for them.
+    /// Inputs that the stage has waited for in vain. It waits for them again once they are about as far as the
+    /// others.
     private var isSilent: [Bool]
-    /// Since when the item in front has waited for an input without one; nil while it has not.
+    /// By input: since when its oldest item has waited for an input that has none; nil while it does not wait.
     private var waitsSince: [Int64?]
-    /// The time of the item that was taken last.
+    /// By input: the time of the item that was taken last.
     private var taken: [Int64?]
 
     init(count: Int, longestWait: Int64?) {
@@ -48,7 +49,7 @@ struct TimeOrder {
         taken = [Int64?](repeating: nil, count: count)
     }
 
-    /// A bit for each input that an item of another one waits for, or the end of the stage.
+    /// A bit for each input that an item of another input, or the end of the stage, waits for.
     var awaited: UInt64 {
         guard inputs.contains(where: { $0.time != nil || $0.hasEnded }) else { return 0 }
         return inputs.indices.reduce(0) { bits, index in
@@ -106,7 +107,8 @@ struct TimeOrder {
         return .take(index)
     }
 
-    /// Whether the others' items would wait for this input in vain again: it is more than a wait behind one of them.
+    /// Whether the items of other inputs would wait for this input in vain again, because it is more than
+    /// ``longestWait`` behind one of them.
     private func isFarBehind(_ time: Int64, _ index: Int) -> Bool {
         guard let longestWait else { return false }
         return taken.indices.contains { other in

@@ -36,7 +36,7 @@ final class Worker: @unchecked Sendable {
     var members: [StageRunner] { memberBox.withLock { $0 } }
     private let memberBox: Locked<[StageRunner]>
 
-    /// Ends the waits of the head; each stage behind it has its own, which ``raiseStop()`` raises too.
+    /// Ends the waits of the head. Each stage behind it has a signal of its own, which ``raiseStop()`` raises too.
     var stop: StopSignal { head.stop }
 
     init(head: StageRunner, input: Input, frameLimit: Int) {
