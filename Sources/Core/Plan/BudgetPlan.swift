@@ -103,7 +103,7 @@ public struct BudgetPlan: Sendable {
 
     // MARK: Queues before joins
 
-    /// A queue that would have to be longer does not help.
+    /// The greatest capacity of a queue. A chain that needs a longer one is refused.
     private static let mostCapacity = 1 << 16
 
     /// Makes queues longer until no circle of starved and pushing threads is left.
@@ -187,7 +187,7 @@ public struct BudgetPlan: Sendable {
         for domain in waits.domains.domains where domain.isCopyPool {
             guard let sharers = waits.domains.sharers[domain.allocator], !sharers.canKeep || waits.rules.sharers < -1
             else { continue }
-            // As if every pool could be empty: what counts here is for which stages its allocator waits then.
+            // Assumes that every pool can be empty: what counts here is which stages its allocator waits for then.
             var cautious = waits
             cautious.windows = waits.windows.map { _ in .frames(1) }
             if waits.rules.sharers < 0 || !cautious.sharersWait(for: domain.allocator) {

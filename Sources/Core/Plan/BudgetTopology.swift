@@ -96,8 +96,8 @@ struct BudgetTopology {
         return incoming[node]
     }
 
-    /// By how many items a join that waits on `edge` may wait for a later item than it has. Under `nearest` it is not
-    /// enough to know that an item was dropped, since another one could lie in the window.
+    /// By how many items the item that a join awaits on `edge` may be later than the item that it has. Under
+    /// `nearest` it is not enough to know that an item was dropped, since another one could lie in the window.
     func window(_ edge: Int) -> Int {
         let node = graph.nodes[graph.edges[edge].to]
         return entersJoin[edge] && node.match == .nearest && mayMiss[edge] ? 1 : 0

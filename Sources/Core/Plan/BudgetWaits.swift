@@ -49,7 +49,7 @@ struct BudgetWaits {
     var waitingWriters: Set<Int> = []
     /// Capacity of each edge; the planner raises them before it writes them down.
     var capacities: [Int]
-    /// Links that drop too much and have been reported. The rest of the plan is made as if they did not.
+    /// Links that drop too much and have been reported. The rest of the plan is made as if they did not drop.
     var reported: Set<Int> = []
     let rules: BudgetRules
     private let poolsOfThread: [[Int]]
@@ -57,7 +57,7 @@ struct BudgetWaits {
     private let poolOfDelayed: [Int: Int]
     /// By node, for filters that wait for motion.
     private let rivals: [Int: [EarlyTaking.Rival]]
-    /// Queues on the ways to filters that wait for motion: a place more there is one picture more that can wait.
+    /// Queues on the ways to filters that wait for motion. Each further place there lets one more picture wait.
     let edgesBeforeRivals: Set<Int>
 
     init(_ topology: BudgetTopology, _ domains: BudgetDomains, _ rules: BudgetRules) {
@@ -116,8 +116,9 @@ struct BudgetWaits {
         }
     }
 
-    /// A filter has a picture that it lets wait for motion, which has no place at a rival. The rival has in hand a picture
-    /// that is later by no more than those that can be on the filter's own way.
+    /// A filter lets a picture wait for motion, and a rival has no place for that motion. The rival has a picture
+    /// in hand. It is later than the filter's by no more than the number of pictures that can be on the filter's
+    /// own way.
     private func motion(before filter: Int, _ later: Int, busy: Int? = nil) -> [Arrow] {
         (rivals[filter] ?? []).filter { topology.thread[$0.filter] != busy }.flatMap {
             inCall(topology.thread[$0.filter], later + pictures(before: $0))
@@ -324,7 +325,7 @@ struct BudgetWaits {
         return lag
     }
 
-    /// Pools none of whose frames are delayed are followed in the same way.
+    /// Pools whose frames no stage delays are followed in the same way, and share the number -1.
     private func followed(_ pool: Int) -> Int { poolOfDelayed.values.contains(pool) ? pool : -1 }
 
     /// Whether threads that wait at `places` can wait, in the end, for `target`.

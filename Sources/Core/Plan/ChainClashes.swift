@@ -3,7 +3,7 @@
 /// Finds what several chains of one process want at the same time and only one can have: a file that one of them writes,
 /// a device, a port's path, an address.
 ///
-/// Each chain is without such a fault by itself. A fault is that of the later chain. docs/design/031-several-chains.md.
+/// Each chain alone has no such fault. A fault belongs to the later chain. docs/design/031-several-chains.md.
 public struct ChainClashes {
     /// A checked chain.
     public struct Member {
@@ -37,11 +37,11 @@ public struct ChainClashes {
     public private(set) var faults: [Fault] = []
     private let chains: [Member]
 
-    /// What uses files: a stage, or what beside the stages reads files for the chain.
+    /// What uses files: a stage, or a reader that is not a stage.
     private struct User {
         var chain: Int
         var stage: ChainPlan.Stage?
-        /// Where it is no stage.
+        /// Set where the user is not a stage.
         var reader: FileClashes.Reader?
         var demand: StageDemand
     }
@@ -118,7 +118,7 @@ public struct ChainClashes {
                 return nil
             }
             if other.chain == chain { return nil }
-            // Each claims it against stages that listen on every address.
+            // Each service claims it against stages that listen on every address, not against other services.
             if isService, other.isService, claim.name.hasSuffix(" any") { return nil }
             if let terms = claim.terms, terms == other.terms { return nil }
             return "\(user) \(claim.what) \(other.user) of the chain '\(chains[other.chain].request.name)'"

@@ -63,7 +63,7 @@ public struct ChainPlan: Sendable {
     public var worstLatency: Double?
     /// Queues that the planner added, with the reason.
     public var automaticQueues: [AutomaticQueues.Queue] = []
-    /// The part of the timeline that is made, and what is read beside it; nil for all of it.
+    /// The part of the timeline that is made, and what is read beside it; nil means the whole timeline.
     public var part: TimelinePart?
     /// Where stages make do with something poorer than was asked for, a sentence each.
     public var warnings: [String]
@@ -75,11 +75,11 @@ public struct ChainPlan: Sendable {
     /// The size of one buffer of each pool in bytes, with all padding.
     public var poolBufferBytes: [Int]
 
-    /// The memory of all pools and slabs, and what stages say they use themselves, in bytes; of a change, beside what
-    /// runs.
+    /// The memory of all pools and slabs, and what stages say they use themselves, in bytes. For a change, only
+    /// what is needed beside what runs.
     public var memoryBytes = 0
 
-    /// Stages, links and budget; the rest is still to be said.
+    /// Sets stages, links and budget. The planner sets the rest afterwards.
     init(_ stages: [PlannedStage], _ links: [Link], _ joins: [Int: JoinRule], _ budget: BudgetPlan) {
         self.stages = stages.enumerated().map { index, stage in
             Stage(

@@ -28,7 +28,7 @@ struct ChainPlanner {
         try negotiation.negotiate()
         let stages = negotiation.stages
         let part = try planPart(stages)
-        // A stage that runs reads it.
+        // A stage that runs keeps its own, which its thread reads.
         for stage in stages where !stage.isKept { stage.context.part = part }
         let layout = running?.layout ?? MetadataLayout(stages.flatMap(\.request.type.info.metadata))
         try checkWhatStays(stages, layout)

@@ -16,8 +16,8 @@ public struct ChainRequest: Sendable {
     public var spare: Int?
     /// Where the keys of the chain and their parts stand, as far as the file has them: `spare`, `buffers.camera`.
     public var ownPlaces: [String: TextPlace] = [:]
-    /// Links of a join that differ from input to input; else the consumer's ``StageRequest/link`` holds for all its
-    /// inputs.
+    /// Links of a join that differ from input to input. Otherwise the consumer's ``StageRequest/link`` holds for
+    /// all its inputs.
     var links: [LinkEnds: LinkRequest] = [:]
     /// The longest time that a drain may take, in seconds.
     public var drainSeconds = 10.0
@@ -27,13 +27,13 @@ public struct ChainRequest: Sendable {
     /// The memory that the chain may take; nil for what the machine and its control groups have at the moment of
     /// planning.
     public var memory: AvailableMemory?
-    /// The number of processors that the chain's threads have; nil for those that the process may use.
+    /// The number of processors that the chain's threads have; nil means those that the process may use.
     public var processors: Int?
     /// Services that run beside the chain. The planner looks only at what they claim.
     public var services: [ServiceRequest] = []
     /// What the chain does when something happens. The planner does not look at it.
     public var rules: [Rule] = []
-    /// The part of the timeline that is made; nil for all of it.
+    /// The part of the timeline that is made; nil means the whole timeline.
     public var part: TimelinePart?
     /// After this many items each source ends; nil for no limit.
     public var frameLimit: Int?

@@ -51,7 +51,7 @@ struct EarlyTaking {
         let own = origins[merge]!
         if sharesSources(merge) { return Inputs(leaves: own.map { _ in .always }, origins: own) }
         let overJoins = groups { topology.graph.nodes[$0].isJoin }
-        // Who holds up the pictures behind a filter holds up their source.
+        // A stage that holds up the pictures behind a filter also holds up their source.
         let overOthers = groups(beside: isSink(merge) ? [] : own[0].union([merge])) { $0 != merge }
         let isLate = topology.incoming[merge].map(isLate)
         let leaves = own.indices.map { input -> Leave in
@@ -64,8 +64,8 @@ struct EarlyTaking {
         return Inputs(leaves: leaves, origins: own)
     }
 
-    /// Whether a filter's pictures, or an input of a sink, depend on one source with another input: what the merge waits
-    /// for can be held up by a stage that has in hand what the merge has no place for.
+    /// Whether a filter's pictures, or an input of a sink, share a source with another input. A stage that has in
+    /// hand an item for which the merge has no place can then hold up what the merge waits for.
     private func sharesSources(_ merge: Int) -> Bool {
         let inputs = topology.incoming[merge].map { origins(of: $0, overMerges: true) }
         return inputs.indices.contains { input in
@@ -76,14 +76,15 @@ struct EarlyTaking {
 
     // MARK: Filters side by side
 
-    /// A filter that a waiting one needs motion from a fork with: the fork may wait for a place there.
+    /// A filter that needs motion from the same fork as a waiting filter. The fork may be waiting for a place at
+    /// this filter.
     struct Rival {
         var filter: Int
         /// The queues through which pictures come to the waiting filter and not to the rival.
         var edges: [Int]
     }
 
-    /// The filters that take motion of a source which `filter` takes too, and lie on other ways of the pictures.
+    /// The filters that share a source of motion with `filter`, and lie on other ways of the pictures.
     func rivals(of filter: Int) -> [Rival] {
         guard inputs[filter] != nil, !isSink(filter) else { return [] }
         let own = companionSources(of: filter)
@@ -117,7 +118,7 @@ struct EarlyTaking {
 
     /// The sources and merges from which the items on `edge` come, with no further merge between.
     ///
-    /// - Parameter overMerges: Only the sources, with any merges between.
+    /// - Parameter overMerges: Whether to follow the items through any merges to their sources.
     private func origins(of edge: Int, overMerges: Bool = false) -> Set<Int> {
         var found: Set<Int> = []
         var seen: Set<Int> = []
@@ -169,8 +170,8 @@ struct EarlyTaking {
 
     // MARK: Origins that stages bring together
 
-    /// Origins that the stages of several inputs which `counts` accepts bring together: those of one group have one
-    /// number. So have those of `more`.
+    /// Groups the origins that stages of several inputs bring together, for the stages that `counts` accepts. The
+    /// origins of one group have one number. The origins in `more` are a group too.
     private func groups(beside more: Set<Int> = [], _ counts: (Int) -> Bool) -> [Int] {
         var group = Array(topology.graph.nodes.indices)
         let together = origins.filter { counts($0.key) }.map { node, inputs in
@@ -190,8 +191,9 @@ struct EarlyTaking {
 }
 
 extension BudgetGraph {
-    /// The graph with what filters keep back that take pictures only once their queue is full: all of that queue. The
-    /// queue keeps its length, since each place more would be one more that is kept back.
+    /// The graph in which filters delay and hold the pictures that they keep back. A filter that takes pictures
+    /// only once their queue is full keeps back that whole queue. The queue keeps its length, since each further
+    /// place would keep back one more picture.
     ///
     /// In a live chain such a wait ends by the clock.
     func countingPicturesBeforeFilters() -> BudgetGraph {

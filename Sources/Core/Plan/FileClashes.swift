@@ -36,7 +36,8 @@ struct FileClashes {
         }
     }
 
-    /// What beside the stages reads files for a chain: the program reads the chain file, services read their own.
+    /// A reader of files that is not a stage: the program reads the chain file, and services read files of their
+    /// own.
     struct Reader {
         /// The service's key; nil for the program.
         var service: String?
@@ -52,7 +53,7 @@ struct FileClashes {
         return [chain]
             + request.services.map { service in
                 var reader = Reader(service: service.key)
-                // What is wrong with its options was said where they were read.
+                // Faults of its options have been reported where they were read.
                 reader.demand.readsFiles = (try? service.make())?.readsFiles(folder: request.folder) ?? []
                 return reader
             }
