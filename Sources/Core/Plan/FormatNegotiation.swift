@@ -43,7 +43,8 @@ struct FormatNegotiation {
                 made.append(MadeStage(context: one.context, instance: one.instance))
             }
         }
-        // Before the stages negotiate: otherwise a source that reads standard input would read the run's commands.
+        // Checked before the stages negotiate. Otherwise a source that reads standard input would read the run's
+        // commands.
         for one in made where one.kept == nil && one.instance.stage is any Source {
             faults.addClaims(one.instance.stage.demand.claims, of: one.context.stageID, on: request.ownStreams)
         }
@@ -77,7 +78,7 @@ struct FormatNegotiation {
         }
     }
 
-    /// - Throws: ``FrameHostErrors`` of all stages whose input or output cannot be.
+    /// - Throws: ``FrameHostErrors`` of all stages whose input or output is impossible.
     mutating func negotiate() throws {
         for index in request.stages.indices {
             var stage = PlannedStage(
@@ -146,7 +147,7 @@ struct FormatNegotiation {
                     remedy: "Report this to the plugin's author.")
             }
             stage.demand = instance.stage.demand
-            // Its times are the clock's, and the sound of an input has other times.
+            // Such a stage has the times of the clock, and the sound of its input has others.
             if stage.demand.outputRate != nil { stage.audio = nil }
             checkDemand(stage)
             // From the first item on, its thread drops at a full queue or waits there. That cannot change during a run.
@@ -184,7 +185,7 @@ struct FormatNegotiation {
         }
     }
 
-    /// Frames cannot pass a filter by that keeps others back, and must not pass one that hides something.
+    /// Frames cannot pass by a filter that keeps others back, and must not pass by one that hides something.
     private mutating func checkBypass(_ stage: PlannedStage) {
         guard stage.request.type.kind == .filter, stage.request.onError == .bypass else { return }
         if stage.demand.mustNotBePassed {
@@ -208,7 +209,7 @@ struct FormatNegotiation {
     private mutating func keep(_ stage: inout PlannedStage, _ running: PlannedStage, inputs: [MediaFormat]?) {
         // Keeps the running formats after a fault too, so that the stages behind get no fault from it.
         (stage.inputs, stage.output, stage.demand) = (running.inputs, running.output, running.demand)
-        // What the chain file says of errors may be new.
+        // The chain file may say another 'onError' now.
         checkBypass(stage)
         guard let inputs else { return }
         let fits =
@@ -282,7 +283,7 @@ struct FormatNegotiation {
             guard !stage.request.type.info.isConverter, let type = try request.converter(),
                 let target = FormatCost.best(from: format.pixelFormat, among: accepted)
             else {
-                // The fault of a running stage says what is wrong with its input.
+                // ``keep(_:_:inputs:)`` reports what is wrong with the input of a running stage.
                 if runsWith != nil { return true }
                 faults.addUnconvertible(stage.request, producer.id, gives: format.pixelFormat)
                 return false
@@ -350,7 +351,7 @@ struct FormatNegotiation {
     private func uniqueID(_ wanted: String) -> String {
         var id = wanted
         var count = 2
-        // A running converter keeps its id, so that a new one can be told from it.
+        // The id of a running stage is not used again, so that a new converter can be told from it.
         while request.stages.contains(where: { $0.id == id }) || stages.contains(where: { $0.id == id })
             || running?[id] != nil
         {

@@ -6,7 +6,7 @@ public enum JoinMatch: String, Sendable, CaseIterable {
     case nearest
     /// The newest item at the moment when the leading input gives one; the join waits for no other input.
     case newest
-    /// The item of equal PTS. No input leads: the join answers every time that any input has.
+    /// The item of equal PTS. No input leads: the join answers for each time at which any input has an item.
     case exact
 }
 
@@ -83,8 +83,9 @@ public struct JoinRule: Sendable, Equatable {
             hold: request.hold ?? false, frameTimes: formats.map(\.frameTime))
     }
 
-    /// The link before an input where the chain file cannot choose it: a join that takes the newest item waits only for
-    /// its leading input, and a newer item replaces the one that lies before another input.
+    /// The link before an input for which the chain file cannot choose it; nil for other inputs. A join that takes
+    /// the newest item waits only for its leading input, and a newer item replaces the one that lies before another
+    /// input.
     func fixedLink(of input: Int) -> LinkSettings? {
         takesNewest(of: input) ? LinkSettings(capacity: 1, policy: .latest) : nil
     }
@@ -94,20 +95,20 @@ public struct JoinRule: Sendable, Equatable {
     /// Whether the join keeps the last item of an input, to give it again: one more buffer of that input's pool.
     public func keeps(_ input: Int) -> Bool {
         if takesNewest(of: input) { return true }
-        // Nothing is given after the end of the leading input, or of any.
+        // Otherwise nothing is given after the end of the leading input, or of any input.
         return hold && (whenEnded == .last || whenEnded == .lead && input != lead)
     }
 }
 
 extension MediaFormat {
-    /// From one item to the next, nanoseconds; 0 where the rate is unknown.
+    /// The time from one item to the next, nanoseconds; 0 where the rate is unknown.
     var frameTime: Int64 {
         (video?.frameRate ?? encoded?.video?.frameRate)?.period ?? 0
     }
 }
 
 extension Rational {
-    /// From one item to the next at this rate, nanoseconds; 0 for none.
+    /// The time from one item to the next at this rate, nanoseconds; 0 where the rate is not greater than 0.
     var period: Int64 {
         guard numerator > 0, denominator > 0 else { return 0 }
         let (product, isTooMuch) = Int64(denominator).multipliedReportingOverflow(by: 1_000_000_000)

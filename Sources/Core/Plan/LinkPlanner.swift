@@ -6,17 +6,17 @@ struct LinkPlanner {
     /// The most access units that wait before a sink whose calls may last any time.
     static let mostUnits = 512
     static let usualPlaces = 2
-    /// Blocks of sound are short: as many of 10 ms are 0.64 s, which a thread behind may be late.
+    /// Blocks of sound are short. 64 blocks of 10 ms are 0.64 s, by which a thread behind may be late.
     static let soundPlaces = 64
     /// About how long an item of sound or motion lasts, in seconds.
     static let usualBlockSeconds = 0.02
     /// Frames that wait for the motion of their time, which comes late.
     static let companionPlaces = 4
     private static let usualMegabytes = 64.0
-    /// Of motion: 8 s of ten thousand samples a second.
+    /// For motion, in 10^6 bytes: 8 s of ten thousand samples a second.
     private static let motionMegabytes = 8.0
-    /// The bytes of a queue that is attached while the chain runs. Slabs have room for one such queue, see
-    /// ``SlabSizes``.
+    /// The memory of a queue that is attached while the chain runs, in 10^6 bytes. Slabs have room for one such
+    /// queue, see ``SlabSizes``.
     static let lateMegabytes = 16.0
     private static let usualSeconds = 8.0
 
@@ -102,7 +102,7 @@ struct LinkPlanner {
         guard let runs = running?.link(from: stages[producer].id, to: stage.id), runs.asked == asked,
             (runs.settings.mostBytes == nil) == !format.liesInSlab
         else { return nil }
-        // For a stage of another kind no rule would make the automatic queue again.
+        // No rule would make an automatic queue again for a stage of another kind.
         let isOfOneKind = running?[stage.id]?.request.type.info.id == stage.request.type.info.id
         let staysAnyhow = runs.settings.isAutomatic && stage.request.type.info.service == .bounded && !isJoin(stage)
         guard isOfOneKind || staysAnyhow else { return nil }

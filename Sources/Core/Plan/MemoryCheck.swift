@@ -7,12 +7,12 @@ struct MemoryCheck {
     private let available: AvailableMemory?
     private let running: RunningChain?
     private let isKept: [Bool]
-    /// By stage, the bytes that are kept of the items inside it.
+    /// By stage: the bytes of the headers that are kept for the items inside it.
     private let headerBytes: [Int]
 
     /// - Parameters:
     ///   - layout: The layout of the chain's metadata.
-    ///   - available: nil where the system does not say.
+    ///   - available: Nil where the system does not say.
     ///   - running: The running chain, for a plan that changes it. It has its memory already.
     init(
         _ plan: ChainPlan, _ stages: [PlannedStage], _ layout: MetadataLayout, available: AvailableMemory?,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Hands on the frames of a part, and drops what stages needed before and behind it.
+/// Hands on the frames of a part, and drops those that stages needed before and after it.
 ///
 /// The planner puts one before each sink and encoder of a chain that makes a part of its timeline.
 final class PartGate: Filter {
@@ -26,7 +26,7 @@ final class PartGate: Filter {
         (begin, end) = (part.begin, part.end)
     }
 
-    /// [stage thread] Reads the PTS alone.
+    /// [stage thread] Reads only the PTS.
     func process(_ frame: inout Frame) -> Verdict {
         frame.pts >= begin && end.map { frame.pts < $0 } != false ? .forward : .drop(.byStage)
     }

@@ -14,7 +14,7 @@ struct PartPlanner {
             let stage = request.stages[index]
             var id = "\(stage.id)-part"
             while request.stages.contains(where: { $0.id == id }) { id += "-2" }
-            // Behind all others, so that their indices stay.
+            // Appended at the end, so that the indices of the others stay.
             request.stages[index].from = [request.stages.count]
             request.stages.append(
                 StageRequest(
@@ -40,7 +40,7 @@ struct PartPlanner {
 
     // MARK: Once demands are known
 
-    /// What cannot be divided, a fault each.
+    /// Adds a fault for each stage that cannot be divided.
     func check(_ faults: inout PlanFaults) {
         for stage in stages {
             guard let obstacle = obstacle(stage) else { continue }
@@ -64,7 +64,7 @@ struct PartPlanner {
         }
     }
 
-    /// The part with what the source gives beside it: the most of all ways from it to a gate.
+    /// The part with what the source gives beside it: the most that any way from the source to a gate needs.
     var whole: TimelinePart {
         var part = part
         // In topological order, so each stage's inputs come before it.

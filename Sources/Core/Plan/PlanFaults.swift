@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Faults of a request and of its plan, in words, each at its place in the chain file; collected, then thrown together.
+/// Collects the faults of a request and of its plan, each at its place in the chain file, and throws them together.
 struct PlanFaults {
     let file: String
     private let ownPlaces: [String: TextPlace]
@@ -86,13 +86,14 @@ struct PlanFaults {
         }
     }
 
-    /// A thing that is one stage's, or has other terms.
+    /// Adds the faults of stages that claim what a service or an earlier stage has claimed, unless both name the
+    /// same terms.
     ///
-    /// - Parameter services: Have theirs before any stage.
+    /// - Parameter services: Their claims come before those of all stages.
     mutating func addClaims(_ stages: [PlannedStage], beside services: [ServiceRequest]) {
         var first: [String: (stage: String, terms: String?)] = [:]
         for service in services {
-            // What is wrong with its options was said where they were read.
+            // Faults of its options have been reported where they were read.
             for claim in (try? service.make())?.claims ?? [] { first[claim.name] = (service.key, claim.terms) }
         }
         for stage in stages {
@@ -175,7 +176,7 @@ struct PlanFaults {
     mutating func addRestart(top key: ChainKey, _ what: String) { add(key, "needs a restart: \(what)", Self.restart) }
 
     /// - Parameters:
-    ///   - missing: Buffers.
+    ///   - missing: How many buffers are missing.
     ///   - reader: The first new stage among those that would hold them.
     mutating func addShortage(_ missing: Int, ofPool pool: String, for reader: StageRequest) {
         add(
@@ -185,7 +186,7 @@ struct PlanFaults {
         )
     }
 
-    /// - Parameter missing: Units and bytes.
+    /// - Parameter missing: The units and bytes that are missing.
     mutating func addShortage(_ missing: ChainPlan.SlabPlan, for reader: StageRequest, _ stages: [PlannedStage]) {
         let parts = [
             missing.unitCount > 0 ? "room for \(missing.unitCount) access units" : nil,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Notes for the reader of a plan: longer queues, copies, what may wait or be lost, and what stages chose.
+/// Notes for a person who reads a plan: longer queues, copies, what may wait or be lost, and what stages chose.
 struct PlanNotes {
     private let plan: ChainPlan
 

@@ -24,8 +24,8 @@ struct PlannedChain {
         var gone: [String] = []
     }
 
-    /// [control thread, once the plan is applied] Points the requests for keyframes of stages that were kept at the
-    /// encoders they now have before them.
+    /// [control thread, once the plan is applied] Points the keyframe requests of kept stages at the encoders that
+    /// are before them now.
     func connectKeyframeRequests() {
         for stage in stages {
             guard case .kept = stage.origin, let target = stage.keyframes else { continue }
@@ -87,7 +87,7 @@ struct ChainServices {
 }
 
 extension [PlannedStage] {
-    /// By index of the stage.
+    /// The pool sizes that the chain file asks for, by index of the stage.
     var writtenPoolSizes: [Int: Int] {
         var sizes: [Int: Int] = [:]
         for (index, stage) in enumerated() { sizes[index] = stage.buffers }
