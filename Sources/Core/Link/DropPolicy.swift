@@ -60,9 +60,9 @@ public struct LinkSettings: Sendable, Hashable {
     public var capacity: Int
     /// What happens to an item that finds the queue full.
     public var policy: DropPolicy
-    /// Access units: most bytes queued; nil for no bound of its own.
+    /// Access units, sound and motion: the most bytes in the queue; nil means no such limit.
     public var mostBytes: Int?
-    /// Access units: longest span of decode time queued; nil for no bound of its own.
+    /// Access units, sound and motion: the longest span of decode time in the queue; nil means no such limit.
     public var mostTime: MediaTime?
     /// The planner put the queue here because it pays (docs/design/013-automatic-queues.md).
     public var isAutomatic = false

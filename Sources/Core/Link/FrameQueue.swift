@@ -117,8 +117,8 @@ final class FrameQueue: @unchecked Sendable {
         case .evictThenAccept(let count):
             figures.show(state, losses: true)
             // Under `latest` and `dropOldest` one item goes, under `dropToKeyframe` a whole group. The first one's
-            // place may be taken by the new item; the others stay where they are in the ring, which this thread alone
-            // writes, until they are let go below.
+            // place may be taken by the new item. The others stay where they are in the ring, which only this
+            // thread writes, until they are released below.
             let first = ring[head]
             if let trace { noteEviction(trace, first, count) }
             let second = head + 1

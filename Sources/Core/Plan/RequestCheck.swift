@@ -36,7 +36,7 @@ struct RequestCheck {
                 checkMedia(of: stage, from: producer, gives: given[producer])
             }
         }
-        // A wrong `from` leaves some other stage without a reader: that is said once.
+        // A wrong `from` also leaves some other stage without a consumer. That is not reported a second time.
         if faults.found.count == before { checkReaders() }
         checkBypass()
     }
@@ -125,7 +125,7 @@ struct RequestCheck {
         return stage.from.first == index ? info.input : info.furtherInputs
     }
 
-    /// The nearest stage against the flow that has an output; nil where there is none.
+    /// The nearest stage upstream of `index` that has an output; nil where there is none.
     private func giver(before index: Int) -> Int? {
         var passed: Set<Int> = [index]
         var stage = request.stages[index].from.first
@@ -143,7 +143,8 @@ struct RequestCheck {
         }
         var isOnWay = [Bool](repeating: false, count: given.count)
         for start in given.indices {
-            // Up to a stage of which it is known, or to one met before (a circle, which is a fault of its own).
+            // Goes upstream to a stage whose output is known, or to one met before (a circle, which is a fault of
+            // its own).
             var way: [Int] = []
             var stage: Int? = start
             while let next = stage, given[next] == nil, !isOnWay[next] {
@@ -151,7 +152,8 @@ struct RequestCheck {
                 way.append(next)
                 stage = request.stages[next].from.first
             }
-            // What passes on nothing has an output all the same: that its input has none is said there.
+            // A stage that passes its input on has an output even where its input has none. That fault is reported
+            // there.
             let found = stage.flatMap { given[$0] } ?? .any
             let media = found == .none ? .any : found
             for passed in way { given[passed] = media }
@@ -159,7 +161,7 @@ struct RequestCheck {
         return given.map { $0 ?? .any }
     }
 
-    /// Frames can pass a filter by; what any other stage gives is its own.
+    /// Frames can pass by a filter. Any other stage makes its output itself.
     private mutating func checkBypass() {
         for stage in request.stages where stage.onError == .bypass && stage.type.kind != .filter {
             faults.add(
@@ -169,7 +171,7 @@ struct RequestCheck {
         }
     }
 
-    /// What a stage gives goes somewhere, unless the chain says that it does not.
+    /// Checks that a stage takes what each stage gives, unless the chain file says that none does.
     private mutating func checkReaders() {
         var reader: [Int: Int] = [:]
         for (index, stage) in request.stages.enumerated() { for producer in stage.from { reader[producer] = index } }

@@ -56,7 +56,7 @@ struct RunningChain {
     let services: ChainServices
     let layout: MetadataLayout
     let isLive: Bool
-    /// What the chain file says of memory. Both hold as long as the chain runs.
+    /// The pool sizes and the spare buffers that the chain file asks for. Both hold as long as the chain runs.
     let buffers: [String: Int]
     let spare: Int?
     private var links: [LinkName: LinkSettings] = [:]

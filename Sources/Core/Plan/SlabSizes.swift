@@ -9,7 +9,7 @@ struct SlabSizes {
     private let running: RunningChain?
 
     /// - Parameters:
-    ///   - links: With their longer queues.
+    ///   - links: The links, with the queues as raised.
     ///   - running: The running chain, for a plan that changes it. Its slabs stay as they are.
     init(_ stages: [PlannedStage], _ links: [ChainPlan.Link], spare: PoolSpare = .none, running: RunningChain? = nil) {
         self.stages = stages

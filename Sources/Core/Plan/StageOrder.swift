@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The order in which stages are planned: each after its inputs. A stage with fewer stages before it comes first, then
-/// the order of the file counts.
+/// The order in which stages are planned: each after its inputs. Stages are sorted by their longest way from a
+/// source, then by the order of the file.
 struct StageOrder {
     /// Stages of the request by index; without those that wait for themselves.
     let order: [Int]
@@ -50,7 +50,7 @@ struct StageOrder {
         return found
     }
 
-    /// `request` with its stages in this order. Only without circles.
+    /// `request` with its stages in this order. There must be no circle.
     func applied(to request: ChainRequest) -> ChainRequest {
         let position = Dictionary(uniqueKeysWithValues: order.enumerated().map { ($1, $0) })
         var ordered = request

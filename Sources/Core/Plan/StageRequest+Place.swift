@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension StageRequest {
-    /// Checks the options alone.
+    /// Checks only the options.
     ///
     /// - Throws: ``FrameHostErrors``.
     public func checkOptions(file: String) throws {

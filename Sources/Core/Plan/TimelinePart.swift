@@ -21,17 +21,17 @@ public struct TimelinePart: Sendable, Equatable {
 
 /// How much of the past a stage needs until its output is that of a run from the beginning.
 public struct WarmUp: Sendable, Equatable {
-    /// So many frames before the first one.
+    /// How many frames it needs before the first one.
     public var frames: Int
-    /// All frames of so much time before the first one.
+    /// The time before the first frame of which it needs all frames.
     public var time: MediaTime
     /// Why no past is enough, as the end of a sentence that begins with the stage's id: `remembers all earlier
-    /// pictures`; nil where it is.
+    /// pictures`; nil where some past is enough.
     public var obstacle: String?
 
     /// The stage needs nothing of the past.
     public static let none = WarmUp(frames: 0)
-    /// Needs so many frames, and all of so much time.
+    /// The stage needs `frames` frames before the first one, and all frames of `time`.
     public init(frames: Int, time: MediaTime = .zero) { (self.frames, self.time) = (max(frames, 0), max(time, .zero)) }
     /// The stage needs all of the past, for a reason: `remembers all earlier pictures`.
     public static func never(_ obstacle: String) -> WarmUp {
@@ -40,12 +40,12 @@ public struct WarmUp: Sendable, Equatable {
         return never
     }
 
-    /// Of a stage and of one behind it.
+    /// What a stage and one behind it need together.
     static func + (a: WarmUp, b: WarmUp) -> WarmUp {
         WarmUp(frames: a.frames + b.frames, time: a.time + b.time)
     }
 
-    /// Of two branches of one stage.
+    /// What two branches of one stage need together.
     func joined(_ other: WarmUp) -> WarmUp {
         WarmUp(frames: max(frames, other.frames), time: max(time, other.time))
     }

@@ -10,12 +10,12 @@ final class CopyTap: Transform {
     static let info = StageInfo(
         id: "copy-tap", summary: "Copies the items of a branch into buffers of its own.", input: .any,
         output: .any)
-    /// The one type there is, so that a plan finds again what runs.
+    /// The only instance of this type, so that a plan recognizes a running tap.
     static let type = StageType(CopyTap.self)
 
     var options: NoOptions
     private let context: StageContext
-    /// A unit was left out: those up to the next keyframe cannot be decoded.
+    /// A unit was left out, so the units up to the next keyframe cannot be decoded.
     private var awaitsKeyframe = false
 
     /// [control thread] Opens nothing.
@@ -33,7 +33,7 @@ final class CopyTap: Transform {
         switch consume input {
         case .frame(let frame):
             guard let copy = try output.makeCopy(of: frame) else { return output.drop(.noBuffer) }
-            // Before the copy may have to wait for a place: the buffer is the fork's again.
+            // The fork gets its buffer back before the copy may have to wait for a place.
             _ = consume frame
             try output.emit(copy)
         case .accessUnit(let unit):

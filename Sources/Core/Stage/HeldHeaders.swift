@@ -6,10 +6,11 @@
 /// It serves a transform that gives access units or takes them: an encoder, a decoder. A transform from frames to
 /// frames has both in hand and calls `copyProperties(from:)`.
 ///
-/// An answer belongs to the item of equal PTS. There is room for as many headers as the stage declares as `delay`, made
-/// at setup; noting and answering allocate nothing. It belongs to the stage's thread. docs/design/012-items.md.
+/// An answer belongs to the item of equal PTS. There is room for as many headers as the stage declares as `delay`,
+/// and for two more. The memory is made at setup; noting and answering allocate nothing. It belongs to the stage's
+/// thread. docs/design/012-items.md.
 final class HeldHeaders {
-    /// One that is held, or a place that is free.
+    /// A header that is held, or a place that is free.
     private struct Entry {
         var pts: MediaTime
         var place: Int
@@ -25,10 +26,10 @@ final class HeldHeaders {
     /// The first `count` are held, in the order they came; behind them are the free places.
     private let entries: UnsafeMutablePointer<Entry>
     private(set) var count = 0
-    /// An item that nothing answered followed a gap: the next answer does.
+    /// An item that was never answered followed a gap, so the next answer is marked in its place.
     private var owesDiscontinuity = false
 
-    /// [control thread, desk's] Nil for a stage that needs none.
+    /// [control thread, desk's thread] Nil for a stage that needs no held headers.
     ///
     /// - Parameters:
     ///   - input: What the stage takes.
@@ -41,11 +42,11 @@ final class HeldHeaders {
         self.init(capacity: capacity, layout)
     }
 
-    /// Headers at once of a stage; 0 for one that needs none.
+    /// The most headers of a stage at once; 0 for a stage that needs none.
     private static func capacity(
         _ kind: StageKind, input: MediaFormat?, output: MediaFormat?, _ demand: StageDemand
     ) -> Int {
-        // An encoder cuts sound anew: what it gives has the time of none of the blocks that came in.
+        // An encoder cuts sound anew, so its output has the time of none of the blocks that came in.
         guard kind == .transform, demand.outputBuffers == .own, input?.encoded != nil || output?.encoded != nil,
             input?.isSound != true, output?.isSound != true
         else { return 0 }
@@ -53,7 +54,7 @@ final class HeldHeaders {
         return AvailableMemory.sum(demand.delay, 2)
     }
 
-    /// Memory for those of a stage.
+    /// The memory for the headers of a stage, in bytes.
     static func byteCount(
         _ kind: StageKind, input: MediaFormat?, output: MediaFormat?, _ demand: StageDemand, _ layout: MetadataLayout
     ) -> Int {
@@ -84,7 +85,8 @@ final class HeldHeaders {
         metadata?.deallocate()
     }
 
-    /// An item comes in. Without room one is forgotten: the oldest that seems to be dropped, else the oldest.
+    /// Keeps the header of an item that comes in. Without room it forgets one: the oldest that seems to be dropped,
+    /// or else the oldest.
     func note(_ header: borrowing ItemHeader) {
         if count == capacity { forget(at: doubtful ?? 0) }
         headers[entries[count].place].replace(with: header, layout)
@@ -103,12 +105,13 @@ final class HeldHeaders {
         return nil
     }
 
-    /// An answer goes out: says of itself what the item of its PTS said.
+    /// Fills the header of an answer from the item of equal PTS.
     ///
-    /// - Returns: False when metadata is lost: no item of that PTS is held, and others are that have some.
+    /// - Returns: False when metadata is lost: no item of that PTS is held, while other held items have metadata.
     func answer(_ header: inout ItemHeader) -> Bool {
         let isKnown = take(header.pts, into: &header) || !haveMetadata
-        // Answers rise by this time, and none is shown before it is decoded: what is not later is never answered.
+        // Answers rise by this time, and no item is shown before it is decoded. So a held item that is not later is
+        // never answered.
         let time = header.orderTime
         var index = 0
         while index < count {
@@ -121,7 +124,7 @@ final class HeldHeaders {
         return isKnown
     }
 
-    /// The oldest of the items of this PTS; false when there is none.
+    /// Takes the oldest item of this PTS; false when there is none.
     private func take(_ pts: MediaTime, into header: inout ItemHeader) -> Bool {
         for index in 0..<count where entries[index].pts == pts {
             header.fill(from: &headers[entries[index].place], layout)
