@@ -2,7 +2,7 @@
 
 /// One encoded picture, all NAL units of one time, or one packet of encoded sound; leased from a slab of the chain.
 ///
-/// A unit of sound can be decoded without any other picture: ``isKeyframe`` is true. Its ``pts`` and ``dts`` are equal, and
+/// A unit of sound counts as decodable alone: ``isKeyframe`` is true. Its ``pts`` and ``dts`` are equal, and
 /// negative for samples that a decoder needs and nobody hears (``AudioTrackFormat/initialPadding``).
 ///
 /// An access unit moves and is never copied; ``share()`` makes a second lease of the same bytes. Nobody writes the

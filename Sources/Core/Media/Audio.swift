@@ -60,7 +60,7 @@ public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
         "\(codec) \(sampleRate) Hz, \(channelCount == 1 ? "1 channel" : "\(channelCount) channels")"
     }
 
-    /// Everything that a decoder must know.
+    /// The track without its bit rate, which a decoder need not know.
     var withoutBitRate: AudioTrackFormat {
         var track = self
         track.bitRate = 0

@@ -56,7 +56,7 @@ public struct AudioBlock: ~Copyable, @unchecked Sendable {
     /// How many samples each channel has.
     public var sampleCount: Int { record.pointee.byteCount / (channelCount * MemoryLayout<Float>.stride) }
 
-    /// Takes over the times, the number and the gap of `other`, of a block that this one was made of.
+    /// Takes over the times, the number and the gap mark of `other`, the block that this one was made from.
     public func copyProperties(from other: borrowing AudioBlock) {
         pts = other.pts
         duration = other.duration

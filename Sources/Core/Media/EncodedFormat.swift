@@ -135,7 +135,7 @@ extension MediaFormat {
     /// Whether it is sound, encoded or not.
     var isSound: Bool { audio != nil || encoded?.audio != nil }
 
-    /// As ``VideoFormat/impossibility``, of every kind.
+    /// As ``VideoFormat/impossibility``, for every kind of format.
     var impossibility: String? {
         switch self {
         case .video(let format): format.impossibility

@@ -198,7 +198,7 @@ extension Filter {
 ///     try output.emit(oldest)
 /// }
 /// ```
-/// While it delays it cannot be passed by: a pause drops frames, and `"onError": "bypass"` is refused.
+/// While it delays, frames cannot pass by it: a pause drops frames, and `"onError": "bypass"` is refused.
 public protocol DelayingFilter: Filter {
     /// [stage thread] Takes one frame, and emits those whose turn it is: none, one or several, in the order they came.
     ///
@@ -350,7 +350,7 @@ extension MultiSink {
     public func consume(_ input: consuming Sample) throws -> SinkVerdict { try consume(input, from: 0) }
 }
 
-/// A filter that beside pictures takes what goes with them, such as motion: `"from": ["cam", "motion"]`.
+/// A filter that takes pictures and what goes with them, such as motion: `"from": ["cam", "motion"]`.
 ///
 /// Its ``StageInfo/furtherInputs`` says what the inputs beside the first may carry. The runner hands it all items in the
 /// order of their time, and each picture only after the items of the further inputs that are up to ``lookAhead`` later.
@@ -368,11 +368,11 @@ public protocol MultiFilter: Filter {
     /// `from`, of which there may be none.
     func negotiate(_ format: VideoFormat, further: [MediaFormat]) throws
 
-    /// How much later than a picture the further inputs' items are that the filter needs before it gets the picture. Read
-    /// at each item.
+    /// How much later than a picture items of further inputs may be that the filter needs before it gets the
+    /// picture. The runner reads it at each item.
     var lookAhead: MediaTime { get }
 
-    /// How long a live chain waits for an input that has no items. Read once.
+    /// How long a live chain waits for an input that has no items. The runner reads it once.
     var longestWait: MediaTime { get }
 
     /// [stage thread] Takes one item of the input at `index` in `from`, which is 1 or more.

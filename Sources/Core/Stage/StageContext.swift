@@ -47,7 +47,7 @@ public final class StageContext: @unchecked Sendable {
     /// Nil for raw video, and where no stage makes a keyframe when asked: behind a file.
     public internal(set) var keyframeRequest: KeyframeRequest?
 
-    /// What stages behind this one raise.
+    /// The keyframe request that stages behind this one raise.
     let ownKeyframeRequest = KeyframeRequest()
     /// What the stage has in hand; set by the runner.
     let item = CurrentItem()
@@ -66,20 +66,22 @@ public final class StageContext: @unchecked Sendable {
     private let recovery = Locked(Recovery())
     private struct Recovery {
         var reason: String?
-        /// Since `start`: it has never been at its work.
+        /// Whether the stage has been away since `start`.
         var isFirst = false
     }
     private let ownFigures = Locked<(@Sendable () -> JSONNode)?>(nil)
-    /// Whose turn it is to ask for them.
+    /// Lets only one thread at a time ask for the figures.
     private let figuresTurn = Condition()
     private let sleeper = Condition()
     /// Set once at a drain.
     private let isEnding = Atomic<Bool>(false)
-    /// Where a sleep is noted as a wait; set with the runner's, at setup. Nil in a plan that does not run.
+    /// The thread on which a sleep is noted as a wait. Set at setup together with the runner's; nil in a plan that
+    /// does not run.
     var thread: ThreadState?
     /// Written at plan time, before any thread of the stage runs.
     var layout = MetadataLayout.none
-    /// Of the items inside the stage; nil for one that needs none. Made before any thread of the stage runs.
+    /// The headers of the items inside the stage; nil for a stage that needs none. Made before any thread of the
+    /// stage runs.
     var heldHeaders: HeldHeaders?
 
     init(
@@ -143,7 +145,7 @@ public final class StageContext: @unchecked Sendable {
         return try body()
     }
 
-    /// [stage thread of a source] Until something is posted to `thread`, or the source is asked to end.
+    /// [stage thread of a source] Waits until something is posted to `thread`, or the source is asked to end.
     func waitForMail(of thread: ThreadState) {
         let inside = thread.enterWait(ThreadState.Place.outsideWait, for: .time)
         defer { thread.leaveWait(inside) }
@@ -161,7 +163,7 @@ public final class StageContext: @unchecked Sendable {
     /// Whether the run is asked to stop at once: the stage then waits for nothing, not even for a peer to say goodbye.
     public var isStopped: Bool { stop.isRaised }
 
-    /// Ends a sleep and every later one: the run drains. [any thread]
+    /// [any thread] Ends a sleep and every later one, because the run drains.
     func requestEnd() {
         sleeper.locked {
             isEnding.store(true, ordering: .releasing)
@@ -175,9 +177,8 @@ public final class StageContext: @unchecked Sendable {
         names.compactMap { $0 }.filter { !$0.isEmpty && !$0.hasPrefix("env:") }.map(resolve)
     }
 
-    /// [control thread] Looks whether the file that an option names can be written, and writes nothing. A file that
-    /// somebody uses is not refused: who does so may have let go of it by the start, such as a stage that this one
-    /// replaces.
+    /// [control thread] Checks whether the file that an option names can be written, and writes nothing. A file in
+    /// use is not refused: its user, such as a stage that this one replaces, may have let go of it by the start.
     ///
     /// - Parameters:
     ///   - path: As the chain file has it.
@@ -220,8 +221,8 @@ public final class StageContext: @unchecked Sendable {
 
     /// [control thread, in `start`] Listens to the events of all stages from now on.
     ///
-    /// ``EventSubscription/take()`` costs a lock and never waits. Of more than ``EventSubscription/capacity`` events that
-    /// were not taken the oldest are lost.
+    /// ``EventSubscription/take()`` costs a lock and never waits. Where more than ``EventSubscription/capacity``
+    /// events wait to be taken, the oldest are lost.
     public func followEvents() -> EventSubscription { events.subscribe(takesBacklog: false) }
 
     /// [control thread, in `negotiate`] Notes a sentence that a person should read before the run begins: which file,
@@ -253,7 +254,7 @@ public final class StageContext: @unchecked Sendable {
         }
     }
 
-    /// [any thread] It said in `start` that it is away, and is away since.
+    /// [any thread] Whether the stage said in `start` that it is away, and has been away since.
     var hasNeverBeenThere: Bool { recovery.withLock { $0.isFirst } }
 
     /// Shows figures of the stage's own beside the runner's: `figures` of its entry in `--stats`, and in the answer to
@@ -269,7 +270,8 @@ public final class StageContext: @unchecked Sendable {
         return figuresTurn.locked(body)
     }
 
-    /// [any thread] Lets go of what the stage has given, which may hold the stage, which holds this.
+    /// [any thread] Releases what the stage has given to this context. That may hold the stage, which holds the
+    /// context.
     func forgetStage() {
         ownFigures.withLock { $0 = nil }
         offeredAudio = nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension VideoFormat {
-    /// What work on every pixel of a picture takes, for ``StageDemand/cost``.
+    /// How long work on every pixel of a picture takes, for ``StageDemand/cost``.
     ///
     /// - Parameter nanosecondsPerPixel: Measured on any processor of the last ten years: the planner compares stages
     ///   with each other.

@@ -8,7 +8,7 @@ public struct StageDevice: Sendable {
     public var name: String
     /// Where it is now: `/dev/video0`.
     public var path: String
-    /// What names it again after it was pulled or the machine restarted, best first; may be empty.
+    /// Names by which it is found again after it was unplugged or the machine restarted, best first; may be empty.
     public var stableIDs: [String]
     /// Further things to know, each under a word of its own: `driver`, `bus`.
     public var facts: [StageTopic.Fact]
@@ -44,7 +44,7 @@ public struct StageDevice: Sendable {
         public var width: Int
         /// Height in pixels.
         public var height: Int
-        /// The frame rates, highest first; of a range, the highest and the lowest; empty when unknown.
+        /// The frame rates, highest first; for a range, the highest and the lowest; empty when unknown.
         public var rates: [Rational]
         /// Whether every rate between the two of ``rates`` is possible.
         public var isRange: Bool

@@ -211,7 +211,8 @@ public struct CommandInfo: Sendable, Equatable {
 
 /// What one instance of a stage asks of the plan once its options and formats are known.
 ///
-/// Never more than its ``StageInfo`` declares. Begin with ``Stage/declaredDemand`` and change what the options decide:
+/// It is never more than the ``StageInfo`` declares. Begin with ``Stage/declaredDemand`` and change what the
+/// options decide:
 ///
 /// ```swift
 /// var demand: StageDemand {
@@ -307,7 +308,7 @@ extension StageDemand {
     public struct Claim: Sendable, Equatable {
         /// What is claimed: two claims of the same name mean the same thing.
         public var name: String
-        /// On what terms: stages with equal terms share the thing. Nil: the stage needs it alone.
+        /// On what terms: stages with equal terms share the thing. Nil: no other stage may have it.
         public var terms: String?
         /// The option at which a conflict is shown.
         public var option: String
@@ -340,7 +341,7 @@ extension StageInfo {
 }
 
 extension StageInfo.Media {
-    /// What an input may carry that takes one or the other.
+    /// The media of an input that takes these or `other`.
     func joined(_ other: StageInfo.Media) -> StageInfo.Media {
         switch (self, other) {
         case (.encoded(let some), .encoded(let more)): .encoded(some + more.filter { !some.contains($0) })

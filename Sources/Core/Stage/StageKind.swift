@@ -13,13 +13,14 @@ public enum StageKind: String, Sendable, CaseIterable {
     /// Adopts ``Sink``.
     case sink
 
-    /// A stage of this kind can take the place of one of the other, with what is before and behind it as it is.
+    /// Whether a stage of this kind can take the place of one of the other kind, while the stages before and behind
+    /// it stay as they are.
     func fitsInPlace(of other: StageKind) -> Bool {
         func isMiddle(_ kind: StageKind) -> Bool { kind == .filter || kind == .transform }
         return self == other || (isMiddle(self) && isMiddle(other))
     }
 
-    /// For a place that several threads look at.
+    /// The kind as a number, for an atomic that several threads read.
     var code: UInt8 {
         switch self {
         case .source: 0

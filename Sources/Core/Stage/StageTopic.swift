@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something of a kind of stage that it finds by looking around, such as an effect that is installed: what
-/// `framehost describe STAGE TOPIC` tells.
+/// Something that a kind of stage finds on the system, such as an installed effect: what `framehost describe STAGE
+/// TOPIC` tells.
 ///
 /// Plain values, so that a host prints them without knowing what they are about.
 public struct StageTopic: Sendable {
@@ -43,7 +43,8 @@ public struct StageTopic: Sendable {
 extension StageType {
     /// [control thread] The topic of this name, in any case.
     ///
-    /// - Throws: ``FrameHostError`` that names the nearest, or says that there is none; what the stage throws.
+    /// - Throws: ``FrameHostError`` that names the nearest topic, or says that the stage has none; what the stage
+    ///   throws.
     public func topic(_ name: String) throws -> StageTopic {
         if let topic = try findTopic(name) { return topic }
         let names = try findTopics().map(\.name)
@@ -58,6 +59,6 @@ extension StageType {
 
     /// [control thread] All topics, without their values.
     ///
-    /// - Throws: what the stage throws.
+    /// - Throws: What the stage throws.
     public func topics() throws -> [StageTopic] { try findTopics() }
 }
