@@ -26,7 +26,7 @@ struct ItemHeader: ~Copyable {
     var statedOrientation: Orientation? = .up
     /// Whether it can be decoded without any other.
     var isKeyframe = false
-    /// The first item after a gap.
+    /// Whether it is the first item after a gap.
     var isDiscontinuity = false
     /// Whether a source gives it in place of a picture that it lacks.
     var isSubstitute = false
@@ -42,11 +42,11 @@ struct ItemHeader: ~Copyable {
     @inline(__always)
     var orderTime: MediaTime { kind == .accessUnit ? dts : pts }
 
-    /// The time by which links are limited, which are those of access units, sound and motion; links of frames are not.
+    /// The time by which links of access units, sound and motion are limited. Links of frames have no such limit.
     @inline(__always)
     var queueTime: MediaTime { kind == .accessUnit ? dts : pts }
 
-    /// As new. The metadata has been cleared by then.
+    /// Resets everything but the metadata, which has been cleared by then.
     mutating func reset(orientation: Orientation?) {
         pts = .zero
         dts = .zero
@@ -62,7 +62,7 @@ struct ItemHeader: ~Copyable {
 
     /// Takes over everything that `other` says, metadata included.
     ///
-    /// - Parameter layout: The chain's; both headers lie in leases of the same chain.
+    /// - Parameter layout: The layout of the chain. Both headers lie in leases of the same chain.
     @inline(__always)
     mutating func replace(with other: borrowing ItemHeader, _ layout: MetadataLayout) {
         if metadataPresent != 0 { layout.clear(&self) }
@@ -79,8 +79,8 @@ struct ItemHeader: ~Copyable {
         if other.metadataPresent != 0 { layout.copy(from: other, to: &self) }
     }
 
-    /// Takes over from `other`, the header of the item this one answers, what its maker has not said itself. The
-    /// metadata moves: `other` has no longer what this one has got.
+    /// Takes over from `other` what the maker of this item has not set itself. `other` is the header of the item
+    /// that this one answers. The metadata moves, so that `other` no longer has it.
     mutating func fill(from other: inout ItemHeader, _ layout: MetadataLayout) {
         if duration == .zero { duration = other.duration }
         if capturedAt == 0 { capturedAt = other.capturedAt }

@@ -30,7 +30,7 @@ public struct MediaTime: Sendable, Hashable, Comparable, Codable {
         self.init(nanoseconds: try decoder.container(keyedBy: CodingKeys.self).decode(Int64.self, forKey: .nanoseconds))
     }
 
-    /// No time at all: the begin of the timeline, or an unknown span.
+    /// No time at all: the beginning of the timeline, or an unknown span.
     public static let zero = MediaTime(nanoseconds: 0)
     /// The earliest time there is.
     public static let min = MediaTime(nanoseconds: .min)

@@ -31,14 +31,14 @@ final class MetadataLayout: Sendable {
         let offset: Int
         /// Ends the life of the value at this address.
         let destroy: @Sendable (UnsafeMutableRawPointer) -> Void
-        /// Begins a copy of the value at the first address at the second.
+        /// Makes a copy of the value at the first address, at the second address.
         let copy: @Sendable (UnsafeMutableRawPointer, UnsafeMutableRawPointer) -> Void
         /// Moves the value at the first address to the second.
         let move: @Sendable (UnsafeMutableRawPointer, UnsafeMutableRawPointer) -> Void
     }
 
     static let none = MetadataLayout([])
-    /// Of each region, bytes.
+    /// The alignment of each region, in bytes.
     static let alignment = 64
     let entries: [Entry]
     let byteCount: Int
@@ -84,7 +84,7 @@ final class MetadataLayout: Sendable {
         header.metadataPresent = 0
     }
 
-    /// - Precondition: `target` has none.
+    /// - Precondition: `target` has no metadata.
     func copy(from source: borrowing ItemHeader, to target: inout ItemHeader) {
         for (index, entry) in entries.enumerated() where source.metadataPresent & (1 << UInt64(index)) != 0 {
             entry.copy(source.metadata! + entry.offset, target.metadata! + entry.offset)
@@ -92,7 +92,7 @@ final class MetadataLayout: Sendable {
         target.metadataPresent = source.metadataPresent
     }
 
-    /// Moves what `target` has not; the rest stays where it is.
+    /// Moves the values that `target` does not have; the others stay where they are.
     func move(from source: inout ItemHeader, to target: inout ItemHeader) {
         let moved = source.metadataPresent & ~target.metadataPresent
         for (index, entry) in entries.enumerated() where moved & (1 << UInt64(index)) != 0 {

@@ -3,8 +3,8 @@
 /// The name and the memory layout of a kind of metadata: two images of a plugin have the same kind when these are
 /// equal.
 ///
-/// A plugin that is rebuilt while a chain runs has the same kinds as other Swift types. The new image reads frames that
-/// the old one marked, so both must lay out the bytes in the same way.
+/// A plugin that is rebuilt while a chain runs brings the same kinds as different Swift types. The new image reads
+/// frames that the old one marked, so both must lay out the bytes in the same way.
 struct MetadataIdentity: Equatable {
     let name: String
     /// FNV-1a over ``ValueLayout``, 64 bit.
@@ -17,8 +17,8 @@ struct MetadataIdentity: Equatable {
         layout = text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }
 
-    /// `NightMode.Marker`. What is private has an address in its long name, which differs from image to image, and its
-    /// file's number in its short one.
+    /// `NightMode.Marker`. The long name of a private type contains an address, which differs from image to image.
+    /// Its short name contains the number of its file.
     static func name(of type: any FrameMetadata.Type) -> String {
         let parts = _typeName(type, qualified: true).split(separator: "(unknown context at $")
         guard parts.count > 1 else { return _typeName(type, qualified: true) }
@@ -28,7 +28,8 @@ struct MetadataIdentity: Equatable {
 }
 
 extension MetadataLayout {
-    /// Where `type` lies, or the type that is the same in another image of its plugin; nil for neither.
+    /// The index of `type`, or of the type that is the same in another image of its plugin; nil where there is
+    /// neither.
     func index(of type: any FrameMetadata.Type) -> Int? {
         if let index = entries.firstIndex(where: { $0.type == type }) { return index }
         guard let identity = MetadataIdentity(type) else { return nil }

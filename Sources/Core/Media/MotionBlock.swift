@@ -78,7 +78,7 @@ public struct MotionBlock: ~Copyable, @unchecked Sendable {
         let begin = source[0].time
         for index in samples.indices {
             samples[index] = source[index]
-            // So that the block can be moved on the timeline.
+            // Relative to the first, so that the block can be moved on the timeline.
             samples[index].time = source[index].time - begin
         }
         pts = begin

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the sensors of a camera say at one moment of how it moves.
+/// What the sensors of a camera say about its motion at one moment.
 ///
 /// The axes are those of the camera's picture: x to the right, y down, z forward into the scene (those of OpenCV and of
 /// CAMM). Those of the world are right-handed too, with z up. A value that ``contents`` does not name is zero.
@@ -35,8 +35,10 @@ public struct MotionSample: Sendable, Equatable, Codable {
     /// The acceleration of gravity at which ``acceleration`` is 1 g, in m/s².
     public static let standardGravity: Float = 9.80665
 
-    /// The direction up in the camera's axes, of length 1: by ``attitude``, else by ``acceleration``, which says so only
-    /// of a camera that is not pushed; nil where neither is known, and in free fall.
+    /// The direction up in the camera's axes, of length 1; nil where it is not known, and in free fall.
+    ///
+    /// It comes from ``attitude``, or else from ``acceleration``, which shows it only while the camera is not
+    /// pushed.
     public var up: SIMD3<Float>? {
         if contents.contains(.attitude) { return attitude.inverse.turned(SIMD3(0, 0, 1)) }
         let length = (acceleration * acceleration).sum().squareRoot()
@@ -44,8 +46,8 @@ public struct MotionSample: Sendable, Equatable, Codable {
         return acceleration / length
     }
 
-    /// The values between this sample and a later one, in proportion to the time: rates and accelerations on a straight
-    /// line, attitudes at constant angular rate. Only what both have.
+    /// The values between this sample and a later one, in proportion to the time: rates and accelerations on a
+    /// straight line, attitudes at constant angular rate. The result has only the values that both have.
     public func interpolated(to later: MotionSample, at time: MediaTime) -> MotionSample {
         let (all, _) = later.time.nanoseconds.subtractingReportingOverflow(self.time.nanoseconds)
         let (part, _) = time.nanoseconds.subtractingReportingOverflow(self.time.nanoseconds)

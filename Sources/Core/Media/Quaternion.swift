@@ -49,7 +49,7 @@ public struct Quaternion: Sendable, Hashable, Codable {
     /// The opposite rotation.
     public var inverse: Quaternion { Quaternion(x: -x, y: -y, z: -z, w: w) }
 
-    /// The rotation `first`, then this one.
+    /// The rotation `first`, followed by the rotation `later`.
     public static func * (later: Quaternion, first: Quaternion) -> Quaternion {
         let (a, b) = (later, first)
         return Quaternion(

@@ -10,7 +10,7 @@ public struct BufferPadding: Sendable, Equatable {
     /// Bytes behind each plane that may be touched.
     public var extraBytes: Int
 
-    /// Asks for room; what is left out is none.
+    /// Asks for room; the defaults ask for none.
     ///
     /// - Precondition: The alignments are at least 1, and `extraBytes` is at least 0.
     public init(widthAlignment: Int = 1, heightAlignment: Int = 1, extraBytes: Int = 0) {

@@ -50,15 +50,15 @@ public final class BufferLender: @unchecked Sendable {
         return pool.plane(index, at: record.pointee.base!)
     }
 
-    /// [stage thread] Makes a frame for the chain of a loan's buffer. The borrower may go on reading the buffer, so
-    /// that a stage that writes gets a copy.
+    /// [stage thread] Makes a frame for the chain from the buffer of a loan. The borrower may go on reading the
+    /// buffer, so that a stage that writes gets a copy.
     public func share(_ loan: Int) -> Frame {
         let record = condition.locked { loans[loan] }
         guard let record else { preconditionFailure("loan \(loan) has been given back") }
         return Frame(Lease(pool.share(record)))
     }
 
-    /// [any thread] Takes a loan back that the borrower no longer needs; call it once for each loan.
+    /// [any thread] Takes back a loan that the borrower no longer needs; call it once for each loan.
     public func takeBack(_ loan: Int) {
         condition.lock()
         guard let record = loans[loan] else { preconditionFailure("loan \(loan) was given back twice") }

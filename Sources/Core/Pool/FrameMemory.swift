@@ -2,8 +2,8 @@
 
 import Glibc
 
-/// Where the memory of a pool comes from: the heap today; a memfd, a driver's mappings or a library's buffers beside it
-/// later.
+/// Where the memory of a pool comes from: anonymous pages today; later also a memfd, a driver's mappings or a
+/// library's buffers.
 public protocol FrameMemory: Sendable {
     /// One block of at least `byteCount` bytes, aligned to 4096, readable and writable. [control thread]
     ///
@@ -36,7 +36,7 @@ public struct AnonymousMemory: FrameMemory {
         return base
     }
 
-    /// `MADV_HUGEPAGE` and `MADV_POPULATE_WRITE` of madvise(2), which C libraries of before 2022 do not know.
+    /// `MADV_HUGEPAGE` and `MADV_POPULATE_WRITE` of madvise(2), which C libraries older than 2022 do not know.
     private static let (largePages, populate): (Int32, Int32) = (14, 23)
 
     private func touch(_ base: UnsafeMutableRawPointer, _ count: Int) {
