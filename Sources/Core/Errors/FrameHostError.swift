@@ -36,12 +36,12 @@ public struct FrameHostError: Error, Sendable, Equatable {
     public var place: FaultPlace
     /// What happened: one sentence without its full stop that names the value, the rule and the range.
     public var what: String
-    /// What the reader can do, as a sentence; empty when nothing can be done.
+    /// What the user can do, as a sentence; empty when nothing can be done.
     public var remedy: String
     /// What caused it, innermost last: a library's own words, an errno.
     public var cause: String
 
-    /// Makes an error. A stage needs no `place`, or the key of an option: `place: "path"`.
+    /// Makes an error. A stage leaves `place` out, or gives the key of an option: `place: "path"`.
     public init(
         _ code: Code, place: FaultPlace = FaultPlace(), what: String, remedy: String = "", cause: String = ""
     ) {

@@ -25,7 +25,7 @@ public struct EventDeclaration: Sendable, Equatable {
     /// The member called `key`; nil when there is none.
     public func member(_ key: String) -> MemberDeclaration? { members.first { $0.name == key } }
 
-    /// What an event of this name has that is not declared, as a sentence; nil for none.
+    /// A sentence about what is not declared in an event of this name; nil when everything is declared.
     func fault(of details: JSONNode) -> String? {
         for detail in details.asObject ?? [] {
             guard let member = member(detail.key) else {
@@ -76,7 +76,7 @@ public struct MemberDeclaration: Sendable, Equatable {
     public var kind: Kind
     /// What the value means, with its unit.
     public var summary: String
-    /// The only words that a string may be; empty for any.
+    /// The only words that a string may be; empty when any string is allowed.
     public var words: [String]
     /// Whether a command needs the argument.
     public var isRequired: Bool

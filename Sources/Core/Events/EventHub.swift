@@ -12,7 +12,7 @@ final class EventHub: @unchecked Sendable {
 
         mutating func add(_ event: Event) {
             if events.count >= capacity {
-                // Some at once, so that a full box does not move all its events for each that comes.
+                // Removes several at once, so that a full box does not move all its events for each that comes.
                 let count = max(capacity / 4, 1)
                 events.removeFirst(count)
                 lost += count
@@ -25,7 +25,7 @@ final class EventHub: @unchecked Sendable {
     // Below: under `condition`.
     private var boxes: [Int: Box] = [:]
     private var nextNumber = 0
-    /// What came before the first listener did; it is that one's.
+    /// What was posted before the first listener came. That listener gets it.
     private var backlog: Box? = Box(capacity: EventSubscription.capacity)
 
     /// [any thread] Gives `event` to every listener, to all of them in the same order.
@@ -37,8 +37,8 @@ final class EventHub: @unchecked Sendable {
         }
     }
 
-    /// [any thread] A further listener, who gets what is posted from now on; the first of all also what was posted
-    /// before.
+    /// [any thread] Adds a listener, which gets what is posted from now on. It also gets what was posted before, as
+    /// long as no listener has taken that.
     ///
     /// - Parameter takesBacklog: False leaves what was posted before to the next listener too.
     func subscribe(capacity: Int = EventSubscription.capacity, takesBacklog: Bool = true) -> EventSubscription {

@@ -27,11 +27,11 @@ final class Examination {
         }
         facts.kind = FileFacts.Kind(found)
         guard facts.kind == .regular else { return }
-        // The caller's own is open already: with no descriptor left it can still be looked at.
+        // The caller's own file is open already, so it can be looked at even when no descriptor is left.
         let isOwn = own.map { $0.descriptor >= 0 && $0.identity == FileIdentity(found) } ?? false
         if !isOwn { open() }
         let looked = isOwn ? own!.descriptor : file
-        // The file that was opened is the one all else is said of.
+        // All other facts are those of the file that was opened.
         if looked >= 0, fstat(looked, &found) != 0 { facts.lock = .unknown(errno) }
         status = found
         let identity = FileIdentity(found)
@@ -47,7 +47,7 @@ final class Examination {
 
     deinit { close() }
 
-    /// For writing where that is allowed: some network file systems want it for a lock of one's own.
+    /// Opens the file for writing where that is allowed: some network file systems demand it for an exclusive lock.
     private func open() {
         let flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
         file = Glibc.open(path, O_RDWR | flags)
@@ -64,7 +64,7 @@ final class Examination {
         return FileIdentity(now) == identity
     }
 
-    /// The file with its lock, from now on the caller's.
+    /// Hands the file and its lock over to the caller.
     func take() -> HeldFile? {
         guard let identity, let hold, file >= 0 else { return nil }
         let taken = HeldFile(
@@ -77,7 +77,7 @@ final class Examination {
 
     func close() {
         if file >= 0, facts.lock == .free { _ = flock(file, LOCK_UN) }
-        // As HeldFile.close: the list knows open files only.
+        // As in HeldFile.close: the list contains only open files.
         if let identity, let hold { HeldFiles.shared.remove(identity, hold) }
         hold = nil
         if file >= 0 { Glibc.close(file) }
@@ -90,7 +90,7 @@ extension RunFiles {
         Examination(path, meant: meant, own: own, as: name) { hasMade($0) }
     }
 
-    /// Asks for a lock, `tries` times 2 ms apart: somebody who only looks has it for a moment.
+    /// Asks for a lock up to `tries` times, 2 ms apart: a program that only looks holds it for a moment.
     static func lock(_ file: Int32, _ kind: Int32, tries: Int) -> FileFacts.Lock {
         for attempt in 1...tries {
             if SystemCall.retrying({ flock(file, kind | LOCK_NB) }) == 0 { return .free }
@@ -119,9 +119,9 @@ extension FileFacts.Kind {
     }
 }
 
-/// A name that a person gave to be written, with what it leads to.
+/// The name of a file to write, as a person gave it, and what it leads to.
 struct Place {
-    /// Use and lock are not looked at.
+    /// Without use and lock, which are not looked at.
     private(set) var facts = FileFacts()
     private(set) var way = WriteWay.exchange
     /// The name of the file itself, links followed.

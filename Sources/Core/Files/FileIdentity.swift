@@ -27,7 +27,7 @@ public struct FileIdentity: Hashable, Sendable {
     }
 }
 
-/// Names beside and behind other names.
+/// Names derived from the name of a file: its folder, what its links lead to, its temporary file.
 public enum FileNames {
     /// The folder of a name; `.` for a name without a folder.
     public static func folder(of path: String) -> String {
@@ -56,8 +56,8 @@ public enum FileNames {
         }
     }
 
-    /// `.out.mp4.4711.new`, in the folder of `path`: where a file is made that is to replace it. Another program makes
-    /// other names.
+    /// `.out.mp4.4711.new` in the folder of `path`: the file that is to replace `path` is made there. Another
+    /// program makes other names.
     static func temporary(for path: String) -> String {
         let name = path.split(separator: "/").last ?? ""
         let folder = folder(of: path)

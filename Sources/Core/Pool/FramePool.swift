@@ -15,7 +15,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
 
     let name: String
     let format: VideoFormat
-    /// Fixed buffers of this pool.
+    /// How many buffers the pool has; the number never changes.
     let bufferCount: Int
     /// Bytes of all buffers together.
     let byteCount: Int
@@ -37,8 +37,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     private var leases: LeaseTable
     private var outstanding = 0
     private var waiters = 0
-    /// Conditions of copy pools whose writer may wait until it is a buffer's only holder. It does not hold the pools,
-    /// since those of two writers would keep each other alive.
+    /// Conditions of copy pools whose writer may wait until it is a buffer's only holder. The list does not hold
+    /// the pools, since the pools of two writers would keep each other alive.
     private var uniquenessListeners: [Condition] = []
     private let uniquenessWaiters = Atomic<Int>(0)
     // Written under `condition`, read without it: a thread of low priority that reads must not hold a lock that frames
@@ -89,7 +89,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         memory.free(base, byteCount: byteCount)
     }
 
-    /// [control thread] Lets a writer's copy pool hear when a buffer of this pool is down to one holder.
+    /// [control thread] Wakes a writer's copy pool from now on when a buffer of this pool is down to one holder.
     func addUniquenessListener(_ copyPool: FramePool) {
         condition.locked {
             guard !uniquenessListeners.contains(where: { $0 === copyPool.condition }) else { return }
@@ -97,12 +97,12 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         }
     }
 
-    /// [control thread] Makes room for as many leases in all, for branches that are attached.
+    /// [control thread] Makes room for `count` leases in all, for branches that are attached.
     func reserveLeases(_ count: Int) { condition.locked { leases.reserve(atLeast: count, owner: self) } }
 
     // MARK: Lending
 
-    /// [any thread] A free buffer's lease, or nil when none is free.
+    /// [any thread] Leases a free buffer; nil when none is free.
     ///
     /// - Parameter isStarving: Whether finding none counts as starvation; false for a caller that can do without a
     ///   buffer.
@@ -159,7 +159,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         }
     }
 
-    /// With the lock held: none is free.
+    /// With the lock held: notes that no buffer is free.
     private func noteStarving() {
         if starvedSince.load(ordering: .relaxed) == 0 { starvedSince.store(clock.now(), ordering: .relaxed) }
     }
@@ -180,7 +180,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         record.pointee.buffer = buffer
         record.pointee.base = base + Int(buffer) * memoryLayout.byteCount
         record.pointee.byteCount = memoryLayout.byteCount
-        // Only the clock could tell, and it costs time. The runner sets it when it hands the frame on.
+        // Reading the clock costs time. The runner sets this time when it hands the frame on.
         record.pointee.since.store(0, ordering: .relaxed)
         record.pointee.header.reset(orientation: format.orientation)
         return record
@@ -257,7 +257,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         return Int((ended + (since == 0 ? 0 : max(clock.now() - since, 0))) / 1_000_000)
     }
 
-    /// [any thread] When the present lack began, nil when there is none. Does not wait.
+    /// [any thread] When the present shortage began; nil when there is none. Does not wait.
     var starvedSinceTime: Int64? {
         let since = starvedSince.load(ordering: .relaxed)
         return since == 0 ? nil : since

@@ -74,7 +74,7 @@ public struct FrameRing: ~Copyable {
         while count > 0 { _ = takeOldest() }
     }
 
-    /// Of the frame `offset` places behind the oldest; `offset` is at most `capacity`.
+    /// The slot of the frame `offset` places behind the oldest; `offset` is at most `capacity`.
     private func index(of offset: Int) -> Int {
         let index = first + offset
         return index < capacity ? index : index - capacity

@@ -89,7 +89,7 @@ class LeaseOwner: @unchecked Sendable {
     /// [any thread] Takes the lease back; frees its payload when it was the last.
     func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) { fatalError("LeaseOwner is abstract") }
 
-    /// [holder's thread] A further lease of the same payload, with the same header and metadata.
+    /// [holder's thread] Makes a further lease of the same payload, with the same header and metadata.
     func share(_ record: UnsafeMutablePointer<LeaseRecord>) -> UnsafeMutablePointer<LeaseRecord> {
         fatalError("LeaseOwner is abstract")
     }
@@ -104,7 +104,7 @@ struct Lease: ~Copyable, @unchecked Sendable {
     @inline(__always)
     init(_ record: UnsafeMutablePointer<LeaseRecord>) { self.record = record }
 
-    /// Takes over a lease whose ownership was given up with `release()`.
+    /// Gives up the ownership without ending the lease. `init(_:)` takes it over again.
     @inline(__always)
     consuming func release() -> UnsafeMutablePointer<LeaseRecord> {
         let record = record

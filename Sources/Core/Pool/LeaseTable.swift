@@ -27,7 +27,7 @@ struct LeaseTable: ~Copyable {
         free = .allocate(capacity: 1)
     }
 
-    /// [control thread, setup] Makes the records; once.
+    /// [control thread, setup] Makes the records. It is called once.
     mutating func reserve(_ count: Int, owner: LeaseOwner) { grow(by: max(count, 1), owner: owner) }
 
     /// [control thread] Makes records up to `count` in all.

@@ -2,7 +2,7 @@
 
 /// Which bytes of a slab are free: first fit, lowest address first, neighbours joined. A value, tested without threads.
 ///
-/// First fit at low addresses keeps the pages that are really used few. All memory it needs is reserved at `init`.
+/// First fit at low addresses keeps the number of used pages small. All memory that it needs is reserved at `init`.
 struct SlabState {
     private struct Hole {
         var start: Int
