@@ -8,8 +8,8 @@ public enum FileAct: CaseIterable, Sendable {
     case replace
     /// Remove the name.
     case remove
-    /// Put a finished file of the same meaning under the name: the figures of this run for those of the last, the
-    /// rewritten copy of a recording.
+    /// Put a finished file of the same meaning under the name: the figures of this run in place of those of the
+    /// last, or the rewritten copy of a recording.
     case exchange
     /// Empty a regular file and write it anew, or write into a device or pipe.
     case rewrite
@@ -106,7 +106,7 @@ public enum FileRefusal: Error, Equatable, Sendable {
     case noReader
     /// Whether it may be done cannot be found out (errno).
     case unknown(Int32)
-    /// It may be done, and the kernel refused (errno).
+    /// It may be done, but the kernel refused it (errno).
     case failed(Int32)
 }
 
@@ -138,11 +138,11 @@ public enum FileRule {
         case .read: return .readElsewhere
         case .written: return .writtenElsewhere
         case .unknown(let code): return .unknown(code)
-        // What this run has made it knows by itself; and content that is renewed by name, as a person asked for, is not
-        // lost.
+        // A run knows without a lock which files it has made. Content that is renewed under a name that a person
+        // gave is not lost.
         case .missing: if !facts.isOwn, act == .remove || act == .replace { return .noLocks }
         }
-        // Old recordings of its own are removed by age or size only, never for the next one's name.
+        // A run removes old recordings of its own only by age or size, never to free their name for the next one.
         if facts.isOwn, act == .replace || act == .rewrite { return .isOwn }
         return nil
     }
@@ -161,8 +161,8 @@ public enum WriteWay: Equatable, Sendable {
     ///
     /// - Parameters:
     ///   - kind: What has the name now.
-    ///   - names: Hard links.
-    ///   - keepsOwner: A new file of this user's would have the same owner and group.
+    ///   - names: The number of hard links.
+    ///   - keepsOwner: Whether a new file of this user would have the same owner and group.
     ///   - descriptor: Standard output or error, where that is the same file.
     public init(_ kind: FileFacts.Kind, names: Int, keepsOwner: Bool, descriptor: Int32?) {
         if let descriptor {

@@ -30,25 +30,25 @@ public final class HeldFile {
 
     deinit { close() }
 
-    /// Ends the hold and closes the file; once.
+    /// Ends the hold and closes the file. A second call does nothing.
     ///
-    /// - Returns: errno: some network file systems say only here that they had no room; 0 when all is well.
+    /// - Returns: 0, or errno: some network file systems say only here that they had no room.
     @discardableResult
     public func close() -> Int32 {
         guard descriptor >= 0 else { return 0 }
-        // Closing alone leaves the lock to a child process that was forked a moment ago and has not begun its own
-        // program yet.
+        // Closing alone would leave the lock to a child process that was forked a moment ago and has not begun its
+        // own program yet.
         if isLocked { _ = flock(descriptor, LOCK_UN) }
-        // Before the close: the inode of a file without a name is free from then on, and a file that is made meanwhile
-        // may have it.
+        // Removed before the close: from then on the inode of a file without a name is free, and a new file may get
+        // it.
         HeldFiles.shared.remove(identity, hold)
-        // Interrupted, it is closed all the same (close(2), on Linux).
+        // An interrupted close closes the file too (close(2), on Linux).
         let result = Glibc.close(descriptor) == 0 || errno == EINTR ? 0 : errno
         descriptor = -1
         return result
     }
 
-    /// Whether the name leads to this file still.
+    /// Whether the name still leads to this file.
     public var hasItsName: Bool {
         var status = stat()
         return lstat(path, &status) == 0 && FileIdentity(status) == identity
@@ -61,8 +61,8 @@ public final class HeldFile {
     ///
     /// - Parameters:
     ///   - bytes: What to write.
-    ///   - patience: For a pipe: nanoseconds that its reader may take nothing; nil waits for ever.
-    /// - Returns: errno, 0 when all is well.
+    ///   - patience: For a pipe: how long its reader may take nothing, in nanoseconds; nil waits for ever.
+    /// - Returns: 0, or errno.
     public func write(_ bytes: UnsafeRawBufferPointer, patience: Int64? = nil) -> Int32 {
         Self.write(bytes, to: descriptor, patience: patience)
     }

@@ -2,9 +2,9 @@
 
 /// The files that this process reads and writes at this moment, by device and inode.
 ///
-/// Locks (flock(2)) say the same to other programs; this list says it where a file system has no locks, and says by
-/// whom. Each entry belongs to an open descriptor, so that an inode is not used again while it stands here. Safe from
-/// every thread; no system call is made under its lock.
+/// Locks (flock(2)) say the same to other programs. This list also works where a file system has no locks, and it
+/// names the user. Each entry belongs to an open descriptor, so that an inode is not used again while it stands
+/// here. Safe from every thread; no system call is made under its lock.
 final class HeldFiles: Sendable {
     static let shared = HeldFiles()
 
@@ -34,7 +34,7 @@ final class HeldFiles: Sendable {
 
     /// Notes that a stage writes the file from now on, unless another one uses it. Looking and noting are one step.
     ///
-    /// - Parameter own: A hold that does not count as another one's.
+    /// - Parameter own: A hold that does not count, since it is the caller's own.
     func claim(_ identity: FileIdentity, name: String, except own: UInt64?) -> (use: FileFacts.Use, hold: UInt64?) {
         state.withLock { state in
             let others = (state.holds[identity] ?? []).filter { $0.number != own }

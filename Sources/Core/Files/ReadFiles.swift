@@ -4,11 +4,12 @@ import Glibc
 
 /// Regular files that are held open for reading, each once. `@unchecked Sendable`: lies under a lock.
 struct ReadFiles: @unchecked Sendable {
-    /// A long list of pictures would take all descriptors; the stage that reads it holds the one that it reads.
+    /// The most files that are held. A long list of pictures would take all descriptors. The stage that reads such
+    /// a list holds the picture that it is reading.
     private static let most = 64
     private var held: [FileIdentity: HeldFile] = [:]
 
-    /// Holds the file, if it is one and there is room.
+    /// Holds the file if it is a regular file and there is room.
     mutating func add(_ path: String, as name: String) {
         var status = stat()
         // Opening a pipe would be seen by its writer.

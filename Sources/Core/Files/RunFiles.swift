@@ -131,7 +131,7 @@ public final class RunFiles: Sendable {
 
     private func unlink(_ found: Examination) -> FileRefusal? {
         guard Glibc.unlink(found.path) == 0 else { return .failed(errno) }
-        // Its other names keep the file, and it may be this run's under those.
+        // A file with other names still exists, and still counts as made by this run.
         if let identity = found.identity, found.status?.st_nlink == 1 { made.withLock { _ = $0.remove(identity) } }
         return nil
     }
@@ -179,7 +179,7 @@ public final class RunFiles: Sendable {
 
     private func rename(_ file: HeldFile, over path: String, _ old: Examination) -> FileRefusal? {
         guard file.hasItsName, old.isStillThere else { return .changed }
-        // link(2) replaces nothing; file systems without further names were asked a moment before.
+        // link(2) never replaces a file. Where a file system has no hard links, the check just above must do.
         var result = old.identity == nil ? link(file.path, path) : -1
         if result == 0 {
             _ = Glibc.unlink(file.path)
@@ -221,7 +221,7 @@ public final class RunFiles: Sendable {
         }
         let identity = FileIdentity(status)
         guard place.facts.kind == .regular else {
-            // Bytes go in as they come; only the opening must not wait.
+            // Writing may wait; only the opening must not.
             _ = fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK)
             let hold = HeldFiles.shared.add(identity, name: name, isWriter: true)
             return HeldFile(
@@ -233,7 +233,7 @@ public final class RunFiles: Sendable {
         facts.isOwn = hasMade(identity)
         if claim.hold != nil { facts.lock = Self.lock(file, LOCK_EX, tries: 10) }
         var refusal = FileRule.refusal(of: .rewrite, facts)
-        // Only now that no other program has the file may its content go.
+        // The content may go only now that no other program has the file.
         if refusal == nil, SystemCall.retrying({ ftruncate(file, 0) }) != 0 { refusal = .failed(errno) }
         let held = claim.hold.map {
             HeldFile(
@@ -271,8 +271,10 @@ public final class RunFiles: Sendable {
         return HeldFile(path: path, descriptor: file, identity: identity, isRegular: false, hold: hold, isLocked: false)
     }
 
-    /// Writes a whole file, so that no reader sees half of it where that can be: a new file takes the name when it is
-    /// complete. Owner, rights and further names stay; a link is followed; a device or pipe is written into.
+    /// Writes a whole file. Where possible, no reader sees half of it: a new file takes the name when it is
+    /// complete.
+    ///
+    /// Owner, rights and further names stay. A link is followed. A device or pipe is written into.
     ///
     /// - Returns: What went wrong; nil when all of it is written.
     public func write(_ path: String, _ text: String, as name: String) -> FileRefusal? {
@@ -285,7 +287,7 @@ public final class RunFiles: Sendable {
         }
     }
 
-    /// Writes a whole file from bytes, so that no reader sees half of it where that can be.
+    /// Writes a whole file from bytes. Where possible, no reader sees half of it.
     ///
     /// - Parameters:
     ///   - path: The file's name.
@@ -303,7 +305,8 @@ public final class RunFiles: Sendable {
         }
     }
 
-    /// Says what would keep `write` from writing there, as far as this can be seen without writing; nil for nothing.
+    /// Says what would keep `write` from writing there, as far as this can be seen without writing; nil when
+    /// nothing would.
     public func refusalOfWriting(_ path: String) -> FileRefusal? {
         let place = Place(path)
         if case .append = place.way { return nil }
@@ -326,14 +329,14 @@ public final class RunFiles: Sendable {
 
     private func write(_ path: String, _ bytes: UnsafeRawBufferPointer, as name: String) throws(FileRefusal) {
         let place = Place(path)
-        // A recording of this run, or what one of its stages has written.
+        // The file is a recording of this run, or one of its stages has written it.
         if let identity = place.identity, hasMade(identity) { throw .isOwn }
         guard place.way == .exchange else { return try writeInPlace(path, bytes, as: name) }
         let new: HeldFile
         do throws(FileRefusal) {
             new = try create(FileNames.temporary(for: place.target), as: name)
         } catch {
-            // A file that may be written in a folder that may not.
+            // The file may be writable although its folder is not.
             guard place.facts.kind == .regular, error != .failed(ENOSPC) else { throw error }
             return try writeInPlace(path, bytes, as: name)
         }
@@ -342,7 +345,7 @@ public final class RunFiles: Sendable {
         var refusal: FileRefusal? = code == 0 ? nil : .failed(code)
         refusal = refusal ?? exchange(new, over: place.target, meant: place.identity, own: nil)
         guard let refusal else {
-            // Not a stage's: the next figures may take its place.
+            // Such a file does not count as made by this run, so that the next figures may take its place.
             made.withLock { _ = $0.remove(new.identity) }
             let closed = new.close()
             if closed != 0 { throw .failed(closed) }

@@ -28,7 +28,7 @@ extension TextPlace: CustomStringConvertible {
 /// ```
 /// A number keeps the text in which it was written, so that 64-bit integers are exact and `1.0` differs from `1`.
 public struct JSONNode: Sendable, Equatable {
-    // Not named `Value`: in a type made from dictionary literals that name is their element's.
+    // Not named `Value`: dictionary literals give that name to their elements.
     /// What a value is.
     public enum Content: Sendable, Equatable {
         /// No value.

@@ -214,7 +214,7 @@ extension UInt8 {
     var endsLine: Bool { self == UInt8(ascii: "\n") || self == UInt8(ascii: "\r") }
     var isBrace: Bool { self == UInt8(ascii: "}") }
     var isDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
-    /// True also of `+` and `.`, which JSON has not, so that the fault names the whole number.
+    /// True also for `+` and `.`, with which no JSON number begins, so that the fault names the whole number.
     var beginsNumber: Bool {
         isDigit || self == UInt8(ascii: "-") || self == UInt8(ascii: "+") || self == UInt8(ascii: ".")
     }

@@ -3,7 +3,7 @@
 /// The way to a value within a JSON text, written so that it works in `jq` with a dot before it:
 /// `stages[3].bitrateKbps`.
 ///
-/// A key that is no identifier is written in brackets: `stages[0]["odd key"]`.
+/// A key that is not an identifier is written in brackets: `stages[0]["odd key"]`.
 public struct JSONPath: Sendable, Equatable, CustomStringConvertible {
     public private(set) var description: String
 

@@ -12,7 +12,7 @@ extension JSONReader {
     ///   - path: The file.
     ///   - limits: Most bytes, depth and so on.
     ///   - takesPipes: Whether a pipe or terminal is read as well; if not, only a regular file, which never waits.
-    /// - Throws: ``FrameHostErrors``: `.unavailable` where the file cannot be opened or read, else
+    /// - Throws: ``FrameHostErrors``: `.unavailable` where the file cannot be opened or read, otherwise
     ///   `.invalidConfiguration`.
     public static func read(path: String, limits: Limits = Limits(), takesPipes: Bool = true) throws -> JSONNode {
         do {
@@ -23,7 +23,7 @@ extension JSONReader {
     }
 
     private static func contents(of path: String, _ limits: Limits, _ takesPipes: Bool) throws -> [UInt8] {
-        // A pipe without a writer would be waited for in this very call.
+        // Without O_NONBLOCK this call would wait for the writer of a pipe.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (takesPipes ? 0 : O_NONBLOCK))
         guard descriptor >= 0 else { throw FrameHostError.noFile(path, "opened", errno) }
         defer { close(descriptor) }

@@ -24,9 +24,9 @@ public struct JSONReader {
 
     /// The value that `bytes` hold, with the place of every value and key.
     ///
-    /// A duplicate key is noted and reading goes on; any other fault ends it. Keys are the same when their strings are
-    /// equal in Swift, so that `é` in one and in two code points is one key. Where the text is no UTF-8, only that is
-    /// told.
+    /// A duplicate key is noted and reading goes on; any other fault ends it. Keys are the same when their strings
+    /// are equal in Swift, so that `é` in one and in two code points is one key. Where the text is not UTF-8, only
+    /// that is reported.
     ///
     /// - Parameters:
     ///   - bytes: The text, in UTF-8.

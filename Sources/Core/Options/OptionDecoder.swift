@@ -5,7 +5,8 @@ struct OptionDecoder {
     /// - Parameters:
     ///   - members: The stage's members without the reserved keys.
     ///   - base: The values to start from; the defaults, or the present values for a live change.
-    ///   - isChange: Of options that run: a remedy does not say that a key may be left out.
+    ///   - isChange: Whether the options belong to a running stage. A remedy then does not say that a key may be
+    ///     left out.
     ///   - place: Makes the place of a fault from a key and its value's place.
     /// - Throws: ``FrameHostErrors``.
     static func decode<Options: StageOptions>(
@@ -48,7 +49,7 @@ struct OptionDecoder {
                         remedy: remedy))
             }
         }
-        // With the values that are right in themselves, so that one look shows the faults of both kinds.
+        // Validated with the values that are right in themselves, so that one look shows the faults of both kinds.
         let options = try Options(from: ValueDecoder(values: values))
         do {
             try options.validate()
@@ -60,7 +61,8 @@ struct OptionDecoder {
                 let named = OptionNaming.option(in: fault.what, members).flatMap { name in
                     members.last { $0.key == name }
                 }
-                // A value that is wrong in itself was left out here: that says nothing of what the options want.
+                // A value that is wrong in itself was left out here, so this fault says nothing about what the
+                // options need.
                 if let named, wrong.contains(named.key) { continue }
                 faults.append(
                     FrameHostError(
