@@ -2,8 +2,9 @@
 
 /// Finds the option that an error is about when its place does not name one.
 enum OptionNaming {
-    /// The option of `members` that a sentence is about: quoted in it ("'track' is 3"), its first word ("stamp needs
-    /// …"), by the text it was given ("'/clips/no.mp4' does not exist"), or else quoted in the remedy.
+    /// The option of `members` that a sentence is about. It is quoted in the sentence ("'track' is 3"), or is its
+    /// first word ("stamp needs …"), or its value stands there ("'/clips/no.mp4' does not exist"), or else it is
+    /// quoted in the remedy.
     static func option(in what: String, or remedy: String = "", _ members: [JSONNode.Member]) -> String? {
         func quoted(_ text: String) -> String? {
             members.compactMap { member in
@@ -16,7 +17,7 @@ enum OptionNaming {
         if let member = members.first(where: { $0.key == first }) { return member.key }
         func isQuoted(_ value: String?) -> Bool {
             guard let value, !value.isEmpty else { return false }
-            // A short one is found anywhere, so that it must be all of a quoted text, or the end of a quoted path.
+            // A short value can occur anywhere, so it must be all of a quoted text, or the end of a quoted path.
             return value.utf8.count >= 3 && what.firstRange(of: value) != nil
                 || what.firstRange(of: "'\(value)'") != nil || what.firstRange(of: "/\(value)'") != nil
         }

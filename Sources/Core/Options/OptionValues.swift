@@ -147,7 +147,7 @@ public struct FrameRate: OptionValue, Hashable, Comparable, CustomStringConverti
             return FrameRate(top, bottom)
         }
         if let whole = node.asInt, whole > 0, whole <= 100_000 { return FrameRate(Int32(whole)) }
-        // To three places, shortened: 29.97 is 2997/100.
+        // Rounded to three places and reduced: 29.97 is 2997/100.
         guard let value = node.asDouble, value >= 0.001, value <= 100_000 else { throw fault }
         let thousandths = Int32((value * 1000).rounded())
         let common = greatestCommonDivisor(thousandths, 1000)

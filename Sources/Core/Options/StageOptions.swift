@@ -7,7 +7,7 @@
 ///     @Option(help: "Average bitrate.", range: 64...100_000, unit: "kbit/s", live: true) var bitrateKbps = 4000
 /// }
 /// ```
-/// The compiler synthesises `Decodable`; the host sets the properties by it.
+/// The compiler synthesises `Decodable`, through which the host sets the properties.
 public protocol StageOptions: Decodable, Sendable {
     /// Makes the defaults.
     init()
@@ -38,15 +38,15 @@ public struct OptionField: Sendable {
     public var typeName: String
     /// One sentence: what the option does.
     public var help: String
-    /// The unit of the value, such as `kbit/s`; empty for none.
+    /// The unit of the value, such as `kbit/s`; empty where it has none.
     public var unit: String
     /// Whether the option may change while the chain runs.
     public var isLive: Bool
-    /// The value when the key is left out; null for none.
+    /// The value when the key is left out; null where there is none.
     public var defaultValue: JSONNode
-    /// The smallest value, inclusive; nil for no bound.
+    /// The smallest value, inclusive; nil means no bound.
     public var minimum: JSONNode?
-    /// The largest value, inclusive; nil for no bound.
+    /// The largest value, inclusive; nil means no bound.
     public var maximum: JSONNode?
     /// JSON Schema (2020-12) with default, range and description.
     public var schema: JSONNode

@@ -4,9 +4,10 @@
 public enum Suggestion {
     /// The candidate that is nearest to `word`, or nil when none is near.
     ///
-    /// Of names in kebab-case, one that has all words of `word` comes first: `recording-started` is meant as
-    /// `recording-did-start`, although `recording-removed` has fewer edits. Then comes the candidate with the fewest
-    /// edits, when they are few for its length, then the first that starts with `word` (`bitrate` for `bitrateKbps`).
+    /// Among names in kebab-case, one that has all words of `word` comes first: for `recording-started` that is
+    /// `recording-did-start`, although `recording-removed` has fewer edits. Then comes the candidate with the
+    /// fewest edits, when they are few for its length, then the first that starts with `word` (`bitrate` for
+    /// `bitrateKbps`).
     public static func nearest(to word: String, in candidates: [String]) -> String? {
         let limit = max(1, min(word.count, 24) / 3)
         guard word.count <= 64 else { return nil }

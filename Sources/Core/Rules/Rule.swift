@@ -53,7 +53,7 @@ public struct Rule: Sendable, Equatable {
     public var everyNs: Int64?
     /// The commands to send, in order.
     public var commands: [RuleCommand]
-    /// What the rule does when its state has ended; nil for nothing.
+    /// What the rule does when its state has ended; nil where it does nothing.
     public var otherwise: Otherwise?
 
     /// Makes a rule.

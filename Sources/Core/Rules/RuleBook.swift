@@ -75,7 +75,7 @@ public struct RuleBook: Sendable {
             advance(to: event.time, &actions)
             for index in concerned {
                 let rule = entries[index].rule
-                // An event of the rule's own says more than that its stage begins anew.
+                // The event that the rule hears counts for more than that its stage begins anew.
                 let fits = rule.event == event.name && rule.fits(event)
                 add(entries[index].state.see(fits, at: latest, rule), rule, &actions)
             }
@@ -84,16 +84,16 @@ public struct RuleBook: Sendable {
         return actions
     }
 
-    /// Whether the rule hears the event, or loses what it knows by it.
+    /// Whether the rule hears the event, or the event makes it forget what it knows.
     private func concerns(_ rule: Rule, _ event: Event) -> Bool {
         guard rule.subject.hears(event) else { return false }
         return rule.event == event.name || (rule.isOfInstance && Self.beginnings.contains(event.name))
     }
 
-    /// After these a stage knows nothing of what it said before.
+    /// After these events, what a stage said before no longer holds.
     static let beginnings: Set<String> = ["stage-failed", "stage-replaced", "stage-restarted", "stage-attached"]
 
-    /// What time alone brings, up to `time`.
+    /// Takes the steps that time alone brings, up to `time`.
     private mutating func advance(to time: Int64, _ actions: inout [Action]) {
         latest = max(latest, time)
         // A rule that rests is due again later, so this ends.

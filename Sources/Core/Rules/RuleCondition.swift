@@ -68,7 +68,7 @@ public struct RuleCondition: Sendable, Equatable {
         self.test = test
     }
 
-    /// - Parameter details: An event's.
+    /// - Parameter details: The details of an event.
     func fits(_ details: JSONNode) -> Bool {
         guard let node = details[member], let value = Value(node), value.kind == kind else { return false }
         switch (test, value) {

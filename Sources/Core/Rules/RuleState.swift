@@ -2,24 +2,24 @@
 
 /// The state of one rule. Its methods return what to do. Times are nanoseconds of the chain clock, and must not fall.
 struct RuleState: Equatable {
-    /// Without `every` a rule is done so often within ``span`` at most, then it rests for as long: most likely its
-    /// command leads to its own event.
+    /// Without `every`, a rule is carried out at most this often within ``span``. Then it rests for as long, since
+    /// most likely its command leads to its own event.
     static let mostDone = 20
     static let span: Int64 = 10_000_000_000
 
     enum Phase: Equatable {
         case off
-        /// What was said fits since then.
+        /// What the events say has fitted since then.
         case rising(Int64)
-        /// `do` is done.
+        /// `do` has been done.
         case on
-        /// What was said no longer fits since then, and `do` is done.
+        /// What the events say has no longer fitted since then, and `do` has been done.
         case falling(Int64)
     }
 
     enum Step: Equatable {
         case `do`, otherwise
-        /// It would have been done too often.
+        /// The rule would have been carried out too often.
         case rest
     }
 
@@ -28,13 +28,13 @@ struct RuleState: Equatable {
     private var lastDone: Int64?
     /// When it was done, in the span before now.
     private var recent: [Int64] = []
-    /// It does nothing before.
+    /// The rule does nothing before this time.
     private var restsUntil = Int64.min
     /// How often each was done.
     private(set) var doneCount = 0
     private(set) var otherwiseCount = 0
 
-    /// `do` is done, and the way back is not.
+    /// Whether `do` has been done, and `otherwise` has not been done since.
     var holds: Bool {
         switch phase {
         case .on, .falling: true
@@ -42,7 +42,7 @@ struct RuleState: Equatable {
         }
     }
 
-    /// When time alone will bring the next step; nil for never.
+    /// When time alone will bring the next step; nil where it never will.
     func due(_ rule: Rule) -> Int64? {
         switch phase {
         case .off, .on: nil
@@ -58,7 +58,7 @@ struct RuleState: Equatable {
         return max(lastDone &+ every, restsUntil)
     }
 
-    /// Time has come to `now`.
+    /// Takes the step that is due by `now`.
     mutating func advance(to now: Int64, _ rule: Rule) -> Step? {
         guard let due = due(rule), due <= now else { return nil }
         guard case .rising = phase else {
@@ -69,7 +69,7 @@ struct RuleState: Equatable {
         return done(at: due, rule)
     }
 
-    /// An event that the rule hears was posted at `time`, up to which it was advanced.
+    /// Takes an event that the rule hears. It was posted at `time`, up to which the state has been advanced.
     mutating func see(_ fits: Bool, at time: Int64, _ rule: Rule) -> Step? {
         guard rule.followsState else {
             return fits && time >= earliest(rule) ? done(at: time, rule) : nil

@@ -26,17 +26,17 @@ public protocol Service: AnyObject, Sendable, SendableMetatype {
     /// chain is planned, and so is a further chain of the process. None unless the service says so.
     var claims: [StageDemand.Claim] { get }
 
-    /// [control thread] Looks whether `start` will find what the options name, such as files. Opens nothing for longer
-    /// than the look. The default looks at nothing.
+    /// [control thread] Checks whether `start` will find what the options name, such as files. Keeps nothing open.
+    /// The default checks nothing.
     ///
-    /// - Parameter folder: From which names of files are meant.
+    /// - Parameter folder: The folder where relative paths start.
     /// - Throws: ``FrameHostError``, whose place is the option: `tokenFile`.
     func check(folder: String) throws
 
     /// [control thread] Files that the service reads: a stage that would write one of them is refused when the chain is
     /// planned. None unless the service says so.
     ///
-    /// - Parameter folder: From which names of files are meant.
+    /// - Parameter folder: The folder where relative paths start.
     func readsFiles(folder: String) -> [String]
 
     /// [control thread] Opens ports and starts threads, before the chain's stages are started.
@@ -55,7 +55,7 @@ extension Service {
     public var claims: [StageDemand.Claim] { [] }
     /// None.
     public func readsFiles(folder: String) -> [String] { [] }
-    /// Looks at nothing.
+    /// Checks nothing.
     public func check(folder: String) throws {}
 }
 

@@ -24,7 +24,8 @@ public class ChainClock: @unchecked Sendable {
         return Int64(wall.tv_sec) &* 1_000_000_000 &+ Int64(wall.tv_nsec) &- (now() - instant)
     }
 
-    /// Sleeps until `instant`, or returns false at once when `sleeper` is woken. See ``Sleeper``.
+    /// Sleeps on `condition` until `instant`. Returns false at once when `isEnded` is true, which it checks
+    /// whenever `condition` is woken.
     func sleep(until instant: Int64, on condition: Condition, unless isEnded: () -> Bool) -> Bool {
         condition.lock()
         defer { condition.unlock() }

@@ -3,20 +3,21 @@
 import Glibc
 import Synchronization
 
-/// What is being planned or loaded, should it crash: `odd (misbehave) was being made`.
+/// Notes what is being planned or loaded, for the report of a crash: `odd (misbehave) was being made`.
 ///
-/// Threads that plan write it: the control thread, and the desk's of each chain, of which several may plan at once. The
-/// signal handler of ``CrashReport`` reads the newest note. It is C memory, since a handler cannot wait for a lock that a
-/// `String` might need.
+/// Threads that plan write it: the control thread, and the desk's thread of each chain. Several may plan at once.
+/// The signal handler of ``CrashReport`` reads the newest note. It is C memory, since a handler cannot wait for a
+/// lock that a `String` might need.
 public enum CrashNote {
     /// Set once, before any plugin is loaded; without a handler nothing is noted.
     nonisolated(unsafe) private static var isWanted = false
     /// The newest of ``notes``.
     nonisolated(unsafe) private(set) static var text: UnsafeMutablePointer<CChar>?
-    /// Addresses of their texts, and since when they are true; the newest last.
+    /// The address of each note's text, the text, and since when it holds; the newest last.
     private static let notes = Mutex<[(address: UInt, what: String, since: Int64)]>([])
 
-    /// [any thread] What the process is doing and for how long, in nanoseconds; nil for nothing of this kind.
+    /// [any thread] What the process is doing and for how long, in nanoseconds; nil where it neither plans nor
+    /// loads.
     public static var current: (what: String, nanoseconds: Int64)? {
         notes.withLock { $0.last.map { ($0.what, $0.since) } }.map { ($0.0, ChainClock.system.now() - $0.1) }
     }

@@ -46,7 +46,7 @@ public struct DataFolders: Sendable {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && access(path, R_OK) == 0
     }
 
-    /// Whether anything has this name, be it a link that leads nowhere.
+    /// Whether anything has this name, even a link that leads nowhere.
     public static func isThere(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0

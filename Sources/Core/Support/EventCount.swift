@@ -16,13 +16,13 @@ struct EventCount: ~Copyable, Sendable {
     @inline(__always)
     func advance() { count.wrappingAdd(1, ordering: .sequentiallyConsistent) }
 
-    /// Which events have been seen, to be compared for equality. Sequentially consistent, for who raises a flag first
-    /// and looks then.
+    /// Which events have been seen, to be compared for equality. Sequentially consistent, for a thread that first
+    /// raises a flag and then looks.
     var seen: UInt32 {
         @inline(__always) get { count.load(ordering: .sequentiallyConsistent) }
     }
 
-    /// The same for who looks again and again.
+    /// The same for a thread that looks again and again.
     var glimpse: UInt32 {
         @inline(__always) get { count.load(ordering: .acquiring) }
     }

@@ -15,8 +15,8 @@ final class JobQueue: @unchecked Sendable {
         var progress = JobProgress()
     }
 
-    /// More wait only where work comes faster than it can be done for long: then it is refused, and what it wanted to
-    /// improve stays as it is.
+    /// The most jobs that wait. More come only where work arrives faster than it can be done for a long time. They
+    /// are refused, and what they would improve stays as it is.
     static let mostJobs = 1000
 
     private let events: EventHub
@@ -64,7 +64,7 @@ final class JobQueue: @unchecked Sendable {
     }
 
     private func run() {
-        // Per thread on Linux: sched(7). As little in the way as can be.
+        // On Linux this is the priority of the thread: sched(7). Jobs should hinder frames as little as possible.
         setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
         while let job = next() {
             do {

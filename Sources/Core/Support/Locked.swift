@@ -2,9 +2,9 @@
 
 /// One small value behind a lock.
 ///
-/// On `Condition`'s pthread mutex rather than Synchronization's `Mutex`, because the thread sanitizer sees the former's
-/// order and takes every use of the latter for a race (Swift 6.3, Linux). `@unchecked Sendable`: the value is reached
-/// under the lock alone.
+/// It uses `Condition`'s pthread mutex rather than Synchronization's `Mutex`, because the thread sanitizer
+/// understands the former and reports every use of the latter as a race (Swift 6.3, Linux). `@unchecked Sendable`:
+/// the value is reached only under the lock.
 public final class Locked<Value>: @unchecked Sendable {
     private let condition = Condition()
     private var value: Value

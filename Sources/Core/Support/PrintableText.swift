@@ -4,14 +4,16 @@ extension String {
     /// Which newlines stay in a text.
     public enum KeptLines: Sendable {
         case none
-        /// Those before lines that are indented by two spaces, as the cause of a fault is: they look like no message of
-        /// their own.
+        /// Those before lines that are indented by two spaces, as the cause of a fault is: such lines do not look
+        /// like messages of their own.
         case indented
         case all
     }
 
-    /// The text as a terminal shows it as it is, on one line: control characters, and those that turn the direction of
-    /// writing, as `\n` or `\u{1b}`. Names of files and texts of servers may contain any.
+    /// The text on one line, in characters that a terminal shows as they are.
+    ///
+    /// Control characters, and those that change the direction of writing, become `\n` or `\u{1b}`. Names of files
+    /// and texts of servers may contain any.
     public func printable(keeping lines: KeptLines = .none) -> String {
         guard unicodeScalars.contains(where: \.isUnprintable) else { return self }
         var result = ""

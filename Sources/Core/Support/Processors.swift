@@ -4,11 +4,11 @@ import Glibc
 
 /// The processors of the machine.
 public enum Processors {
-    /// Those that are running.
+    /// How many are online.
     static let online = max(Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), 1)
 
-    /// [any thread] The processors that this process may use, as `taskset` or a container limits them: `Cpus_allowed`
-    /// of /proc/self/status (proc(5)), a mask in hexadecimal with commas.
+    /// [any thread] How many processors this process may use, as `taskset` or a container limits them:
+    /// `Cpus_allowed` of /proc/self/status (proc(5)), a mask in hexadecimal with commas.
     public static var usable: Int {
         guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix("Cpus_allowed:") }) else {
             return online

@@ -5,13 +5,13 @@ import Synchronization
 
 /// Lets a few threads look for work a moment longer before they sleep.
 ///
-/// A sleeping thread takes the kernel tens of microseconds to wake; one that looks for up to `limitNs` answers in less
-/// than one. A thread looks only while there is a processor for each stage thread that is awake, since another one's
-/// work would stand still otherwise; and one that looked in vain several times looks less often, so that a chain at 30
-/// frames per second pays nothing for it.
+/// A sleeping thread takes the kernel tens of microseconds to wake; one that looks for up to `limitNs` answers in
+/// less than one. A thread looks only while there is a processor for each stage thread that is awake. Otherwise the
+/// work of another thread would stand still. A thread that looked in vain several times looks less often, so that a
+/// chain at 30 frames per second pays nothing for it.
 struct Spinner {
     static let limitNs: Int64 = 25_000
-    /// Stage threads of the process that do not sleep in a wait of ours.
+    /// Stage threads of the process that do not sleep in a wait of framehost.
     private static let awake = Atomic<Int>(0)
     private static let processors = Processors.online
     /// Grows with each vain look; that many waits are then made without looking.
@@ -40,15 +40,15 @@ struct Spinner {
         return false
     }
 
-    /// [stage thread] Begins its work, or wakes.
+    /// [stage thread] The thread begins its work, or wakes.
     @inline(__always)
     static func wakeUp() { awake.add(1, ordering: .relaxed) }
 
-    /// [stage thread] Goes to sleep, or ends.
+    /// [stage thread] The thread goes to sleep, or ends.
     @inline(__always)
     static func fallAsleep() { awake.subtract(1, ordering: .relaxed) }
 
-    /// The processor's own time, not the chain's: a simulated clock must not decide how long a thread looks.
+    /// The system's time, not that of the chain clock: a simulated clock must not decide how long a thread looks.
     private static func monotonic() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)

@@ -4,8 +4,8 @@ import Glibc
 
 /// A dedicated thread for frames, named so that `top -H` and a debugger show whose it is.
 enum StageThread {
-    /// What a new thread is handed. `@unchecked Sendable`: made on the control thread, used by the new thread alone
-    /// from then on.
+    /// What a new thread is handed. `@unchecked Sendable`: made on the control thread, and used only by the new
+    /// thread from then on.
     private final class Start: @unchecked Sendable {
         let name: String
         let isBatch: Bool

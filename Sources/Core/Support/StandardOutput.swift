@@ -28,8 +28,8 @@ public enum StandardOutput {
     /// [main thread, first of all] Opens /dev/null for each of the first three descriptors that is closed. Otherwise
     /// the next file that is opened would become standard output.
     ///
-    /// Only for reading: what somebody writes to a standard output that is closed fails (`EBADF`), as it would without
-    /// this, and is not thrown away unseen.
+    /// They are opened only for reading. A write to a standard output that is closed then fails (`EBADF`), as it
+    /// would without this, and nothing is thrown away unseen.
     public static func fillGaps() {
         while true {
             let file = open("/dev/null", O_RDONLY)

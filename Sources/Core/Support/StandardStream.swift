@@ -10,12 +10,13 @@ public enum StandardStream: String, Sendable {
     /// `writes to standard output`
     var use: String { "\(self == .input ? "reads" : "writes to") \(rawValue)" }
 
-    /// Makes the claim of a stage that uses the stream, for ``StageDemand/claims``. The plan then refuses a second one.
+    /// Makes the claim of a stage that uses the stream, for ``StageDemand/claims``. The plan then refuses a second
+    /// claim.
     ///
     /// - Parameters:
     ///   - option: The option at which the fault is shown.
-    ///   - terms: `lines` for a stage that writes whole lines of text, which several stages may; nil for a stage that
-    ///     needs the stream alone.
+    ///   - terms: `lines` for a stage that writes whole lines of text, which several stages may; nil for a stage
+    ///     that must have the stream to itself.
     ///   - remedy: What the person can do when another stage claims it too.
     public func claim(option: String, terms: String? = nil, remedy: String) -> StageDemand.Claim {
         StageDemand.Claim(rawValue, terms: terms, option: option, what: "\(use), as does", remedy: remedy)

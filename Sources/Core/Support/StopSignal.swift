@@ -4,9 +4,9 @@ import Synchronization
 
 /// Ends every wait of a chain, or of one of its stages, at once.
 ///
-/// A stage's signal belongs to its chain's: raising the chain's raises those of all stages. Raising a stage's ends only
-/// that stage's waits, when its branch is removed. Each object that waits registers its condition when it is made.
-/// Every thread may use it.
+/// The signal of a stage lies under the signal of its chain. Raising the chain's signal raises those of all stages.
+/// Raising a stage's signal ends only the waits of that stage, when its branch is removed. Each object that waits
+/// registers its condition when it is made. Every thread may use it.
 public final class StopSignal: @unchecked Sendable {
     private struct Weak {
         weak var signal: StopSignal?
@@ -26,7 +26,7 @@ public final class StopSignal: @unchecked Sendable {
     /// A signal that `parent` raises as well.
     init(under parent: StopSignal) {
         parent.book.withLock { book in
-            // Those of stages that have gone; looked for seldom.
+            // Removes the signals of stages that have gone, which need not happen often.
             if book.below.count >= 64, book.below.count.nonzeroBitCount == 1 {
                 book.below.removeAll { $0.signal == nil }
             }

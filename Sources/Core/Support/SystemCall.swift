@@ -4,7 +4,7 @@ import Glibc
 
 /// What the kernel's calls have in common.
 public enum SystemCall {
-    /// Makes a call again that a signal interrupted (EINTR, signal(7)): nothing was done then. Not for close(2), which
+    /// Repeats a call that a signal interrupted before it did anything (EINTR, signal(7)). Not for close(2), which
     /// has closed the file by that time. [any thread]
     public static func retrying(_ call: () -> Int32) -> Int32 {
         while true {

@@ -17,7 +17,8 @@ struct ThreadPriority {
         case usual(Int32)
     }
 
-    /// The kernel's calls for the calling thread, those that set each 0 or an errno; tests answer themselves.
+    /// The kernel's calls for the calling thread. Those that set something return 0 or an errno. Tests use
+    /// functions of their own.
     struct Calls: Sendable {
         var nice: @Sendable () -> Int32 = { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
         var setPolicy: @Sendable (_ policy: Int32, _ priority: Int32) -> Int32 = { policy, priority in
@@ -39,7 +40,7 @@ struct ThreadPriority {
     var calls = Calls()
     private(set) var outcome: Outcome?
 
-    /// [the thread itself] Once; later calls do nothing until ``restore()``.
+    /// [the thread itself] Raises the priority. Later calls do nothing until ``restore()``.
     mutating func raise() {
         guard outcome == nil else { return }
         let refused = calls.setPolicy(SCHED_RR | Self.resetOnFork, Self.lowest)
@@ -48,10 +49,10 @@ struct ThreadPriority {
         outcome = calls.setNice(max(before - Self.step, -20)) == 0 ? .nice(from: before) : .usual(refused)
     }
 
-    /// [the thread itself] As every other thread again.
+    /// [the thread itself] Gives the thread the usual priority again.
     mutating func restore() {
         switch outcome {
-        // Taking that flag away needs a privilege that giving it did not.
+        // Removing the flag would need a privilege that setting it does not need.
         case .realTime: _ = calls.setPolicy(SCHED_OTHER | Self.resetOnFork, 0)
         case .nice(let before): _ = calls.setNice(before)
         case .usual, nil: break
@@ -61,7 +62,7 @@ struct ThreadPriority {
 }
 
 extension ThreadPriority.Outcome {
-    /// What is said of a thread that could not be raised.
+    /// The sentence about a thread whose priority could not be raised; nil for any other outcome.
     var notice: String? {
         guard case .usual(let reason) = self else { return nil }
         return

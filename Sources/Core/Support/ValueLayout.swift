@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How the bytes of a type's values are laid out, in words: two images of a plugin agree on them where these are equal.
+/// Describes in text how the bytes of a type's values are laid out. Two images of a plugin agree on a type where
+/// their texts are equal.
 ///
 /// It reads Swift's metadata and reflection records (docs/ABI/TypeMetadata.rst of the compiler's sources), and so only
 /// the constant sections of an image. The caller makes sure that the same compiler built both images.
@@ -17,7 +18,7 @@ enum ValueLayout {
         static let fixedArray = 0x308
     }
 
-    /// Deeper than any value of sense.
+    /// Deeper than any sensible value.
     private static let mostDepth = 32
 
     /// Nil where values are more than plain bytes, or the image does not say what they are made of.
@@ -74,13 +75,13 @@ enum ValueLayout {
         return known.count == texts.count ? known.joined(separator: ",") : nil
     }
 
-    /// What a relative pointer leads to; nil for none.
+    /// What a relative pointer leads to; nil where it leads nowhere.
     private static func target(of place: UnsafeRawPointer) -> UnsafeRawPointer? {
         let distance = Int(place.loadUnaligned(as: Int32.self))
         return distance == 0 ? nil : place + distance
     }
 
-    /// Bytes up to the 0 that ends a mangled name: it may hold references, whose bytes may be 0.
+    /// Bytes before the 0 that ends a mangled name. The name may contain references, whose bytes may be 0.
     private static func length(ofMangled name: UnsafeRawPointer) -> Int {
         var end = 0
         while true {

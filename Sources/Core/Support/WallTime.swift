@@ -22,7 +22,8 @@ public struct WallTime: Sendable, Equatable {
     /// The millisecond, 0...999.
     public var millisecond: Int { nanosecond / 1_000_000 }
 
-    /// The moment of so many nanoseconds since 1970. Every value is a moment from 1677 to 2262 (gmtime(3)).
+    /// The moment that is `nanoseconds` after the beginning of 1970. Every value is a moment from 1677 to 2262
+    /// (gmtime(3)).
     public init(_ nanoseconds: Int64) {
         // Rounded down, before 1970 too.
         let whole = nanoseconds / 1_000_000_000 - (nanoseconds % 1_000_000_000 < 0 ? 1 : 0)

@@ -3,7 +3,7 @@
 import Glibc
 
 extension Chain {
-    /// Bytes of a trace at least: what it says of itself, and a second of a chain.
+    /// The least limit of a trace in bytes: room for its own description, and for a second of a chain.
     public static let leastTraceBytes = 1_000_000
 
     /// [control thread, before the run] Lets the run write a trace into `path`: what each thread does, frame by frame,

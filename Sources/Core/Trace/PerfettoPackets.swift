@@ -2,7 +2,7 @@
 
 /// Writes a trace's packets as Perfetto reads them: one sequence, names interned, times of the monotonic clock.
 ///
-/// A trace is `Trace.packet` again and again, so a file is whole after any packet. The trace thread's.
+/// A trace is `Trace.packet` again and again, so a file is whole after any packet. Used only by the trace thread.
 ///
 /// - SeeAlso: Perfetto's trace_packet.proto, track_event.proto, track_descriptor.proto, interned_data.proto.
 struct PerfettoPackets {
@@ -92,8 +92,8 @@ struct PerfettoPackets {
     /// Writes the clocks, the process, and what all packets have in common.
     ///
     /// - Parameters:
-    ///   - boot: The same moment by `CLOCK_BOOTTIME`.
-    ///   - unix: The same moment in nanoseconds since 1970.
+    ///   - boot: The moment `time` by `CLOCK_BOOTTIME`.
+    ///   - unix: The moment `time` in nanoseconds since 1970.
     mutating func begin(title: String, at time: Int64, boot: Int64, unix: Int64) {
         packet(flags: 1) { packet in
             packet.number(Field.Packet.isFirst, UInt64(1))

@@ -20,7 +20,7 @@ struct TraceFile: @unchecked Sendable {
     /// Writes the pending bytes. On a fault it removes what was written of them, so that the file ends with a whole
     /// packet.
     ///
-    /// - Returns: errno, 0 when all is well.
+    /// - Returns: 0, or errno.
     mutating func write(_ pending: [UInt8]) -> Int32 {
         guard !pending.isEmpty else { return 0 }
         let code = pending.withUnsafeBytes { file.write($0, patience: 10_000_000_000) }
@@ -32,6 +32,6 @@ struct TraceFile: @unchecked Sendable {
         return 0
     }
 
-    /// - Returns: errno: some network file systems say only here that they had no room.
+    /// - Returns: 0, or errno: some network file systems say only here that they had no room.
     func close() -> Int32 { file.close() }
 }

@@ -13,7 +13,7 @@ struct TraceLane {
     private var markTrack: UInt64 = 0
     /// Depths of the slices that are open.
     private var open: [UInt16] = []
-    /// Whether the next `emit` is written at its call already.
+    /// Whether the item of the next `emit` was written with its call already.
     private var skipsEmit = false
     private var flows: [UInt64] = []
     /// The time of the newest entry.
@@ -32,8 +32,8 @@ struct TraceLane {
     /// Writes what can be written.
     ///
     /// - Parameters:
-    ///   - isLast: Nothing is waited for.
-    ///   - learn: Called at a stage that `stages` does not have yet.
+    ///   - isLast: Whether nothing is waited for.
+    ///   - learn: Called for a stage that `stages` does not have yet.
     ///   - isFull: Asked after each entry; true leaves the rest.
     mutating func write(
         to packets: inout PerfettoPackets, _ stages: inout TraceStages, _ names: TraceNames, now: Int64, isLast: Bool,
@@ -142,14 +142,14 @@ struct TraceLane {
     private mutating func open(
         _ record: TraceRecord, _ name: UInt64, frame: Int64?, _ packets: inout PerfettoPackets
     ) {
-        // The end of an earlier one was lost.
+        // Ends an earlier slice whose end was lost.
         close(to: record.depth, at: record.time, &packets)
         open.append(record.depth)
         let track = ownTrack(&packets)
         packets.begin(name, .stage, on: track, at: record.time, frame: frame, flows: flows)
     }
 
-    /// Ends the open slices at `depth` and deeper. Does nothing where their begin was lost.
+    /// Ends the open slices at `depth` and deeper. Does nothing where their beginning was lost.
     private mutating func close(to depth: UInt16, at time: Int64, _ packets: inout PerfettoPackets) {
         while let last = open.last, last >= depth {
             open.removeLast()

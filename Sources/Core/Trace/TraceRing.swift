@@ -19,7 +19,7 @@ final class TraceRing: @unchecked Sendable {
 
     let subject: Subject
     let capacity: Int
-    /// What the writer has.
+    /// The writer's end.
     let pen: TracePen
     /// The kernel's number of the thread; 0 until it runs.
     let threadNumber = Atomic<Int32>(0)
@@ -37,7 +37,7 @@ final class TraceRing: @unchecked Sendable {
 
     deinit { pen.free() }
 
-    /// [the thread, at its start] Whose entries these are to the kernel.
+    /// [the thread, at its start] Notes the kernel's number of the thread.
     func enter() {
         var name = [CChar](repeating: 0, count: 64)
         // proc(5): "PID/task/TID". Swift's Glibc does not show gettid(2).
@@ -67,7 +67,7 @@ final class TraceRing: @unchecked Sendable {
     func setOpen(_ isOpen: Bool) { pen.head.pointee.isOpen.store(isOpen, ordering: .relaxed) }
 }
 
-/// The writer's end of a ``TraceRing``: one word, so that "no trace" is a nil.
+/// The writer's end of a ``TraceRing``: one word, so that nil stands for "no trace".
 ///
 /// `@unchecked Sendable`: see the ring, which owns the memory and is kept by whatever has the pen.
 struct TracePen: @unchecked Sendable {

@@ -36,7 +36,7 @@ struct TraceWriter {
     /// Writes the entries of all rings, and the events. Returns true when a ring was so full that it should be read
     /// again at once.
     ///
-    /// - Parameter learn: Called at a stage that ``stages`` does not have yet.
+    /// - Parameter learn: Called for a stage that ``stages`` does not have yet.
     mutating func writeAll(isLast: Bool, learn: (inout TraceStages) -> Void) -> Bool {
         writeEvents()
         var isBusy = false
@@ -89,7 +89,7 @@ struct TraceWriter {
         mark(lost > 0 ? "trace ends, entries were lost" : "trace ends", .trace, at: clock.now(), annotations)
     }
 
-    /// - Returns: errno, 0 when all is well.
+    /// - Returns: 0, or errno.
     mutating func flush() -> Int32 {
         let code = file.write(packets.bytes.bytes)
         packets.clear()

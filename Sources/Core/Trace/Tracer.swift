@@ -27,7 +27,7 @@ final class Tracer: @unchecked Sendable {
     /// Entries of a thread's ring: enough for 80 ms at a hundred thousand items a second, with two entries each.
     private static let threadEntries = 16384
     private static let levelEntries = 4096
-    /// From one look at the rings to the next, nanoseconds.
+    /// The time from one look at the rings to the next, nanoseconds.
     private static let pauseNs: Int64 = 10_000_000
     private static let flushNs: Int64 = 1_000_000_000
     private static let flushBytes = 256 << 10
@@ -50,7 +50,7 @@ final class Tracer: @unchecked Sendable {
 
     // MARK: What is traced
 
-    /// [control thread, desk's thread] A ring for `subject`; nil once the trace is over.
+    /// [control thread, desk's thread] Makes a ring for `subject`; nil once the trace is over.
     private func ring(_ subject: TraceRing.Subject, _ capacity: Int) -> TraceRing? {
         condition.locked {
             guard state != .over else { return nil }

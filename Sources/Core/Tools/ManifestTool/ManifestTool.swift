@@ -15,7 +15,7 @@ import Foundation
 ///     core=3f6b…            fingerprint of all of Core's sources
 ///     stage=mirror filter
 ///
-/// In the place of stages a plugin may have `service=control-server` or `encoder=picture-encoder`.
+/// Instead of stages a plugin may have `service=control-server` or `encoder=picture-encoder`.
 @main
 struct ManifestTool {
     static func main() {
@@ -43,8 +43,9 @@ struct ManifestTool {
         try write(text, to: URL(fileURLWithPath: arguments[2]))
     }
 
-    /// Leaves a file alone that says the same already: SwiftPM links this tool anew for every build and so runs it
-    /// again, and a file that is new, though equal, would compile all of Core and every plugin once more.
+    /// Leaves a file alone that has this content already. SwiftPM links this tool anew for every build and so runs
+    /// it again. A file that is written again, though equal, would make it compile all of Core and every plugin
+    /// once more.
     private static func write(_ text: String, to file: URL) throws {
         let data = Data(text.utf8)
         if (try? Data(contentsOf: file)) != data { try data.write(to: file) }
@@ -55,8 +56,8 @@ struct ManifestTool {
         init(_ description: String) { self.description = description }
     }
 
-    /// Two FNV-1a sums with different starts over names and contents, 32 hexadecimal digits: it tells versions apart,
-    /// it does not guard against forgery (a plugin runs inside the host anyway).
+    /// Two FNV-1a sums with different starts over names and contents, 32 hexadecimal digits. They tell versions
+    /// apart, but do not guard against forgery (a plugin runs inside the host anyway).
     static func fingerprint(of files: [(name: String, url: URL)]) throws -> String {
         var a: UInt64 = 0xcbf2_9ce4_8422_2325
         var b: UInt64 = 0x8422_2325_cbf2_9ce4
