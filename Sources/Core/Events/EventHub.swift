@@ -28,7 +28,7 @@ final class EventHub: @unchecked Sendable {
     /// What was posted before the first listener came. That listener gets it.
     private var backlog: Box? = Box(capacity: EventSubscription.capacity)
 
-    /// [any thread] Gives `event` to every listener, to all of them in the same order.
+    /// [any thread] Gives `event` to every listener. All listeners get events in the same order.
     func post(_ event: Event) {
         condition.locked {
             backlog?.add(event)

@@ -233,7 +233,8 @@ final class FrameQueue: @unchecked Sendable {
         wakeConsumerAndUnlock()
     }
 
-    /// [any thread] All threads have their links: opens the queues, those of one join at the same time.
+    /// [any thread] Opens the queues once all threads have their links. The queues of one join open at the same
+    /// time.
     ///
     /// - Returns: Sequence number of the last item that was turned away; nil when there was none.
     static func open(_ queues: [FrameQueue]) -> UInt64? {

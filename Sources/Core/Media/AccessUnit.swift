@@ -8,7 +8,7 @@
 /// An access unit moves and is never copied; ``share()`` makes a second lease of the same bytes. Nobody writes the
 /// bytes once the unit is emitted.
 public struct AccessUnit: ~Copyable, @unchecked Sendable {
-    /// Owned by this value alone: the invariant behind `@unchecked Sendable`.
+    /// Only this value owns it: the invariant behind `@unchecked Sendable`.
     let record: UnsafeMutablePointer<LeaseRecord>
 
     @inline(__always)

@@ -16,7 +16,7 @@ public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
     public var samplesPerPacket: Int
     /// Bits per second; 0 when unknown.
     public var bitRate: Int
-    /// Bytes of a block, for codecs that count in blocks; else 0.
+    /// Bytes of a block, for codecs that count in blocks; otherwise 0.
     public var blockAlign: Int
     /// Bits of one sample; 0 when unknown.
     public var bitsPerSample: Int

@@ -5,7 +5,7 @@
 /// A block moves and is never copied; ``share()`` makes a second lease of the same samples. Nobody writes the samples
 /// once the block is emitted. ``AudioFormat`` says how they lie.
 public struct AudioBlock: ~Copyable, @unchecked Sendable {
-    /// Owned by this value alone: the invariant behind `@unchecked Sendable`.
+    /// Only this value owns it: the invariant behind `@unchecked Sendable`.
     let record: UnsafeMutablePointer<LeaseRecord>
 
     @inline(__always)

@@ -8,7 +8,7 @@
 ///
 /// <doc:TheLifeOfAFrame> says what a stage may do with it.
 public struct Frame: ~Copyable, @unchecked Sendable {
-    /// Owned by this value alone: the invariant behind `@unchecked Sendable`.
+    /// Only this value owns it: the invariant behind `@unchecked Sendable`.
     let record: UnsafeMutablePointer<LeaseRecord>
 
     @inline(__always)

@@ -15,12 +15,12 @@ public struct MediaTime: Sendable, Hashable, Comparable, Codable {
     /// The range of ``nanoseconds``.
     public static let range: ClosedRange<Int64> = -(1 << 61)...1 << 61
 
-    /// The time of so many nanoseconds, or the nearest end of ``range``.
+    /// Makes a time of `nanoseconds`, or of the nearest end of ``range``.
     @inlinable public init(nanoseconds: Int64) {
         self.nanoseconds = Swift.min(Swift.max(nanoseconds, -(1 << 61)), 1 << 61)
     }
 
-    /// The time of so many seconds, rounded to the nearest nanosecond; 0 where `seconds` is NaN.
+    /// Makes a time of `seconds`, rounded to the nearest nanosecond; 0 where `seconds` is NaN.
     @inlinable public init(seconds: Double) {
         let nanoseconds = (seconds * 1e9).rounded()
         self.init(nanoseconds: nanoseconds.isNaN ? 0 : Int64(Swift.min(Swift.max(nanoseconds, -0x1p61), 0x1p61)))

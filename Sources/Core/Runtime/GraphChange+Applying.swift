@@ -173,7 +173,8 @@ extension GraphChange {
 
     /// Restores the earlier graph, and ends what was begun.
     func takeBack() {
-        // New stages on threads that stay end on threads of their own, once the threads that stay have let go of them.
+        // New stages on a thread that stays end on a thread of their own, once the thread that stays has let go of
+        // them.
         let endings = assembly.rewirings.map { rewiring in
             let members = rewiring.members.filter(isNew)
             return members.isEmpty ? nil : Worker(ending: nil, members: members)

@@ -93,8 +93,8 @@ public final class Output {
         return frame
     }
 
-    /// [a tap's thread] A copy of `frame` with its header, in a buffer of this stage's own pool. Waits for a free
-    /// buffer; on a live source's thread nil means that none is free.
+    /// [a tap's thread] Makes a copy of `frame` with its header, in a buffer of this stage's own pool. Waits for a
+    /// free buffer; on a live source's thread nil means that none is free.
     func makeCopy(of frame: borrowing Frame) throws -> Frame? {
         guard let pool, let copy = mayWait ? try makeFrame() : pool.tryLease() else { return nil }
         copy.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
@@ -221,8 +221,8 @@ public final class Output {
         stage.heldHeaders?.doubt()
     }
 
-    /// Says that an item that came in goes on as a part of others: an encoder of sound cuts blocks anew. What the stage
-    /// makes of them it emits as ``Origin/made``.
+    /// Says that an item that came in goes on as a part of others: an encoder of sound cuts blocks anew. The stage
+    /// emits what it makes of them as ``Origin/made``.
     public func absorb() { stage.merged.add() }
 
     private func emit(_ lease: consuming Lease, _ origin: Origin) throws {

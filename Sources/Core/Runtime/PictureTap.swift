@@ -154,7 +154,7 @@ public final class PictureInbox: Sendable {
         }
     }
 
-    /// [any thread but a stage's] Takes the oldest arrival, and waits for one at most so long.
+    /// [any thread but a stage's] Takes the oldest arrival, and waits at most `seconds` for one.
     ///
     /// - Returns: Nil when none came, or when ``wake()`` was called. The picture in it is nil where the stage could not
     ///   give one, because its format has just changed or because it is gone: ask again.

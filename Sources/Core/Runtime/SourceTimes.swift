@@ -15,8 +15,7 @@ struct SourceTimes {
     private(set) var offset: Int64 = 0
     /// When the item that is shown last ends.
     private var end = MediaTime.min
-    /// The time of the last item, by which the order of items is checked: PTS of frames, decode time of access
-    /// units.
+    /// The time of the last item by which items are ordered: the PTS of a frame, the decode time of an access unit.
     private var last: MediaTime?
     private var hasNewInstance = false
 

@@ -62,8 +62,8 @@ public final class StageDriver<S: Stage> {
     ///   - metadata: Kinds that other stages would declare, for a test that sets them on the items that it sends.
     ///   - audio: What the stage finds as ``StageContext/audio``.
     ///   - makesKeyframes: Whether a stage before this one makes a keyframe when asked, as an encoder does.
-    ///   - slabBytes: Memory for access units, sound and motion before the stage, in bytes. The memory behind it is
-    ///     twice as large.
+    ///   - slabBytes: Memory for access units, sound or motion at each input, in bytes. The memory behind the stage
+    ///     is twice as large.
     ///   - clock: The clock that the stage reads; it stands still unless the test moves it.
     /// - Throws: ``FrameHostErrors`` for wrong options, and whatever the stage throws.
     public init(

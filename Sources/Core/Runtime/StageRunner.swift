@@ -487,7 +487,7 @@ final class StageRunner: @unchecked Sendable {
                 return true
             }
             awaitsKeyframe &= ~input
-            // Where no item came meanwhile, the first one follows the gap all the same.
+            // The first item follows the gap even where no item came meanwhile.
             if followsGap == 0 { followsGap = input }
             if followsGap & input != 0 { record.pointee.header.isDiscontinuity = true }
             followsGap &= ~input
@@ -740,7 +740,7 @@ final class StageRunner: @unchecked Sendable {
             details: ["kept": JSONNode(.number(String(kept))), "declared": JSONNode(.number(String(demand.hold)))])
     }
 
-    /// [stage thread] Reports an answer whose PTS is that of no item that the stage holds.
+    /// [stage thread] Reports an answer whose PTS matches no item that the stage holds.
     func reportLostMetadata(_ record: UnsafeMutablePointer<LeaseRecord>) {
         guard !hasReportedMetadata else { return }
         hasReportedMetadata = true

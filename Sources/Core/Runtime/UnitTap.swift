@@ -131,8 +131,8 @@ public final class UnitInbox: Sendable {
         }
     }
 
-    /// [any thread but a stage's] Takes the oldest arrival, and waits for one at most so long; nil when none came, or
-    /// when ``wake()`` was called.
+    /// [any thread but a stage's] Takes the oldest arrival, and waits at most `seconds` for one; nil when none
+    /// came, or when ``wake()`` was called.
     public func take(within seconds: Double) -> Arrival? {
         let deadline = ChainClock.system.now() + MediaTime(seconds: min(max(seconds, 0), 1e6)).nanoseconds
         return condition.locked {

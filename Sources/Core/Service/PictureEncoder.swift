@@ -44,9 +44,11 @@ public struct PictureForm: Sendable, Hashable {
 
     /// The format of the file.
     public var kind = Kind.jpeg
-    /// Width in the file, 1...16384 pixels. Nil: that of the picture, or by its shape where ``height`` is given.
+    /// Width in the file, 1...16384 pixels. Nil means the width of the picture, or the width that ``height`` and
+    /// the picture's shape give.
     public var width: Int?
-    /// Height in the file, 1...16384 pixels. Nil: that of the picture, or by its shape where ``width`` is given.
+    /// Height in the file, 1...16384 pixels. Nil means the height of the picture, or the height that ``width`` and
+    /// the picture's shape give.
     public var height: Int?
     /// How a picture of another shape is brought into ``width`` × ``height``.
     public var fit = Fit.fit

@@ -202,7 +202,7 @@ extension Filter {
 public protocol DelayingFilter: Filter {
     /// [stage thread] Takes one frame, and emits those whose turn it is: none, one or several, in the order they came.
     ///
-    /// Each frame that came in is answered once: by itself, emitted, or by ``Output/drop(_:)``.
+    /// Each frame that came in is answered once: the filter emits it, or calls ``Output/drop(_:)``.
     func process(_ frame: consuming Frame, _ output: Output) throws
 
     /// [stage thread] No frame follows: the filter emits everything that it holds.
@@ -231,7 +231,7 @@ public protocol DelayingFilter: Filter {
 /// ```
 /// <doc:TheLifeOfAFrame> says what a transform declares that keeps frames or answers them later.
 public protocol Transform: Stage {
-    /// [control thread] Gives the format of the output for that of the input.
+    /// [control thread] Returns the output format for the input format.
     func negotiate(_ input: MediaFormat) throws -> MediaFormat
 
     /// [stage thread] Takes one item and emits what is ready: no item, one or several.
@@ -273,7 +273,7 @@ extension Transform {
 /// }
 /// ```
 public protocol Join: Stage {
-    /// [control thread] Gives the format of the output for those of the inputs, which are in the order of `from`.
+    /// [control thread] Returns the output format for the formats of the inputs, which are in the order of `from`.
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat
 
     /// [stage thread] Takes the items that belong together. An input whose item was dropped on its way gives none.

@@ -376,6 +376,6 @@ extension StageInfo.Media {
 }
 
 extension Codec {
-    /// Whether it is one of sound.
+    /// Whether it is a codec of sound.
     var isSound: Bool { self == .aac || self == .opus }
 }
