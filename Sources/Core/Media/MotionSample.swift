@@ -120,9 +120,9 @@ public struct Motion: FrameMetadata, Equatable {
         self.isExtrapolated = isExtrapolated
     }
 
-    /// By how much the camera is turned clockwise about its line of sight, in radians, −π...π: the picture has to be
-    /// turned clockwise by as much for the horizon to be level. Nil where that is unknown, as with a camera that looks
-    /// straight up or down.
+    /// By how much the camera is turned clockwise about its line of sight, in radians, −π...π. The picture has to
+    /// be turned clockwise by the same angle for the horizon to be level. Nil where that is unknown, as with a
+    /// camera that looks straight up or down.
     public var roll: Double? {
         guard let up = sample.up, up.x * up.x + up.y * up.y > 0.01 else { return nil }
         return Double(Trigonometry.arcTangent(-up.x, -up.y))

@@ -43,8 +43,8 @@ public struct StageUnit: Sendable {
     public var header: Header
     /// The payload in the framing of its ``EncodedFormat``.
     public var bytes: [UInt8]
-    /// Whether this is the first unit that is watched, or units before it were lost on their way here: it can then be
-    /// decoded only if it is a keyframe.
+    /// Whether this is the first unit that is watched, or follows units that were lost on their way here. It can
+    /// then be decoded only if it is a keyframe.
     public var followsGap: Bool
 
     /// Makes a unit.

@@ -19,9 +19,9 @@ public protocol OptionValue: Sendable, Equatable {
 
 /// Says why an option's value does not fit.
 ///
-/// The host puts the place before it: `camera.json:7:5: stages[2].bitrateKbps: 20 must be from 64 to 100000.` An option
-/// that ``what`` quotes, as in `'path' is missing`, or begins with, becomes the place of a fault that
-/// ``StageOptions/validate()`` throws.
+/// The host puts the place before it: `camera.json:7:5: stages[2].bitrateKbps: 20 must be from 64 to 100000.` Where
+/// ``StageOptions/validate()`` throws the fault, its place is the option that ``what`` quotes (`'path' is missing`)
+/// or begins with.
 public struct OptionFault: Error, Sendable, Equatable {
     /// What is wrong, to be read after the option's name, without a full stop: `20 must be from 64 to 100000`.
     public var what: String

@@ -43,7 +43,7 @@ struct BudgetWaits {
 
     let topology: BudgetTopology
     let domains: BudgetDomains
-    /// By index of `domains.domains`.
+    /// The window of each pool, by index of `domains.domains`.
     var windows: [Window]
     /// Writers that get no copies and wait instead.
     var waitingWriters: Set<Int> = []
@@ -55,7 +55,7 @@ struct BudgetWaits {
     private let poolsOfThread: [[Int]]
     /// By node, for stages that delay frames of a single pool and hand them on: that pool.
     private let poolOfDelayed: [Int: Int]
-    /// By node, for filters that wait for motion.
+    /// The rivals of each filter that waits for motion, by node.
     private let rivals: [Int: [EarlyTaking.Rival]]
     /// Queues on the ways to filters that wait for motion. Each further place there lets one more picture wait.
     let edgesBeforeRivals: Set<Int>
@@ -96,7 +96,7 @@ struct BudgetWaits {
 
     /// The places that a thread which stands still at `place` can wait for, and by how much these are later.
     ///
-    /// - Parameter pool: The pool whose frames the circle has followed since its last `buffer`: frames that a stage
+    /// - Parameter pool: The pool whose frames the circle has followed since its last `buffer`. Frames that a stage
     ///   holds *because* it delays them are counted in that pool's Σ hold already and need no places of their own.
     func arrows(from place: Place, following pool: Int?, busy: Int? = nil) -> [Arrow] {
         switch place {

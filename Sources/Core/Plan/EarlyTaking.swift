@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// From which inputs a stage of several inputs takes items before their turn, so that no such stage waits for an item
-/// that another one holds up.
+/// Decides from which inputs a stage of several inputs takes items before their turn, so that no such stage waits
+/// for an item that another one holds up.
 ///
 /// A *merge* here is a stage that takes the items of several inputs in the order of their time: a ``MultiSink`` or a
 /// ``MultiFilter``. While it waits for one input, it holds up whatever feeds the full queues of the others. Merges that
@@ -23,7 +23,7 @@ struct EarlyTaking {
         var origins: [Set<Int>]
     }
 
-    /// By node, for each merge.
+    /// The inputs of each merge, by node.
     private(set) var inputs: [Int: Inputs] = [:]
 
     private let topology: BudgetTopology

@@ -73,7 +73,7 @@ enum JoinCheck {
         var keepsRealTime: Bool
         /// The remedy for each source that does not: `"pace": "realtime" at 'clip'`.
         var realTime: [String] = []
-        /// By index.
+        /// The indices of all its sources.
         var sources: Set<Int>
     }
 

@@ -3,7 +3,7 @@
 /// Decides how each join of a chain brings its inputs together, and says what is wrong with it and what a person should
 /// know.
 struct JoinPlanner {
-    /// By index of the stage.
+    /// The rule of each join, by index of the stage.
     let rules: [Int: JoinRule]
     private let stages: [PlannedStage]
 
@@ -64,7 +64,7 @@ struct JoinPlanner {
 }
 
 extension JoinRule {
-    /// Of a stage that is negotiated.
+    /// The rule of a join that is negotiated.
     init(_ stage: PlannedStage) {
         self.init(stage.request.join ?? JoinRequest(), formats: stage.inputs, rate: stage.demand.outputRate)
     }

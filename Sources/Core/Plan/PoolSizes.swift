@@ -4,14 +4,14 @@
 /// proof are in docs/design/001-budgets.md.
 struct PoolSizes {
     private let waits: BudgetWaits
-    /// With the queues as raised.
+    /// The graph, with the queues as raised.
     private let graph: BudgetGraph
     private let written: [Int: Int]
     private let writtenForCopies: [Int: Int]
     private let spare: PoolSpare
 
     /// - Parameters:
-    ///   - graph: With the queues as raised.
+    ///   - graph: The graph, with the queues as raised.
     ///   - written: The buffers of a node's output pool that the chain file asks for.
     ///   - writtenForCopies: The same for copy pools.
     init(

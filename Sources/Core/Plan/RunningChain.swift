@@ -49,7 +49,7 @@ struct RunningChain {
         var to: String
     }
 
-    /// By id.
+    /// The planned stages, by id.
     private(set) var stages: [String: PlannedStage] = [:]
     var pools: [PoolName: Pool] = [:]
     var slabs: [String: Slab] = [:]
@@ -114,8 +114,8 @@ struct RunningChain {
 
     subscript(id: String) -> PlannedStage? { stages[id] }
 
-    /// The options to make a stage with. A stage whose request has not changed, but which is made anew (its plugin was
-    /// rebuilt, or it has failed), also gets the options that commands have set since.
+    /// The options to make a stage with. A stage may be made anew although its request has not changed (its plugin
+    /// was rebuilt, or it has failed). It then also gets the options that commands have set since.
     func options(of request: StageRequest) -> [JSONNode.Member] {
         guard let stage = stages[request.id], stage.request.type.info.id == request.type.info.id,
             request.changedOptions(from: stage.request).isEmpty, !resets.contains(request.id),

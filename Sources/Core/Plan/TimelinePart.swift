@@ -2,9 +2,9 @@
 
 /// A part of a chain's timeline that one run makes, as `framehost batch --parts` divides a long file.
 ///
-/// The items of the part are those with `begin ≤ PTS < end`. A source that is ``StageDemand/isDivisible`` begins earlier
-/// and ends later, so that the stages behind it have what they need; before sinks and encoders the planner puts a stage
-/// that drops what is outside. docs/design/027-parts.md.
+/// The items of the part are those with `begin ≤ PTS < end`. A source that is ``StageDemand/isDivisible`` begins
+/// earlier and ends later, so that the stages behind it have what they need. Before sinks and encoders the planner
+/// puts a stage that drops what is outside. docs/design/027-parts.md.
 public struct TimelinePart: Sendable, Equatable {
     /// The first PTS of the part.
     public var begin: MediaTime

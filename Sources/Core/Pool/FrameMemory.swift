@@ -20,10 +20,10 @@ public struct AnonymousMemory: FrameMemory {
 
     /// Maps private pages.
     ///
-    /// Where `touching` is true, every page gets its memory now, so that no frame thread meets a page fault. It also
-    /// gets large pages where the system has them: without them the processor looks up each 4096 bytes, and work on
-    /// whole pictures is slower by a fifth (docs/development.md). Large pages take no more memory, since only pages
-    /// that lie inside the block are large.
+    /// Where `touching` is true, every page gets its memory now, so that no frame thread meets a page fault. It
+    /// also gets large pages where the system has them. Without them the processor looks up each 4096 bytes, and
+    /// work on whole pictures is slower by a fifth (docs/development.md). Large pages take no more memory, since
+    /// only pages that lie inside the block are large.
     public func allocate(byteCount: Int, touching: Bool) throws -> UnsafeMutableRawPointer {
         let count = max(byteCount, 1)
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | (touching ? 0 : MAP_NORESERVE)

@@ -5,9 +5,9 @@ import Synchronization
 /// The lease records of one pool or slab with their metadata regions: made once, lent and taken back under the owner's
 /// lock.
 ///
-/// A fixed number of records is made at setup. A stage that shares more often than its declared `hold` allows may use
-/// them up; then the table grows by a block, which is counted (`growths`) and reported as a fault of that stage, never
-/// silently.
+/// A fixed number of records is made at setup. A stage that shares more often than its declared `hold` allows may
+/// use them up. Then the table grows by a block. Every growth is counted (`growths`) and reported as a fault of
+/// that stage.
 struct LeaseTable: ~Copyable {
     /// Records begin at cache lines.
     private static let alignment = 64

@@ -28,7 +28,7 @@ struct CallWatch {
         var lostBefore: Int
     }
 
-    /// By number of the stage. Every thread may read it.
+    /// The figures of each stage, by its number. Every thread may read them.
     let figures = Locked<[Int: Figures]>([:])
     /// Sentences about frames that were lost.
     private(set) var losses: [String] = []

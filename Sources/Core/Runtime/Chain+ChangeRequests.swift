@@ -10,9 +10,10 @@ extension Chain {
 
     // MARK: Any thread
 
-    /// [any thread] Pauses a stage: a source gives nothing, a filter lets frames pass (or drops them, where they must not
-    /// pass or `isDropping` says so), and any other stage drops what comes, counted as `paused`. The answer comes once
-    /// nothing is inside the stage.
+    /// [any thread] Pauses a stage. The answer comes once nothing is inside the stage.
+    ///
+    /// A paused source gives nothing. A paused filter lets frames pass, or drops them where they must not pass or
+    /// `isDropping` says so. Any other paused stage drops what comes. Dropped items are counted as `paused`.
     ///
     /// - Parameters:
     ///   - id: The stage's id in the chain file.

@@ -158,8 +158,8 @@ public final class Chain: @unchecked Sendable {
     var pools: [FramePool] { graph.pools }
     var slabs: [Slab] { graph.slabs }
 
-    /// Says why the program should not write a file beside the run, such as its figures: the file is the chain file,
-    /// belongs to a stage, or cannot be written. Nil when nothing is in the way. Writes nothing.
+    /// Says why the program should not write a file beside the run, such as its figures. The file may be the chain
+    /// file, belong to a stage, or not be writable. Nil when nothing is in the way. Writes nothing.
     ///
     /// - Parameters:
     ///   - path: The file to write.

@@ -47,8 +47,8 @@ public struct ChainStatus: Sendable, Equatable {
     public var stages: [Stage]
     /// What keeps the chain from doing its work, a sentence each.
     public var problems: [String]
-    /// The ``problems`` that are about a camera or server that is away: one that has not been there yet, or one that was
-    /// lost and that nothing stands in for. Starting the chain anew would not bring it.
+    /// The ``problems`` that are about a camera or server that is away. It has not been there yet, or it was lost
+    /// and nothing stands in for it. Starting the chain anew would not bring it.
     public var missing: [String] = []
 
     /// Says what a chain is doing, or several chains together.

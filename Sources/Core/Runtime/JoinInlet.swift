@@ -35,8 +35,8 @@ extension Worker {
 }
 
 extension [FrameQueue] {
-    /// [consumer's thread] With the lock held, before and after: sleeps until one of these queues, the inputs of one
-    /// stage, has news, or until `instant` of the chain clock.
+    /// [consumer's thread] Sleeps until one of these queues, the inputs of one stage, has news, or until `instant`
+    /// of the chain clock. The lock is held before and after.
     func wait(until instant: Int64?, as stage: StageRunner) {
         let condition = self[0].consumer
         for queue in self { queue.setConsumerSleeps(true) }

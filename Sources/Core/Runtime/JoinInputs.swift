@@ -79,9 +79,9 @@ public final class JoinInputs {
 
     /// Takes the item of input `index`.
     ///
-    /// The same item may come again with its old time: with `"hold": true` an input that has ended goes on giving its
-    /// last item, and with `"match": "newest"` an input gives its newest item until it has a newer one. Take the time
-    /// of the answer from ``time``.
+    /// The same item may come again with its old time. With `"hold": true` an input that has ended goes on giving
+    /// its last item. With `"match": "newest"` an input gives its newest item until it has a newer one. Take the
+    /// time of the answer from ``time``.
     ///
     /// - Returns: Nil when no item of the input belongs to the leading one, when it was dropped on its way, or when it
     ///   is taken already.

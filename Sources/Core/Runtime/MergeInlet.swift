@@ -20,7 +20,7 @@ final class MergeInlet {
 
     /// Which items are taken before their turn, where their producer waits for a place.
     struct Rules {
-        /// By input.
+        /// For each input, whether its items may be taken early.
         var leaves: [EarlyTaking.Leave]
         /// The other stages of several inputs that can hold up what this one waits for.
         var fellows: [Fellow] = []

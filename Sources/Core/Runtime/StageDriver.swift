@@ -44,7 +44,7 @@ public final class StageDriver<S: Stage> {
     private let jobs: JobQueue
     private var failure: FrameHostError?
     private var hasDrained = false
-    /// By input.
+    /// The next sequence number of each input.
     private var nextSequences: [UInt64]
 
     /// Makes the stage, negotiates and starts it.

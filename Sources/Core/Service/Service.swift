@@ -22,8 +22,9 @@ public protocol Service: AnyObject, Sendable, SendableMetatype {
     /// every service.
     init(options: Options) throws
 
-    /// [control thread] Things that only one may have, such as a port: a stage that claims the same is refused when the
-    /// chain is planned, and so is a further chain of the process. None unless the service says so.
+    /// [control thread] Things that only one may have, such as a port. A stage that claims the same thing is
+    /// refused when the chain is planned, and so is a further chain of the process. None unless the service says
+    /// so.
     var claims: [StageDemand.Claim] { get }
 
     /// [control thread] Checks whether `start` will find what the options name, such as files. Keeps nothing open.

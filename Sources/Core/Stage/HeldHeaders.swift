@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keeps the headers of the items inside a transform until the transform answers them, so that an answer has the
-/// properties of its picture, whatever the transform holds and reorders in between.
+/// Keeps the headers of the items inside a transform until it answers them. An answer then has the properties of
+/// its picture, whatever the transform holds and reorders in between.
 ///
 /// It serves a transform that gives access units or takes them: an encoder, a decoder. A transform from frames to
 /// frames has both in hand and calls `copyProperties(from:)`.

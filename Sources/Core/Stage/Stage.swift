@@ -325,10 +325,10 @@ extension Sink {
 
 /// A sink that takes the items of one or several inputs, such as pictures and their sound: `"from": ["h264", "aac"]`.
 ///
-/// Its ``StageInfo/furtherInputs`` says what the inputs beside the first may carry. The runner hands it the items of all
-/// inputs in the order of their time (decode time of access units), as far as that is known: it waits for an input that
-/// has none yet, in a live chain for at most a second. An item that comes later than that is handed on all the same,
-/// with its earlier time. docs/design/033-kinds-of-sample.md.
+/// Its ``StageInfo/furtherInputs`` says what the inputs beside the first may carry. The runner hands it the items
+/// of all inputs in the order of their time (decode time of access units), as far as that is known. It waits for an
+/// input that has none yet; in a live chain, for at most a second. An item that comes later than that is handed on
+/// all the same, with its earlier time. docs/design/033-kinds-of-sample.md.
 ///
 /// ```swift
 /// func consume(_ input: consuming Sample, from index: Int) throws -> SinkVerdict {

@@ -274,13 +274,13 @@ public struct StageDemand: Sendable, Equatable {
     /// Sources of access units: the source makes a keyframe when it is asked for one (``Stage/keyframeRequested()``),
     /// as a camera with an encoder of its own may. Encoders always do.
     public var makesKeyframes = false
-    /// How much of the past the stage needs until its output is that of a run from the beginning, for chains that make
-    /// a part of a file; nil for as many frames as ``hold`` and ``delay`` together.
+    /// How much of the past the stage needs until its output is that of a run from the beginning, for chains that
+    /// make a part of a file. Nil means as many frames as ``hold`` and ``delay`` together.
     ///
     /// A stage that remembers more must say so.
     public var warmUp: WarmUp?
-    /// How many frames that follow one a stage needs for it, for chains that make a part of a file; nil for as many as
-    /// ``delay``.
+    /// How many frames that follow one a stage needs for it, for chains that make a part of a file. Nil means as
+    /// many as ``delay``.
     public var lookAhead: Int?
     /// Sources: the source can give a part of its timeline (``StageContext/part``). Sinks: what the sink makes of a part
     /// can be put together with what others make of the rest.

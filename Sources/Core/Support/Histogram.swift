@@ -39,8 +39,8 @@ final class Histogram: @unchecked Sendable {
     @inline(__always)
     func add(nanoseconds: Int64) { buckets[Self.bucket(of: UInt64(max(nanoseconds, 0)))].add() }
 
-    /// [any thread] How many samples there are, about what they add up to in nanoseconds (each as the largest of its
-    /// bucket), and how many lie at or below each of `bounds`, in rising order.
+    /// [any thread] How many samples there are, their approximate sum in nanoseconds (each counts as the largest of
+    /// its bucket), and how many lie at or below each of `bounds`, which rise.
     func summary(upTo bounds: [Double]) -> (count: Int, sum: Double, below: [Int]) {
         var (count, sum) = (0, 0.0)
         var below = [Int](repeating: 0, count: bounds.count)

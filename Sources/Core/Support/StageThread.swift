@@ -23,8 +23,8 @@ enum StageThread {
     /// Starts a detached thread that runs `body` to its end.
     ///
     /// - Parameter name: At most 15 bytes are shown by the kernel (proc(5), comm).
-    /// - Parameter isBatch: Throughput counts, not latency: the thread does not interrupt another one when it wakes
-    ///   (sched(7), SCHED_BATCH), so that each goes through several items at a time.
+    /// - Parameter isBatch: Throughput counts, not latency. The thread then does not interrupt another one when it
+    ///   wakes (sched(7), SCHED_BATCH), so that each goes through several items at a time.
     /// - Parameter ended: Called on the thread as its last act, after it let go of `body` and everything that it held.
     ///   After this call the thread frees nothing any more.
     /// - Throws: ``FrameHostError`` `.exhausted` when the system gives no further thread.

@@ -2,8 +2,8 @@
 
 import Glibc
 
-/// Gives a thread that must not be late precedence over others: the mildest real-time policy at its lowest priority, or
-/// a nice value less than 0 where that is not permitted.
+/// Gives a thread that must not be late precedence over others. It sets the mildest real-time policy at its lowest
+/// priority, or a nice value less than 0 where that is not permitted.
 ///
 /// Only the thread itself has the policy; what it starts runs as usual (SCHED_RESET_ON_FORK).
 /// - SeeAlso: sched(7), setpriority(2).

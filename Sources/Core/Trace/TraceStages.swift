@@ -80,9 +80,9 @@ struct TraceStages {
 
 /// Numbers of the names that every trace has.
 struct TraceNames {
-    /// By ``TraceRecord/Wait``.
+    /// The number of the name of each ``TraceRecord/Wait``.
     let waits: [UInt64]
-    /// By ``DropReason``.
+    /// The number of the name of each ``DropReason``.
     let drops: [UInt64]
     let gives: UInt64
     let lost: UInt64
