@@ -19,7 +19,7 @@ final class RoomGate: @unchecked Sendable {
         stop.register(condition)
     }
 
-    /// [consumer's thread] A place has become free.
+    /// [any thread] A place has become free, or the link has been closed.
     @inline(__always)
     func announce() {
         news.advance()
