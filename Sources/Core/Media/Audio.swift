@@ -105,8 +105,8 @@ public protocol AudioOrigin: AnyObject, Sendable {
     /// The tracks there are.
     var tracks: [AudioTrackFormat] { get }
 
-    /// [control thread, at the latest in `start`] Opens a reader of a track, which begins at the track's start. The
-    /// track then counts as carried.
+    /// [control thread, or setup thread in `start`] Opens a reader of a track, which begins at the track's start.
+    /// The track then counts as carried.
     ///
     /// - Parameter track: The track's index in ``tracks``.
     func open(track: Int) throws -> any AudioReader

@@ -219,7 +219,7 @@ public final class StageContext: @unchecked Sendable {
                 frame: item.frame, pts: item.pts))
     }
 
-    /// [control thread, in `start`] Listens to the events of all stages from now on.
+    /// [setup thread, in `start`] Listens to the events of all stages from now on.
     ///
     /// ``EventSubscription/take()`` costs a lock and never waits. Where more than ``EventSubscription/capacity``
     /// events wait to be taken, the oldest are lost.
