@@ -2,7 +2,7 @@
 
 /// NAL units of an access unit with start codes (ITU-T H.264, annex B).
 enum AnnexB {
-    /// Table 7-1.
+    /// NAL unit types, table 7-1.
     private enum Kind {
         static let slices: ClosedRange<UInt8> = 1...5
         static let idr: UInt8 = 5
@@ -10,7 +10,7 @@ enum AnnexB {
         static let pictureParameterSet: UInt8 = 8
     }
 
-    /// Where the next NAL unit begins.
+    /// The index of the next NAL unit's first byte; nil when there is none.
     private static func behindStartCode(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
         var index = start + 2
         while index < bytes.count {
@@ -26,8 +26,10 @@ enum AnnexB {
         return nil
     }
 
-    /// Whether there is a NAL unit at all, and whether its picture is an IDR picture: it can be decoded alone, and no
-    /// later picture refers to an earlier one. Reads only up to the begin of the first slice.
+    /// Whether there is a NAL unit at all, and whether the picture is an IDR picture.
+    ///
+    /// An IDR picture can be decoded alone, and no picture after it refers to one before it. Reads only as far as
+    /// the first slice's first byte.
     static func look(at bytes: UnsafeRawBufferPointer) -> (hasUnits: Bool, isKeyframe: Bool) {
         var begin = behindStartCode(in: bytes, from: 0)
         var hasUnits = false

@@ -49,7 +49,7 @@ final class AnnexBFilter {
 
     deinit { av_bsf_free(&context) }
 
-    /// The container's parameter sets with start codes, and what else it keeps with them.
+    /// The container's parameter sets with start codes, and whatever else its extradata holds.
     var extradata: UnsafeRawBufferPointer {
         guard let parameters = context?.pointee.par_out, parameters.pointee.extradata_size > 0 else {
             return UnsafeRawBufferPointer(start: nil, count: 0)
@@ -68,9 +68,9 @@ final class AnnexBFilter {
         }
     }
 
-    /// [stage thread] Hands over a packet, which is empty afterwards; nil: none follows.
+    /// [stage thread] Hands over a packet, which is empty afterwards; nil says that no packet follows.
     func send(_ packet: UnsafeMutablePointer<AVPacket>?) { _ = av_bsf_send_packet(context, packet) }
 
-    /// [stage thread] Drops what it holds, to begin anew at another place.
+    /// [stage thread] Drops what it holds, so that reading can go on at another place.
     func flush() { av_bsf_flush(context) }
 }

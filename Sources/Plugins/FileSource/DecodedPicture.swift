@@ -7,7 +7,8 @@ import FrameCore
 struct DecodedPicture {
     let frame: UnsafeMutablePointer<AVFrame>
 
-    /// When and how long the file says that it is shown. Any number is possible: for ``TrackTimes``.
+    /// When the picture is shown and for how long, as the file says. Unchecked: ``TrackTimes`` sorts out impossible
+    /// ones.
     var givenTick: Int64 { frame.pointee.best_effort_timestamp }
     var givenDuration: Int64 { fh_av_picture_duration(frame) }
 

@@ -15,10 +15,10 @@ struct DecoderDemand {
     /// Rows below the rounded height that may be read: "some of the optimized chroma MC reads one line too much".
     private static let rowsBelow = 2
 
-    /// [control thread] nil for decoders that cannot decode into memory of others, or that still write into pictures
-    /// that they have given.
+    /// [control thread] nil for a decoder that cannot decode into its caller's memory, or that still writes into a
+    /// picture after giving it.
     ///
-    /// - Parameter threads: Pictures decoded at once.
+    /// - Parameter threads: How many pictures are decoded at once.
     init?(_ parameters: AVCodecParameters, format: VideoFormat, threads: Int) {
         guard let kept = Self.picturesKept(parameters), let codec = avcodec_find_decoder(parameters.codec_id),
             codec.pointee.capabilities & Int32(AV_CODEC_CAP_DR1) != 0
@@ -77,8 +77,9 @@ struct DecoderDemand {
 
     // MARK: References
 
-    /// Pictures that a decoder keeps beside those in work, as references or for reordering; nil for codecs of which it
-    /// is not known that they leave a picture alone once they have given it.
+    /// Pictures that a decoder keeps as references or for reordering, beside those that it is decoding.
+    ///
+    /// nil for a codec that is not known to leave a picture unchanged once it has given it.
     static func picturesKept(_ parameters: AVCodecParameters) -> Int? {
         switch parameters.codec_id {
         case AV_CODEC_ID_H264: min(h264Pictures(parameters), h264PicturesOfStream(parameters) ?? 6, 6)

@@ -11,7 +11,7 @@ import FrameCore
 final class DecoderLoans {
     /// What the plan must reserve.
     let demand: DecoderDemand
-    /// Pictures that had to be copied, though those around them were shared. [stage thread]
+    /// Pictures that had to be copied instead of shared. [stage thread]
     private(set) var copied = 0
     private(set) var shared = 0
 
@@ -31,7 +31,7 @@ final class DecoderLoans {
         let loan: Int
     }
 
-    /// Where the planes lie, from the first byte of the first.
+    /// Where the planes lie, counted from the first byte of the first plane.
     private struct Layout {
         var offsets: [Int] = []
         var strides: [Int] = []
@@ -53,7 +53,7 @@ final class DecoderLoans {
         slots.deallocate()
     }
 
-    /// [control thread] Makes the decoder ask here for its buffers. It must not outlive this object.
+    /// [control thread] Makes the decoder take its buffers from here. The decoder must not outlive this object.
     func attach(to context: UnsafeMutablePointer<AVCodecContext>) {
         context.pointee.opaque = Unmanaged.passUnretained(self).toOpaque()
         context.pointee.get_buffer2 = { context, picture, flags in
@@ -85,7 +85,8 @@ final class DecoderLoans {
 
     // MARK: libavcodec's side
 
-    /// [libavcodec's threads] Gives a picture its memory; false where it needs more room than there is.
+    /// [libavcodec's threads] Gives a picture its memory; false where libavcodec must allocate it: there is no
+    /// lender, or the picture has another format or needs more room.
     private func provide(_ picture: UnsafeMutablePointer<AVFrame>, _ context: UnsafeMutablePointer<AVCodecContext>)
         -> Bool
     {
@@ -100,7 +101,7 @@ final class DecoderLoans {
             }
             lender.takeBack(loan)
         }
-        // It has the same layout, since decoders assume that reference pictures have the same stride.
+        // The spare has the same layout, since decoders assume that reference pictures have the same stride.
         guard let buffer = av_buffer_pool_get(spares) else { return false }
         fh_av_use_buffer(picture, buffer, planes(at: buffer.pointee.data))
         return true
@@ -122,7 +123,7 @@ final class DecoderLoans {
 
     // MARK: The chain's side
 
-    /// [stage thread] The picture as a frame of the pool, where it lies in a loan from the first pixel on; nil where it
+    /// [stage thread] The picture as a frame of the pool, if it starts at the first byte of a loan; nil where it
     /// must be copied.
     func frame(of picture: DecodedPicture) -> Frame? {
         guard let lender, let buffer = picture.frame.pointee.buf.0, let opaque = av_buffer_get_opaque(buffer) else {

@@ -5,17 +5,18 @@ import FrameCore
 
 /// The memory that a decoder takes for itself, beside the chain's buffers that it decodes into.
 enum DecoderMemory {
-    /// Of each thread: a packet and the rows being worked on.
+    /// For each thread: a packet and the rows being worked on.
     private static let bytesOfThread = 1 << 20
 
-    /// An estimate: measured, H.264, MPEG-4 and ProRes take from a quarter of it to 1.3 times as much (OwnMemoryTests).
+    /// An estimate: in measurements H.264, MPEG-4 and ProRes take from a quarter of it to 1.3 times as much
+    /// (OwnMemoryTests).
     ///
     /// - Parameter hasLoans: Whether the pictures themselves are in the chain's buffers.
     static func bytes(_ parameters: AVCodecParameters, hasLoans: Bool, threads: Int) -> Int {
         let pictures = (DecoderDemand.picturesKept(parameters) ?? picturesOfOthers(parameters.codec_id)) + threads + 1
         // With the room around the picture that decoders need.
         let (across, down) = ((Int(parameters.width) + 15) / 16 + 2, (Int(parameters.height) + 15) / 16 + 2)
-        // A file may claim any size. It is bounded, so that products do not overflow.
+        // A file may claim any size. The bound keeps the products from overflowing.
         var bytesOfPicture = min(across * down, 1 << 30) * bytesOfMacroblock(parameters.codec_id)
         if !hasLoans {
             let planes = av_image_get_buffer_size(

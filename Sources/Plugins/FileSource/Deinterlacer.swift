@@ -6,8 +6,8 @@ import FrameCore
 /// Makes whole pictures of interlaced ones with libavfilter's bwdif, one for one; the only place that calls
 /// libavfilter.
 ///
-/// Pictures that the file does not mark as interlaced pass unchanged. It needs the picture that follows, so it answers
-/// one picture late. One thread at a time.
+/// Pictures that the file does not mark as interlaced pass unchanged. The filter needs the picture that follows, so
+/// it answers one picture late. Used by one thread at a time.
 final class Deinterlacer {
     private var filter: OpaquePointer?
     private var size: (width: Int32, height: Int32, format: Int32) = (0, 0, 0)
@@ -36,7 +36,8 @@ final class Deinterlacer {
         fh_av_filter_close(&filter)
     }
 
-    /// [stage thread] Takes over a picture, whose frame is then empty. Only after `receive` has found nothing more.
+    /// [stage thread] Takes over a picture, whose frame is then empty. Call it only after `receive` has returned
+    /// false.
     func send(_ picture: DecodedPicture) throws {
         if filter != nil, isNew(picture) {
             av_frame_move_ref(next, picture.frame)
@@ -57,7 +58,7 @@ final class Deinterlacer {
         return fh_av_filter_receive(filter, picture) >= 0
     }
 
-    /// [stage thread] No picture follows: the last one can be taken out.
+    /// [stage thread] Says that no picture follows, so that the last one can be taken out.
     func end() { if filter != nil { _ = fh_av_filter_send(filter, nil) } }
 
     /// [stage thread] Drops what it holds.

@@ -6,8 +6,8 @@ import FrameCore
 /// Reads the packets of one sound track as they are, cut to the part of the file whose pictures are shown, with times
 /// on the chain's timeline.
 ///
-/// It opens the file itself. A packet across the begin of the part is given whole, and before it as many packets as a
-/// decoder needs.
+/// It opens the file itself. A packet that overlaps the start of the part is given whole, after as many earlier
+/// packets as a decoder needs.
 final class FileAudioReader: AudioReader {
     private let file: MediaFile
     private let track: Int
@@ -36,8 +36,8 @@ final class FileAudioReader: AudioReader {
         self.packet = packet
         file.giveOnly(track: track)
         let base = format.timeBase
-        // Packets before the begin are decoded but not heard: those that the codec needs, and one that overlaps the
-        // first.
+        // Packets before the start are decoded but not heard: those of the codec's preroll, and at least the one
+        // that overlaps the first.
         let early = MediaTime(
             seconds: Double(max(format.seekPreroll, format.samplesPerPacket)) / Double(max(format.sampleRate, 1)))
         lower = range.begin.map { base.ticks(of: $0 - early) }

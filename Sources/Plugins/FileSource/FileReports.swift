@@ -4,7 +4,7 @@ import FrameCore
 
 /// The reports of a source about its file, each once, or once more when it changes.
 ///
-/// One thread at a time, the control thread first.
+/// Used by one thread at a time, first by the control thread.
 final class FileReports {
     private let context: StageContext
     private let path: String

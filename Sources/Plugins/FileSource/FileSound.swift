@@ -23,7 +23,7 @@ final class FileSound: Source {
     private var reader: (any AudioReader)?
     private var track: AudioTrackFormat?
     private var format: AudioFormat?
-    /// The end of the pictures' part on the chain's timeline; nil for that of the file.
+    /// Where the pictures end on the chain's timeline; nil: where the file ends.
     private var upper: MediaTime?
     private var clock = SampleClock(sampleRate: 1)
     private var zeroTime: Int64?
@@ -54,7 +54,8 @@ final class FileSound: Source {
                 .invalidConfiguration, place: "loop", what: "a file that starts over gives no sound",
                 remedy: "Leave 'loop' out, or take the pictures only.")
         }
-        // Where the pictures begin and end decides where the sound does. What they have to say, they say themselves.
+        // The sound begins and ends where the pictures do. This source only finds out where: the pictures' own
+        // stage posts the events about them.
         let pictures = FileSource(
             options: options,
             context: StageContext(stageID: context.stageID, folder: context.folder, clock: context.clock))
@@ -176,19 +177,20 @@ final class FileSound: Source {
     }
 }
 
-/// The times of decoded sound by the count of its samples, as long as the file's times agree: a value.
+/// Counts the times of decoded sound in samples, as long as the file's times agree: a value.
 ///
 /// A container's ticks may be coarser than samples (Matroska: 1 ms), and two blocks must neither overlap nor leave a
 /// sample out.
 struct SampleClock {
     struct Place: Equatable {
         var pts: MediaTime
-        /// Those of the samples that are given.
+        /// Which of the samples are given.
         var samples: Range<Int>
         var isDiscontinuity: Bool
     }
 
-    /// A file's time that is later than this is a gap.
+    /// A file's time that is later than the count of samples by more than this is a gap. One that is earlier by
+    /// more is an overlap.
     static let tolerance = MediaTime(nanoseconds: 40_000_000)
 
     private let sampleRate: Int
@@ -196,8 +198,8 @@ struct SampleClock {
     private var anchor: MediaTime?
     private var count: Int64 = 0
 
-    /// - Parameter leavesOutOverlap: Whether samples are left out where the times fall behind the count of samples, as those
-    ///   of a clock that is slower than its sound do.
+    /// - Parameter leavesOutOverlap: Whether samples are left out where the times fall behind the count of samples,
+    ///   because the clock is slower than the sound.
     init(sampleRate: Int, leavesOutOverlap: Bool = false) {
         self.sampleRate = max(sampleRate, 1)
         self.leavesOutOverlap = leavesOutOverlap
@@ -237,7 +239,7 @@ struct SampleClock {
         return Place(pts: begin + duration(of: skipped), samples: skipped..<kept, isDiscontinuity: isDiscontinuity)
     }
 
-    /// The samples that begin within `time`, which is above 0 or gives 0.
+    /// How many samples begin within `time`; 0 for a time that is not above 0.
     private func samplesCeiling(_ time: MediaTime) -> Int64 {
         guard time > .zero else { return 0 }
         let rate = Int64(sampleRate)

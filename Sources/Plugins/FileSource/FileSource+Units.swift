@@ -4,7 +4,8 @@ import FrameCore
 
 /// Passing on access units as they are: `"decode": false`.
 extension FileSource {
-    /// [control thread] Decides what will be given, and from which keyframe on. The reader has read ahead to it.
+    /// [control thread] Decides what will be given, and from which keyframe on. Afterwards the reader has read
+    /// ahead to it.
     func negotiateUnits(_ file: MediaFile, _ track: VideoTrack) throws -> EncodedFormat {
         try UnitTrack.check(file, track)
         let reader = try UnitReader(file, track: track.index)
@@ -18,7 +19,8 @@ extension FileSource {
         guard try reader.readAhead() else { throw FileFault.noKeyframe(file.path) }
         let units = try UnitTrack(file, track, reader)
         if let asked, let entry, entry != asked { noteStart(entry, track) }
-        // An edit list (ISO/IEC 14496-12, 8.6.6) hides times before the track's begin, where a decoder begins.
+        // An edit list (ISO/IEC 14496-12, 8.6.6) hides times before the track's start, but a decoder must start
+        // there.
         if asked == nil, let first = reader.pts, first < track.origin {
             entry = first
             noteHidden(track.origin.minus(first), track)

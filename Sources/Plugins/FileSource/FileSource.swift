@@ -33,7 +33,7 @@ final class FileSource: Source {
     private(set) var orientation = Orientation.up
     var shown = 0
     var shownInPass = 0
-    /// Of a part: frames that were given behind its end, and the first time that is given.
+    /// For a part: how many frames were given after its end, and the time of the first frame that may be given.
     private var behindPart = 0
     private var partBegin: MediaTime?
     // Used in place of reader, converter and timeline where access units are passed on.
@@ -42,7 +42,7 @@ final class FileSource: Source {
     var unitTimeline = UnitTimeline(timeBase: .nanoseconds, origin: 0)
     /// The file's tick of the first picture that was shown; nil where the file does not say.
     private var firstTick: Int64?
-    /// The end of the items that were given.
+    /// The latest end of the items that were given.
     var end = MediaTime.zero
     /// Chain-clock time at which PTS 0 is due, once the first picture is there.
     private var zeroTime: Int64?
@@ -120,7 +120,7 @@ final class FileSource: Source {
         }
         guard let file, let track, !options.loop else { return demand }
         let asked = MediaTime(seconds: options.start)
-        // Access units begin at the keyframe before the requested begin, and end exactly at the requested end.
+        // Access units start at the keyframe before the requested start, and end exactly at the requested end.
         let begin = options.decode ? asked : unitTimeline.timeRange.shift
         let rest = file.duration(track.index).map { max($0 - begin, .zero) }
         let limit = options.duration.map { max(MediaTime(seconds: $0) + (asked - begin), .zero) }
@@ -133,7 +133,7 @@ final class FileSource: Source {
         return demand
     }
 
-    /// Whether it gives what whole runs give at their end.
+    /// Whether this part reaches the end of the file, and so reports what a whole run reports at its end.
     private var isLastPart: Bool { context.part != nil && context.part?.end == nil && options.duration == nil }
 
     private var isWhole: Bool {
@@ -169,7 +169,7 @@ final class FileSource: Source {
         if let lower = timeline.lower { try reader.enter(at: lower, isFirst: false) }
     }
 
-    /// The frames of a part begin with those that the stages behind need before it.
+    /// Starts a part early, at the frames that later stages need before it.
     private func begin(_ part: TimelinePart, _ file: MediaFile, _ track: VideoTrack) throws {
         guard part.begin > .zero else { return }
         let fields = options.deinterlace ? 4 : 0
@@ -179,8 +179,8 @@ final class FileSource: Source {
         let enough = try PartEntry(file, track: track.index).tick(
             of: part.warmUp.frames + fields, before: begin, from: timeline.lower ?? track.origin,
             rate: track.format.frameRate)
-        // What is given begins there. Times that do not rise are set right as in a whole run, which looks back at most a
-        // second.
+        // Frames are given from here on. Reading starts at least one second before the part, since the correction
+        // of times that do not rise looks back at most one second.
         partBegin = timeline.timeBase.time(ofTicks: min(early, enough)) - timeline.timeRange.shift
         timeline.begin(at: min(early, enough, second))
     }
@@ -240,7 +240,7 @@ final class FileSource: Source {
         }
     }
 
-    /// A part knows nothing of jumps before it.
+    /// Refuses pictures whose times jump: a part cannot know of the jumps before it.
     private func checkTimes(_ tick: Int64?, _ isDiscontinuity: Bool, at pts: MediaTime) throws {
         guard tick == nil || isDiscontinuity else { return }
         throw FrameHostError(
@@ -267,7 +267,7 @@ final class FileSource: Source {
         return frame
     }
 
-    /// After so many nanoseconds without a picture a report is due.
+    /// A wait of more than this many nanoseconds is reported.
     private static let longWait: Int64 = 10_000_000_000
 
     /// In real time, waits until a time of the chain's timeline is due; false when the source must end.
@@ -283,7 +283,7 @@ final class FileSource: Source {
         return context.sleep(until: due)
     }
 
-    /// The file, or the requested part of it, was played: ends, or begins the next pass.
+    /// Ends, or begins the next pass, after the file or the requested part of it was played.
     private func endPass(_ reader: VideoReader) throws -> SourceProgress {
         // After a pass without a picture, further passes would go on forever.
         guard options.loop, shownInPass > 0 else {
@@ -326,7 +326,7 @@ final class FileSource: Source {
         } else if isLastPart, let part = context.part,
             let length = indexed > 0 ? file.duration(track.index) : file.declaredLength(track.index)
         {
-            // Nobody has counted the pictures before the part.
+            // The pictures before the part were not counted, so only the length can be compared.
             let rate = track.format.frameRate
             let tolerance = MediaTime(seconds: max(0.25, rate.isZero ? 0 : 3 / rate.value))
             let reached = max(end, part.begin)

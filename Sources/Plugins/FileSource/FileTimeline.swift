@@ -25,7 +25,7 @@ struct FileTimeline {
     /// Time stamps that did not rise and were corrected.
     private(set) var repairs = 0
 
-    /// Where the track begins in the file.
+    /// Where the track starts in the file.
     private let origin: Int64
     /// Subtracted from each tick, so that the range begins where the file began.
     private let cut: Int64
@@ -34,10 +34,10 @@ struct FileTimeline {
     private var lastShown: Int64?
     private var lastRaw: Int64?
     private var lastDuration: Int64 = 0
-    /// The place of the next picture, at the begin of a further pass.
+    /// The place of the next picture, at the start of a further pass.
     private var joint: Int64?
 
-    /// - Parameter start: Seconds from the begin of the track.
+    /// - Parameter start: Seconds from the start of the track.
     init(timeBase: TimeBase, origin: Int64, start: Double = 0, duration: Double? = nil) {
         self.timeBase = timeBase
         self.origin = origin
@@ -59,17 +59,16 @@ struct FileTimeline {
             shift: timeBase.time(ofTicks: cut))
     }
 
-    /// The first tick in the file's own time at or after a time of the chain's timeline.
+    /// The first tick, in the file's own time, at or after a time of the chain's timeline.
     func rawTick(of time: MediaTime) -> Int64 {
         let nearest = timeBase.ticks(of: time)
         return cut.plus(timeBase.time(ofTicks: nearest) < time ? nearest + 1 : nearest)
     }
 
-    /// Pictures before a tick of the file's own time are skipped, where they are not already. The chain's timeline
-    /// stays.
+    /// Also skips pictures before a tick of the file's own time. The chain's timeline stays the same.
     mutating func begin(at tick: Int64) { lower = max(lower ?? tick, tick) }
 
-    /// A further pass begins: its first picture follows the last one without a gap.
+    /// Begins a further pass, whose first picture follows the last one without a gap.
     mutating func beginPass() {
         joint = lastShown.map { $0.plus(max(lastDuration, 1)) }
         lastRaw = nil
@@ -114,9 +113,9 @@ struct FileTimeline {
 
 /// The part of a file that is played, in the file's own time.
 struct FileTimeRange: Equatable, Sendable {
-    /// nil for the begin of the file.
+    /// nil: from the start of the file.
     var begin: MediaTime?
-    /// nil for the end of the file.
+    /// nil: to the end of the file.
     var end: MediaTime?
     /// What is subtracted from the file's time to get the chain's.
     var shift: MediaTime

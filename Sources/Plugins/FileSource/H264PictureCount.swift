@@ -81,7 +81,7 @@ struct H264PictureCount {
         }
     }
 
-    /// The VUI's last member.
+    /// The VUI's last member, `max_dec_frame_buffering`; nil where the VUI does not have it.
     private mutating func readUsability() -> Int? {
         if bits.readFlag(), bits.read(8) == 255 { bits.skip(32) }
         if bits.readFlag() { bits.skip(1) }
@@ -106,7 +106,7 @@ struct H264PictureCount {
         return bits.readCount()
     }
 
-    /// E.1.2
+    /// Skips HRD parameters (E.1.2); false where they are impossible.
     private mutating func skipBuffer() -> Bool {
         let last = bits.readCount()
         guard last < 32 else { return false }

@@ -78,7 +78,7 @@ extension MediaFile {
         return base.num > 0 && base.den > 0 ? TimeBase(base.num, base.den) : TimeBase(1, AV_TIME_BASE)
     }
 
-    /// Where a track begins, in its ticks.
+    /// Where a track starts, in its ticks.
     func origin(_ index: Int) -> Int64 {
         let start = stream(index).pointee.start_time
         return start != fh_av_no_pts && TrackTimes.isPossible(start, timeBase(index)) ? start : 0
@@ -97,8 +97,8 @@ extension MediaFile {
         return isDurationDeclared && isAlone ? duration(index) : nil
     }
 
-    /// How many pictures the file's index has; nil where it has none. The indexes of other formats also count what is
-    /// not a picture.
+    /// How many pictures the index of an MP4 or MOV file has; nil where there is none. The indexes of other formats
+    /// also count items that are not pictures.
     func indexedPictures(_ index: Int) -> Int? {
         let count = stream(index).pointee.nb_frames
         // More than a trillion cannot be a number of pictures.

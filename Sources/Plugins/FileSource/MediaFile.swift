@@ -19,7 +19,7 @@ final class MediaFile {
     /// Whether libavformat examines the contents. Otherwise the decoder finds out.
     private let looksInside: Bool
 
-    /// Formats that only name other files. Some of them are read forever.
+    /// Formats that only name other files. Reading some of them never ends.
     private static let playlists: Set = ["hls", "dash", "concat", "imf", "sdp", "webm_dash_manifest"]
 
     /// [control thread] Opens the file and finds out what is in it. Decodes only as much as that needs.
@@ -43,7 +43,7 @@ final class MediaFile {
 
     deinit { close() }
 
-    /// [any thread] Opens the file again, to read it from its begin: for files in which seeking is impossible.
+    /// [any thread] Opens the file again, to read it from its start: for files in which seeking is impossible.
     func reopen() throws {
         let wanted = onlyTrack.map { parameters($0).codec_id }
         close()
@@ -65,7 +65,7 @@ final class MediaFile {
         held = RunFiles.read(path, as: reader)
         let connected = avio_open2(&io, url, AVIO_FLAG_READ, nil, nil)
         guard connected >= 0, let io else { return .failed(connected) }
-        // The file was replaced between the two calls. The file that is read must be the one that is held.
+        // The file may have been replaced between the two calls. The held file must be the one that is read.
         if let held, !held.hasItsFile { self.held = RunFiles.read(path, as: reader) }
         var format: UnsafePointer<AVInputFormat>?
         let found = av_probe_input_buffer2(io, &format, url, nil, 0, 0)
@@ -136,8 +136,8 @@ final class MediaFile {
     /// libavformat's name of the format: `mov,mp4,m4a,3gp,3g2,mj2`.
     var formatName: String { container.map { String(cString: $0.pointee.iformat.pointee.name) } ?? "" }
 
-    /// Whether the format is a stream without a header. What is known of a track is then what was found last in its
-    /// first seconds, not at its begin.
+    /// Whether the format is a stream without a header. What is known of a track is then the last that was found in
+    /// its first seconds, not what holds at its start.
     var isHeaderless: Bool {
         guard let format = container?.pointee.iformat else { return false }
         return format.pointee.flags & AVFMT_NOTIMESTAMPS != 0 || ["mpegts", "mpeg"].contains(formatName)

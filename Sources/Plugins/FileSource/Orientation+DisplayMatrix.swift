@@ -6,8 +6,8 @@ extension Orientation {
     /// From a display matrix as containers carry it (ISO/IEC 14496-12, 8.3.2; libavutil/display.h): nine numbers, row
     /// by row, that map a stored point to a shown one, with y pointing down.
     ///
-    /// - Returns: nil for a matrix that is none. `isExact` is false where it turns by something else than quarters or
-    ///   slants; the nearest is given then.
+    /// - Returns: nil where the matrix cannot be inverted. `isExact` is false where it slants, or turns by an angle
+    ///   that is not a multiple of 90°: the orientation is then the nearest.
     static func fromDisplayMatrix(_ matrix: [Int32]) -> (orientation: Orientation, isExact: Bool)? {
         guard matrix.count == 9 else { return nil }
         let (a, b, c, d) = (Int64(matrix[0]), Int64(matrix[1]), Int64(matrix[3]), Int64(matrix[4]))

@@ -17,7 +17,7 @@ struct ImageList: Equatable {
     /// The most files that are listed.
     private static let most = 1_000_000
 
-    /// The endings of pictures' names, in small letters. Other files in a folder are ignored.
+    /// The endings of pictures' names, in lower case. Other files in a folder are ignored.
     static let endings: Set = [
         "png", "apng", "jpg", "jpeg", "jpe", "jfif", "webp", "avif", "bmp", "gif", "tif", "tiff", "jp2", "j2k", "jls",
         "pbm", "pgm", "ppm", "pnm", "pam", "pfm", "tga", "exr", "hdr", "qoi", "dpx", "pcx", "sgi", "xbm", "xpm", "ico",
@@ -26,7 +26,7 @@ struct ImageList: Equatable {
     /// [control thread, stage thread] Looks at the names; opens no picture.
     ///
     /// - Parameter isRelative: Whether `path` was written relative to the chain file's folder.
-    /// - Throws: ``FrameHostError`` where there is nothing.
+    /// - Throws: ``FrameHostError`` where no picture is found.
     init(_ path: String, order: ImageOrder, isRelative: Bool) throws {
         var status = stat()
         if stat(path, &status) == 0 {

@@ -28,7 +28,7 @@ final class ImageSource: Source {
     private var next = 0
     /// The picture that is shown; nil where the next one must be read first.
     private var shown: Frame?
-    /// For how many frames it stays; nil for ever.
+    /// For how many more frames it stays; nil: until the run ends.
     private var framesLeft: Int?
     /// Pictures of this pass that were shown.
     private var shownInPass = 0
@@ -355,7 +355,7 @@ struct LivePace {
     private var origin: Int64?
     private var slot: Int64 = 0
 
-    /// Sleeps until the next frame is due. Frames for which it wakes a whole period or more too late are skipped.
+    /// Sleeps until the next frame is due. Skips each frame that would come a whole period or more too late.
     ///
     /// - Returns: How many were skipped; nil when the run ends.
     mutating func wait(_ tick: TimeBase, _ context: StageContext) -> Int64? {

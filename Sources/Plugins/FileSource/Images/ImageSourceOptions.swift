@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// Which picture comes after which.
+/// The order of the pictures.
 enum ImageOrder: String, OptionChoice {
     /// By name, with numbers compared by value: `img2` before `img10`.
     case natural

@@ -19,7 +19,7 @@ final class StillReader {
         var pixels: Int
     }
 
-    /// For which size a decoder may take memory, and which size it has asked for.
+    /// The size for which a decoder may take memory, and the size that it has asked for.
     private final class Allowance {
         var mostPixels = 0
         var asked: Asked?
@@ -66,7 +66,7 @@ final class StillReader {
                 width: asked.width, height: asked.height, byteCount: bytes > 0 ? Int(bytes) : asked.pixels * 8,
                 fileBytes: fileBytes, pixels: asked.pixels)
         }
-        // The decoder takes its memory itself.
+        // The decoder did not ask: it allocates its memory itself.
         guard let picture else { throw ImageFault.noPicture(path, cause: cause) }
         defer { av_frame_unref(frame) }
         return Measure(
@@ -120,8 +120,8 @@ final class StillReader {
         }
         avcodec_parameters_to_context(context, file.stream(track).pointee.codecpar)
         context.pointee.thread_count = 1
-        // Damage is an error, and check sums are checked, since half a picture is of no use. But not for TIFF, whose
-        // decoder reports unknown tags as damage.
+        // Check sums are checked, and in these formats damage is an error, since half a picture is useless. TIFF is
+        // not among them, because its decoder reports unknown tags as damage.
         let isStrict = [AV_CODEC_ID_MJPEG, AV_CODEC_ID_PNG, AV_CODEC_ID_APNG].contains(file.parameters(track).codec_id)
         context.pointee.err_recognition = AV_EF_CRCCHECK | (isStrict ? AV_EF_EXPLODE : 0)
         context.pointee.opaque = Unmanaged.passUnretained(allowance).toOpaque()

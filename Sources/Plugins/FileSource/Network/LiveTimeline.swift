@@ -2,8 +2,8 @@
 
 import FrameCore
 
-/// Puts the times of a stream on the chain's clock: the times at which items came, smoothed by the stream's own times.
-/// Pure.
+/// Puts the times of a stream on the chain's clock: the times at which items came, smoothed by the stream's own
+/// times. A pure value: the caller passes the clock's time.
 ///
 /// All times in nanoseconds. Inputs and the offset lie within ``MediaTime/range``, so that nothing overflows.
 struct LiveTimeline {
@@ -24,7 +24,7 @@ struct LiveTimeline {
     private static let mostEarly: Int64 = 10_000_000_000
     /// The least time between two items.
     private static let step: Int64 = 1_000_000
-    /// Over how many items a slower clock is followed.
+    /// After this many items the offset follows a stream whose clock is slower than ours.
     private static let window = 100
 
     let pace: Pace
@@ -43,8 +43,8 @@ struct LiveTimeline {
 
     /// Begins another connection, whose times are unrelated to the earlier ones.
     ///
-    /// - Parameter age: How long before its arrival the first item was captured, by the items that came with it. Counts
-    ///   up to 10 s, and only where items are given when they come.
+    /// - Parameter age: How long before its arrival the first item was captured, judged by the items that came with
+    ///   it. At most 10 s count, and only where items are given when they come.
     mutating func begin(age: MediaTime = .zero) {
         offset = nil
         self.age = pace == .arrival ? min(max(age.nanoseconds, 0), Self.mostEarly) : 0
@@ -54,7 +54,7 @@ struct LiveTimeline {
     /// Finds the place of an item.
     ///
     /// - Parameters:
-    ///   - given: The stream's own time; nil where it has no possible one.
+    ///   - given: The stream's own time; nil where it has none or an impossible one.
     ///   - now: The time of the chain clock.
     mutating func place(_ given: MediaTime?, now: Int64) -> Placement {
         var placement = Placement(time: now)

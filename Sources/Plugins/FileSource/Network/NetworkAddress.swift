@@ -9,7 +9,7 @@ struct NetworkAddress: Sendable {
     enum Scheme: String, CaseIterable, Sendable {
         case rtsp, rtsps, rtmp, rtmps, srt, http, https, udp, tcp
 
-        /// Whether the stream comes in bursts, and says itself how fast it is shown.
+        /// Whether the stream comes in bursts, and its own times say when each item is shown.
         var isPacedByStream: Bool { self == .http || self == .https }
         /// Whether its end may be a real end, not a loss.
         var mayEnd: Bool { isPacedByStream }

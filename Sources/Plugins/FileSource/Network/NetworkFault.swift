@@ -8,7 +8,7 @@ enum NetworkFault {
     /// The fault for libavformat's answer.
     ///
     /// - Parameters:
-    ///   - cause: Its own text, without anything secret.
+    ///   - cause: libavformat's own text, without secrets.
     ///   - seconds: How long the source waited.
     static func opening(_ shown: String, _ code: Int32, cause: String, seconds: Double, hasLogin: Bool)
         -> FrameHostError
@@ -44,7 +44,7 @@ enum NetworkFault {
         }
     }
 
-    /// The fault of a certificate; nil where the cause is another.
+    /// The fault of a certificate that cannot be trusted; nil for any other cause.
     ///
     /// - Parameter cause: libavformat's own text. All its TLS libraries say "certificate".
     static func untrusted(_ shown: String, cause: String) -> FrameHostError? {

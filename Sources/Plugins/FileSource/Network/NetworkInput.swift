@@ -11,7 +11,7 @@ final class Interrupt: Sendable {
     /// `CLOCK_MONOTONIC`, nanoseconds.
     private let deadline = Atomic<Int64>(.max)
 
-    /// Ends what is under way, and everything later except closing.
+    /// Ends the call that is under way, and every later one except closing.
     func end() { isEnded.store(true, ordering: .releasing) }
     var hasEnded: Bool { isEnded.load(ordering: .acquiring) }
     func allow(seconds: Double) {
@@ -23,7 +23,7 @@ final class Interrupt: Sendable {
         (hasEnded && !isClosing.load(ordering: .acquiring)) || PacketQueue.now() > deadline.load(ordering: .acquiring)
     }
 
-    /// Asks the object that `opaque` is.
+    /// Asks the ``Interrupt`` to which `opaque` points.
     fileprivate static let callback: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { opaque in
         guard let opaque else { return 0 }
         return Unmanaged<Interrupt>.fromOpaque(opaque).takeUnretainedValue().mustStop ? 1 : 0
@@ -167,7 +167,7 @@ final class NetworkInput {
     }
 
     private static func close(_ container: inout UnsafeMutablePointer<AVFormatContext>?, _ interrupt: Interrupt) {
-        // Time for a last message to the server, which must be short.
+        // Leaves a short time for a last message to the server.
         interrupt.isClosing.store(true, ordering: .releasing)
         interrupt.allow(seconds: 0.3)
         avformat_close_input(&container)

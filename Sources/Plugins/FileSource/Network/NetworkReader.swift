@@ -5,19 +5,20 @@ import FrameCore
 import Glibc
 import LiveInput
 
-/// Reads a stream on a thread of its own, and connects again for as long as it is not ended.
+/// Reads a stream on a thread of its own, and connects again until it is ended.
 ///
 /// libavformat's calls block, and the lookup of a name cannot even be interrupted. So no other thread waits for this
 /// one for long: it keeps itself alive until it ends. `@unchecked Sendable`: everything that other threads use is under
 /// the queue's lock, or atomic.
 final class NetworkReader: @unchecked Sendable {
-    /// A minute and more: bursts of a playlist's parts, while pictures wait for their times.
+    /// Room for more than a minute: a playlist's parts come in bursts, and wait while the pictures wait for their
+    /// times.
     private static let mostSoundPackets = 4096
 
     let queue = PacketQueue()
     /// The sound's packets, and what happens to the connection; nil where nobody takes the sound.
     let sound: PacketQueue?
-    /// By which the sound is placed.
+    /// Tells the sound where the pictures are placed.
     let clock = StreamClock()
     private let settings: NetworkInput.Settings
     private let interrupt = Interrupt()
@@ -32,12 +33,13 @@ final class NetworkReader: @unchecked Sendable {
         var isRunning = false
         var attempts = 0
         var packets = 0
-        /// Of the newest connection.
+        /// The terms of the newest connection.
         var newest: ObjectIdentifier?
         var terms: StreamTerms?
     }
 
-    /// [control thread] What the chain is planned by; nil where the stream is opened when the chain runs.
+    /// [control thread] The terms that the chain is planned by; nil where the stream is opened only when the chain
+    /// runs.
     var planned: StreamTerms? {
         get { state.withLock { $0.terms } }
         set { state.withLock { $0.terms = newValue } }
@@ -80,7 +82,7 @@ final class NetworkReader: @unchecked Sendable {
     /// [control thread] Sets the size that the chain is planned for, where no other can be used.
     func plan(_ size: PictureSize) { state.withLock { $0.planned = size } }
 
-    /// [any thread] Ends what it waits for.
+    /// [any thread] Ends every wait, and with it the reader.
     func end() {
         interrupt.end()
         queue.end()

@@ -5,8 +5,9 @@ import FrameCore
 
 /// The sound of a stream beside its pictures: `"from": "cam.audio"`, where `cam` is a ``NetworkSource``.
 ///
-/// It comes over the connection of that stage, and through a queue of its own: neither waits for the other. Its times are
-/// placed on the chain clock as the pictures' are. Decoded, or with `"decode": false` the packets as they are.
+/// The sound comes over the connection of that stage, but through its own queue, so that neither waits for the
+/// other. The pictures' offset places it on the chain clock. It is decoded, or with `"decode": false` its packets
+/// are given as they are.
 final class NetworkSound: Source {
     static let info = StageInfo(
         id: "network-sound", summary: "Gives the sound of a network stream: the output 'audio' of 'network-source'.",
@@ -27,13 +28,13 @@ final class NetworkSound: Source {
     private var packet: UnsafeMutablePointer<AVPacket>?
     /// Whether ``packet`` waits for the first picture's place.
     private var holdsPacket = false
-    /// By which the connection's sound is placed; nil before its first packet.
+    /// Added to the connection's times to get the chain clock's; nil before the first packet.
     private var offset: Int64?
-    /// Another one, and since when the pictures have it.
+    /// A new offset, and since when the pictures have it, chain clock.
     private var next: (offset: Int64, since: Int64)?
     /// Since when ``packet`` has waited for a place, chain clock.
     private var heldSince: Int64?
-    /// Since when the reader has ended.
+    /// When the reader was first found to have ended, chain clock.
     private var overSince: Int64?
     private var hasEnded = false
     private var latest: MediaTime?
@@ -99,7 +100,7 @@ final class NetworkSound: Source {
         return .audio(format)
     }
 
-    /// The fault of the stage itself says why.
+    /// The fault of the pictures' stage says why.
     private static let unopened = FrameHostError(
         .unavailable, place: "url", what: "the stream was not opened, so its sound is not known",
         remedy: "Correct the fault of its pictures first.")
@@ -175,10 +176,10 @@ final class NetworkSound: Source {
         return .more
     }
 
-    /// How long the pictures' stage may take to begin again after its fault.
+    /// How long the pictures' stage may take to start again after its fault.
     private static let restart: Int64 = 5_000_000_000
 
-    /// The reader has ended with the pictures' stage, which may have another one by now.
+    /// Waits for another reader: this one has ended with the pictures' stage, which may have started again.
     private func awaitReader() -> SourceProgress {
         let now = context.clock.now()
         let since = overSince ?? now
@@ -231,17 +232,19 @@ final class NetworkSound: Source {
         return .more
     }
 
-    /// How far sound may lie from now: what a connection gives at once at its begin, and what waits in a playlist.
+    /// How far a packet's time may lie from now: a connection starts with a burst, and the parts of a playlist
+    /// wait.
     private static let mostApart: Int64 = 10_000_000_000
-    /// How long a packet waits for pictures with which it has a place.
+    /// How long a packet that is too far ahead waits for pictures that give it a place.
     private static let longestHold: Int64 = 3_000_000_000
-    /// A step of the offset by more than this is another timeline; the pictures have it for good after ``settled``.
+    /// A step of the offset by more than this is another timeline. The sound follows it once it has lasted for
+    /// ``settled``.
     private static let step: Int64 = 500_000_000
     private static let settled: Int64 = 200_000_000
 
     private func hold() { _ = context.sleep(until: context.clock.now() + 10_000_000) }
 
-    /// Takes over the pictures' offset; false where it has stepped just now, and may do so again.
+    /// Takes over the pictures' offset; false where it has just stepped, and may step again.
     private func follows(_ new: Int64) -> Bool {
         // Both lie within ±2^61.
         guard let old = offset, abs(new - old) > Self.step else {
@@ -260,8 +263,8 @@ final class NetworkSound: Source {
         return true
     }
 
-    /// Whether the packet's time is about now. Where the stream's times jump, sound can come before the pictures that
-    /// jump too: it waits for them for a while.
+    /// Whether the packet's time is about now. Where the stream's times jump, the sound may jump before the
+    /// pictures do: it then waits for them for a while.
     private func isNear(_ packet: UnsafeMutablePointer<AVPacket>, _ terms: SoundTerms) -> Bool {
         let now = context.clock.now()
         guard let time = time(packet.pointee.pts, terms)?.nanoseconds else { return true }
@@ -306,9 +309,9 @@ final class NetworkSound: Source {
         guard packet.pointee.size > 0, let data = packet.pointee.data, var pts = time(packet.pointee.pts, terms) else {
             return .more
         }
-        // What came while the stage was paused.
+        // What came while the stage was paused is dropped.
         guard pts.nanoseconds >= context.resumedAt else { return .more }
-        // Offsets of pictures may step back by what a connection was late at first.
+        // The pictures' offset may step back by as much as a connection's first items were late.
         if let latest { pts = max(pts, latest + MediaTime(nanoseconds: 1000)) }
         guard waits(for: pts) else { return .ended }
         latest = pts
@@ -339,9 +342,9 @@ final class NetworkSound: Source {
         }
         let decoded = decoder.take(scratch)
         guard let place = clock.place(decoded, at: time, before: nil) else { return .more }
-        // A connection that is back can begin before the last one's end.
+        // The sound of a new connection can start before the end of the last one's.
         if let latest, place.pts < latest { return .more }
-        // What came while the stage was paused.
+        // What came while the stage was paused is dropped.
         guard place.pts.nanoseconds >= context.resumedAt else { return .more }
         guard waits(for: place.pts) else { return .ended }
         var block = try output.makeAudioBlock(sampleCount: place.samples.count)

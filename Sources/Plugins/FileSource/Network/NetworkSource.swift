@@ -8,8 +8,8 @@ import LiveInput
 
 /// Gives the pictures of a stream from the network, or its access units as they are.
 ///
-/// ``NetworkReader`` connects and reads on a thread of its own, and connects again when the stream is lost. Meanwhile
-/// ``StandIn`` pictures keep the stages behind going.
+/// ``NetworkReader`` connects and reads on a thread of its own, and connects again when the stream is lost.
+/// Meanwhile ``StandIn`` pictures keep the later stages going.
 final class NetworkSource: Source {
     static let info = StageInfo(
         id: "network-source",
@@ -263,7 +263,7 @@ final class NetworkSource: Source {
         return .more
     }
 
-    /// No picture follows, and sound does not wait for one.
+    /// Ends the pictures, and tells the sound that it need not wait for one.
     private func end() -> SourceProgress {
         reader?.clock.end()
         return .ended
@@ -291,7 +291,7 @@ final class NetworkSource: Source {
     private func begin(_ terms: StreamTerms) throws {
         self.terms = terms
         reader?.clock.set(nil, of: terms)
-        // Packets that were read to examine the stream come within a moment.
+        // A moment for the packets that were read to examine the stream: `ticksWaiting` counts them.
         _ = context.sleep(until: context.clock.now() + 20_000_000)
         times.begin(age: terms.timeBase.time(ofTicks: reader?.queue.ticksWaiting ?? 0))
         waitsForKeyframe = true
@@ -487,7 +487,7 @@ final class NetworkSource: Source {
         context.post("stream-refused", level: .warning, text: text)
     }
 
-    /// The stream is back: an item of it is about to be given.
+    /// Notes that the stream is back: one of its items is about to be given.
     private func comeBack() {
         guard isFresh else { return }
         isFresh = false

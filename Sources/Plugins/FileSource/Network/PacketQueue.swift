@@ -28,7 +28,7 @@ final class PacketQueue: @unchecked Sendable {
     static let mostBytes = 32 << 20
 
     private let mostPackets: Int
-    /// Whether only the oldest go where there is no room, as each packet of sound stands alone.
+    /// Whether only the oldest packets are dropped where there is no room. Packets of sound need no keyframe.
     private let dropsOldest: Bool
 
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -117,7 +117,7 @@ final class PacketQueue: @unchecked Sendable {
         av_packet_unref(packet)
     }
 
-    /// Removes all packets before the newest keyframe.
+    /// Removes all packets before the newest keyframe, or with ``dropsOldest`` the oldest eighth of them.
     private func makeRoom() {
         if dropsOldest {
             var left = max(packetCount / 8, 1)
@@ -174,7 +174,7 @@ final class PacketQueue: @unchecked Sendable {
         }
     }
 
-    /// [control thread] As `take`, and leaves the item there.
+    /// [control thread] Like `take`, but leaves the item in the queue.
     func look(until instant: Int64, unless isStopped: () -> Bool) -> Item? {
         locked {
             while entries.isEmpty, !isEnding, Self.now() < instant, !isStopped() {

@@ -3,8 +3,8 @@
 import CAVFormat
 import FrameCore
 
-/// What a connection has found out about its sound. Immutable once made; handed from the reader's thread to the sound's,
-/// hence `@unchecked Sendable`.
+/// What a connection has found out about its sound. Immutable once made; handed from the reader's thread to the
+/// sound's stage thread, hence `@unchecked Sendable`.
 final class SoundTerms: @unchecked Sendable {
     let parameters: UnsafeMutablePointer<AVCodecParameters>
     let timeBase: TimeBase
@@ -29,8 +29,8 @@ final class SoundTerms: @unchecked Sendable {
     }
 }
 
-/// Where the times of a connection lie on the chain clock, as its pictures are placed: the sound goes by that, so that
-/// both stay together. [any thread]
+/// Where a connection's times lie on the chain clock, by the place of its pictures. The sound uses the same offset,
+/// so that both stay together. [any thread]
 final class StreamClock: Sendable {
     private struct State {
         var connection: ObjectIdentifier?
@@ -45,7 +45,7 @@ final class StreamClock: Sendable {
         state.withLock { $0 = State(connection: ObjectIdentifier(terms), offset: offset) }
     }
 
-    /// [stage thread of the pictures] No picture follows.
+    /// [stage thread of the pictures] Says that no picture follows.
     func end() { state.withLock { $0.hasEnded = true } }
 
     enum Place: Equatable {
@@ -53,7 +53,7 @@ final class StreamClock: Sendable {
         case offset(Int64)
         /// No picture of the connection was placed yet.
         case unknown
-        /// The pictures are of another connection by now.
+        /// The pictures are from another connection by now, or have ended.
         case over
     }
 
@@ -67,7 +67,7 @@ final class StreamClock: Sendable {
     }
 }
 
-/// By which source's connection a ``NetworkSound`` gets its sound.
+/// Finds the source whose connection gives a ``NetworkSound`` its sound.
 enum StreamReaders {
     private struct Key: Hashable {
         var run: ObjectIdentifier
@@ -93,7 +93,8 @@ enum StreamReaders {
         }
     }
 
-    /// [control thread, stage thread of the sound] The reader of the source to which `cam.audio` belongs; nil where there is none.
+    /// [control thread, stage thread of the sound] The reader of the source to which `cam.audio` belongs; nil where
+    /// there is none.
     static func reader(for context: StageContext) -> NetworkReader? {
         guard let dot = context.stageID.lastIndex(of: ".") else { return nil }
         let stage = String(context.stageID[..<dot])

@@ -80,7 +80,7 @@ final class StreamTerms: @unchecked Sendable {
         return sets
     }
 
-    /// A rate that a camera may have. Other rates are guesses from a clock.
+    /// The rate, if a camera may have it; else 0. Other rates are guesses from a clock.
     private static func rate(_ rate: AVRational) -> Rational {
         guard rate.num > 0, rate.den > 0, av_q2d(rate) >= 0.001, av_q2d(rate) <= 1000 else { return Rational(0) }
         return Rational(rate.num, rate.den)
