@@ -93,7 +93,7 @@ final class PictureDecoder {
         return avcodec_send_packet(context, packet) >= 0
     }
 
-    /// [stage thread] Drops what it holds, to begin anew at another place.
+    /// [stage thread] Drops what it holds, so that decoding can go on at another place.
     func flush() {
         avcodec_flush_buffers(context)
         isFlushing = false

@@ -35,8 +35,8 @@ struct PictureShape: Equatable {
         color = picture.color
     }
 
-    /// [control thread] The shape of the first picture that can be decoded; nil when there is none. Afterwards the file
-    /// is at its begin.
+    /// [control thread] The shape of the first picture that can be decoded; nil when there is none. Afterwards the
+    /// file is at its start.
     static func ofFirstPicture(in file: MediaFile, track: Int) throws -> PictureShape? {
         var packet = av_packet_alloc()
         var frame = av_frame_alloc()

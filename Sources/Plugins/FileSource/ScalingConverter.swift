@@ -61,7 +61,7 @@ final class ScalingConverter {
         }
     }
 
-    /// The offset from a plane's first byte to the picture's begin in it.
+    /// The offset from a plane's first byte to the picture's first byte in it.
     private func offset(_ plane: MutablePlane, _ index: Int) -> Int {
         // The corner is even, so both divide exactly: a plane's row has `rowBytes` for `width` pixels, rounded up.
         let perTwoPixels = target.pixelFormat.rowBytes(plane: index, width: 2)

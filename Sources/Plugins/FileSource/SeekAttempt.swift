@@ -5,11 +5,11 @@ import FrameCore
 /// An attempt to begin reading in the middle of a file so that no picture from there on is missed.
 ///
 /// Formats seek to a keyframe by decode time, by guessing, or not at all. And after a keyframe that is not an IDR
-/// picture, a decoder may leave out pictures that it would have to reorder with older ones. So the reader checks the
-/// first picture that comes. If it is not early enough, the next attempt goes further back, and the last one to the
-/// begin. In ticks of the track.
+/// picture, a decoder may leave out pictures that it would have to reorder with older ones. So the reader checks
+/// the first picture that comes. If it is not early enough, the next attempt goes further back, and the last one to
+/// the start. In ticks of the track.
 struct SeekAttempt: Equatable {
-    /// Where to seek to; nil for the begin of the file.
+    /// Where to seek to; nil: to the start of the file.
     private(set) var place: Int64?
 
     /// The first picture that comes must have this tick or an earlier one; nil where it must be the file's first.
@@ -52,7 +52,7 @@ struct SeekAttempt: Equatable {
 struct SeekAttempts {
     /// The present attempt; nil once one has succeeded.
     var attempt: SeekAttempt?
-    /// Whether seeking into the file has failed: the next time it is read from its begin at once.
+    /// Whether seeking into the file has failed: from then on it is read from its start at once.
     private var isOnlyEnteredAtBegin = false
 
     init(_ attempt: SeekAttempt? = nil) { self.attempt = attempt }
@@ -62,7 +62,7 @@ struct SeekAttempts {
         if attempt?.place == nil { isOnlyEnteredAtBegin = true }
     }
 
-    /// Moves the file to where the attempt begins; false where it was opened anew for that, and is at its begin.
+    /// Moves the file to where the attempt starts; false where the file was opened again, and is at its start.
     mutating func follow(in file: MediaFile, track: Int) throws -> Bool {
         if isOnlyEnteredAtBegin { attempt?.goToBegin() }
         if let place = attempt?.place, file.seek(to: place, track: track) { return true }

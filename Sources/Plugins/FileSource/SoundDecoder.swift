@@ -112,7 +112,7 @@ final class SoundDecoder {
         av_packet_unref(packet)
     }
 
-    /// Hands over a packet of libavformat's; false where it cannot be decoded.
+    /// Hands over a packet from libavformat; false where it cannot be decoded.
     func send(_ packet: UnsafeMutablePointer<AVPacket>) -> Bool {
         guard let context else { return false }
         let isTaken = avcodec_send_packet(context, packet) >= 0
@@ -120,7 +120,7 @@ final class SoundDecoder {
         return isTaken
     }
 
-    /// No packet follows.
+    /// Says that no packet follows.
     func flush() { send(nil as AudioPacket?) }
 
     func step() throws -> Step {

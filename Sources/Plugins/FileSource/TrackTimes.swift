@@ -3,8 +3,8 @@
 import CAVFormat
 import FrameCore
 
-/// The one place where time stamps of a track come in. Those that lie on the chain's timeline (``MediaTime``) pass, in
-/// ticks. Any other counts as none.
+/// The one place where time stamps of a track come in. A time stamp on the chain's timeline (``MediaTime``) passes,
+/// in ticks. Any other counts as missing.
 ///
 /// What passes lies within ±``TimeBase/mostTicks``, so that sums and differences of three such ticks do not overflow.
 struct TrackTimes {

@@ -18,7 +18,7 @@ final class UnitReader: TrackReader {
     let track: Int
     private(set) var damaged = 0
     private(set) var packetsRead = 0
-    /// Access units before the first keyframe, at the begin of the file, which cannot be decoded.
+    /// Access units before the first keyframe, at the start of the file, which cannot be decoded.
     private(set) var packetsBeforeKeyframe = 0
     private(set) var readFault = ""
     private(set) var times: TrackTimes
@@ -36,14 +36,14 @@ final class UnitReader: TrackReader {
     /// The attempts to reach the keyframe at which to begin.
     private var attempts: SeekAttempts
     private var attempt: SeekAttempt? { attempts.attempt }
-    /// The tick of that keyframe; nil for the first that comes.
+    /// The tick of that keyframe; nil: the first keyframe that comes.
     private var wanted: Int64?
     private var hasGiven = false
     /// Whether the newest unit was read ahead and not given yet.
     private var isInHand = false
     private var hasLost = false
 
-    /// [control thread] The file is at its begin, and its first keyframe is given first.
+    /// [control thread] The file is at its start, and its first keyframe is given first.
     init(_ file: MediaFile, track: Int) throws {
         self.file = file
         self.track = track
@@ -120,7 +120,7 @@ final class UnitReader: TrackReader {
                 try goBack()
                 return false
             }
-            // The whole file was read, and the keyframe that was there before has gone.
+            // The whole file was read, and the wanted keyframe is no longer there.
         }
         attempts.attempt = nil
         return true
@@ -218,7 +218,8 @@ final class UnitReader: TrackReader {
         }
     }
 
-    /// [stage thread, or before it runs the control thread] Makes the access units from a keyframe on the next ones.
+    /// [stage thread, or before it runs the control thread] Goes to a keyframe: the access units from there on come
+    /// next.
     ///
     /// - Parameter tick: PTS of the keyframe; nil for the first of the file.
     func enter(at tick: Int64?) throws {

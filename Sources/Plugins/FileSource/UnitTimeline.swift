@@ -20,7 +20,7 @@ struct UnitTimeline {
     /// Time stamps that did not rise and were corrected.
     private(set) var repairs = 0
 
-    /// PTS of the keyframe where it begins, in the file's own time; nil: from the begin of the file.
+    /// PTS of the keyframe where it begins, in the file's own time; nil: from the start of the file.
     private let entry: Int64?
     /// Units that are decoded at this tick or later are not given.
     private let upper: Int64?
@@ -31,7 +31,7 @@ struct UnitTimeline {
     /// Added to each tick: earlier passes, jumps back.
     private var offset: Int64 = 0
     private var lastGivenDTS: Int64?
-    /// When the last shown picture of those that were given ends.
+    /// When the given picture that is shown last ends.
     private var end: Int64?
     private var lastPTS: Int64?
     private var lastDTS: Int64?
@@ -40,8 +40,8 @@ struct UnitTimeline {
     private var isJoining = false
 
     /// - Parameters:
-    ///   - entry: PTS of the keyframe where it begins; nil for the begin of the file.
-    ///   - end: Seconds from the begin of the track.
+    ///   - entry: PTS of the keyframe where it begins; nil: the start of the file.
+    ///   - end: Seconds from the start of the track.
     ///   - reorderDepth: The most pictures that a decoder must reorder.
     init(timeBase: TimeBase, origin: Int64, entry: Int64? = nil, end: Double? = nil, reorderDepth: Int = 0) {
         self.timeBase = timeBase
@@ -59,7 +59,7 @@ struct UnitTimeline {
             shift: timeBase.time(ofTicks: cut))
     }
 
-    /// A further pass begins: its first picture follows the last one without a gap.
+    /// Begins a further pass, whose first picture follows the last one without a gap.
     mutating func beginPass() {
         isJoining = end != nil
         (lastPTS, lastDTS) = (nil, nil)

@@ -16,7 +16,8 @@ struct UnitTrack {
     /// No access unit of a camera or an encoder is larger.
     private static let mostUnitBytes = 256 << 20
 
-    /// [control thread] Why the track cannot be passed on as it is, by what the file says of itself.
+    /// [control thread] Throws where the file's description of the track shows that it cannot be passed on as it
+    /// is.
     static func check(_ file: MediaFile, _ track: VideoTrack) throws {
         guard file.parameters(track.index).codec_id == AV_CODEC_ID_H264 else {
             throw FileFault.passesOnlyH264(file.path, codec: file.codecName(track.index))
@@ -41,8 +42,8 @@ struct UnitTrack {
             codec: .h264, framing: .annexB, parameterSets: sets, video: track.format,
             reorderDepth: min(max(Int(parameters.video_delay), 0), 16),
             bitrateKbps: (1...100_000_000).contains(kbps) ? Int(kbps) : nil)
-        // Start codes and parameter sets are added to what the file's index counts. Where the index does not have every
-        // packet, as much as an encoder would reserve.
+        // Room for start codes and parameter sets is added to the largest packet of the file's index. Where the
+        // index does not have every packet, this is as much as an encoder would reserve.
         slabBytes =
             file.largestPacket(track.index).map { max(2 * $0 + 1 << 20, 4 << 20) }
             ?? max(16 << 20, 2 * track.format.bufferBytes)

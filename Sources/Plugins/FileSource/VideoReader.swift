@@ -18,7 +18,7 @@ final class VideoReader: TrackReader {
     private(set) var damaged = 0
     /// Packets of the track that were read.
     private(set) var packetsRead = 0
-    /// Packets before the first keyframe, at the begin of the file, that gave no picture.
+    /// Packets before the first keyframe, at the start of the file, that gave no picture.
     private(set) var packetsBeforeKeyframe = 0
     /// Why reading ended early, empty when it did not.
     private(set) var readFault = ""
@@ -131,8 +131,8 @@ final class VideoReader: TrackReader {
 
     // MARK: Moving
 
-    /// [stage thread, or before it runs the control thread] Makes the pictures from `tick` on the next ones, perhaps
-    /// with some before them; nil for the begin.
+    /// [stage thread, or before it runs the control thread] Goes to `tick`: the pictures from there on come next,
+    /// perhaps after some earlier ones. nil goes to the start.
     ///
     /// - Parameter isFirst: Whether `tick` is that of the file's first picture.
     func enter(at tick: Int64?, isFirst: Bool) throws {

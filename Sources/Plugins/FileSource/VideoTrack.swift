@@ -12,14 +12,14 @@ struct VideoTrack {
     /// The shape of the file's pictures.
     let shape: PictureShape
     let conversion: PixelConversion
-    /// Whether the file's matrix turns by something else than quarter turns.
+    /// Whether the file's matrix does not turn by a multiple of 90°, so that the nearest orientation is used.
     let hasOddRotation: Bool
     /// Where it begins, in ticks.
     let origin: Int64
 
     /// [control thread]
     ///
-    /// - Parameter number: From 1 among the video tracks; nil: the first good one.
+    /// - Parameter number: From 1 among the video tracks; nil: the first usable one.
     init(_ file: MediaFile, number: Int?) throws {
         let index = try file.chooseVideoTrack(number: number)
         self.index = index
@@ -47,8 +47,8 @@ struct VideoTrack {
         origin = file.origin(index)
     }
 
-    /// Whether libavformat may not have decoded the colour description of the pictures themselves. It decodes it in
-    /// order to find the pixel format, which it must always do for these codecs.
+    /// Whether libavformat may have left the pictures' own colour description undecoded. It decodes the description
+    /// together with the pixel format, which it must always find for the codecs that are listed here.
     private static func isColorLeftOut(_ codec: AVCodecID) -> Bool {
         ![AV_CODEC_ID_H264, AV_CODEC_ID_HEVC, AV_CODEC_ID_VP9, AV_CODEC_ID_AV1, AV_CODEC_ID_PRORES].contains(codec)
     }

@@ -2,10 +2,10 @@
 
 /// When a detection is due.
 struct DetectionSchedule {
-    /// Frames from one to the next.
+    /// Frames from one regular detection to the next.
     var every: Int
     private var last: Int?
-    /// Detections out of turn since the last regular one.
+    /// Extra detections since the last regular one.
     private var extra = 0
 
     init(every: Int) { self.every = every }

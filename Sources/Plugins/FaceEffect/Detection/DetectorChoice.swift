@@ -9,7 +9,7 @@ struct DetectorChoice {
     var kind: Kind
     /// The cascade or model.
     var path: String
-    /// `auto` found no YuNet model: what was looked for and where.
+    /// Set where `auto` found no YuNet model: what it looked for, and where.
     var missing: String?
 
     private static let cascadeFolders = ["/usr/share/opencv4", "/usr/share/opencv", "/usr/local/share/opencv4"]
@@ -53,8 +53,8 @@ struct DetectorChoice {
         }
     }
 
-    /// When looking ahead, YuNet tells of what it is this sure of: it never begins a face, but guides one that is carried
-    /// back.
+    /// When looking ahead, YuNet reports faces down to this confidence. So weak a detection never begins a face,
+    /// but guides one that is carried back.
     static let weakThreshold = 0.3
 
     /// How finely it searches.
@@ -68,7 +68,7 @@ struct DetectorChoice {
         }
     }
 
-    /// What a search takes on this machine as it is now: the best of five on an empty picture.
+    /// How long a search takes on this machine as it is now: the best of six on an empty picture.
     private func nanosecondsPerPixel(_ options: FaceEffectOptions) throws -> Double {
         let size = PictureSize(320, 192)
         OpenCV.useOneThread()
@@ -90,8 +90,8 @@ struct DetectorChoice {
         }
     }
 
-    /// [control thread] Opens it and looks once at an empty picture, so that what does not work is told before the
-    /// chain starts.
+    /// [control thread] Opens the detector and searches an empty picture once, so that a fault is reported before
+    /// the chain starts.
     ///
     /// - Throws: ``FrameHostError`` `.unavailable`.
     func open(
@@ -187,8 +187,8 @@ struct DetectorChoice {
             cause: "Looked in \((folders.folders + places).joined(separator: ", ")).")
     }
 
-    /// Privacy covers only what is found: a detector that misses many faces is taken where the chain accepts that, and
-    /// nowhere else.
+    /// Privacy covers only faces that are found. A detector that misses many is used only where the chain accepts
+    /// that.
     ///
     /// - Throws: ``FrameHostError`` `.invalidConfiguration`.
     func checkPrivacy(_ options: FaceEffectOptions) throws {
@@ -205,7 +205,7 @@ struct DetectorChoice {
             cause: missing ?? "")
     }
 
-    /// What `check` and the first lines of a run say of it.
+    /// Notes about the detector, for `check` and the first lines of a run.
     func note(_ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes, to context: StageContext) {
         if let missing {
             context.note(
@@ -219,12 +219,12 @@ struct DetectorChoice {
         context.note(sentence(options, format, sizes))
     }
 
-    /// What is searched for and with what.
+    /// Which detector searches, with which file, and how finely.
     func sentence(_ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes) -> String {
         "searches for faces with \(kind.rawValue): \(path), OpenCV \(OpenCV.version); \(reach(options, format, sizes))"
     }
 
-    /// How finely, and how small a face that finds.
+    /// How finely it searches, and how small a face it then finds.
     private func reach(_ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes) -> String {
         let copy = SmallPicture.size(format, longSide: sizes.copySide)
         if kind == .yunet {

@@ -11,18 +11,18 @@ import Glibc
 /// busy and to the stage thread otherwise.
 final class DetectorThread: @unchecked Sendable {
     enum State: Equatable {
-        /// The slot is the stage thread's.
+        /// The slot belongs to the stage thread.
         case idle
-        /// The slot is the detector's.
+        /// The slot belongs to the detector thread.
         case busy
         /// There is an answer to take.
         case answered
-        /// The detector threw; ``takeFault()`` has its words.
+        /// The detector threw; ``takeFault()`` gives what it threw.
         case failed
     }
 
     let detector: any FaceDetecting
-    /// What the answer is about: luma for the flow, and the detector's own picture.
+    /// What the answer is about: luma for the optical flow, and the detector's own picture.
     let gray: GrayPyramid
     let pixels: UnsafeMutablePointer<UInt8>
     /// The frame in the slot, by the stage's own count.
@@ -43,7 +43,7 @@ final class DetectorThread: @unchecked Sendable {
     private var busySince: Int64 = 0
 
     /// - Parameters:
-    ///   - width: Of the picture the detector is handed, as `height`.
+    ///   - width: Width of the picture that the detector is handed; `height` likewise.
     ///   - tracking: Sides of the copy that flow works on.
     init(_ detector: any FaceDetecting, width: Int, height: Int, tracking: PictureSize) {
         self.detector = detector
@@ -52,7 +52,7 @@ final class DetectorThread: @unchecked Sendable {
         gray = GrayPyramid(width: tracking.width, height: tracking.height)
         pixels = .allocate(capacity: width * height * 3)
         pixels.initialize(repeating: 0, count: width * height * 3)
-        // Beside all sure faces, half as many weak ones: none of these takes the place of a sure one.
+        // Room for half as many weak faces as sure ones, so that no weak one takes the place of a sure one.
         faces = .allocate(capacity: OpenCV.mostFaces * 3 / 2)
         faces.initialize(
             repeating: Detection(box: FaceRect(x: 0, y: 0, width: 0, height: 0), confidence: 0, landmarks: nil))
@@ -112,8 +112,7 @@ final class DetectorThread: @unchecked Sendable {
 
     /// [stage thread] The state, after waiting for the answer until `deadline` (`CLOCK_MONOTONIC`, nanoseconds) while
     /// it is busy.
-    ///
-    /// The processor's own time, not the chain's: a simulated clock does not make a detector faster.
+    /// The wait uses real time, not the chain's: a simulated clock does not make a detector faster.
     ///
     /// - Parameter isStopped: Asked every 20 ms; true ends the wait.
     func wait(until deadline: Int64, unless isStopped: () -> Bool) -> State {
@@ -129,15 +128,15 @@ final class DetectorThread: @unchecked Sendable {
         return state
     }
 
-    /// [stage thread] After `.answered`: `body` has the faces, then the slot is idle again. The luma stays until the
-    /// next `submit`.
+    /// [stage thread] After `.answered`: gives the faces to `body`, then makes the slot idle. The luma stays until
+    /// the next `submit`.
     func take(_ body: (UnsafeMutableBufferPointer<Detection>) -> Void) {
         let count = locked { self.count }
         body(UnsafeMutableBufferPointer(rebasing: faces[..<count]))
         locked { state = .idle }
     }
 
-    /// [stage thread] After `.failed`: what the detector threw; the slot is idle again.
+    /// [stage thread] After `.failed`: gives what the detector threw, and makes the slot idle.
     func takeFault() -> FrameHostError {
         locked {
             state = .idle
@@ -149,8 +148,8 @@ final class DetectorThread: @unchecked Sendable {
     /// [stage thread] For how long the detector has been busy, in nanoseconds; 0 when it is not.
     var busyFor: Int64 { locked { state == .busy ? Self.now() - busySince : 0 } }
 
-    /// [stage thread] Asks the thread to end and waits for it 200 ms at most; one that is inside the detector ends when
-    /// that returns.
+    /// [stage thread] Asks the thread to end, and waits for that at most 200 ms. A thread that is inside the
+    /// detector ends when the detector returns.
     func stop() {
         locked {
             isEnding = true

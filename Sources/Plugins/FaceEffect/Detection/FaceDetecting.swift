@@ -3,7 +3,7 @@
 /// A face as a detector gave it, in pixels of the small picture.
 struct Detection: Equatable, Sendable {
     var box: FaceRect
-    /// 0...1.
+    /// From 0 to 1.
     var confidence: Double
     var landmarks: Landmarks?
 }
@@ -18,14 +18,14 @@ struct DetectorPicture: @unchecked Sendable {
     let height: Int
 }
 
-/// Finds faces in one small picture. Used by one thread at a time: first the control thread, from the start on the
-/// detector's own.
+/// Finds faces in one small picture. Used by one thread at a time: first the control thread, then the detector's
+/// own.
 protocol FaceDetecting: AnyObject {
     var input: DetectorInput { get }
-    /// Misses seldom: a face it no longer sees has probably left.
+    /// Whether it seldom misses a face: one that it no longer sees has probably left.
     var isDependable: Bool { get }
 
-    /// Faces of `picture`, best first, at most `buffer.count`; how many.
+    /// Writes the faces of `picture` into `buffer`, best first; returns how many.
     ///
     /// - Throws: ``FrameHostError``.
     func detect(_ picture: DetectorPicture, into buffer: UnsafeMutableBufferPointer<Detection>) throws -> Int

@@ -5,26 +5,26 @@ import FrameCore
 
 /// The only place that calls OpenCV: its version and its threads.
 enum OpenCV {
-    /// Of the library that is loaded: `4.6.0`.
+    /// The version of the library that is loaded: `4.6.0`.
     static var version: String { String(cString: fh_cv_version()) }
 
-    /// From 4.8 on `FaceDetectorYN` reads the models of 2023, before that those of 2022 alone.
+    /// Whether `FaceDetectorYN` reads the models of 2023: from 4.8 on. Earlier versions read only those of 2022.
     static var readsYuNet2023: Bool {
         let parts = version.split(separator: ".").compactMap { Int($0) }
         guard parts.count >= 2 else { return true }
         return (parts[0], parts[1]) >= (4, 8)
     }
 
-    /// [control thread] One thread inside a call: a detector has a thread of its own beside those of decoder and
-    /// encoder.
+    /// [control thread] Makes OpenCV use one thread in a call: a detector has a thread of its own, beside those of
+    /// decoder and encoder.
     static func useOneThread() { fh_cv_set_threads(1) }
 
-    /// Most faces of one picture.
+    /// The most faces of one picture.
     static let mostFaces = 64
 
-    /// Calls with a buffer for OpenCV's words.
+    /// Calls OpenCV with a buffer for its message.
     ///
-    /// - Throws: ``FrameHostError`` `.callFailed` with them.
+    /// - Throws: ``FrameHostError`` `.callFailed` with the message.
     fileprivate static func call(_ what: String, _ body: (UnsafeMutablePointer<CChar>, Int) -> Int32) throws {
         try withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { message in
             message[0] = 0
@@ -43,7 +43,7 @@ final class CascadeDetector: FaceDetecting {
         var neighbours: Int
         /// Smallest face, as a share of the picture's height.
         var smallest: Double
-        /// Evens out the histogram first.
+        /// Whether the histogram is equalized first.
         var equalizes: Bool
     }
 
@@ -67,7 +67,7 @@ final class CascadeDetector: FaceDetecting {
 
     /// [control thread] Reads the cascade.
     ///
-    /// - Throws: ``FrameHostError`` `.callFailed` when the file is no cascade.
+    /// - Throws: ``FrameHostError`` `.callFailed` when the file is not a cascade.
     init(path: String, settings: Settings, fit: Fit) throws {
         var handle: OpaquePointer?
         try OpenCV.call("\(path) is not a cascade") { fh_cv_cascade_open(path, &handle, $0, $1) }
@@ -97,17 +97,17 @@ final class CascadeDetector: FaceDetecting {
                 box: FaceRect(
                     x: Double(face.x) + side * fit.left, y: Double(face.y) + side * fit.top, width: side * fit.width,
                     height: side * fit.height),
-                // Twelve windows that agree are as sure as a cascade gets.
+                // A cascade is as sure as it gets when twelve windows agree.
                 confidence: min(Double(face.score) / 12, 1), landmarks: nil)
         }
         return Int(count)
     }
 }
 
-/// `cv::FaceDetectorYN`: five landmarks, heads turned and tilted. Its boxes are made tight by ``YuNetFit``.
+/// `cv::FaceDetectorYN`: gives five landmarks, also of turned and tilted heads. ``YuNetFit`` makes its boxes tight.
 ///
-/// The network knows faces of 10 to some 300 pixels. A picture that is searched finely is searched coarsely first, so
-/// that a face which fills it is found too; what the fine search sees inside such a face is a part of it.
+/// The network knows faces of 10 to some 300 pixels. A picture that is searched finely is searched coarsely first,
+/// so that a face that fills it is found too. What the fine search sees inside such a face is a part of it.
 final class YuNetDetector: FaceDetecting {
     let input = DetectorInput.bgr
     let isDependable = true
@@ -118,7 +118,7 @@ final class YuNetDetector: FaceDetecting {
 
     /// [control thread] Reads the model for each size in which pictures are searched.
     ///
-    /// - Parameter sure: Least confidence of what counts as seen by the coarse search; `threshold` may be below it.
+    /// - Parameter sure: The confidence from which a face counts as seen; `threshold` may be lower.
     init(path: String, sizes: [PictureSize], threshold: Double, sure: Double) throws {
         self.sure = threshold < sure ? sure : 0
         var handles: [OpaquePointer] = []
@@ -166,7 +166,7 @@ final class YuNetDetector: FaceDetecting {
         return total
     }
 
-    /// Overlap enough for one face, or one lies within the other.
+    /// Whether the boxes overlap enough to be one face, or one lies within the other.
     private static func isSame(_ a: FaceRect, _ b: FaceRect) -> Bool { a.overlap(b) > 0.3 || a.containment(b) > 0.75 }
 
     private static func detection(_ face: fh_cv_face) -> Detection {

@@ -11,19 +11,19 @@ struct SearchSizes: Equatable {
     /// Long sides of what it searches, ascending; one that is larger than the copy is an enlargement of it.
     var sides: [Int]
 
-    /// YuNet finds faces of this width in the picture it searches, .95 of them and more (docs/face-effect.md, "Small
-    /// faces").
+    /// YuNet finds at least 95 % of the faces that are this wide in the picture it searches (docs/face-effect.md,
+    /// "Small faces").
     static let yunetFace = 12.0
-    /// What a chain without a live source finds with privacy, pixels.
+    /// The width from which a chain without a live source should find faces with privacy, pixels.
     static let wantedFace = 12.0
     /// A search of this size takes some 330 MB and the better part of a second.
     static let mostSide = 2560
-    /// The long side that finds large faces; the boxes of ``YuNetFit`` were fitted here.
+    /// The long side that finds large faces; the boxes of ``YuNetFit`` were fitted at this size.
     static let coarseSide = 480
-    /// What a live chain searches at least.
+    /// The smallest long side that a live chain searches.
     static let leastLiveSide = 320
 
-    /// One search, on the copy that is tracked too.
+    /// One search, on the copy that is also tracked.
     init(side: Int) { (trackingSide, copySide, sides) = (side, side, [side]) }
 
     /// YuNet with a fine search of `side`, no finer than twice the picture, and a coarse one where that would miss
@@ -36,9 +36,10 @@ struct SearchSizes: Equatable {
         sides = fine > 2 * Self.coarseSide ? [Self.coarseSide, fine] : [fine]
     }
 
-    /// What YuNet is given without `detectionSize`.
+    /// The sizes that YuNet searches without `detectionSize`.
     ///
-    /// - Parameter nanosecondsPerPixel: What a search takes here, measured; asked for in a live chain alone.
+    /// - Parameter nanosecondsPerPixel: How long a search takes here, measured. Called only for a live chain with
+    ///   privacy.
     static func yunet(_ format: VideoFormat, isPrivate: Bool, isLive: Bool, nanosecondsPerPixel: () throws -> Double)
         rethrows
         -> SearchSizes
@@ -49,7 +50,8 @@ struct SearchSizes: Equatable {
             let wanted = (Double(long) * yunetFace / wantedFace).rounded(.up)
             return SearchSizes(yunet: min(max(Int(wanted), coarseSide), mostSide), tracking: leastLiveSide, format)
         }
-        // A third of a frame's duration: half of one is waited for, and the core has decoder and encoder too.
+        // A third of a frame's duration: the stage waits for half of one, and the core also runs decoder and
+        // encoder.
         let rate = format.frameRate.isZero ? 30 : format.frameRate.value
         let area = 1e9 / rate / 3 / max(try nanosecondsPerPixel(), 1)
         let aspect = Double(long) / Double(max(min(format.width, format.height), 1))
@@ -58,7 +60,8 @@ struct SearchSizes: Equatable {
             yunet: min(max(side, leastLiveSide), max(long, leastLiveSide)), tracking: leastLiveSide, format)
     }
 
-    /// A search on a small picture too: means of many samples show faces that noise hides in the fine one.
+    /// Adds a search on a small picture: its pixels are means of many samples, and show faces that noise hides in
+    /// the fine one.
     mutating func addSmallSearch() {
         if let first = sides.first, first >= Self.coarseSide { sides.insert(Self.leastLiveSide, at: 0) }
     }
@@ -72,7 +75,8 @@ struct SearchSizes: Equatable {
         return searched(copyWidth: copy.width, copyHeight: copy.height).reduce(0) { $0 + $1.width * $1.height * 90 }
     }
 
-    /// What searching takes of each frame, for the plan: measured, 100 ns for a pixel by YuNet and 270 by a cascade.
+    /// What searching costs for each frame, for the plan: measured, 100 ns a pixel with YuNet and 270 with a
+    /// cascade.
     func cost(_ format: VideoFormat, isYuNet: Bool, every: Int) -> MediaTime {
         let copy = SmallPicture.size(format, longSide: copySide)
         let pixels = searched(copyWidth: copy.width, copyHeight: copy.height).reduce(0) { $0 + $1.width * $1.height }

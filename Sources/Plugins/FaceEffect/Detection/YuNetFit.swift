@@ -2,14 +2,14 @@
 
 import Glibc
 
-/// Makes YuNet's boxes tight: on small pictures they are up to a fifth too large about a tilted head, and too wide
-/// about a turned one.
+/// Makes YuNet's boxes tight: on small pictures they are up to a fifth too large around a tilted head, and too wide
+/// around a turned one.
 ///
-/// A correction of the box's middle and sides, linear in three features of box and landmarks, fitted by least squares
-/// on the labelled clips, each face and its mirror image having the same weight (docs/face-effect.md, "Boxes", has what
-/// it does for people left out of the fit).
+/// The correction of the box's middle and sides is linear in three features of box and landmarks. It was fitted by
+/// least squares on the labelled clips, where each face and its mirror image have the same weight. How well it does
+/// for people left out of the fit: docs/face-effect.md, "Boxes".
 enum YuNetFit {
-    /// Factors of: 1, the sine of the tilt, how wide the box is, how large it is for its landmarks.
+    /// Factors of these features: 1, the sine of the tilt, how wide the box is, how large it is for its landmarks.
     private static let down: SIMD4<Double> = [-0.0074, 0.0632, 0.0106, 0.0326]
     private static let width: SIMD4<Double> = [-0.0388, 0.0467, -0.4671, 0.2440]
     private static let height: SIMD4<Double> = [0.0030, -0.2850, 0.4195, 0.2644]
@@ -17,7 +17,7 @@ enum YuNetFit {
     private static let usualAspect = 0.78
     /// The side of a square as large as the box, over the mean distance of the landmarks.
     private static let usualSize = 2.45
-    /// What landmarks that make no sense can do at most.
+    /// The most that landmarks that make no sense can do.
     private static let mostFeature = 0.3
     private static let mostChange = 0.25
 

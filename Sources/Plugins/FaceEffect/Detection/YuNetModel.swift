@@ -12,7 +12,7 @@ enum YuNetModel: String, Sendable, CaseIterable {
 
     var year: Int { self == .of2022 ? 2022 : 2023 }
 
-    /// What the host is told to fetch it.
+    /// The command that fetches it.
     var fetchCommand: String { "framehost models fetch yunet-\(year)mar" }
 
     /// The one that the loaded OpenCV reads.

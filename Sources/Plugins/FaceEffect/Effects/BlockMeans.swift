@@ -9,7 +9,7 @@ final class BlockMeans {
     let values: UnsafeMutablePointer<UInt8>
     private(set) var columns = 0
     private(set) var rows = 0
-    /// Samples to the left of and above the region that the first block would cover.
+    /// How many samples the first block reaches beyond the region, to the left and above.
     private(set) var offsetX = 0
     private(set) var offsetY = 0
     private(set) var side = 1

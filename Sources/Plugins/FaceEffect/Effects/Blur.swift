@@ -2,10 +2,10 @@
 
 import Shared
 
-/// Blurs a region: means of small blocks, three box filters over them, and straight lines between.
+/// Blurs a region: means of small blocks, three box filters over them, and linear interpolation between them.
 ///
 /// Three boxes come close to a Gaussian; working on blocks makes a wide blur as cheap as a narrow one. Beyond the
-/// region's edge the last row and column go on.
+/// region's edge the last row and column are repeated.
 final class Blur {
     private let spare: UnsafeMutablePointer<UInt8>
     private let lines: (UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>)
@@ -76,7 +76,7 @@ final class Blur {
         }
     }
 
-    /// Block means stand in the middle of their blocks; between them straight lines in both directions.
+    /// Interpolates linearly in both directions between the block means, which stand in the middle of their blocks.
     private func enlarge(
         _ means: BlockMeans, _ area: (left: Int, top: Int, columns: Int, rows: Int),
         into target: UnsafeMutablePointer<UInt8>
@@ -85,7 +85,8 @@ final class Blur {
         let (upper, lower) = lines
         var have = (-1, -1)
         for y in 0..<area.rows {
-            // In half samples, so that the middle of a block is a whole number: 256ths of a block.
+            // Counted in half samples, so that the middle of a block is a whole number; the result is in 256ths of
+            // a block.
             let place = ((2 * y + 1 - side) * 256) / (2 * side)
             let row = place < 0 ? -1 : place >> 8
             let share = UInt32(place < 0 ? 256 + place : place & 255)

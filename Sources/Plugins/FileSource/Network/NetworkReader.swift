@@ -79,7 +79,7 @@ final class NetworkReader: @unchecked Sendable {
         pthread_detach(handle)
     }
 
-    /// [control thread] Sets the size that the chain is planned for, where no other can be used.
+    /// [control thread] Sets the size that the chain is planned for, where no other size can be used.
     func plan(_ size: PictureSize) { state.withLock { $0.planned = size } }
 
     /// [any thread] Ends every wait, and with it the reader.

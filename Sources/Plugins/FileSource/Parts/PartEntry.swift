@@ -3,9 +3,10 @@
 import CAVFormat
 import FrameCore
 
-/// Finds the picture that lies so many pictures before a tick, by the packets of a track. In ticks of the track.
+/// Finds the picture that lies a number of pictures before a tick, by the packets of a track. In ticks of the
+/// track.
 ///
-/// Moves the file: whoever reads it enters it anew.
+/// It moves the file's read position, so a reader must enter the file again afterwards.
 struct PartEntry {
     private let file: MediaFile
     private let track: Int
@@ -19,7 +20,7 @@ struct PartEntry {
     ///   - count: How many pictures; 0 gives `end`.
     ///   - begin: Where the timeline begins; nothing before it is looked at.
     ///   - rate: Nominal pictures per second; zero when unknown.
-    /// - Returns: The tick of the `count`-th picture before `end`, or `begin` where there are not so many, or the file
+    /// - Returns: The tick of the `count`-th picture before `end`, or `begin` where there are fewer or the file
     ///   does not say.
     func tick(of count: Int, before end: Int64, from begin: Int64, rate: Rational) throws -> Int64 {
         guard count > 0, end > begin else { return end }
@@ -35,8 +36,8 @@ struct PartEntry {
         }
     }
 
-    /// The ticks of all pictures from the keyframe near `place` up to `end`, rising; nil where the file does not go
-    /// there, or does not say.
+    /// The ticks of all pictures from the keyframe near `place` up to `end`, rising; nil where the file cannot seek
+    /// there, or lacks times.
     private func ticks(from place: Int64, before end: Int64) throws -> [Int64]? {
         guard file.seek(to: place, track: track) else { return nil }
         var packet = av_packet_alloc()
@@ -56,7 +57,8 @@ struct PartEntry {
             // No later packet is shown before it is decoded.
             if dts >= end { break }
             if keyframe == nil, packet!.pointee.flags & AV_PKT_FLAG_KEY != 0 { keyframe = pts }
-            // What is shown before a keyframe may have been decoded before it, and is not all here.
+            // Pictures that are shown before the keyframe may have been decoded before it, so not all of them are
+            // read here.
             if let keyframe, keyframe <= pts, pts < end { ticks.append(pts) }
         }
         return ticks.sorted()

@@ -2,10 +2,10 @@
 
 import FrameCore
 
-/// The file of a part: access units with their exact times, between two programs of one version and for no others.
+/// The file of a part: access units with their exact times, written and read only by programs of the same version.
 ///
-/// A line of JSON with the format, then for each unit a ``Head`` and its bytes, then the ``Head`` of the end. A file
-/// without it is not whole.
+/// A line of JSON with the format, then for each unit a ``Head`` and its bytes, then the ``Head`` of the end. A
+/// file without the last one is not whole.
 enum PartFile {
     /// What comes before each unit: little-endian PTS, DTS, duration (nanoseconds, 8 bytes each), flags, size.
     struct Head: Equatable {
@@ -26,7 +26,7 @@ enum PartFile {
             size = UInt32(unit.byteCount)
         }
 
-        /// The end, with how many units there are and the size of the largest.
+        /// The head of the end: how many units there are, and the size of the largest.
         init(count: Int, largest: Int) {
             (pts, dts, duration, flags, size) = (Int64(count), Int64(largest), 0, 0, Self.end)
         }
@@ -86,7 +86,7 @@ enum PartFile {
         return Array((words.text() + "\n").utf8)
     }
 
-    /// Nil where the line is none of this version's.
+    /// Nil where the line was not written by this version.
     static func format(_ line: [UInt8], file: String) -> EncodedFormat? {
         guard let words = try? JSONReader.read(line, file: file), words["framehostPart"]?.asInt == version,
             let framing = words["framing"]?.asString.flatMap({ EncodedFormat.Framing(rawValue: $0) }),

@@ -49,7 +49,7 @@ final class PartReader {
 
     deinit { head.deallocate() }
 
-    /// The next unit's head; nil behind the last. ``read(into:)`` then gives its bytes.
+    /// The next unit's head; nil after the last. ``read(into:)`` then gives its bytes.
     func next() throws -> PartFile.Head? {
         guard offset < end else { return nil }
         guard end - offset >= head.count, pread(file.descriptor, head.baseAddress, head.count, offset) == head.count

@@ -52,7 +52,7 @@ final class PartSink: Sink {
         line = PartFile.line(format, of: video)
     }
 
-    /// [control thread] Makes the file: a part without a picture has one too.
+    /// [control thread] Creates the file, even for a part without a picture.
     func start() throws {
         do throws(FileRefusal) { file = try context.files.create(path, as: context.stageID) } catch {
             throw error.fault(path)

@@ -35,7 +35,7 @@ final class PartSource: Source {
     private var file: MediaFile?
     private var track: VideoTrack?
     private var audio: FileAudio?
-    /// The parts as far as they are open: a film may have more than a process may have files.
+    /// The part that is being read. Only one is open, as a film may have more parts than a process may open files.
     private var reader: PartReader?
     private var next = 0
     private var format: EncodedFormat?
@@ -113,8 +113,8 @@ final class PartSource: Source {
         }
         var unit = try output.makeAccessUnit(byteCount: Int(head.size))
         try unit.withMutableBytes { try part.read(into: $0) }
-        // Where pictures are reordered and do not come at a constant rate, the first decode times of a part can lie before
-        // the last of the part before it, and never behind the first picture.
+        // Where pictures are reordered and their rate varies, the first decode times of a part can lie before the
+        // last one of the part before it. They are raised, but never above the unit's PTS.
         let dts = lastDTS == .min ? head.dts : max(head.dts, lastDTS + 1)
         guard dts <= head.pts else { throw PartReader.notWhole(part.path) }
         lastDTS = dts
