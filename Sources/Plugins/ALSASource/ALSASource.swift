@@ -63,7 +63,7 @@ final class ALSASource: Source {
         }
     }
 
-    /// [control thread] With cards of the caller's own.
+    /// [control thread] Gets its cards from `open`.
     init(options: ALSASourceOptions, context: StageContext, open: @escaping Opening) {
         self.options = options
         self.context = context
@@ -106,7 +106,7 @@ final class ALSASource: Source {
         var demand = Self.declaredDemand
         demand.isLive = true
         demand.isUrgent = true
-        // Two seconds: what follows a stall is given in one go.
+        // Two seconds: what follows a stall is given at once.
         demand.slabBytes = max(1 << 20, 2 * format.sampleRate * format.bytesPerMoment)
         demand.ownBytes = 3 * blockFrames * format.bytesPerMoment
         return demand
@@ -198,11 +198,11 @@ final class ALSASource: Source {
         hasSoundSinceOverrun = true
         let stamp = stamps.time(status.stamp, now: now)
         figures.stampsReplaced.store(stamps.replaced, ordering: .relaxed)
-        // The stamp is of the newest frame that was there; the oldest of those came before it.
+        // The stamp is that of the newest available frame; the oldest available frame is the first of this period.
         place(frames, from: stamp - Int64(Double(status.available) / Double(session.card.rate) * 1e9), session)
     }
 
-    /// The card has nothing yet.
+    /// Goes on while the card has nothing yet: loses it after ``patience``.
     private func waitOn(_ output: Output) throws {
         let now = context.clock.now()
         guard now - lastSoundAt <= Self.patience else {
@@ -227,7 +227,7 @@ final class ALSASource: Source {
         meet(first, cause, session)
     }
 
-    /// The card begins anew: what is missing becomes silence, what is too much is left out.
+    /// Starts the card's sound anew: what is missing becomes silence, what is too much is left out.
     private func meet(_ first: Int64, _ cause: Beginning, _ session: CaptureSession) {
         let meeting = timeline!.meet(first)
         owedSilence = meeting.silence
@@ -348,7 +348,7 @@ final class ALSASource: Source {
         owedSilence = 0
         figures.isStreaming.store(false, ordering: .relaxed)
         let now = context.clock.now()
-        // Opened, but silent since: it has never been back.
+        // It was opened, but has been silent since: it was never back.
         if isLost { return away.failed(now: now) }
         isLost = true
         followsGap = true
@@ -407,7 +407,7 @@ final class ALSASource: Source {
         }
     }
 
-    /// Its first sound is here.
+    /// Reports that the device is back: its first sound is here.
     private func tellBack() {
         isLost = false
         context.recovering = nil

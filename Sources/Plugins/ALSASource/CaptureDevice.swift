@@ -15,9 +15,9 @@ final class CaptureDevice: SoundCard {
     private let status: OpaquePointer
     private let polled: UnsafeMutableBufferPointer<pollfd>
 
-    /// How much the card keeps until frames are lost, microseconds. Costs no latency.
+    /// How much sound the card keeps before it loses frames, microseconds. Costs no latency.
     private static let depth = 500_000
-    /// The most memory of one period that is believed, bytes.
+    /// The most bytes of one period that are believed.
     private static let mostBytes = 1 << 22
 
     /// [control thread, stage thread] Opens and sets a device, and starts nothing.
@@ -99,7 +99,7 @@ final class CaptureDevice: SoundCard {
         let format = CardFormat(
             samples: samples, rate: Int(gotRate), channels: Int(gotChannels), period: Int(clamping: period),
             buffer: Int(clamping: buffer))
-        // No number of a driver is believed unseen.
+        // A driver's numbers are checked before they are used.
         guard AudioFormat.sampleRates.contains(format.rate), (1...64).contains(format.channels),
             (1...mostBytes / format.frameBytes).contains(format.period),
             (format.period...16 * mostBytes).contains(format.buffer)
@@ -115,7 +115,7 @@ final class CaptureDevice: SoundCard {
         try check(
             "snd_pcm_sw_params_set_tstamp_mode",
             snd_pcm_sw_params_set_tstamp_mode(pcm, parameters, SND_PCM_TSTAMP_ENABLE))
-        // Where this is refused, stamps are of another clock, which CardTime sees.
+        // Where this is refused, the stamps are those of another clock, which CardTime detects.
         _ = snd_pcm_sw_params_set_tstamp_type(pcm, parameters, SND_PCM_TSTAMP_TYPE_MONOTONIC)
         try check(
             "snd_pcm_sw_params_set_avail_min",
@@ -147,7 +147,8 @@ final class CaptureDevice: SoundCard {
         try Self.check("snd_pcm_start", snd_pcm_start(pcm))
     }
 
-    /// Not `snd_pcm_wait`: it begins its time anew whenever a descriptor is ready for anything else, without an end.
+    /// Does not use `snd_pcm_wait`, which starts its timeout again whenever a descriptor is ready for anything
+    /// else, without an end.
     func wait(milliseconds: Int32) throws(CardFault) -> Bool {
         let available = snd_pcm_avail_update(pcm)
         guard available >= 0 else {
@@ -190,7 +191,7 @@ final class CaptureDevice: SoundCard {
     func resume() throws(CardFault) -> Bool {
         let code = snd_pcm_resume(pcm)
         if code == -EAGAIN { return false }
-        // A driver that cannot resume is begun anew.
+        // A driver that cannot resume is started again.
         if code < 0 { try start() }
         return true
     }
@@ -201,7 +202,7 @@ final class CaptureDevice: SoundCard {
 extension CardSamples {
     fileprivate var libraryFormat: snd_pcm_format_t {
         switch self {
-        // The aliases without an end (SND_PCM_FORMAT_S16) are of the machine's byte order.
+        // The aliases without an end (SND_PCM_FORMAT_S16) have the machine's byte order.
         case .s16: SND_PCM_FORMAT_S16
         case .s32: SND_PCM_FORMAT_S32
         case .float: SND_PCM_FORMAT_FLOAT

@@ -6,7 +6,7 @@ import FrameCore
 final class CaptureSession {
     let device: any SoundCard
     let resampler: DriftResampler
-    /// On the seconds of the timeline.
+    /// Its times are seconds of the timeline.
     var loop: DelayLockedLoop
     /// Interleaved samples of one period, as the card writes them.
     let bytes: UnsafeMutableRawBufferPointer
@@ -33,7 +33,7 @@ final class CaptureSession {
 
     deinit { bytes.deallocate() }
 
-    /// Forgets what the card has captured, and begins anew.
+    /// Forgets what the card has captured, and starts it again.
     func restart() throws(CardFault) {
         device.close()
         pending = 0

@@ -26,7 +26,7 @@ struct CardFormat: Equatable, CustomStringConvertible {
     }
 }
 
-/// An answer of ALSA below 0.
+/// A negative answer of ALSA.
 struct CardFault: Error, Equatable {
     /// The call: `snd_pcm_open`.
     var call: String

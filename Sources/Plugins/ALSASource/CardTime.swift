@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The time of a card's status, on the chain clock: the driver's where that is possible. Pure.
+/// The time of a card's status, on the chain clock: the driver's stamp where that is possible, else the present.
+/// Pure.
 struct CardTime {
-    /// A driver updates its pointer at least this often; an older stamp is of another clock, nanoseconds.
+    /// A driver updates its pointer at least this often; an older stamp is from another clock. Nanoseconds.
     private static let oldest: Int64 = 1_000_000_000
     private static let future: Int64 = 100_000_000
 

@@ -11,7 +11,7 @@ struct DelayLockedLoop {
         case taken
         /// The stamp is far off, and the loop went on without it.
         case ignored
-        /// So many stamps were far off that frames are missing, or the stamps have jumped: begin anew.
+        /// So many stamps were far off that frames are missing, or the stamps have jumped: start again.
         case lost
     }
 
@@ -23,7 +23,7 @@ struct DelayLockedLoop {
     private static let headStart = 3.0
     /// A stamp that is further away from where it is expected is not jitter, seconds.
     static let farthest = 0.05
-    /// So many in a row mean that it is not the stamps that are wrong.
+    /// More than this many in a row mean that it is not the stamps that are wrong.
     private static let mostIgnored = 3
     /// The most by which a crystal differs from its rate.
     private static let mostDeviation = 0.001

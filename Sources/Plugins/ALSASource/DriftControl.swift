@@ -2,8 +2,8 @@
 
 /// Decides how much the resampler stretches the sound, so that it stays on the chain's clock. Pure.
 ///
-/// Every half second: what the loop knows of the card's rate, and a tenth of the remaining error per second. So the
-/// pitch changes by a few millionths, and an error dies away in half a minute.
+/// Every half second it sets the stretch to what the loop knows of the card's rate, plus a tenth of the remaining
+/// error per second. So the pitch changes by a few millionths, and an error dies away in half a minute.
 struct DriftControl {
     enum Decision: Equatable {
         case unchanged
@@ -15,13 +15,13 @@ struct DriftControl {
 
     /// From one decision to the next, seconds.
     private static let pause = 0.5
-    /// In which an error is taken back, seconds.
+    /// The time in which an error is taken back, seconds.
     private static let settling = 10.0
     /// Seconds over which libswresample spreads a correction. So its smallest step is 2 ppm at 48 kHz.
     private static let spread = 10
     /// The most by which the pitch changes: with a crystal of 250 ppm, the sum is below a thousandth.
     private static let mostStretch = 0.0007
-    /// An error beyond this is a gap, which is not slid over, seconds.
+    /// An error beyond this is a gap, which stretching does not close, seconds.
     static let farthest = 0.05
 
     /// Of the output, frames per second.
@@ -34,7 +34,7 @@ struct DriftControl {
         wholeRate = rate
     }
 
-    /// Begins anew: the next decision is made at once.
+    /// Starts again: the next decision is made at once.
     mutating func restart() { since = wholeRate }
 
     /// - Parameters:

@@ -19,7 +19,7 @@ final class DriftResampler {
     /// - Parameters:
     ///   - card: What goes in.
     ///   - format: What comes out.
-    ///   - mostFrames: Of one call's input.
+    ///   - mostFrames: The most frames of one call's input.
     init(_ card: CardFormat, to format: AudioFormat, mostFrames: Int) throws {
         outputRate = format.sampleRate
         outputChannels = format.channelCount
@@ -34,7 +34,7 @@ final class DriftResampler {
             &context, &output, AV_SAMPLE_FMT_FLT, Int32(format.sampleRate), &input, card.samples.libraryFormat,
             Int32(card.rate), 0, nil)
         guard code >= 0, let context else { throw Self.refused(card, code) }
-        // From the start: the first correction would begin anew otherwise, with a gap.
+        // Set from the start: otherwise the first correction would start the resampler again, with a gap.
         av_opt_set_int(UnsafeMutableRawPointer(context), "flags", Int64(SWR_FLAG_RESAMPLE), 0)
         if card.channels == 1, format.channelCount > 1 {
             // One microphone sounds at its own level in every channel, where the library's mix takes 3 dB away.

@@ -11,15 +11,15 @@ protocol SoundCard: AnyObject {
     /// ``name`` by the card's id, as ``StableName`` has it.
     var stableName: String { get }
 
-    /// Begins to capture, from the beginning: at first, and after an overrun.
+    /// Starts to capture: at first, and again after an overrun.
     func start() throws(CardFault)
 
-    /// Until a period is there or something is wrong, but not longer.
+    /// Waits until a period is there, something is wrong, or the time is over.
     ///
     /// - Returns: False where the time is over.
     func wait(milliseconds: Int32) throws(CardFault) -> Bool
 
-    /// Stamp and count of one moment. A state of overrun or loss is a fault here too.
+    /// The stamp and the count of one moment. Throws where the card's state is an overrun or a loss.
     func look() throws(CardFault) -> CardStatus
 
     /// Reads at most `frames` frames.
@@ -38,8 +38,8 @@ protocol SoundCard: AnyObject {
 
 /// What one look at a card says.
 struct CardStatus {
-    /// Of the card's clock when it last counted, nanoseconds of CLOCK_MONOTONIC; 0 where it does not say.
+    /// When the card last counted, nanoseconds of CLOCK_MONOTONIC; 0 where it does not say.
     var stamp: Int64
-    /// Frames that it has captured until then and that nobody has read.
+    /// Frames that it has captured until then and that were not read.
     var available: Int
 }

@@ -9,16 +9,18 @@ struct SoundTimeline: Equatable {
         var silence = 0
         /// Frames of the output's length to leave out, because their time has been given.
         var excess = 0
-        /// Frames of time that pass without a block, because the gap is longer than anybody wants silence for.
+        /// Frames of time that pass without a block, because the gap is longer than
+        /// ``SoundTimeline/longestSilence``.
         var hole = 0
     }
 
-    /// A longer gap, such as one in which the process stood still, is a gap in the times too, seconds.
+    /// The longest gap that becomes silence, seconds. A longer one, as when the process stood still, is a gap in
+    /// the times.
     static let longestSilence = 5
 
     /// Frames per second.
     let rate: Int
-    /// Of frame 0, nanoseconds of the chain clock.
+    /// The time of frame 0, nanoseconds of the chain clock.
     let origin: Int64
     /// Frames that were given, or whose time has passed: the next one's number.
     private(set) var given: Int64 = 0
@@ -28,7 +30,7 @@ struct SoundTimeline: Equatable {
         self.origin = origin
     }
 
-    /// Of a frame, nanoseconds of the chain clock; the exact time, rounded down.
+    /// The time of a frame, nanoseconds of the chain clock; exact, rounded down.
     func time(of frame: Int64) -> Int64 {
         let (seconds, rest) = frame.quotientAndRemainder(dividingBy: Int64(rate))
         return origin + seconds * 1_000_000_000 + rest * 1_000_000_000 / Int64(rate)
@@ -39,12 +41,12 @@ struct SoundTimeline: Equatable {
     /// - Parameter seconds: Since ``origin``.
     func place(of seconds: Double) -> Double { seconds * Double(rate) }
 
-    /// As ``place(of:)``, for nanoseconds of the chain clock, rounded.
+    /// Like ``place(of:)``, for nanoseconds of the chain clock, rounded.
     func frame(at time: Int64) -> Int64 { Int64((place(of: Double(time - origin) / 1e9)).rounded()) }
 
     mutating func advance(by frames: Int) { given += Int64(frames) }
 
-    /// Goes on at the first frame that is not before `time`, where that is later: after a pause.
+    /// Goes on at the frame nearest to `time`, where that is later: after a pause.
     ///
     /// - Returns: Whether there is a hole.
     mutating func skip(to time: Int64) -> Bool {
@@ -54,7 +56,7 @@ struct SoundTimeline: Equatable {
         return true
     }
 
-    /// The card begins anew with a frame of `time`, nanoseconds of the chain clock. A hole is passed.
+    /// The card starts again with a frame of `time`, nanoseconds of the chain clock. A hole is skipped.
     mutating func meet(_ time: Int64) -> Meeting {
         let gap = frame(at: time) - given
         if gap < 0 { return Meeting(excess: Int(-gap)) }

@@ -3,7 +3,7 @@
 import FrameCore
 
 extension FaceEffect {
-    /// What it posts.
+    /// The events that it posts.
     static let events = [
         EventDeclaration(
             "faces", "The number of faces in the picture has changed.",

@@ -6,9 +6,9 @@ import Stills
 
 /// Finds faces, follows them and changes them inside their regions.
 ///
-/// Takes and gives I420 or NV12 in place. The detector has a thread of its own; everything else happens within the call
-/// (docs/design/007-face-effect.md). With privacy and without a live source it keeps frames back, so that what later ones
-/// show counts for them too (docs/design/028-archive-faces.md).
+/// Takes and gives I420 or NV12 in place. The detector has a thread of its own; everything else happens within the
+/// call (docs/design/007-face-effect.md). With privacy and without a live source it keeps frames back, so that what
+/// later frames show counts for them too (docs/design/028-archive-faces.md).
 final class FaceEffect: DelayingFilter {
     static let info = StageInfo(
         id: "face-effect", summary: "Finds and tracks faces. Pixelates, blurs, covers or decorates them.",
@@ -19,15 +19,15 @@ final class FaceEffect: DelayingFilter {
     var options: FaceEffectOptions
     private let context: StageContext
     private let folders: DataFolders
-    /// Set in tests: takes the place of OpenCV's.
+    /// Set in tests: takes the place of OpenCV's detectors.
     private let givenDetector: (any FaceDetecting)?
     private var format: VideoFormat?
     private var detector: (any FaceDetecting)?
     private var sizes = SearchSizes(side: 320)
     private var image: PNGFile?
-    /// What the detector takes, known from `negotiate` on.
+    /// Bytes that the detector takes, known from `negotiate` on.
     private var searchBytes = 0
-    /// Of one frame, on the average.
+    /// Of one frame, on average.
     private var searchCost = MediaTime.zero
     /// Frames that are looked ahead; known from `negotiate` on.
     private var framesAhead = 0
@@ -43,7 +43,7 @@ final class FaceEffect: DelayingFilter {
     private var review: ReviewPage?
     private var aheadFaces: [TwoWayGuard.Face] = []
     private var hasDrained = false
-    /// What it is told, kept for its memory.
+    /// The faces that `privacy` is told, kept to reuse their memory.
     private var knownFaces: [PrivacyGuard.Face] = []
     private var notices = FaceNotices()
 
@@ -67,7 +67,7 @@ final class FaceEffect: DelayingFilter {
         (demand.hold, demand.delay) = (framesAhead, framesAhead)
         demand.ownBytes = searchBytes + aheadBytes
         demand.cost = searchCost
-        // As long as a face is remembered that is not found again, and covered.
+        // As long as a face that is not found again is remembered and covered.
         demand.warmUp = WarmUp(
             frames: 2 * framesAhead, time: MediaTime(seconds: 3 + (options.privacy ? options.hold : 0)))
         demand.writesFiles = [options.facesFile, options.reviewFile].compactMap { $0.map(context.resolve) }
@@ -81,7 +81,7 @@ final class FaceEffect: DelayingFilter {
             + (options.reviewFile == nil ? 0 : ReviewPage.pictureBytes)
     }
 
-    /// [control thread] Opens the detector and reads the image, so that `check` tells what is wrong with them.
+    /// [control thread] Opens the detector and reads the image, so that `check` reports what is wrong with them.
     ///
     /// - Throws: ``FrameHostError`` `.unavailable`.
     func negotiate(_ format: VideoFormat) throws {
@@ -147,7 +147,7 @@ final class FaceEffect: DelayingFilter {
         return Int64(0.5e9 / (format.frameRate.isZero ? 30 : format.frameRate.value))
     }
 
-    /// [control thread, stage thread] What cannot change while running stays as it was begun.
+    /// [control thread, stage thread] Refuses a change that is impossible while the stage runs.
     func optionsChanged() throws {
         guard painter == nil, options.draw, finder != nil else { return }
         throw FrameHostError(
@@ -191,7 +191,7 @@ final class FaceEffect: DelayingFilter {
         return try LookAhead.frames(options.lookAhead, format)
     }
 
-    /// - Throws: ``FrameHostError`` where a page is asked for that nobody could fill.
+    /// - Throws: ``FrameHostError`` where a page is asked for without looking ahead.
     private func checkReview() throws {
         guard options.reviewFile != nil, framesAhead == 0 else { return }
         throw FrameHostError(
@@ -235,7 +235,7 @@ final class FaceEffect: DelayingFilter {
         notices.tell(finder, privacy, faceEvents: options.events, time: time, to: context)
     }
 
-    /// [stage thread] What still waits goes out with what is known.
+    /// [stage thread] Gives the frames that still wait, covered by what is known.
     func drain(_ output: Output) throws {
         while let ahead, ahead.count > 0 { try giveOldest(output) }
         hasDrained = true
@@ -324,7 +324,7 @@ final class FaceEffect: DelayingFilter {
         let covers = ahead?.covers.coverCounts ?? TwoWayGuard.How.allCases.map { _ in 0 }
         ahead = nil
         defer { (lines, review) = (nil, nil) }
-        // Each is closed, whatever becomes of the other.
+        // Each is closed, even where the other cannot be.
         let ofLines = Result { try lines?.close() }
         let ofReview = Result { try review?.close(covers: covers, isWhole: hasDrained && fault == nil) }
         if let fault { throw fault }

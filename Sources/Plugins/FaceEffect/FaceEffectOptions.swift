@@ -6,7 +6,7 @@ import FrameCore
 enum EffectName: String, OptionChoice, CaseIterable {
     case pixelate, blur, box, replace, sticker, smooth
 
-    /// Makes a face unrecognisable.
+    /// Whether it makes a face unrecognisable.
     var covers: Bool { self == .pixelate || self == .blur || self == .replace }
 }
 
@@ -102,7 +102,7 @@ struct FaceEffectOptions: StageOptions {
         help: "Also prints a line when the number of faces changes. Programs and rules always get the event faces.",
         live: true) var events = false
 
-    /// Least confidence of a detection of a face that is known.
+    /// The least confidence of a detection that keeps a known face.
     var keepThreshold: Double { threshold - 0.2 }
 
     /// Frames from one search to the next with this detector.

@@ -6,7 +6,7 @@ import Shared
 /// From frames to faces: the small copy, the flow, the detector's thread, the tracks. No pixel of the frame is changed
 /// here.
 final class FaceFinder {
-    /// What became of the detection of the frame at hand.
+    /// What became of the detection of the current frame.
     enum Look: Equatable {
         /// None was due.
         case none
@@ -16,13 +16,13 @@ final class FaceFinder {
         case failed
     }
 
-    /// What is told of one frame.
+    /// What is known of one frame.
     struct Result {
         var look: Look
         var isCut: Bool
     }
 
-    /// What flow works on.
+    /// What the optical flow works on.
     private let small: SmallPicture
     /// What is searched: the same, or a finer copy.
     private let searched: SmallPicture
@@ -34,22 +34,22 @@ final class FaceFinder {
     /// Longest wait for an answer, nanoseconds.
     private let patience: Int64
     private(set) var tracks: FaceTracks
-    /// Frames so far, and the number of the one at hand.
+    /// The number of the current frame, from 0.
     private(set) var frame = -1
     private(set) var searchCount = 0
-    /// What the detector last threw, until somebody takes it.
+    /// What the detector last threw, until it is taken.
     private(set) var fault: FrameHostError?
-    /// What a search of the frame at hand was too unsure of to begin a face with; kept only when looking ahead.
+    /// What a search of the current frame was too unsure of to begin a face with; kept only when looking ahead.
     private(set) var weak: [FaceRect] = []
     private let looksAhead: Bool
-    /// Of a detection that a known face is kept by.
+    /// The least confidence of a detection that keeps a known face.
     private let leastConfidence: Double
 
     /// - Parameters:
-    ///   - detector: For pictures of the size ``SmallPicture`` makes of `format` with `sizes.copySide`.
-    ///   - sizes: Of the copies.
-    ///   - patience: Nanoseconds.
-    ///   - looksAhead: The detector gives what it is unsure of too.
+    ///   - detector: Takes pictures of the size that ``SmallPicture`` makes of `format` with `sizes.copySide`.
+    ///   - sizes: The sizes of the copies.
+    ///   - patience: The longest wait for an answer, nanoseconds.
+    ///   - looksAhead: Whether the detector also gives what it is unsure of.
     init(
         _ format: VideoFormat, _ options: FaceEffectOptions, _ detector: any FaceDetecting, sizes: SearchSizes,
         patience: Int64, looksAhead: Bool = false
@@ -68,7 +68,7 @@ final class FaceFinder {
         self.patience = patience
         var rules = FaceTracks.Rules()
         rules.confirmsAtOnce = options.privacy
-        // Looked at in every frame: a box that was seen once and never again was no face.
+        // Every frame is searched: a box that was seen once and never again was not a face.
         if options.privacy { (rules.leastUnseen, rules.unseenPerLook) = (0, 70_000_000) }
         if detector.isDependable {
             rules.longestUnseen = 600_000_000
@@ -83,12 +83,12 @@ final class FaceFinder {
     /// [stage thread]
     func stop() { thread.stop() }
 
-    /// For how long the detector has not come back, nanoseconds.
+    /// For how long the detector has been busy, nanoseconds; 0 when it is not.
     var busyFor: Int64 { thread.busyFor }
 
-    /// What flow works on: the frame at hand.
+    /// What the optical flow works on: the small copy of the current frame.
     var gray: GrayPyramid { small.current }
-    /// Upright full size over its size.
+    /// The upright full size divided by the size of ``gray``.
     var scale: (x: Double, y: Double) { (small.scaleX, small.scaleY) }
 
     /// [stage thread] The fault of the last failed detection, once.
@@ -97,7 +97,7 @@ final class FaceFinder {
         return fault
     }
 
-    /// [stage thread] The next frame.
+    /// [stage thread] Takes the next frame: follows the known faces, and searches where that is due.
     ///
     /// - Parameter time: PTS in nanoseconds.
     func take(_ picture: Picture, time: Int64, isDiscontinuity: Bool, isStopped: () -> Bool) -> Result {
@@ -117,7 +117,7 @@ final class FaceFinder {
         return Result(look: look, isCut: isCut)
     }
 
-    /// Points in a row of each face's grid: fewer when there are many faces, so that the time for all has a bound.
+    /// Points in a row of each face's grid: fewer when there are many faces, so that the time for all is bounded.
     private static func gridSide(faces: Int) -> Int { faces <= 8 ? 7 : faces <= 16 ? 5 : 3 }
 
     private func detect(_ picture: Picture, time: Int64, isCut: Bool, isStopped: () -> Bool) -> Look {
@@ -126,8 +126,8 @@ final class FaceFinder {
         let isDue = schedule.isDue(
             frame: frame, isNeeded: tracks.hasDoubts || tracks.hasJustLostSight, isUrgent: isPrivate || isCut)
         guard isDue else { return .none }
-        // One of an earlier picture may still be under way.
-        // One that takes longer than the patience is not waited for again and again.
+        // A search of an earlier picture may still be under way. It is not waited for once it takes longer than the
+        // patience.
         if !thread.isIdle, thread.busyFor < patience { takeAnswer(thread.wait(until: deadline, unless: isStopped)) }
         guard thread.isIdle else { return .late }
         schedule.began(frame: frame)

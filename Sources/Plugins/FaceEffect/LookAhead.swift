@@ -2,8 +2,8 @@
 
 import FrameCore
 
-/// The frames between what is found and what goes out: each waits until those behind it have been searched. All memory is
-/// taken at the start.
+/// The frames that are kept back: each waits until those after it have been searched. All memory is taken at the
+/// start.
 final class LookAhead {
     /// What a frame's line tells, kept until the frame goes out.
     struct Told {
@@ -11,15 +11,15 @@ final class LookAhead {
         var faces: [FaceLine] = []
     }
 
-    /// Most frames of any `lookAhead`.
+    /// The most frames that any `lookAhead` may ask for.
     static let mostFrames = 600
-    /// What is looked ahead without a word, seconds, and the most that its frames may take.
+    /// How far it looks ahead without the option, seconds, and the most that its frames may then take.
     private static let usualSeconds = 1.0
     private static let mostUsualBytes = 256 << 20
 
     private var frames: FrameRing
     private(set) var covers: TwoWayGuard
-    /// What flow works on, by number modulo their count, like `told`.
+    /// What the optical flow works on, at the frame's number modulo the count; `told` likewise.
     private let grays: [GrayPyramid]
     private var told: [Told]
     private let flow = MedianFlow()
@@ -27,7 +27,7 @@ final class LookAhead {
 
     /// - Parameters:
     ///   - count: Frames that are looked ahead.
-    ///   - finder: Whose small pictures are kept.
+    ///   - finder: The finder whose small pictures are kept.
     init(count: Int, _ options: FaceEffectOptions, _ map: UprightMap, _ finder: FaceFinder) {
         frames = FrameRing(capacity: count + 1)
         covers = TwoWayGuard(
@@ -42,7 +42,7 @@ final class LookAhead {
 
     /// Frames that are looked ahead at this rate; at most ``mostFrames``.
     ///
-    /// - Throws: ``FrameHostError`` where a person asks for more.
+    /// - Throws: ``FrameHostError`` where `seconds` asks for more.
     static func frames(_ seconds: Double?, _ format: VideoFormat) throws -> Int {
         let rate = format.frameRate.isZero ? 30 : format.frameRate.value
         if let seconds {
@@ -74,7 +74,7 @@ final class LookAhead {
     /// Whether the oldest is due.
     var isFull: Bool { frames.count > covers.capacity }
 
-    /// [stage thread] A frame that was searched.
+    /// [stage thread] Adds the next frame.
     func add(
         _ frame: consuming Frame, _ state: TwoWayGuard.Frame, _ known: [TwoWayGuard.Face], _ privacy: PrivacyGuard,
         _ finder: FaceFinder, isSearched: Bool
@@ -98,7 +98,7 @@ final class LookAhead {
         frames.append(frame)
     }
 
-    /// [stage thread] The oldest frame to `body`; false when none waits.
+    /// [stage thread] Hands the oldest frame to `body`; false when none waits.
     @discardableResult
     func withOldest(_ body: (consuming Frame, TwoWayGuard.Plan, Told) throws -> Void) rethrows -> Bool {
         let place = covers.oldestNumber % told.count

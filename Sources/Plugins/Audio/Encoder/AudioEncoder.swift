@@ -8,8 +8,8 @@ import FrameCore
 /// is missing in the input is filled with silence. Each packet has the capture time of the block that its first sample
 /// lies in.
 final class AudioEncoder: Transform {
-    /// Blocks of 10 ms that lie inside at most, in any codec and at any rate: two frames of AAC at 7350 Hz and one that
-    /// is being filled, a block at either end and the one in hand.
+    /// The most blocks of 10 ms that lie inside, with any codec and rate: two frames of AAC at 7350 Hz and one that
+    /// is being filled, a block at either end, and the current one.
     private static let mostDelay = 45
 
     static let info = StageInfo(
@@ -36,7 +36,7 @@ final class AudioEncoder: Transform {
         self.context = context
     }
 
-    /// [control thread] Opens the encoder here already, since the format has its extradata.
+    /// [control thread] Opens the encoder, since the format has its extradata.
     func negotiate(_ input: MediaFormat) throws -> MediaFormat {
         guard let format = input.audio else {
             throw FrameHostError(.broken, what: "audio-encoder needs sound, but got \(input)")
@@ -102,7 +102,7 @@ final class AudioEncoder: Transform {
 
     var held: Int { pending.count }
 
-    /// [stage thread] One block in; the packets that became ready out.
+    /// [stage thread] Takes one block; gives the packets that became ready.
     func process(_ input: consuming Sample, _ output: Output) throws {
         guard case .audioBlock(let block) = consume input, let encoder else {
             throw FrameHostError(.broken, what: "audio-encoder was handed something other than sound")
@@ -154,7 +154,8 @@ final class AudioEncoder: Transform {
         while let packet = try encoder.receive() {
             let capturedAt = pending.oldestCapture ?? lastCapture
             let finished = pending.finish(upTo: packet.number + packet.count)
-            // Priming alone has times that the replaced encoder's last packets have too, and nobody hears it.
+            // A packet of priming only has times that the replaced encoder's last packets have too, and is not
+            // heard.
             if context.repeatsParameterSets, packet.number + packet.count <= 0 { continue }
             let (pts, duration, isJump) = times.take(packet.number, count: packet.count)
             var unit = try output.makeAccessUnit(byteCount: packet.bytes.count)
@@ -174,8 +175,8 @@ final class AudioEncoder: Transform {
 
     // MARK: Gaps
 
-    /// Fills a gap with silence. Behind a long one the times jump: the frame is filled up, and one of silence comes
-    /// before the new sound, since a decoder mixes the end of a frame with the next one.
+    /// Fills a gap with silence. After a long one the times jump: the current frame is filled up, and a frame of
+    /// silence comes before the new sound, since a decoder mixes the end of a frame with the next one.
     private func bridge(_ missing: Int64, _ encoder: AudioEncoderHandle, _ output: Output) throws {
         let frame = Int64(encoder.frameSamples)
         let isFilled = Double(missing) <= max(options.maxGapSeconds * Double(sampleRate), Double(2 * frame))

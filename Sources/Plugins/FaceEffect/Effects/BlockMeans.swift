@@ -2,8 +2,8 @@
 
 /// Means of square blocks of a region: what pixelate shows, and what blur begins with.
 ///
-/// Blocks are counted from the region's middle, so that they move with the face. Memory for a whole picture is taken at
-/// the start.
+/// Blocks are counted from the point that the caller gives as the middle: with pixelate that of the region, so that
+/// they move with the face. Memory for a whole picture is taken at the start.
 final class BlockMeans {
     /// Means of the component last measured, `columns` in a row.
     let values: UnsafeMutablePointer<UInt8>

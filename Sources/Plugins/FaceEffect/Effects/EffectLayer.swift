@@ -5,7 +5,7 @@ import Shared
 /// What an effect puts into a region: samples of each plane, rows as wide as the region. Memory for a whole picture is
 /// taken at the start.
 final class EffectLayer {
-    /// Y, U, V; of chroma half the region's sides, rounded up.
+    /// Y, U, V. Chroma has half the region's sides, rounded up.
     let planes: (UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>)
 
     init(width: Int, height: Int) {
@@ -45,14 +45,14 @@ struct Component {
 }
 
 extension EffectRegion {
-    /// Where the region lies in a component: its first sample, and how many samples in a row and rows.
+    /// Where the region lies in a component: its first sample, and its numbers of columns and rows.
     func area(of component: Int) -> (left: Int, top: Int, columns: Int, rows: Int) {
         component == 0 ? (left, top, width, height) : (left / 2, top / 2, (width + 1) / 2, (height + 1) / 2)
     }
 }
 
 extension EffectLayer {
-    /// Puts the layer over the picture, by the mask. Components from `first` on.
+    /// Puts the layer over the picture, by the mask, in the given components.
     func blend(into picture: Picture, _ region: EffectRegion, _ mask: RegionMask, components: Range<Int> = 0..<3) {
         for index in components {
             let area = region.area(of: index)
@@ -84,11 +84,11 @@ extension EffectLayer {
         }
     }
 
-    /// `a` by 255 − alpha and `b` by alpha, to the nearest.
+    /// Mixes `a` with the weight 255 − alpha and `b` with the weight alpha, rounded to the nearest.
     @inline(__always)
     static func mix(_ a: UInt8, _ b: UInt8, _ alpha: UInt8) -> UInt8 {
         let sum = UInt32(a) &* (255 &- UInt32(alpha)) &+ UInt32(b) &* UInt32(alpha) &+ 127
-        // Exact division by 255 of what fits 16 bits.
+        // Divides values of up to 16 bits exactly by 255.
         return UInt8(truncatingIfNeeded: (sum &+ 1 &+ (sum >> 8)) >> 8)
     }
 }

@@ -32,7 +32,7 @@ final class EffectPainter {
         smooth = Smooth(width: format.width)
     }
 
-    /// [stage thread] One face.
+    /// [stage thread] Draws the effect for one face.
     func draw(_ target: Target, on picture: Picture, _ options: FaceEffectOptions) {
         let box = map.stored(target.box)
         switch options.effect {
@@ -58,7 +58,7 @@ final class EffectPainter {
         }
     }
 
-    /// [stage thread] The whole picture: blocks of an eighth of its shorter side, or the colour.
+    /// [stage thread] Covers the whole picture, with blocks of an eighth of its shorter side or with the colour.
     func coverAll(_ picture: Picture, _ options: FaceEffectOptions) {
         let region = EffectRegion(wholeWidth: format.width, height: format.height)
         if options.effect == .replace {
@@ -127,7 +127,8 @@ final class EffectPainter {
             rows: index == 0 ? format.height : (format.height + 1) / 2)
     }
 
-    /// A frame of even thickness around the box, where it lies in the picture.
+    /// Draws an outline around the box, as far as it lies in the picture. The thickness is an even number of
+    /// pixels.
     private func outline(_ box: FaceRect, on picture: Picture, _ color: RGBColor) {
         let paint = Paint(color, for: format)
         let thickness = max(min(format.width, format.height) / 240 / 2 * 2, 2)
@@ -144,7 +145,7 @@ final class EffectPainter {
 }
 
 extension Component {
-    /// Samples side by side in memory of our own.
+    /// Samples side by side, in our own memory.
     init(base: UnsafeMutablePointer<UInt8>, strideBytes: Int) {
         self.base = base
         self.strideBytes = strideBytes

@@ -3,16 +3,16 @@
 /// The part of the stored picture that one face's effect may change: a rounded box with a soft edge.
 ///
 /// With u and v the distances from the middle as shares of the half sides, r = (u⁴ + v⁴)^¼; the effect counts fully
-/// where r ≤ 1 − feather, not at all where r ≥ 1, and falls in a straight line between. The corners of a face's own box
-/// lie within from a margin of 0.19 on.
+/// where r ≤ 1 − feather, not at all where r ≥ 1, and falls linearly in between. From a margin of 0.19 on, the
+/// corners of the face's own box lie within.
 struct EffectRegion: Equatable {
-    /// Middle and half sides in stored pixels; the edge of a pixel has a whole number.
+    /// Middle and half sides in stored pixels; whole numbers are the edges of pixels.
     var centerX: Double
     var centerY: Double
     var radiusX: Double
     var radiusY: Double
     var feather: Double
-    /// Pixels that may change: even numbers, within the picture but for a last odd row or column.
+    /// Pixels that may change: even numbers, except at the end of a picture with an odd side.
     private(set) var left: Int
     private(set) var top: Int
     private(set) var right: Int
@@ -20,7 +20,7 @@ struct EffectRegion: Equatable {
 
     /// - Parameters:
     ///   - face: In stored pixels.
-    ///   - keepsFace: The feather lies outside the face: the box itself is covered fully (privacy).
+    ///   - keepsFace: Whether the feather lies outside the face, so that the box itself is covered fully (privacy).
     init?(_ face: FaceRect, margin: Double, feather: Double, keepsFace: Bool = false, width: Int, height: Int) {
         centerX = face.centerX
         centerY = face.centerY
@@ -42,7 +42,7 @@ struct EffectRegion: Equatable {
         guard right > left, bottom > top else { return nil }
     }
 
-    /// All of a picture.
+    /// The whole of a picture.
     init(wholeWidth width: Int, height: Int) {
         centerX = Double(width) / 2
         centerY = Double(height) / 2
@@ -78,7 +78,7 @@ final class RegionMask {
         squares.deallocate()
     }
 
-    /// [stage thread] Rows are as wide as the region, of chroma half of that rounded up.
+    /// [stage thread] Fills the mask. Rows are as wide as the region; those of chroma half as wide, rounded up.
     func make(_ region: EffectRegion) {
         fill(luma, region, columns: region.width, rows: region.height, step: 1, offset: 0.5)
         fill(chroma, region, columns: (region.width + 1) / 2, rows: (region.height + 1) / 2, step: 2, offset: 1)

@@ -4,8 +4,8 @@ import FrameCore
 import Shared
 import Stills
 
-/// Where an image lies in the stored picture: its middle, and where its right and lower edges' middles lie from there,
-/// in pixels.
+/// Where an image lies in the stored picture: its middle, and the ways from there to the middles of its right and
+/// lower edges, in pixels.
 struct ImagePlacement: Equatable {
     var center: FacePoint
     var right: FacePoint
@@ -80,7 +80,7 @@ final class ImagePainter {
         let grid = index == 0 ? 1.0 : 2.0
         let determinant = placement.right.x * placement.down.y - placement.right.y * placement.down.x
         guard abs(determinant) > 1e-6 else { return }
-        // Pixels of the image per sample of the canvas, along the image's wider direction.
+        // How many samples of the canvas the image is wide.
         let across =
             (placement.right.x * placement.right.x + placement.right.y * placement.right.y).squareRoot() * 2 / grid
         var chosen = 0
@@ -125,7 +125,7 @@ final class ImagePainter {
         }
     }
 
-    /// Between samples by two ways of straight lines; outside the image all is transparent.
+    /// Interpolates between samples in both directions; everything outside the image is transparent.
     @inline(__always)
     private static func sample(_ level: Level, _ x: Float, _ y: Float) -> SIMD4<Float> {
         let column = Int(x.rounded(.down))

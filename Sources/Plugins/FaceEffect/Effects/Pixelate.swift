@@ -6,7 +6,7 @@ import Shared
 enum Pixelate {
     /// [stage thread] Fills `layer` for one region.
     ///
-    /// - Parameter blockSide: In pixels; made even, so that chroma's blocks are luma's.
+    /// - Parameter blockSide: In pixels; made even, so that the blocks of chroma match those of luma.
     static func render(
         _ picture: Picture, _ region: EffectRegion, blockSide: Int, _ means: BlockMeans, into layer: EffectLayer
     ) {

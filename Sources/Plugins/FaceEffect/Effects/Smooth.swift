@@ -22,7 +22,7 @@ final class Smooth {
         squares.deallocate()
     }
 
-    /// The e² of a strength 0...1: what varies less is smoothed more than by half.
+    /// The e² for a strength from 0 to 1: what varies less than e² is smoothed by more than half.
     static func threshold(_ strength: Double) -> Float {
         let steps = 2 + 22 * strength
         return Float(steps * steps)
@@ -30,7 +30,8 @@ final class Smooth {
 
     /// [stage thread] Fills the layer's luma for one region.
     ///
-    /// - Parameter radius: The window has 2 × radius + 1 pixels a side; at its edges the region's last ones go on.
+    /// - Parameter radius: The window has 2 × radius + 1 pixels a side; beyond the region its edge pixels are
+    ///   repeated.
     func render(_ picture: Picture, _ region: EffectRegion, radius: Int, strength: Double, into layer: EffectLayer) {
         let component = Component(picture, 0)
         let columns = region.width

@@ -4,7 +4,7 @@ import Glibc
 
 /// Where a sticker goes on a face.
 enum StickerPlacement {
-    /// Places as shares of a box without landmarks: as YuNet's points lie in its boxes on average.
+    /// Where eyes and mouth lie in a box without landmarks, as shares of its height: YuNet's points on average.
     private static let eyeLine = 0.4
     private static let mouthLine = 0.78
 

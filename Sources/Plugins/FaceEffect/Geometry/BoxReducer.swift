@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Makes a plane smaller by the mean of the samples that fall on each sample of the result. Allocates nothing once
-/// made.
+/// Makes a plane smaller: each sample of the result is the mean of the samples that fall on it. Allocates nothing
+/// once made.
 struct BoxReducer: ~Copyable {
     private let width: Int
     private let height: Int
@@ -32,7 +32,7 @@ struct BoxReducer: ~Copyable {
         columns.deallocate()
     }
 
-    /// Rows of `source` are `stride` apart, those of `target` `targetStride`.
+    /// Reduces a plane. Rows of `source` are `stride` bytes apart, those of `target` `targetStride`.
     func reduce(
         _ source: UnsafePointer<UInt8>, stride: Int, into target: UnsafeMutablePointer<UInt8>, targetStride: Int
     ) {

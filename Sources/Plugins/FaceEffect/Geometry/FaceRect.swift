@@ -26,7 +26,7 @@ struct FaceRect: Equatable, Sendable, Codable {
         self.init(x: centerX - width / 2, y: centerY - height / 2, width: width, height: height)
     }
 
-    /// Both coordinates by their own factor.
+    /// Scales each coordinate by its own factor.
     func scaled(_ horizontal: Double, _ vertical: Double) -> FaceRect {
         FaceRect(x: x * horizontal, y: y * vertical, width: width * horizontal, height: height * vertical)
     }
@@ -54,14 +54,14 @@ struct FaceRect: Equatable, Sendable, Codable {
         return width > 0 && height > 0 ? FaceRect(x: left, y: top, width: width, height: height) : nil
     }
 
-    /// Area of both, over the area of the smaller one, 0...1.
+    /// The common area over the area of the smaller rectangle, 0...1.
     func containment(_ other: FaceRect) -> Double {
         let width = min(right, other.right) - max(x, other.x)
         let height = min(bottom, other.bottom) - max(y, other.y)
         return width > 0 && height > 0 ? width * height / min(area, other.area) : 0
     }
 
-    /// Each edge: at once to that of `other` where that lies further out, else `share` of the way.
+    /// Moves each edge: at once to that of `other` where that lies further out, else `share` of the way.
     func reaching(_ other: FaceRect, share: Double) -> FaceRect {
         let left = min(other.x, x + (other.x - x) * share)
         let top = min(other.y, y + (other.y - y) * share)
@@ -70,7 +70,7 @@ struct FaceRect: Equatable, Sendable, Codable {
         return FaceRect(x: left, y: top, width: right - left, height: bottom - top)
     }
 
-    /// Area of both over area of either, 0...1.
+    /// The common area over the area that both cover together, 0...1.
     func overlap(_ other: FaceRect) -> Double {
         let width = min(right, other.right) - max(x, other.x)
         let height = min(bottom, other.bottom) - max(y, other.y)
@@ -93,7 +93,7 @@ struct Landmarks: Equatable, Sendable, Codable {
     var rightMouth: FacePoint
     var leftMouth: FacePoint
 
-    /// Each point by `change`.
+    /// Applies `change` to each point.
     func mapped(_ change: (FacePoint) -> FacePoint) -> Landmarks {
         Landmarks(
             rightEye: change(rightEye), leftEye: change(leftEye), nose: change(nose), rightMouth: change(rightMouth),

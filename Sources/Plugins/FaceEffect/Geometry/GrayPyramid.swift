@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One plane of luma with bytes in a row, no padding.
+/// One plane of luma without padding.
 struct GrayPlane {
     let base: UnsafeMutablePointer<UInt8>
     let width: Int
@@ -30,7 +30,7 @@ final class GrayPyramid {
 
     var full: GrayPlane { levels[0] }
 
-    /// The smaller levels from the first.
+    /// Makes the smaller levels from the first.
     func build() {
         for index in 1..<Self.levelCount {
             let source = levels[index - 1]
@@ -50,7 +50,7 @@ final class GrayPyramid {
         }
     }
 
-    /// The same picture in another pyramid of the same size.
+    /// Copies the picture of another pyramid of the same size.
     func copy(from other: GrayPyramid) {
         for (target, source) in zip(levels, other.levels) {
             target.base.update(from: source.base, count: source.width * source.height)

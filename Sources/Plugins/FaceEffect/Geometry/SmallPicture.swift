@@ -5,8 +5,8 @@ import Shared
 
 /// The small upright copy of a frame on which faces are searched and followed. All memory is taken at the start.
 ///
-/// Luma by area means, long side at most `longSide`; a picture that lies on its side is turned here, where that costs a
-/// few thousand bytes.
+/// Luma as area means, with a long side of at most `longSide`. A picture that lies on its side is turned here,
+/// where that moves only some thousand bytes.
 final class SmallPicture {
     let width: Int
     let height: Int
@@ -118,7 +118,7 @@ final class SmallPicture {
         }
     }
 
-    /// No earlier picture counts any more.
+    /// Forgets the picture before: `previous` becomes the same as `current`.
     func forgetPrevious() { previous.copy(from: current) }
 
     @inline(__always)

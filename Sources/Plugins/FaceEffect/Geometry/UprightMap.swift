@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// Between the stored picture and the picture as it is shown, both in pixels of full size.
+/// Maps places in the picture as it is shown to places in the stored picture, both in pixels of full size.
 struct UprightMap: Equatable, Sendable {
     let orientation: Orientation
     /// Sides of the stored picture.

@@ -14,7 +14,7 @@ struct PrivacyGuard {
         /// Its own search answered, and saw each known face. It may have missed others, and it may have found none at
         /// all.
         case searched
-        /// As before, and a face that was there a moment ago is covered where it should be.
+        /// Its own search answered, and did not see each known face. That face is covered where it should be.
         case held
         /// Covered wholly: no answer yet since the start or a cut.
         case starting
@@ -23,7 +23,7 @@ struct PrivacyGuard {
         /// Covered wholly: the detector failed.
         case failed
 
-        /// As in events and lines.
+        /// The name in events and lines.
         var name: String { "\(self)" }
         var coversAll: Bool { self != .searched && self != .held }
     }
@@ -32,7 +32,7 @@ struct PrivacyGuard {
     struct Face: Equatable {
         var serial: Int
         var box: FaceRect
-        /// This frame's own search saw it.
+        /// Whether this frame's own search saw it.
         var isSeen: Bool
         /// How many detections saw it: one that was seen often is held for longer.
         var seenCount: Int
@@ -42,34 +42,34 @@ struct PrivacyGuard {
         var speed: Double { (velocityX * velocityX + velocityY * velocityY).squareRoot() }
     }
 
-    /// One that was there.
+    /// A face that is remembered.
     private struct Held {
         var face: Face
         /// When it was last known, nanoseconds.
         var since: Int64
         var isPresent: Bool
-        /// What is covered: the face's box, and for some frames what was the box before, should a hand or a bar have
-        /// made it smaller.
+        /// What is covered: the face's box, and for some frames the box before, since a hand or a bar may have made
+        /// it smaller.
         var cover: FaceRect
     }
 
-    /// How long a lost face stays covered that was seen at least `fullHold` times, nanoseconds; one seen seldom a part
-    /// of that.
+    /// How long a lost face stays covered, nanoseconds, if it was seen at least `fullHold` times. A face that was
+    /// seen fewer times stays covered for a part of that.
     var holdTime: Int64
     private static let fullHold = 5
     /// A region grows by at least this share of its size in a second, and by no more than `mostGrowth` in all.
     private static let leastGrowth = 0.3
     private static let mostGrowth = 0.8
-    /// An edge of a region comes in by this share of the way in each frame; it goes out at once.
+    /// An edge of a region moves in by this share of the way in each frame; it moves out at once.
     private static let shrinking = 0.1
 
     /// What to cover after ``decide(_:isCut:faces:time:)``, unless the mode covers all. Without margin.
     private(set) var regions: [FaceRect] = []
-    /// Whose each of them is.
+    /// The serial number of the face that each region belongs to.
     private(set) var serials: [Int] = []
     /// Frames by mode, in the order of `Mode`.
     private(set) var counts = [Int](repeating: 0, count: Mode.allCases.count)
-    /// Frames that went out as they came, since no face was found in them.
+    /// Frames that went out unchanged, since no face was found in them.
     private(set) var uncoveredCount = 0
     private var held: [Held] = []
     private var hasAnswer = false
@@ -85,9 +85,9 @@ struct PrivacyGuard {
         holdTime * Int64(min(face.seenCount, fullHold)) / Int64(fullHold)
     }
 
-    /// What is done with the frame of this time.
+    /// Decides what is done with the frame of this time.
     ///
-    /// - Parameter faces: All known ones, as they are in this frame.
+    /// - Parameter faces: All known faces, as they are in this frame.
     mutating func decide(_ look: Look, isCut: Bool, faces: some Sequence<Face>, time: Int64) -> Mode {
         if isCut { hasAnswer = false }
         let isNewScene = look == .answered && !hasAnswer
@@ -112,7 +112,7 @@ struct PrivacyGuard {
                 regions.append(face.box)
             }
         }
-        // Time that steps back is a new time line: what is held begins anew.
+        // Time that steps back is a new timeline: the time for which a face is held starts again.
         for index in held.indices where held[index].since > time { held[index].since = time }
         // In a new scene that has faces, those of the old one are gone. In one without, it may have been a flash.
         let forgets = isNewScene && !regions.isEmpty
@@ -136,6 +136,6 @@ struct PrivacyGuard {
         return mode
     }
 
-    /// A frame in which nothing was found was covered after all, since a later one showed a face.
+    /// Counts a frame as covered after all: nothing was found in it, but a later frame showed a face.
     mutating func wasCoveredLater() { uncoveredCount -= 1 }
 }

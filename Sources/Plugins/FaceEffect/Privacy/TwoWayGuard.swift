@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides for each frame what has to be covered with what the frames behind it have shown: a face that is found late is
-/// covered before, one that is missed between two findings is covered there too. A cut ends both.
+/// Decides for each frame what has to be covered, also by what the frames after it have shown.
 ///
-/// A value without threads, pixels or a clock of its own, like ``PrivacyGuard``, whose decisions it takes and only ever
-/// adds to. Frames go in at ``add(_:carry:)``; each comes out, as a ``Plan``, once ``capacity`` frames have followed it.
-/// Allocates nothing once its lists have their room, but for moments.
+/// A face that is found late is covered in the frames before, and one that is missed between two findings is
+/// covered there too. A cut ends both.
+///
+/// It takes the decisions of ``PrivacyGuard`` and only adds to them. Like it, it is a value without threads, pixels
+/// or a clock of its own. Frames go in at ``add(_:carry:)``; each comes out, as a ``Plan``, once ``capacity``
+/// frames have followed it. It allocates nothing after its start, except for moments.
 struct TwoWayGuard {
     /// Why a face is covered in a frame.
     enum How: Int, CaseIterable {
@@ -15,7 +17,7 @@ struct TwoWayGuard {
         case bridged
         /// A later search saw it for the first time.
         case before
-        /// An earlier search saw it, and none since, or not yet.
+        /// An earlier search saw it, and no later one has.
         case held
 
         var name: StaticString {
@@ -33,17 +35,16 @@ struct TwoWayGuard {
         var how: How
         /// Without margin.
         var box: FaceRect
-        /// Of the detection, if this frame's search saw it; else of the nearest one known.
+        /// The confidence of this frame's detection, or else of the nearest one that is known.
         var confidence: Double
     }
 
     /// What a person should look at.
     struct Moment: Equatable {
         enum Kind: Int, CaseIterable {
-            /// A face is covered from the next frame on and was found later still; nothing says that it was not there
-            /// before.
+            /// A face is covered from the next frame on, before it was found. It may have been there even earlier.
             case beginsLate
-            /// No search saw the face for long, and later ones did.
+            /// No search saw the face for a long time, and later ones did.
             case bridgedLong
             /// The search that saw it was not sure.
             case unsure
@@ -55,7 +56,7 @@ struct TwoWayGuard {
         var kind: Kind
         var serial: Int
         var box: FaceRect
-        /// The more of it, the more it is worth a look among moments of its kind.
+        /// How much the moment is worth a look, compared with others of its kind.
         var weight: Double
     }
 
@@ -65,7 +66,7 @@ struct TwoWayGuard {
         var confidence: Double
     }
 
-    /// What is told of a frame that is added.
+    /// What is known of a frame that is added.
     struct Frame {
         var time: Int64
         var mode: PrivacyGuard.Mode
@@ -80,7 +81,7 @@ struct TwoWayGuard {
         fileprivate(set) var isCut = false
         fileprivate(set) var covers: [Cover] = []
         fileprivate(set) var moments: [Moment] = []
-        /// Something was to be covered by what was known when it came.
+        /// Whether something was to be covered by what was known when the frame came.
         fileprivate(set) var wasCovered = false
         /// What the search was too unsure of to begin a face with.
         fileprivate var weak: [FaceRect] = []
@@ -104,10 +105,10 @@ struct TwoWayGuard {
         var confidence: Double
         var findings = 1
         var walk = Walk.open
-        /// Where the way back has come to.
+        /// The frame that the way back has reached.
         var walkedTo: Int
         var walkedBox: FaceRect
-        /// Since when its points were not found on that way, nanoseconds.
+        /// Since when its points were not found on the way back, nanoseconds.
         var blindSince: Int64?
         /// Time of the first finding, or of the first after a gap that is longer than what is kept; nanoseconds.
         var begunAt: Int64
@@ -116,32 +117,32 @@ struct TwoWayGuard {
     }
 
     private static let mostFaces = 2 * FaceTracks.mostTracks
-    /// A bound for memory alone: each kind for each face, and one for the frame.
+    /// Only bounds the memory: each kind for each face, and one for the frame.
     private static let mostMoments = 4 * mostFaces + 1
-    /// A face that was found once may be none: it is carried back by this, nanoseconds; one that was found `surely`
-    /// times as far as the frames go.
+    /// A face that was found fewer than `surely` times may not be a face: it is carried back by no more than this,
+    /// nanoseconds. Any other is carried back as far as the frames go.
     private static let firstReach: Int64 = 170_000_000
     private static let surely = 3
     /// A gap between two findings that a person should look at, nanoseconds.
     static let longGap: Int64 = 500_000_000
-    /// Least part of a face that lies in the picture.
+    /// The least share of a face that must lie in the picture.
     private static let leastVisible = 0.3
 
     /// How many frames are looked ahead.
     let capacity: Int
-    /// How long a face stays covered before it was first found where flow loses it, nanoseconds.
+    /// For how long before its first finding a face stays covered where flow loses it, nanoseconds.
     private let holdTime: Int64
     /// Below this a finding is unsure.
     private let sure: Double
     private let width: Double
     private let height: Double
-    /// By number modulo their count.
+    /// Each at its number modulo their count.
     private var plans: [Plan]
     private var next = 0
     private var oldest = 0
     private var faces: [Known] = []
 
-    /// Covers by reason, of the frames that came out.
+    /// How many covers the frames had that came out, by reason.
     private(set) var coverCounts = [Int](repeating: 0, count: How.allCases.count)
 
     /// - Parameters:
@@ -167,13 +168,14 @@ struct TwoWayGuard {
     /// The number of the oldest frame that is kept, counted from 0.
     var oldestNumber: Int { oldest }
 
-    /// The next frame. There must be room: ``takeOldest()`` first where ``count`` is above ``capacity``.
+    /// Adds the next frame. There must be room: call ``takeOldest()`` first where ``count`` is above ``capacity``.
     ///
     /// - Parameters:
     ///   - known: The faces in it.
     ///   - regions: What ``PrivacyGuard`` covers, with the face that each belongs to.
     ///   - weak: What its search was unsure of.
-    ///   - carry: A box of frame `from` in frame `to`, a neighbour; nil where its points are not found. Both are kept.
+    ///   - carry: Where a box of frame `from` lies in frame `to`, a neighbour; nil where its points are not found.
+    ///     Both frames are kept.
     mutating func add(
         _ frame: Frame, _ known: some Sequence<Face>, regions: some Sequence<(FaceRect, Int)>, weak: [FaceRect],
         carry: (_ box: FaceRect, _ from: Int, _ to: Int) -> FaceRect?
@@ -190,7 +192,7 @@ struct TwoWayGuard {
         plans[place].moments.removeAll()
         plans[place].weak.removeAll(keepingCapacity: true)
         plans[place].weak.append(contentsOf: weak)
-        // On a new time line nothing of the old one says how long ago something was.
+        // On a new timeline, the times of the old one do not say how long ago something was.
         let isNewTime = number > oldest && frame.time < plan(number - 1).time
         if frame.isCut || isNewTime {
             plans[place].isCut = true
@@ -215,7 +217,7 @@ struct TwoWayGuard {
         }
     }
 
-    /// The oldest frame; nil when none is kept.
+    /// Takes the oldest frame; nil when none is kept.
     mutating func takeOldest() -> Plan? {
         guard count > 0 else { return nil }
         let plan = plan(oldest)
@@ -264,7 +266,7 @@ struct TwoWayGuard {
         }
     }
 
-    /// Covers a face between two findings: on the straight way between them, and where flow leads back.
+    /// Covers a face between two findings: on the straight line between them, and where flow leads back.
     private mutating func bridge(
         _ known: Known, to face: Face, in number: Int, _ carry: (FaceRect, Int, Int) -> FaceRect?
     ) {
@@ -298,7 +300,7 @@ struct TwoWayGuard {
             }
             let isSure = face.findings >= Self.surely
             guard from > oldest else {
-                // Whether it is a face is known later: then it is told.
+                // Any other face stays open: it is told once it has been found often enough.
                 if isSure { face.walk = .ended }
                 break
             }
@@ -321,7 +323,7 @@ struct TwoWayGuard {
         } else {
             let since = face.blindSince ?? plan(from).time
             face.blindSince = since
-            // Its region grows as one does that is held.
+            // Its region grows like that of a held face.
             box = box.grown(0.01)
             if since - time > holdTime { face.walk = face.findings >= Self.surely ? .ended : .explained }
         }
@@ -340,7 +342,7 @@ struct TwoWayGuard {
             face.walk = .explained
             return
         }
-        // Another number for the same face, as when it jumped.
+        // The same face may have another number there, as when it jumped.
         let isKnown = plan(to).covers.contains {
             $0.how == .found && $0.serial != face.serial
                 && ($0.box.overlap(box) > 0.3 || $0.box.containment(box) > 0.75)
@@ -354,7 +356,7 @@ struct TwoWayGuard {
         cover(Cover(serial: face.serial, how: .before, box: box, confidence: face.confidence), in: to)
     }
 
-    /// Overlap where there is enough of it for one face, else 0.
+    /// The overlap where it is enough for one face, else 0.
     private func likeness(_ weak: FaceRect, _ box: FaceRect) -> Double {
         let overlap = weak.overlap(box)
         return overlap >= 0.25 ? overlap : 0
@@ -362,7 +364,7 @@ struct TwoWayGuard {
 
     // MARK: Covers
 
-    /// Adds to what is covered in a frame. Boxes of one face that lie over each other become one.
+    /// Adds to what is covered in a frame. Boxes of one face that overlap become one.
     private mutating func cover(_ cover: Cover, in number: Int) {
         let place = number % plans.count
         if cover.how == .bridged || cover.how == .before {
@@ -382,7 +384,7 @@ struct TwoWayGuard {
         } else if plans[place].covers.count < Self.mostFaces {
             plans[place].covers.append(joined)
         } else {
-            // No room: rather too much is covered than a face too little.
+            // No room: it is better to cover too much than to leave a face out.
             let last = plans[place].covers.count - 1
             plans[place].covers[last].box = plans[place].covers[last].box.reaching(cover.box, share: 0)
         }
@@ -398,7 +400,7 @@ struct TwoWayGuard {
         plans[place].moments.append(Moment(kind: kind, serial: serial, box: box, weight: weight))
     }
 
-    /// Faces whose cover ends with this frame, and those that are forgotten.
+    /// Tells of faces whose cover ends with this frame, and forgets those that are no longer kept.
     private mutating func tellLost(_ number: Int) {
         let now = plan(number)
         for index in faces.indices {
@@ -410,7 +412,7 @@ struct TwoWayGuard {
                 face.box.x < face.box.width * 0.3 || face.box.y < face.box.height * 0.3
                 || face.box.right > width - face.box.width * 0.3 || face.box.bottom > height - face.box.height * 0.3
             let isOther = now.covers.contains { $0.box.containment(face.box) > 0.5 }
-            // What was found once or twice was hardly a face.
+            // What was found only once or twice may not have been a face.
             if !isAtEdge, !isOther, face.findings >= Self.surely {
                 tell(.lost, face.serial, face.box, weight: face.box.size, in: number)
             }

@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// A face as a line tells of it.
+/// A face as a line describes it.
 struct FaceLine {
     var id: UInt32
     var box: FaceRect
@@ -24,7 +24,7 @@ struct FaceLine {
 /// Writes a line of JSON for each frame: its faces in pixels of the upright picture. Allocates nothing once open.
 final class FaceLines {
     private let out: LineWriter
-    /// The longest line: 64 faces of at most 300 bytes, as many regions, and what stands around.
+    /// The longest line: 64 faces of at most 300 bytes, twice as many regions, and the text around them.
     private static let longestLine = 32 << 10
 
     /// [control thread] See ``LineWriter``.
@@ -32,12 +32,12 @@ final class FaceLines {
         out = try LineWriter(path: path, files, as: stage, unless: isEnded)
     }
 
-    /// [stage thread] One frame.
+    /// [stage thread] Writes the line of one frame.
     ///
     /// - Parameters:
     ///   - mode: How privacy treated it; nil without privacy.
     ///   - covered: Regions that are covered, upright, in pixels.
-    ///   - faces: Those that are shown.
+    ///   - faces: The faces that are shown.
     func write(
         frame: UInt64, pts: MediaTime, isSearched: Bool, mode: PrivacyGuard.Mode?, faces: some Sequence<FaceLine>,
         covered: some Collection<FaceRect>
@@ -97,7 +97,7 @@ final class FaceLines {
 }
 
 extension PrivacyGuard.Mode {
-    /// As in events and lines.
+    /// The name in events and lines.
     var staticName: StaticString {
         switch self {
         case .searched: "searched"

@@ -2,11 +2,11 @@
 
 import FrameCore
 
-/// The events of face-effect: seldom, and none per frame.
+/// The events of face-effect. They are rare: there is none for each frame.
 struct FaceNotices {
-    /// Nanoseconds of the frames' time between two tellings of the privacy counts.
+    /// From one report of the privacy counts to the next, nanoseconds of the frames' time.
     private static let interval: Int64 = 10_000_000_000
-    /// A detector that has not come back for so long is told of, once.
+    /// A detector that has been busy for this long is reported, once; nanoseconds.
     private static let stuckAfter: Int64 = 5_000_000_000
 
     private var nextTelling: Int64?
@@ -14,15 +14,15 @@ struct FaceNotices {
     private var failures = 0
     private var hasToldStuck = false
 
-    /// [stage thread] After each frame.
+    /// [stage thread] Posts what is due after a frame.
     ///
-    /// - Parameter faceEvents: The event `faces` is for people too.
+    /// - Parameter faceEvents: Whether the event `faces` is for people too.
     mutating func tell(
         _ finder: FaceFinder, _ privacy: PrivacyGuard?, faceEvents: Bool, time: Int64, to context: StageContext
     ) {
         if let fault = finder.takeFault() {
             failures += 1
-            // The first says it; how many there were stands in the last event.
+            // The first failure is reported; the last event says how many there were.
             if failures == 1 {
                 context.post(
                     "detector-failed", level: .warning,
@@ -45,7 +45,7 @@ struct FaceNotices {
         nextTelling = time + Self.interval
     }
 
-    /// [stage thread] At the end.
+    /// [stage thread] Posts the events of the end.
     func finish(_ finder: FaceFinder, _ privacy: PrivacyGuard?, to context: StageContext) {
         context.post(
             "face-searches", level: .debug,
@@ -57,7 +57,7 @@ struct FaceNotices {
         if let privacy { tellPrivacy(privacy, to: context) }
     }
 
-    /// [stage thread] At the end, of a stage that looked ahead.
+    /// [stage thread] Posts the event of the end of a stage that looked ahead.
     func finish(_ covers: TwoWayGuard, to context: StageContext) {
         func count(_ how: TwoWayGuard.How) -> Int { covers.coverCounts[how.rawValue] }
         context.post(
@@ -69,8 +69,8 @@ struct FaceNotices {
                     TwoWayGuard.How.allCases.map { JSONNode.Member(key: "\($0)", value: .number(count($0))) })))
     }
 
-    /// A run without its detector is no good run: nil unless half of the searches failed, or the detector is stuck at
-    /// the end.
+    /// The fault of a run whose detector failed: nil unless at least half of the searches failed, or the detector
+    /// is stuck at the end.
     func fault(_ finder: FaceFinder, isPrivate: Bool) -> FrameHostError? {
         let consequence = isPrivate ? "frames were covered completely instead" : "faces were not found"
         if finder.busyFor > Self.stuckAfter {
@@ -100,8 +100,8 @@ struct FaceNotices {
 }
 
 extension PrivacyGuard {
-    /// What happened to the frames so far, for people. It says nothing of faces that the detector missed: nobody knows
-    /// them.
+    /// What happened to the frames so far, for people. It says nothing about faces that the detector missed, since
+    /// they are unknown.
     var summary: String {
         func count(_ mode: Mode) -> Int { counts[mode.rawValue] }
         let whole = Mode.allCases.filter(\.coversAll)

@@ -14,7 +14,7 @@ final class LineWriter {
     /// [control thread] Creates or empties the file.
     ///
     /// - Parameters:
-    ///   - stage: Its id, for messages of others about this file.
+    ///   - stage: The stage's id, for other stages' messages about this file.
     ///   - isEnded: Ends the wait for a pipe's reader.
     /// - Throws: ``FrameHostError`` `.unavailable`; `.stopped` where it was ended.
     init(path: String, _ files: RunFiles, as stage: String, unless isEnded: () -> Bool = { false }) throws {
@@ -35,10 +35,10 @@ final class LineWriter {
         buffer.deallocate()
     }
 
-    /// [stage thread] Makes room for as many bytes, at most 64 KB.
+    /// [stage thread] Makes room for this many bytes, at most 64 KB.
     func reserve(_ bytes: Int) throws { if count + bytes > Self.capacity { try flush() } }
 
-    /// [stage thread] Text of any length.
+    /// [stage thread] Adds text of any length.
     func write(_ text: String) throws {
         var text = text
         try text.withUTF8 { bytes in

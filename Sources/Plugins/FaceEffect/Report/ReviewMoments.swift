@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The moments of a run that a person should look at: of each kind those of most weight, with their pictures. Bounded.
+/// The moments of a run that a person should look at: of each kind those with the most weight, with their pictures.
 struct ReviewMoments {
     struct Entry {
         var moment: TwoWayGuard.Moment
@@ -10,7 +10,7 @@ struct ReviewMoments {
         var picture: [UInt8]
     }
 
-    /// Pictures of one kind of moment.
+    /// The most pictures of one kind of moment.
     static let mostOfAKind = 12
     /// By kind.
     private(set) var entries = [[Entry]](repeating: [], count: TwoWayGuard.Moment.Kind.allCases.count)
@@ -27,7 +27,7 @@ struct ReviewMoments {
             || entries[kind].contains { $0.moment.weight < moment.weight }
     }
 
-    /// In place of the one of least weight, where there is no more room.
+    /// Keeps an entry, in place of the one with the least weight where there is no more room.
     mutating func keep(_ entry: Entry) {
         let kind = entry.moment.kind.rawValue
         if entries[kind].count == Self.mostOfAKind,

@@ -6,8 +6,8 @@ import Shared
 /// The page by which a person answers for a result: what was covered in each frame and why, and pictures of the moments
 /// that are worth a look, in one file of HTML.
 ///
-/// The pictures show what goes out, never more. A run that does not end leaves a page that says so: what hides that
-/// sentence is written last.
+/// The pictures show what goes out, never more. A run that does not come to its end leaves a page that says so: the
+/// style that hides that sentence is written last.
 final class ReviewPage {
     /// Long side of a moment's picture.
     private static let longSide = 320
@@ -30,7 +30,7 @@ final class ReviewPage {
     ///
     /// - Parameters:
     ///   - reach: What was searched for, as a sentence.
-    ///   - stage: Its id.
+    ///   - stage: The stage's id.
     /// - Throws: ``FrameHostError``.
     init(
         path: String, _ format: VideoFormat, reach: String, chain: String, _ files: RunFiles, as stage: String,
@@ -50,9 +50,9 @@ final class ReviewPage {
     /// Memory that the pictures of moments can take: 24 KB each.
     static let pictureBytes = ReviewMoments.mostOfAKind * TwoWayGuard.Moment.Kind.allCases.count * 24_000
 
-    /// [stage thread] One frame, as it goes out. Allocates for a frame with moments only.
+    /// [stage thread] Adds one frame, as it goes out. Allocates only for a frame with moments.
     ///
-    /// - Parameter picture: With all covers.
+    /// - Parameter picture: The frame's picture, with all covers.
     func add(_ plan: TwoWayGuard.Plan, frame: UInt64, pts: MediaTime, _ picture: Picture) throws {
         modes[plan.mode.rawValue] += 1
         if !plan.mode.coversAll, plan.covers.isEmpty { untouched += 1 }
@@ -97,7 +97,7 @@ final class ReviewPage {
         out.put("]}\n")
     }
 
-    /// The picture in small, with a frame drawn about `box`.
+    /// A small copy of the picture as JPEG, with a frame drawn around `box`.
     private func still(of picture: Picture, _ box: FaceRect) throws -> [UInt8] {
         small.take(picture)
         small.writeBGR(picture, to: pixels)
@@ -123,8 +123,8 @@ final class ReviewPage {
     /// [stage thread] Writes the rest of the page and closes the file.
     ///
     /// - Parameters:
-    ///   - covers: Of all frames, by ``TwoWayGuard/How``.
-    ///   - isWhole: The run came to its end by itself; else the page goes on saying that it did not.
+    ///   - covers: How many covers all frames had, by ``TwoWayGuard/How``.
+    ///   - isWhole: Whether the run came to its end by itself. Otherwise the page says that it did not.
     func close(covers: [Int], isWhole: Bool) throws {
         defer { try? out.close() }
         try out.write("</pre></details>\n")

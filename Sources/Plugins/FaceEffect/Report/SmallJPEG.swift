@@ -31,7 +31,7 @@ final class SmallJPEG {
     }
 
     /// - Parameter pixels: BGR, rows without padding.
-    /// - Throws: ``FrameHostError`` `.callFailed` with libjpeg-turbo's words.
+    /// - Throws: ``FrameHostError`` `.callFailed` with libjpeg-turbo's message.
     func write(_ pixels: UnsafePointer<UInt8>) throws -> [UInt8] {
         var target: UnsafeMutablePointer<UInt8>? = room
         var count = UInt(capacity)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells a cut: a picture whose parts differ from those of the picture before more than motion makes them.
+/// Detects cuts: pictures whose parts differ from those of the picture before by more than motion explains.
 struct CutWatch {
     private static let columns = 16
     private static let rows = 12
-    /// Mean difference of the parts, in steps of luma, after the overall change of light is taken off.
+    /// The limit for the mean difference of the parts, in steps of luma, without the overall change of light.
     ///
-    /// Measured: the two cuts between people before the same wall 15 and 19, quick motion 6.6 at most.
+    /// Measured: 15 and 19 at the two cuts between people before the same wall, at most 6.6 with quick motion.
     static let limit = 11.0
 
     private var last = [Double](repeating: 0, count: columns * rows)
     private var means = [Double](repeating: 0, count: columns * rows)
     private var hasLast = false
-    /// The same parts in much more or less light are the same scene.
+    /// Whether the same parts in much more or less light count as the same scene.
     private let allowsForLight: Bool
 
     init(allowsForLight: Bool = false) { self.allowsForLight = allowsForLight }
@@ -47,10 +47,10 @@ struct CutWatch {
         return !hasLast || (difference / count > Self.limit && !isLight)
     }
 
-    /// Whether `means` are about `last` with another contrast.
+    /// Whether `means` are about the same as `last`, with another contrast.
     ///
-    /// Measured: the correlation is 0.80 and 0.85 at the two cuts between people before the same wall, where the contrast
-    /// stays; 0.84 and more where a lamp goes out within two frames.
+    /// Measured: the correlation is 0.80 and 0.85 at the two cuts between people before the same wall, where the
+    /// contrast stays; 0.84 and more where a lamp goes out within two frames.
     private var isOtherLight: Bool {
         var (own, other, both) = (0.0, 0.0, 0.0)
         for index in means.indices {

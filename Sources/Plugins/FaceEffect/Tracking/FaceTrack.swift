@@ -2,7 +2,7 @@
 
 /// One face over time. Coordinates are those of the upright picture in full size.
 struct FaceTrack {
-    /// Unique in a run, from the first look on.
+    /// Unique in a run, from the first detection on.
     let serial: Int
     /// The number people see, given when the face is confirmed; 0 before.
     var id: UInt32 = 0
@@ -11,11 +11,11 @@ struct FaceTrack {
     /// What is shown: the same without the small jumps of detections.
     var shown: FaceRect
     var landmarks: Landmarks?
-    /// Of the last detection that saw it, 0...1.
+    /// The confidence of the last detection that saw it, 0...1.
     var confidence: Double
-    /// The mean of the last ten or so.
+    /// The mean confidence of the last ten or so.
     private var usualConfidence: Double
-    /// The last three detections since it was first seen, the newest in the lowest bit: did they see it?
+    /// Whether the last three detections since it was first seen saw it, the newest in the lowest bit.
     var looks: UInt8 = 1
     /// How many detections there were since it was first seen, up to three.
     var lookCount = 1
@@ -30,9 +30,9 @@ struct FaceTrack {
     /// Pixels a frame, smoothed.
     var velocityX = 0.0
     var velocityY = 0.0
-    /// Its points were found again in this frame.
+    /// Whether its points were found again in this frame.
     var isFollowed = true
-    /// Frames in a row in which they were not.
+    /// Frames in a row in which its points were not found.
     var blindFrames = 0
     /// Where it was in the last frames, by frame number; for answers that come late.
     private var past = InlineArray<32, FaceRect>(repeating: FaceRect(x: 0, y: 0, width: 0, height: 0))
@@ -50,16 +50,16 @@ struct FaceTrack {
     }
 
     var isConfirmed: Bool { id != 0 }
-    /// Seen in two of the last three detections.
+    /// Whether two of the last three detections saw it.
     var isSeenOften: Bool { (looks & 7).nonzeroBitCount >= 2 }
-    /// Three detections and only one saw it.
+    /// Whether there were three detections, of which only one saw it.
     var isRefuted: Bool { !isConfirmed && lookCount >= 3 && !isSeenOften }
 
     mutating func remember(_ frame: Int) { past[frame & 31] = box }
 
     /// Where it was in `frame`, `now` being this one; nil when that is too long ago or it was not there yet.
     func box(at frame: Int, now: Int) -> FaceRect? {
-        // This frame's is remembered at its end.
+        // The box of this frame is only remembered at the frame's end.
         frame == now ? box : now - frame < 32 && now - frame <= age ? past[frame & 31] : nil
     }
 
@@ -100,16 +100,16 @@ struct FaceTrack {
         blindFrames += 1
     }
 
-    /// A detection saw it: the box goes a part of the way, the further the more they disagree, all of it when they do
-    /// wholly.
+    /// Takes in a detection that saw it. The box goes a part of the way to the detection's, a larger part where the
+    /// two agree less, and all the way where they hardly overlap.
     ///
-    /// A detector that is less sure than it was and sees less than there was sees what a hand or a bar leaves of the
+    /// A detector that is less sure than before, and whose box is smaller, sees what a hand or a bar leaves of the
     /// face: the box hardly follows.
     ///
     /// - Parameter then: Where the track was in the detection's picture.
     mutating func see(_ detection: Detection, then: FaceRect, time: Int64, frame: Int) {
         let agreement = then.overlap(detection.box)
-        // A cascade is as sure as ever of a smaller square, and its squares jump.
+        // A cascade is just as sure of a smaller square, and its squares jump.
         let isYuNet = detection.landmarks != nil
         let isHidden = isYuNet && detection.confidence < usualConfidence - 0.07 && detection.box.area < 0.95 * then.area
         usualConfidence += (detection.confidence - usualConfidence) * 0.1
@@ -143,7 +143,7 @@ struct FaceTrack {
         lookCount = min(lookCount + 1, 3)
     }
 
-    /// The end of a frame: what is shown comes closer to the estimate.
+    /// Ends a frame: what is shown comes closer to the estimate.
     mutating func settle(_ frame: Int) {
         shown = shown.approaching(box, place: 0.5, size: 0.35)
         remember(frame)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// All faces: detections and tracks brought together, ids, misses.
+/// All faces: matches detections with tracks, gives ids, and ends tracks that were not seen for too long.
 ///
 /// A value without threads or pixels; time is that of the frames. Allocates nothing once its lists have their room.
 struct FaceTracks {
     struct Rules {
-        /// A face counts at its first look (with privacy).
+        /// Whether a face is confirmed at its first detection (with privacy).
         var confirmsAtOnce = false
-        /// A detection less sure than this keeps a face that is there and begins none.
+        /// A detection with less confidence than this keeps a known face, but begins no new one.
         var leastConfidence = 0.0
-        /// How long a face that is followed well stays without a detection: the first, more for each time it was seen,
-        /// at most the last; nanoseconds.
+        /// How long a face that is followed well stays without a detection, nanoseconds: the first value, the
+        /// second in addition for each time it was seen, but at most the third.
         var leastUnseen: Int64 = 300_000_000
         var unseenPerLook: Int64 = 150_000_000
         var longestUnseen: Int64 = 1_500_000_000
@@ -45,13 +45,13 @@ struct FaceTracks {
     /// True when a face's points were lost in this very frame.
     var hasJustLostSight: Bool { tracks.contains { $0.blindFrames == 1 } }
 
-    /// A new scene: no face of the one before is in it.
+    /// Ends all tracks: no face of the scene before is in the new one.
     mutating func endAll() {
         tracks.removeAll(keepingCapacity: true)
         lost.removeAll(keepingCapacity: true)
     }
 
-    /// What each track's points did since the frame before; nil where they were not found.
+    /// Moves each track. `motion` says what its points did since the frame before; nil where they were not found.
     mutating func follow(_ motion: (FaceRect) -> FaceMotion?, scaleX: Double, scaleY: Double) {
         for index in tracks.indices {
             tracks[index].age += 1
@@ -63,7 +63,7 @@ struct FaceTracks {
         }
     }
 
-    /// What a detector said of the picture of frame `frame`, now being frame `now`.
+    /// Takes in what a detector found in the picture of frame `frame`; the current frame is `now`.
     ///
     /// - Parameters:
     ///   - time: Of that picture, nanoseconds.
@@ -85,7 +85,8 @@ struct FaceTracks {
             see(detection, index)
         }
         for (number, detection) in detections.enumerated() where number < isTaken.count && !isTaken[number] {
-            // A face without a match beside a track without one: what passed in front took the track along.
+            // An unmatched face near an unmatched track is the same one: something that passed in front took the
+            // track along.
             if let index = (0..<known).first(where: {
                 !isMatched[$0] && tracks[$0].isConfirmed && Self.isBack(tracks[$0], detection.box, after: 0, rules)
             }) {
@@ -102,7 +103,7 @@ struct FaceTracks {
         }
     }
 
-    /// The end of a frame of this time: faces that were not seen for too long go, the others settle.
+    /// Ends a frame of this time: faces that were not seen for too long go, the others settle.
     mutating func settle(frame: Int, time: Int64) {
         for index in tracks.indices { tracks[index].settle(frame) }
         removeTwins()
@@ -138,8 +139,9 @@ struct FaceTracks {
         return best
     }
 
-    /// Overlap where there is enough of it; less for a part of a face that something hides, and for boxes beside each
-    /// other of like size, when a face jumped; else 0.
+    /// The overlap where there is enough of it; else 0. A smaller value where one box lies mostly within the other,
+    /// as something hides a part of the face, and for boxes of similar size beside each other, as when a face
+    /// jumped.
     private static func likeness(_ a: FaceRect, _ b: FaceRect) -> Double {
         let overlap = a.overlap(b)
         if overlap >= sameFace { return overlap }
@@ -180,7 +182,7 @@ struct FaceTracks {
         nextSerial += 1
     }
 
-    /// A face near where one was lost, of like size, not long after.
+    /// Whether a box is a face near where one was lost, of similar size, not long after.
     private static func isBack(_ track: FaceTrack, _ box: FaceRect, after unseen: Int64, _ rules: Rules) -> Bool {
         let dx = track.box.centerX - box.centerX
         let dy = track.box.centerY - box.centerY
@@ -189,7 +191,7 @@ struct FaceTracks {
             && (dx * dx + dy * dy).squareRoot() < 1.5 * max(track.box.size, box.size)
     }
 
-    /// Two tracks of one face: the one with fewer looks goes.
+    /// Where two tracks follow one face, removes the one that was seen less often.
     private mutating func removeTwins() {
         var a = 0
         while a < tracks.count {

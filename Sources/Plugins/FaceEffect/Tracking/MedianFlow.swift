@@ -18,9 +18,9 @@ struct FaceMotion: Equatable {
 /// it began counts. (Z. Kalal, K. Mikolajczyk, J. Matas, Forward-Backward Error, 2010.) Allocates nothing once made.
 final class MedianFlow {
     private static let mostPoints = 49
-    /// Share of the box, about its middle, that the grid covers: the face without its surroundings.
+    /// The share of the box, around its middle, that the grid covers: the face without its surroundings.
     private static let inner = 0.8
-    /// Small pixels; what comes back further away is no good.
+    /// Pixels of the small picture: a point that comes back further away does not count.
     private static let mostError = 1.0
 
     private let flow = PointFlow()
@@ -94,7 +94,7 @@ final class MedianFlow {
             }
         }
         let turn = pairs > 0 ? min(max(median(pairs), -0.5), 0.5) : 0
-        // The shift is that of the box's middle: what growth and turn do to each point is taken off first.
+        // The shift is that of the box's middle: what growth and turn do to each point is subtracted first.
         let (cx, cy) = (box.centerX - 0.5, box.centerY - 0.5)
         for index in 0..<count {
             values[index] = after[index].x - (cx + growth * (before[index].x - cx - turn * (before[index].y - cy)))
@@ -114,7 +114,7 @@ final class MedianFlow {
         return (dx * dx + dy * dy).squareRoot()
     }
 
-    /// The upper median of the first `count` of `values`, which change their order (Hoare's selection).
+    /// The upper median of the first `count` of `values`, whose order changes (Hoare's selection).
     private func median(_ count: Int) -> Double {
         let target = count / 2
         var low = 0

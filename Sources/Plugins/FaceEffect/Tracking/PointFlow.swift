@@ -26,8 +26,8 @@ final class PointFlow {
         moved.deallocate()
     }
 
-    /// The point of `next` that shows what `point` of `first` shows, both in pixels of the largest level (centres at
-    /// whole numbers); nil where there is too little to go by, or it has left the picture.
+    /// The point of `next` that shows what `point` of `first` shows, both in pixels of the largest level (centres
+    /// at whole numbers); nil where there is too little texture, or the point has left the picture.
     func follow(_ point: FacePoint, from first: GrayPyramid, to next: GrayPyramid) -> FacePoint? {
         var dx: Float = 0
         var dy: Float = 0
@@ -107,8 +107,8 @@ final class PointFlow {
         return true
     }
 
-    /// A square of `side` samples from (x, y) on, between pixels by two ways of straight lines; false when it reaches
-    /// outside.
+    /// A square of `side` samples from (x, y) on, interpolated between pixels in both directions; false when it
+    /// reaches outside.
     private static func sample(
         _ plane: GrayPlane, _ x: Float, _ y: Float, _ side: Int, _ target: UnsafeMutablePointer<Float>
     ) -> Bool {
