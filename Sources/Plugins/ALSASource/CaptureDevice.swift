@@ -25,7 +25,7 @@ final class CaptureDevice: SoundCard {
     /// - Parameters:
     ///   - rate: The nearest is taken.
     ///   - channels: The nearest number is taken.
-    /// - Throws: ``CardFault``; ``CaptureFault`` as a ``FrameHostError`` for a device of which nothing can be used.
+    /// - Throws: ``CardFault``; ``CaptureFault`` as a ``FrameHostError`` for a device without a usable format.
     init(name: String, rate: Int, channels: Int, periodMs: Int) throws {
         fh_alsa_be_quiet()
         var opened: OpaquePointer?

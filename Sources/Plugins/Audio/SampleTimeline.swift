@@ -7,7 +7,7 @@ import FrameCore
 /// Times are ticks of one sample. The time of the first block is the origin; from there on samples are counted, so that
 /// no rounding adds up.
 struct SampleTimeline: Equatable {
-    /// How a block stands to what came before it.
+    /// How a block relates to what came before it.
     enum Step: Equatable {
         /// It follows at once.
         case follows
@@ -18,7 +18,7 @@ struct SampleTimeline: Equatable {
     }
 
     private let timeBase: TimeBase
-    /// A millisecond in samples: what time stamps may be off without a gap.
+    /// A millisecond in samples: how far time stamps may be off without a gap.
     private let tolerance: Int64
     /// The tick at which the next sample is due; nil before the first block.
     private(set) var next: Int64?
@@ -30,8 +30,8 @@ struct SampleTimeline: Equatable {
 
     /// Looks at a block that begins at `pts`. The first one begins the count.
     ///
-    /// - Parameter isDiscontinuity: Whether its maker says that something was lost before it: then only the rounding of
-    ///   the time stamp is forgiven.
+    /// - Parameter isDiscontinuity: Whether its maker says that something was lost before it: then only the
+    ///   rounding of the time stamp is tolerated.
     mutating func step(to pts: MediaTime, isDiscontinuity: Bool) -> Step {
         let tick = timeBase.ticks(of: pts)
         guard let next else {
@@ -43,9 +43,9 @@ struct SampleTimeline: Equatable {
         return difference > 0 ? .gap(difference) : .overlap(-difference)
     }
 
-    /// So many samples follow.
+    /// Counts samples that follow.
     mutating func advance(_ samples: Int64) { next = next.map { $0 + samples } }
 
-    /// The count begins anew at `pts`.
+    /// Starts the count again at `pts`.
     mutating func restart(at pts: MediaTime) { next = timeBase.ticks(of: pts) }
 }

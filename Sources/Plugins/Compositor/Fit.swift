@@ -39,6 +39,6 @@ struct Area: Hashable {
         return (from, to)
     }
 
-    /// At least two.
+    /// The largest even number up to `value`, but at least two where `value` is above 0.
     private static func even(_ value: Int) -> Int { max(value & ~1, 0) == 0 && value > 0 ? 2 : max(value & ~1, 0) }
 }

@@ -89,12 +89,12 @@ struct SwitchState {
         return show(input, .command)
     }
 
-    /// What changes by itself at a tick.
+    /// Shows another input by itself at a tick, where that is due; nil where the input stays.
     ///
     /// - Parameters:
     ///   - takesNext: Whether another input is shown while this one is lost.
-    ///   - backAfter: How long the chosen input must give pictures before it is shown again, nanoseconds; nil for
-    ///     never.
+    ///   - backAfter: How long the chosen input must give pictures before it is shown again, nanoseconds; nil: it
+    ///     is not shown again by itself.
     mutating func tick(_ watch: InputWatch, now: Int64, takesNext: Bool, backAfter: Int64?) -> Change? {
         if shown != chosen, let backAfter, watch.isGood(chosen, now: now, for: backAfter) { return show(chosen, .back) }
         guard takesNext, watch.isLost(shown, now: now) else { return nil }
@@ -114,7 +114,7 @@ struct SwitchState {
 }
 
 extension InputWatch {
-    /// As ``note(_:now:isNew:isSubstitute:hasEnded:)``, for what an input gave at a tick.
+    /// Like ``note(_:now:isNew:isSubstitute:hasEnded:)``, for what an input gave at a tick.
     mutating func note(_ index: Int, of joined: JoinInputs, now: Int64) -> Bool? {
         let isNew = joined.isNew(index)
         return note(

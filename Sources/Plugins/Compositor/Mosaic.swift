@@ -118,8 +118,8 @@ final class Mosaic: Join {
             if let background { target.fill(x: 0, y: 0, width: target.width, height: target.height, background) }
             for cell in cells {
                 let isNew = inputs.isNew(cell.input)
-                // Where a source shows a substitute for its pictures, that is its slate. For other sources this one is
-                // shown.
+                // Where a source shows a substitute for its pictures, that is its slate. Other sources get the
+                // slate of this stage.
                 let state = watch.inputs[cell.input]
                 if !state.wasLost || (state.isSubstitute && !state.hasEnded),
                     case .frame(let frame)? = inputs.peek(cell.input)

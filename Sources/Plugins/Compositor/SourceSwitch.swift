@@ -3,7 +3,7 @@
 import FrameCore
 import Shared
 
-/// Shows one of several inputs, and changes to another one on command, or when the present one is lost. Its output
+/// Shows one of several inputs, and changes to another one on command, or when the current one is lost. Its output
 /// keeps its format and rate. docs/design/017-clocked-joins.md.
 final class SourceSwitch: Join {
     static let info = StageInfo(

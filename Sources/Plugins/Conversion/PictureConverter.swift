@@ -33,7 +33,7 @@ package final class PictureConverter {
         }
     }
 
-    /// Between pictures of the two formats. Allocates nothing.
+    /// Converts a picture of the one format into one of the other. Allocates nothing.
     package func convert(_ source: Picture, into target: Picture) {
         guard !between.isEmpty else { return kernels.convert(source, into: target) }
         for top in stride(from: 0, to: height, by: Self.bandRows) {

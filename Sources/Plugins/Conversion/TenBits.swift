@@ -3,7 +3,7 @@
 import FrameCore
 import Shared
 
-/// From samples of 10 bit to 8, rounded to nearest. libyuv's own conversions cut bits off, which is half a step too
+/// Rounds samples of 10 bits to the nearest of 8. libyuv's own conversions cut bits off, which is half a step too
 /// dark on average.
 enum TenBits {
     /// - Parameter shift: Bits below the sample in each 16: 0 for i010, 6 for p010.

@@ -7,9 +7,9 @@ import Shared
 /// One conversion between two pictures of equal size: libyuv's where it is exact enough, otherwise ours. The only file
 /// of this module that imports libyuv.
 ///
-/// libyuv names packed RGB by the order within a little-endian word: our bgra is its "ARGB", our rgb24 its "RAW". Its
-/// functions return non-zero only for arguments that are no pictures (null, no rows), which the pool's formats exclude.
-/// Pointers are used within a call and never kept.
+/// libyuv names packed RGB by the order within a little-endian word: our bgra is its "ARGB", our rgb24 its "RAW".
+/// Its functions return non-zero only for arguments that are not pictures (null, no rows), which the pool's formats
+/// exclude. Pointers are used within a call and never kept.
 final class YUVKernels {
     private let toRGB: YUVToRGB?
     private let fromRGB: RGBToYUV?
@@ -22,7 +22,7 @@ final class YUVKernels {
         fromRGB = source.pixelFormat.isRGB && !target.pixelFormat.isRGB ? RGBToYUV(source.pixelFormat, to: target) : nil
     }
 
-    /// Formats without a kernel here are those of ``PictureConverter/between(_:_:)``.
+    /// Pairs of formats that have no kernel here go through ``PictureConverter/between(_:_:)``.
     func convert(_ a: Picture, into b: Picture) {
         let width = Int32(a.width)
         let height = Int32(a.height)
@@ -70,7 +70,7 @@ final class YUVKernels {
     }
 }
 
-/// Rows of red, green and blue apart.
+/// Single rows, with red, green and blue apart.
 extension YUVKernels {
     /// Splits one packed row; each of the three has room for `count` samples.
     static func split(

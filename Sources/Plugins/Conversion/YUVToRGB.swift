@@ -6,9 +6,9 @@ import Shared
 /// From luma and chroma (8 or 10 bit, any subsampling) to packed RGB in full range, by any matrix and range. Chroma is
 /// repeated, not interpolated.
 ///
-/// libyuv's own conversions keep the weight of U in blue to 128/64 on x86, which BT.709 and BT.2020 in video range
-/// exceed: a saturated blue comes out 12 to 16 too dark. Here weights have 13 bits and more, in vectors of eight; the
-/// result stays within 1 of the exact value. Scratch rows are made here, once.
+/// libyuv's own conversions limit the weight of U in blue to 128/64 on x86, which BT.709 and BT.2020 in video range
+/// exceed: a saturated blue comes out 12 to 16 too dark. Here weights have 13 bits and more, in vectors of eight;
+/// the result stays within 1 of the exact value. Scratch rows are made here, once.
 final class YUVToRGB {
     private let source: PixelFormat
     private let target: PixelFormat

@@ -17,7 +17,7 @@ struct SoundPacket {
 ///
 /// Used by one thread at a time. Samples are copied once, into the frame; its memory is made when it is opened.
 final class AudioEncoderHandle {
-    /// What may come from a stage and is not sound: no float beyond this, +36 dBFS, reaches a codec.
+    /// The loudest sample that reaches a codec, +36 dBFS. A float beyond it is not sound, and becomes 0.
     private static let loudest: Float = 64
 
     /// Samples of each channel in a packet.
@@ -44,7 +44,7 @@ final class AudioEncoderHandle {
 
     /// [control thread] Opens the encoder (`avcodec_open2`).
     ///
-    /// - Throws: ``FrameHostError`` with libav's words.
+    /// - Throws: ``FrameHostError`` with libav's message.
     init(_ codec: SoundCodec, _ format: AudioFormat, bitrateKbps: Int) throws {
         // What libav prints goes to standard error, where only the program's own lines belong.
         av_log_set_level(AV_LOG_QUIET)
@@ -121,7 +121,7 @@ final class AudioEncoderHandle {
             var source = first * channelCount + channel
             for moment in 0..<count {
                 let value = samples[source]
-                // False for NaN too, which encoders refuse or spread.
+                // The comparison is false for NaN too, which encoders refuse or spread.
                 target[moment * step] = value.magnitude <= Self.loudest ? value : 0
                 source += channelCount
             }
@@ -142,7 +142,8 @@ final class AudioEncoderHandle {
         return Int64(count)
     }
 
-    /// The encoder may still read a frame that it was handed; libavcodec's two do not.
+    /// Makes the frame writable. An encoder may still read a frame that it was handed, though libavcodec's two do
+    /// not.
     private func prepare() throws {
         guard filled == 0 else { return }
         frame.pointee.nb_samples = Int32(frameSamples)
@@ -157,7 +158,8 @@ final class AudioEncoderHandle {
         return isPlanar ? (plane + filled, 1) : (plane + filled * channelCount + channel, channelCount)
     }
 
-    /// Hands over what the frame has. Only the last one may have less than ``frameSamples``. Then take all packets.
+    /// Hands over what the frame has. Only the last one may have less than ``frameSamples``. All packets must be
+    /// taken then.
     func send() throws {
         frame.pointee.nb_samples = Int32(filled)
         frame.pointee.pts = sent
@@ -167,7 +169,7 @@ final class AudioEncoderHandle {
         filled = 0
     }
 
-    /// Says that no frame follows. Then take all packets.
+    /// Says that no frame follows. All packets must be taken then.
     func end() throws {
         let code = avcodec_send_frame(context, nil)
         guard code >= 0 || code == fh_audio_eof else { throw failure("the \(title) encoder failed at its end", code) }
@@ -188,7 +190,7 @@ final class AudioEncoderHandle {
     }
 }
 
-/// libav's words for one of its codes.
+/// libav's text for one of its error codes.
 func audioErrorText(_ code: Int32) -> String {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { text in
         av_strerror(code, text.baseAddress, text.count)

@@ -2,15 +2,15 @@
 
 import FrameCore
 
-/// The times of packets, whose encoder only counts samples: sample 0 has the time of the first block, and from each jump
-/// on others.
+/// The times of packets whose encoder only counts samples: sample 0 has the time of the first block, and each jump
+/// gives other times to the samples after it.
 struct PacketTimes {
     private struct Span {
         /// The number of its first sample.
         var begin: Int64
         /// What is added to a number for its tick.
         var offset: Int64
-        /// No packet of it has been seen.
+        /// Whether it follows a jump, and no packet of it has been seen.
         var isNew: Bool
     }
 

@@ -2,11 +2,11 @@
 
 /// The blocks whose sound has not left the encoder yet, oldest first, in memory of a fixed size.
 ///
-/// A packet answers the blocks that end in it. Where more blocks come than there is room for, because they are tiny, the
-/// newest two become one.
+/// A packet answers the blocks that end in it. Where more blocks come than there is room for, because they are
+/// tiny, the newest two become one.
 struct PendingBlocks {
     private struct Entry {
-        /// The number of the sample behind its last one.
+        /// The number of the sample after its last one.
         var end: Int64
         /// When its first sample was captured, nanoseconds of the chain clock.
         var capturedAt: Int64

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A factor that moves to a new value in a straight line over some samples, so that a change makes no click.
+/// A factor that moves linearly to a new value over some samples, so that a change makes no click.
 struct GainRamp {
     private let rampSamples: Int
     private var factor: Float
@@ -24,7 +24,7 @@ struct GainRamp {
         step = (target - self.factor) / Float(rampSamples)
     }
 
-    /// Writes `source` times the factor to `target`: interleaved samples, as many in both. Allocates nothing.
+    /// Writes `source` times the factor to `target`: interleaved samples, equally many in both. Allocates nothing.
     mutating func apply(
         _ source: UnsafeBufferPointer<Float>, to result: UnsafeMutableBufferPointer<Float>, channelCount: Int
     ) {

@@ -13,13 +13,13 @@ struct AudioMeterOptions: StageOptions {
 
 /// Measures the loudness of what passes, and tells when it falls silent.
 ///
-/// Blocks are passed on unchanged. The figures are those after every 100 ms of sound.
+/// Blocks are passed on unchanged. The figures are updated after every 100 ms of sound.
 final class AudioMeter: Transform {
     static let info = StageInfo(
         id: "audio-meter", summary: "Measures loudness (EBU R 128) and true peak. Tells when the sound falls silent.",
         input: .audio, output: .sameAsInput, events: events)
 
-    /// Momentary loudness is that of 400 ms; before as many have come it says nothing.
+    /// Momentary loudness is that of 400 ms; it is not known before that much sound has come.
     private static let windowsPerSecond = 10
     private static let momentaryWindows = 4
 

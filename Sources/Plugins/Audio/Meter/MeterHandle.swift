@@ -23,7 +23,8 @@ struct Loudness: Equatable {
 final class MeterHandle {
     /// Samples of each channel that are handed over at once.
     private static let chunk = 1024
-    /// No float beyond this, +36 dBFS, is sound; it would stay in the meter's filters for good.
+    /// The loudest sample that is measured, +36 dBFS. A float beyond it is not sound, and would stay in the filters
+    /// for good.
     private static let loudest: Float = 64
 
     private let state: UnsafeMutablePointer<ebur128_state>
@@ -62,7 +63,7 @@ final class MeterHandle {
             let count = min(scratch.count, samples.count - first)
             for index in 0..<count {
                 let value = samples[first + index]
-                // False for NaN too.
+                // The comparison is false for NaN too.
                 let sound = value.magnitude <= Self.loudest ? value : 0
                 isHeard = isHeard || sound != 0
                 scratch[index] = sound

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides when sound counts as silent: as soon as its momentary loudness has been below a bound for some time, and
-/// until it is no longer.
+/// Decides when sound counts as silent: once its momentary loudness has been below a bound for some time, and until
+/// it no longer is.
 ///
-/// It is fed with one reading for every stretch of sound, so that what counts is the sound's own time.
+/// It takes one reading for every stretch of sound, so that the sound's own time counts.
 struct SilenceWatch {
     /// What changed with a reading.
     enum Change: Equatable {
@@ -31,7 +31,7 @@ struct SilenceWatch {
             isSilent = false
             return .ended(samples: before + samples)
         }
-        // The first reading below the bound is the begin: before it the loudness was above.
+        // The first reading below the bound is the start: before it the loudness was above.
         below = below.map { $0 + samples } ?? 0
         guard !isSilent, let below, below >= needed else { return nil }
         isSilent = true

@@ -17,10 +17,10 @@ struct AudioResampleOptions: StageOptions {
 
 /// Gives sound another sample rate or number of channels.
 ///
-/// Times are counted in samples of the output from the first block's PTS on. At a gap in the input what is inside is
-/// given, and the count begins anew, so that the gap stays where it is.
+/// Times are counted in samples of the output from the first block's PTS on. At a gap in the input the samples
+/// inside are given, and the count starts again, so that the gap stays where it is.
 final class AudioResample: Transform {
-    /// Blocks that may come until the first sample leaves: tiny ones.
+    /// The most blocks that may come before the first sample leaves: tiny ones.
     private static let mostDelay = 8
 
     static let info = StageInfo(
@@ -64,7 +64,7 @@ final class AudioResample: Transform {
         return demand
     }
 
-    /// [stage thread] One block in; one out, as a rule.
+    /// [stage thread] Takes one block; gives one, as a rule.
     func process(_ input: consuming Sample, _ output: Output) throws {
         guard case .audioBlock(let block) = consume input, let resampler else {
             throw FrameHostError(.broken, what: "audio-resample was handed something other than sound")
@@ -130,7 +130,7 @@ final class AudioResample: Transform {
         block.isDiscontinuity = isAfterGap
         isAfterGap = false
         blockCount += 1
-        // It answers the last block that came, and has in it what came before.
+        // It answers the last block that came, and contains the sound of those before.
         let answered = held
         held = 0
         for _ in 1..<max(answered, 1) { output.absorb() }

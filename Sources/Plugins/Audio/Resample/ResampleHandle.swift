@@ -72,7 +72,7 @@ final class ResampleHandle {
     /// What is still inside, as far as there is room; empty when nothing is left.
     func flush() throws -> UnsafeBufferPointer<Float> { try call(nil, 0) }
 
-    /// Begins anew, after ``flush()``: what comes next has nothing to do with what came before.
+    /// Starts again, after ``flush()``: what comes next has nothing to do with what came before.
     func restart() throws {
         swr_close(context)
         let code = swr_init(context)

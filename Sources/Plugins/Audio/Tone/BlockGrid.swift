@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Cuts a count of samples into blocks of a fixed time; where the time is no whole number of samples, blocks differ by
-/// one sample and nothing adds up.
+/// Cuts a count of samples into blocks of a fixed time. Where the time is not a whole number of samples, blocks
+/// differ by one sample, and no error adds up.
 struct BlockGrid {
     let sampleRate: Int64
     let blockMs: Int64

@@ -28,7 +28,7 @@ final class ToneSource: Source {
     private let grid: BlockGrid
     /// The number of samples after which the sound ends.
     private let mostSamples: Int64
-    /// The next block, counted from the begin; skipped ones count.
+    /// The next block, counted from the start; skipped ones count.
     private var index: Int64 = 0
     private var given = 0
     /// Live: the time of block 0 in samples.
@@ -100,7 +100,8 @@ final class ToneSource: Source {
 
     private var isOver: Bool { grid.start(of: index) >= mostSamples || options.blocks.map { given >= $0 } == true }
 
-    /// False when the run ends. Skips the blocks whose time is over for longer than ``patience``, and those of a pause.
+    /// False when the run ends. Skips the blocks that have been over for longer than ``patience``, and those of a
+    /// pause.
     private func waitUntilDue() -> Bool {
         let start = origin ?? format.timeBase.ticks(of: MediaTime(nanoseconds: context.clock.now()))
         origin = start
