@@ -93,7 +93,7 @@ final class CropOrient: Transform {
         try output.emit(turned)
     }
 
-    /// For a frame with another orientation than its link's.
+    /// The orienter for a frame with another orientation than its link's.
     private func other(for frame: borrowing Frame) throws -> PictureOrienter {
         let lying = frame.orientation
         if let known = others[Int(lying.rawValue)] { return known }

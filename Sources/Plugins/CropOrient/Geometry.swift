@@ -57,7 +57,7 @@ struct Geometry: Equatable {
     }
 
     /// - Parameters:
-    ///   - lying: The picture's orientation; nil for the link's.
+    ///   - lying: The picture's orientation; nil: the link's.
     ///   - fixed: The output format, where it is fixed already: the picture is fitted to its size by `fit`, and `crop`
     ///     is clipped to the picture.
     /// - Throws: ``FrameHostError`` when `crop` reaches outside the picture, or the output would be too large.

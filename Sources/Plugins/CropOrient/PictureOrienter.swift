@@ -52,8 +52,8 @@ final class PictureOrienter {
         picture.part(x: place.x, y: place.y, width: place.width, height: place.height)
     }
 
-    /// Paints the bars in each frame anew, since its buffer may hold anything. Painted before the picture: where sizes
-    /// are odd, bars and picture share chroma samples, which then become the picture's.
+    /// Paints the bars in every frame, since its buffer may hold anything. They are painted before the picture:
+    /// where sizes are odd, both share chroma samples, which then become the picture's.
     private func paintBars(_ output: Picture) {
         let target = geometry.target
         let (right, bottom) = (target.x + target.width, target.y + target.height)
@@ -71,8 +71,8 @@ struct Size: Equatable {
 
     var turned: Size { Size(width: height, height: width) }
 
-    /// The next size on the way down or up. It is never less than half at once, since bilinear filtering reads two by
-    /// two samples and would skip others. A half is the mean of all its pixels.
+    /// The next size on the way down or up. One step goes down to half at most, since bilinear filtering reads two
+    /// by two samples and would skip others. A half is the mean of all its pixels.
     func step(towards end: Size) -> Size {
         func step(_ from: Int, _ to: Int) -> Int { from > 2 * to ? (from + 1) / 2 : to }
         return Size(width: step(width, end.width), height: step(height, end.height))

@@ -4,11 +4,11 @@ import CYUV
 import FrameCore
 import Shared
 
-/// Turning and mirroring of single planes of 1, 2 or 4 bytes a sample, exactly.
+/// Turns and mirrors single planes of 1, 2 or 4 bytes a sample, exactly.
 ///
-/// Planes are the whole of i420, nv12 and bgra: luma and chroma of one byte, interleaved chroma of two, packed colour
-/// of four. libyuv's functions return non-zero only for planes without rows or columns. Pointers are used within a call
-/// and never kept.
+/// These are the planes of i420, nv12 and bgra: luma and chroma of one byte, interleaved chroma of two, packed
+/// colour of four. libyuv's functions return non-zero only for planes without rows or columns. Pointers are used
+/// within a call and never kept.
 enum PlaneKernels {
     /// Mirrors and turns; allocates nothing.
     ///

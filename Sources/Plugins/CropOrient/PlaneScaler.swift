@@ -6,16 +6,16 @@ import Shared
 
 /// Scales a plane bilinearly and turns it in the same pass.
 ///
-/// Sample centres are brought to sample centres; positions and weights are in steps of 1/128. Each output row is first
-/// blended from two input rows, then its samples each from two of the blend. Where sides are swapped, rows are gathered
-/// into strips, whose columns are written as rows. The input is read once, row after row. Tables and scratch memory are
-/// made here, once; a call allocates nothing.
+/// Sample centres map to sample centres; positions and weights are in steps of 1/128. Each output row is first
+/// blended from two input rows, then each of its samples from two samples of the blend. Where sides are swapped,
+/// rows are gathered into strips, whose columns are written as rows. The input is read once, row after row. Tables
+/// and scratch memory are made here, once; a call allocates nothing.
 ///
-/// - Precondition: neither side shrinks to less than its half, since of a wider distance samples would be passed over.
+/// - Precondition: No side shrinks to less than half, since the filter would skip samples.
 final class PlaneScaler {
     /// Samples and rows.
     private let from: Size
-    /// Of the scaled plane before its sides are swapped.
+    /// Samples and rows of the scaled plane, before its sides are swapped.
     private let to: Size
     private let unit: Int
     private let orientation: Orientation
@@ -91,7 +91,7 @@ final class PlaneScaler {
 
     /// - Parameters:
     ///   - source: A plane of the size `from`.
-    ///   - target: One of the size `to`, or of that with sides swapped.
+    ///   - target: A plane of the size `to`, or of that size with its sides swapped.
     func scale(_ source: Picture.Layer, into target: Picture.Layer) {
         let row = scratch.baseAddress!.assumingMemoryBound(to: UInt8.self)
         let strip = row + rowBytes

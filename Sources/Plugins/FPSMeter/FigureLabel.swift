@@ -19,7 +19,7 @@ struct FigureLabel {
         scale = max(min(format.width, format.height * 16 / 9) / (3 * 16 * (BitmapFont.width + 1)) / 2 * 2, 2)
     }
 
-    /// Once a second: makes the lines.
+    /// Makes the lines, once a second.
     mutating func set(_ figures: Figures) { lines = figures.lines }
 
     /// All coordinates are even, so that chroma is sharp.

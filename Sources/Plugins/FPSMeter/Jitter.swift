@@ -15,6 +15,6 @@ struct Jitter {
         last = (arrival, pts)
     }
 
-    /// Begins anew after a gap: the next frame is not compared with an earlier one.
+    /// Starts again after a gap: the next frame is not compared with an earlier one.
     mutating func restart() { last = nil }
 }

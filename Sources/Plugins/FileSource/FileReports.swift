@@ -25,7 +25,7 @@ final class FileReports {
         shape = track.shape
     }
 
-    // MARK: At the begin
+    // MARK: At the start
 
     func notCarried(_ tracks: [OtherTrack]) {
         for track in tracks {

@@ -53,7 +53,8 @@ struct EffectFolders {
         return names.sorted()
     }
 
-    /// A library is code, and a chain file brings none: only who sets up the machine does.
+    /// Accepts only a path into the folders. A library is code, which a chain file must not bring: only the person
+    /// who sets up the machine does.
     private func pathInFolders(_ path: String) throws -> String {
         guard let real = Self.realPath(path) else {
             throw FrameHostError(
@@ -78,7 +79,8 @@ struct EffectFolders {
     /// The library of an effect.
     ///
     /// - Parameters:
-    ///   - name: As its file is called, in any case; or a path, which has a slash and leads into one of the folders.
+    ///   - name: As its file is called, in upper or lower case; or a path, which has a slash and leads into one of
+    ///     the folders.
     ///   - resolve: Makes a path absolute.
     /// - Throws: ``FrameHostError`` that names the nearest effect, or all.
     func path(of name: String, resolve: (String) -> String) throws -> String {

@@ -64,7 +64,8 @@ final class EffectInstance {
         }.joined(separator: "\n")
     }
 
-    /// A parameter's present value as a chain file has it, numbers to three decimals; nil where the effect tells none.
+    /// A parameter's present value as a chain file has it, numbers to three decimals; nil where the effect gives
+    /// none.
     func present(_ parameter: EffectParameter) -> JSONNode? {
         let get = { [library, instance] (pointer: UnsafeMutableRawPointer) in
             library.functions.getParameter(instance, pointer, Int32(parameter.index))
@@ -95,7 +96,7 @@ final class EffectInstance {
         }
     }
 
-    /// [stage thread] One picture of the effect's colour model, rows without padding.
+    /// [stage thread] Makes one picture of the effect's colour model, rows without padding.
     ///
     /// - Parameters:
     ///   - time: Seconds.
@@ -108,7 +109,8 @@ final class EffectInstance {
         }
     }
 
-    /// [stage thread] As above, from two pictures or three. Only for effects that have `f0r_update2`.
+    /// [stage thread] Like ``update(time:_:into:)``, from two or three pictures. Only for effects that have
+    /// `f0r_update2`.
     func mix(
         time: Double, _ first: EffectFunctions.Pixels, _ second: EffectFunctions.Pixels,
         _ third: EffectFunctions.Pixels?,

@@ -38,12 +38,13 @@ struct EffectLibrary {
     let parameters: [EffectParameter]
     let functions: EffectFunctions
 
-    /// By handle, whether f0r_init went well: it is called once per library and process, whichever chain is first.
+    /// Whether f0r_init succeeded, by handle: it is called once per library and process, whichever chain is first.
     private static let started = Locked<[UInt: Bool]>([:])
 
     /// Loads it, unless it is loaded already. [control thread]
     ///
-    /// - Throws: ``FrameHostError`` for a file that does not load, is no frei0r effect, or one of another version.
+    /// - Throws: ``FrameHostError`` for a file that does not load, is not a frei0r effect, or is one of another
+    ///   version.
     init(path: String) throws {
         let file = path.split(separator: "/").last.map(String.init) ?? path
         name = file.hasSuffix(".so") ? String(file.dropLast(3)) : file

@@ -81,7 +81,7 @@ extension EffectParameters {
     /// These values as values of an effect's parameters.
     ///
     /// - Parameter list: One line for each parameter the effect has, for the fault.
-    /// - Throws: ``FrameHostError`` with the first fault; the others, and what the effect has, stand below it.
+    /// - Throws: ``FrameHostError`` with the first fault; its cause has the others, and `list` where that helps.
     func values(
         for parameters: [EffectParameter], of effect: String, list: () -> String
     ) throws -> [(parameter: EffectParameter, value: EffectParameter.Value)] {

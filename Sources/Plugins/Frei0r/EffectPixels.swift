@@ -6,8 +6,8 @@ import Shared
 
 /// Pictures as frei0r requires them: rows without padding, sides multiples of 8, red first where the effect says so.
 ///
-/// A picture in this form is handed over as it is. Another is copied to memory of this object, where its right and
-/// lower edges are repeated as padding. Made once; allocates nothing afterwards.
+/// A picture in this form is handed over as it is. Any other is copied to memory of this object, where its right
+/// and lower edges are repeated as padding. Made once; allocates nothing afterwards.
 final class EffectPixels {
     /// The size that the effect sees.
     let width: Int

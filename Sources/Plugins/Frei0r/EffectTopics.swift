@@ -4,7 +4,7 @@ import FrameCore
 
 /// The installed effects, for `framehost describe frei0r` and `framehost describe frei0r NAME`.
 enum EffectTopics {
-    /// All effects of these kinds, and those that do not load, with why. [control thread]
+    /// All effects of these kinds, and those that do not load, with the reason. [control thread]
     ///
     /// Loads every effect, since only the effect itself knows its kind.
     static func all(_ kinds: [EffectLibrary.Kind]) -> [StageTopic] {

@@ -38,8 +38,8 @@ final class Frei0r: Transform {
 
     /// [control thread] Loads the effect and sets its parameters.
     ///
-    /// - Throws: ``FrameHostError`` for an effect that is not there, does not load or is no filter, and for parameters
-    ///   it does not take.
+    /// - Throws: ``FrameHostError`` for an effect that is not there, does not load or is a mixer, and for
+    ///   parameters that it does not take.
     func negotiate(_ input: MediaFormat) throws -> MediaFormat {
         guard let video = input.video else { throw FrameHostError(.broken, what: "frei0r was handed access units") }
         let library = try EffectLibrary(path: EffectFolders().path(of: options.effect, resolve: context.resolve))

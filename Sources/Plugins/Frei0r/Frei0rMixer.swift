@@ -5,8 +5,8 @@ import Shared
 
 /// Runs a frei0r effect that makes one picture of two or three.
 ///
-/// Takes the pictures that belong together from stages of equal size, in the order of `from`. A picture without a partner
-/// is dropped.
+/// Takes the pictures that belong together from stages of equal size, in the order of `from`. A picture without a
+/// partner is dropped.
 final class Frei0rMixer: Join {
     static let info = StageInfo(
         id: "frei0r-mixer", summary: "Mixes two or three pictures into one with a frei0r effect.", input: .video(.bgra),
@@ -27,8 +27,8 @@ final class Frei0rMixer: Join {
 
     /// [control thread] Loads the effect and sets its parameters.
     ///
-    /// - Throws: ``FrameHostError`` for an effect that is not there, does not load or is no mixer, for inputs of
-    ///   another number or of different sizes, and for parameters it does not take.
+    /// - Throws: ``FrameHostError`` for an effect that is not there, does not load or is not a mixer, for a wrong
+    ///   number of inputs or different sizes, and for parameters that it does not take.
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat {
         let library = try EffectLibrary(path: EffectFolders().path(of: options.effect, resolve: context.resolve))
         try library.require(Self.kinds, stage: Self.info.id)

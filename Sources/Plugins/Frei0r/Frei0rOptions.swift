@@ -15,7 +15,7 @@ struct Frei0rOptions: StageOptions {
     var parameters = EffectParameters()
 }
 
-/// The option `parameters`: names and values as in the chain file. Only the effect tells what they mean.
+/// The option `parameters`: names and values as in the chain file. Only the effect knows what they mean.
 struct EffectParameters: OptionValue {
     var members: [JSONNode.Member] = []
 

@@ -38,7 +38,7 @@ package struct Backoff {
         return pause
     }
 
-    /// The source was there: begins anew at the next loss.
+    /// Starts again with the shortest pause, since the source was there.
     package mutating func reset() { pause = Self.shortest }
 }
 

@@ -24,7 +24,7 @@ package struct Slate {
         if !self.text.isEmpty { _ = try Self.face() }
     }
 
-    /// One colour.
+    /// A slate of one colour.
     package init(color: RGBColor) {
         self.color = color
         picture = nil

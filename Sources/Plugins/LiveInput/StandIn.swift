@@ -3,14 +3,14 @@
 import FrameCore
 import Shared
 
-/// What is shown while a source is away: a copy of a late picture, or a slate. Memory is made once.
+/// What is shown while a source is away: a copy of a recent picture, or a slate. Memory is made once.
 package final class StandIn {
     private let slate: ScratchPicture
     /// Planes without padding, one after the other; empty where no picture is kept.
     private var bytes: [UInt8]
     private var hasPicture = false
     private var copiedAt = Int64.min
-    /// A picture is copied once a second, not at each frame: nanoseconds.
+    /// From one copy of a picture to the next, nanoseconds: not every frame is copied.
     private static let pause: Int64 = 1_000_000_000
 
     /// Bytes it takes.
