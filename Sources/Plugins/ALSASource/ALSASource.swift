@@ -227,7 +227,7 @@ final class ALSASource: Source {
         meet(first, cause, session)
     }
 
-    /// Starts the card's sound anew: what is missing becomes silence, what is too much is left out.
+    /// Starts the card's sound again: what is missing becomes silence, what is too much is left out.
     private func meet(_ first: Int64, _ cause: Beginning, _ session: CaptureSession) {
         let meeting = timeline!.meet(first)
         owedSilence = meeting.silence

@@ -80,7 +80,7 @@ struct AspectRatio: OptionValue, Hashable, CustomStringConvertible {
 /// A part of a picture, written as X11 and ImageMagick write it: `"640x480+320+120"`, or `"640x480"` for the middle.
 struct CropRectangle: OptionValue, Hashable, CustomStringConvertible {
     var size: PictureSize
-    /// Top left corner; nil for the middle.
+    /// Top left corner; nil: the middle.
     var origin: (x: Int, y: Int)?
 
     var description: String { origin.map { "\(size)+\($0.x)+\($0.y)" } ?? size.description }

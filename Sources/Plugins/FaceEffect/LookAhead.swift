@@ -5,7 +5,7 @@ import FrameCore
 /// The frames that are kept back: each waits until those after it have been searched. All memory is taken at the
 /// start.
 final class LookAhead {
-    /// What a frame's line tells, kept until the frame goes out.
+    /// What a frame's line says, kept until the frame goes out.
     struct Told {
         var isSearched = false
         var faces: [FaceLine] = []
@@ -59,7 +59,7 @@ final class LookAhead {
         return min(max(min(Int((usualSeconds * min(rate, 1000)).rounded(.up)), fitting), 4), mostFrames)
     }
 
-    /// Memory beside the frames, for the plan.
+    /// Bytes in addition to the frames, for the plan.
     static func bytes(frames: Int, _ format: VideoFormat, _ sizes: SearchSizes) -> Int {
         let small = SmallPicture.size(format, longSide: sizes.trackingSide)
         let each =

@@ -214,7 +214,7 @@ struct SampleClock {
         return MediaTime(nanoseconds: count / rate * 1_000_000_000 + count % rate * 1_000_000_000 / rate)
     }
 
-    /// The place of the next `samples` samples; nil where none of them is heard: they lie before 0 or behind `upper`.
+    /// The place of the next `samples` samples; nil where none of them is heard: they lie before 0 or after `upper`.
     ///
     /// - Parameter time: What the file says; nil where it says nothing.
     mutating func place(_ samples: Int, at time: MediaTime?, before upper: MediaTime?) -> Place? {

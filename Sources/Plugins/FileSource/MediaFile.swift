@@ -14,7 +14,7 @@ final class MediaFile {
     private var io: UnsafeMutablePointer<AVIOContext>?
     /// Keeps recorders from removing or replacing the file while it is played.
     private var held: HeldFile?
-    /// The only track whose packets are given; nil for all tracks.
+    /// The only track whose packets are given; nil: all tracks.
     private var onlyTrack: Int?
     /// Whether libavformat examines the contents. Otherwise the decoder finds out.
     private let looksInside: Bool

@@ -28,7 +28,7 @@ final class PictureDecoder {
     ///
     /// - Parameters:
     ///   - threads: How many pictures are decoded at once, where the codec can.
-    ///   - loans: The loans that it decodes into; nil for memory of its own.
+    ///   - loans: The loans that it decodes into; nil: memory of its own.
     convenience init(_ file: MediaFile, track: Int, threads: Int, loans: DecoderLoans?) throws {
         let stream = file.stream(track)
         try self.init(

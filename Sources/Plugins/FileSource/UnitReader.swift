@@ -221,7 +221,7 @@ final class UnitReader: TrackReader {
     /// [stage thread, or before it runs the control thread] Goes to a keyframe: the access units from there on come
     /// next.
     ///
-    /// - Parameter tick: PTS of the keyframe; nil for the first of the file.
+    /// - Parameter tick: PTS of the keyframe; nil: the first of the file.
     func enter(at tick: Int64?) throws {
         wanted = tick
         isInHand = false

@@ -13,7 +13,7 @@ package enum IfMissing: String, OptionChoice {
 package enum WhileLost: String, OptionChoice {
     /// Its last picture, at most a second old when it was lost.
     case hold
-    /// A colour, a picture or words.
+    /// A colour, a picture or a text.
     case slate
     /// Nothing is shown: the stage fails.
     case stop

@@ -93,8 +93,8 @@ package struct Slate {
 }
 
 extension StillPicture {
-    /// Draws it in the middle of a picture of red, green and blue, as large as possible, by its alpha. Each pixel is
-    /// the mean of those that fall on it.
+    /// Draws it in the middle of a picture of red, green and blue, as large as possible, mixed by its alpha. Each
+    /// pixel is the mean of those that fall on it.
     ///
     /// - Parameter aspect: Width of a sample of the result over its height; 0 for square ones.
     fileprivate func draw(into canvas: Picture, aspect: Rational) {

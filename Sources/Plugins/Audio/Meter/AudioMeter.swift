@@ -11,7 +11,7 @@ struct AudioMeterOptions: StageOptions {
     var silenceSeconds = 2.0
 }
 
-/// Measures the loudness of what passes, and tells when it falls silent.
+/// Measures the loudness of what passes, and reports when it falls silent.
 ///
 /// Blocks are passed on unchanged. The figures are updated after every 100 ms of sound.
 final class AudioMeter: Transform {

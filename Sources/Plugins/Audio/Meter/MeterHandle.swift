@@ -23,8 +23,8 @@ struct Loudness: Equatable {
 final class MeterHandle {
     /// Samples of each channel that are handed over at once.
     private static let chunk = 1024
-    /// The loudest sample that is measured, +36 dBFS. A float beyond it is not sound, and would stay in the filters
-    /// for good.
+    /// The loudest sample that is measured, +36 dBFS. A float beyond it is not sound, and would disturb the filters
+    /// for ever.
     private static let loudest: Float = 64
 
     private let state: UnsafeMutablePointer<ebur128_state>

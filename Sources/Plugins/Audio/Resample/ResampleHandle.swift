@@ -5,8 +5,8 @@ import FrameCore
 
 /// One resampler of libswresample; the only place that calls the library.
 ///
-/// Used by one thread at a time. The first sample that comes out stands for the first that came in; some milliseconds of
-/// the input stay inside until more comes or ``flush()``.
+/// Used by one thread at a time. The first sample that comes out stands for the first that came in; some
+/// milliseconds of the input stay inside until more comes or ``flush()``.
 final class ResampleHandle {
     /// Samples of each channel that are handed over at once.
     private static let chunk = 4096

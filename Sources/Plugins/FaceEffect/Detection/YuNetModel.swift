@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// Which of YuNet's models a file is, told by the names of its outputs.
+/// Which of YuNet's models a file is, recognised by the names of its outputs.
 enum YuNetModel: String, Sendable, CaseIterable {
     /// Outputs `loc`, `conf`, `iou`: OpenCV 4.5.4 to 4.7.
     case of2022 = "face_detection_yunet_2022mar.onnx"

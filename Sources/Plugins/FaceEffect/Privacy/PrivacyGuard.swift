@@ -6,7 +6,7 @@
 /// A value without threads, pixels or a clock of its own. Fail-closed: anything but an answer for this very frame
 /// covers all of it.
 struct PrivacyGuard {
-    /// What the search of the frame at hand gave.
+    /// What the search of the current frame gave.
     enum Look: Equatable { case answered, late, failed }
 
     /// How a frame went out. Each frame is counted under exactly one.
@@ -16,11 +16,11 @@ struct PrivacyGuard {
         case searched
         /// Its own search answered, and did not see each known face. That face is covered where it should be.
         case held
-        /// Covered wholly: no answer yet since the start or a cut.
+        /// Covered completely: no answer yet since the start or a cut.
         case starting
-        /// Covered wholly: the answer did not come in time.
+        /// Covered completely: the answer did not come in time.
         case late
-        /// Covered wholly: the detector failed.
+        /// Covered completely: the detector failed.
         case failed
 
         /// The name in events and lines.

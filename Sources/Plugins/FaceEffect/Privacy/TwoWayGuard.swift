@@ -300,7 +300,7 @@ struct TwoWayGuard {
             }
             let isSure = face.findings >= Self.surely
             guard from > oldest else {
-                // Any other face stays open: it is told once it has been found often enough.
+                // Any other face stays open: it is noted once it has been found often enough.
                 if isSure { face.walk = .ended }
                 break
             }
@@ -400,7 +400,7 @@ struct TwoWayGuard {
         plans[place].moments.append(Moment(kind: kind, serial: serial, box: box, weight: weight))
     }
 
-    /// Tells of faces whose cover ends with this frame, and forgets those that are no longer kept.
+    /// Notes faces whose cover ends with this frame, and forgets those that are no longer kept.
     private mutating func tellLost(_ number: Int) {
         let now = plan(number)
         for index in faces.indices {

@@ -24,7 +24,7 @@ enum NaturalOrder {
 
     private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
 
-    /// The digits from `index` on without leading zeros, of any length; `index` is behind them then.
+    /// The digits from `index` on without leading zeros, of any length; `index` is then after them.
     private static func digits(_ bytes: [UInt8], _ index: inout Int) -> ArraySlice<UInt8> {
         let begin = index
         while index < bytes.count, isDigit(bytes[index]) { index += 1 }

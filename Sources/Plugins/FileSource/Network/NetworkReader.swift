@@ -16,7 +16,7 @@ final class NetworkReader: @unchecked Sendable {
     private static let mostSoundPackets = 4096
 
     let queue = PacketQueue()
-    /// The sound's packets, and what happens to the connection; nil where nobody takes the sound.
+    /// The sound's packets, and what happens to the connection; nil where the sound is not taken.
     let sound: PacketQueue?
     /// Tells the sound where the pictures are placed.
     let clock = StreamClock()
