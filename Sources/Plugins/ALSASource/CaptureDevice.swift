@@ -148,7 +148,7 @@ final class CaptureDevice: SoundCard {
     }
 
     /// Does not use `snd_pcm_wait`, which starts its timeout again whenever a descriptor is ready for anything
-    /// else, without an end.
+    /// else, and so may never return.
     func wait(milliseconds: Int32) throws(CardFault) -> Bool {
         let available = snd_pcm_avail_update(pcm)
         guard available >= 0 else {
@@ -202,7 +202,7 @@ final class CaptureDevice: SoundCard {
 extension CardSamples {
     fileprivate var libraryFormat: snd_pcm_format_t {
         switch self {
-        // The aliases without an end (SND_PCM_FORMAT_S16) have the machine's byte order.
+        // The aliases without LE or BE (SND_PCM_FORMAT_S16) have the machine's byte order.
         case .s16: SND_PCM_FORMAT_S16
         case .s32: SND_PCM_FORMAT_S32
         case .float: SND_PCM_FORMAT_FLOAT

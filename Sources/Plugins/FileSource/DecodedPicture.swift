@@ -7,8 +7,7 @@ import FrameCore
 struct DecodedPicture {
     let frame: UnsafeMutablePointer<AVFrame>
 
-    /// When the picture is shown and for how long, as the file says. Unchecked: ``TrackTimes`` sorts out impossible
-    /// ones.
+    /// When the picture is shown and for how long, as the file says. Not checked: that is for ``TrackTimes``.
     var givenTick: Int64 { frame.pointee.best_effort_timestamp }
     var givenDuration: Int64 { fh_av_picture_duration(frame) }
 

@@ -53,8 +53,8 @@ struct EffectFolders {
         return names.sorted()
     }
 
-    /// Accepts only a path into the folders. A library is code, which a chain file must not bring: only the person
-    /// who sets up the machine does.
+    /// Accepts only a path into one of the folders. A library is code: only the person who sets up the machine may
+    /// bring it, not a chain file.
     private func pathInFolders(_ path: String) throws -> String {
         guard let real = Self.realPath(path) else {
             throw FrameHostError(

@@ -154,8 +154,8 @@ final class AudioEncoder: Transform {
         while let packet = try encoder.receive() {
             let capturedAt = pending.oldestCapture ?? lastCapture
             let finished = pending.finish(upTo: packet.number + packet.count)
-            // A packet of priming only has times that the replaced encoder's last packets have too, and is not
-            // heard.
+            // A packet that has only priming has times that the replaced encoder's last packets have too, and is
+            // not heard.
             if context.repeatsParameterSets, packet.number + packet.count <= 0 { continue }
             let (pts, duration, isJump) = times.take(packet.number, count: packet.count)
             var unit = try output.makeAccessUnit(byteCount: packet.bytes.count)

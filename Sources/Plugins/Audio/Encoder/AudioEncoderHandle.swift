@@ -158,8 +158,8 @@ final class AudioEncoderHandle {
         return isPlanar ? (plane + filled, 1) : (plane + filled * channelCount + channel, channelCount)
     }
 
-    /// Hands over what the frame has. Only the last one may have less than ``frameSamples``. All packets must be
-    /// taken then.
+    /// Hands over what the frame has. Only the last one may have less than ``frameSamples``. Afterwards all packets
+    /// must be taken.
     func send() throws {
         frame.pointee.nb_samples = Int32(filled)
         frame.pointee.pts = sent
@@ -169,7 +169,7 @@ final class AudioEncoderHandle {
         filled = 0
     }
 
-    /// Says that no frame follows. All packets must be taken then.
+    /// Says that no frame follows. Afterwards all packets must be taken.
     func end() throws {
         let code = avcodec_send_frame(context, nil)
         guard code >= 0 || code == fh_audio_eof else { throw failure("the \(title) encoder failed at its end", code) }

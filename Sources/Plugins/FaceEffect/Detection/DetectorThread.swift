@@ -112,6 +112,7 @@ final class DetectorThread: @unchecked Sendable {
 
     /// [stage thread] The state, after waiting for the answer until `deadline` (`CLOCK_MONOTONIC`, nanoseconds) while
     /// it is busy.
+    ///
     /// The wait uses real time, not the chain's: a simulated clock does not make a detector faster.
     ///
     /// - Parameter isStopped: Asked every 20 ms; true ends the wait.

@@ -17,7 +17,7 @@ enum YuNetFit {
     private static let usualAspect = 0.78
     /// The side of a square as large as the box, over the mean distance of the landmarks.
     private static let usualSize = 2.45
-    /// The most that landmarks that make no sense can do.
+    /// Bounds for landmarks that make no sense: of a feature, and of a change.
     private static let mostFeature = 0.3
     private static let mostChange = 0.25
 

@@ -4,7 +4,7 @@ import FrameCore
 import Shared
 import Stills
 
-/// Where an image lies in the stored picture: its middle, and the ways from there to the middles of its right and
+/// Where an image lies in the stored picture: its middle, and the vectors from there to the middles of its right and
 /// lower edges, in pixels.
 struct ImagePlacement: Equatable {
     var center: FacePoint

@@ -142,7 +142,7 @@ struct TwoWayGuard {
     private var oldest = 0
     private var faces: [Known] = []
 
-    /// How many covers the frames had that came out, by reason.
+    /// How many covers there were, by reason, in the frames that came out.
     private(set) var coverCounts = [Int](repeating: 0, count: How.allCases.count)
 
     /// - Parameters:

@@ -9,8 +9,8 @@ struct FaceTracks {
         var confirmsAtOnce = false
         /// A detection with less confidence than this keeps a known face, but begins no new one.
         var leastConfidence = 0.0
-        /// How long a face that is followed well stays without a detection, nanoseconds: the first value, the
-        /// second in addition for each time it was seen, but at most the third.
+        /// How long a face that is followed well stays without a detection, nanoseconds: `leastUnseen`, and
+        /// `unseenPerLook` more for each time it was seen, but at most `longestUnseen`.
         var leastUnseen: Int64 = 300_000_000
         var unseenPerLook: Int64 = 150_000_000
         var longestUnseen: Int64 = 1_500_000_000
@@ -139,9 +139,8 @@ struct FaceTracks {
         return best
     }
 
-    /// The overlap where there is enough of it; else 0. A smaller value where one box lies mostly within the other,
-    /// as something hides a part of the face, and for boxes of similar size beside each other, as when a face
-    /// jumped.
+    /// The overlap where there is enough of it. Otherwise a smaller value where one box lies mostly within the other
+    /// (something hides a part of the face), or where boxes of similar size lie side by side (a face jumped); else 0.
     private static func likeness(_ a: FaceRect, _ b: FaceRect) -> Double {
         let overlap = a.overlap(b)
         if overlap >= sameFace { return overlap }

@@ -29,8 +29,8 @@ final class SoundTerms: @unchecked Sendable {
     }
 }
 
-/// Where a connection's times lie on the chain clock, by the place of its pictures. The sound uses the same offset,
-/// so that both stay together. [any thread]
+/// Where a connection's times lie on the chain clock, as its pictures are placed. The sound uses the same offset, so
+/// that both stay together. [any thread]
 final class StreamClock: Sendable {
     private struct State {
         var connection: ObjectIdentifier?
