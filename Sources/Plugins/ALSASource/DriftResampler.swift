@@ -3,8 +3,8 @@
 import CSWResample
 import FrameCore
 
-/// libswresample between a card's samples and the chain's: rate, channels, 32-bit floats, and the stretch that keeps
-/// them on the chain's clock. The only file that calls it. [stage thread]
+/// libswresample between a card's samples and the chain's: rate, channels, 32-bit floats, and the stretch that
+/// keeps them on the chain's clock. The only file of this plugin that calls it. [stage thread]
 ///
 /// Frame n of the output is frame n of the input at equal rates; the last 16 frames or so stay inside until more comes.
 final class DriftResampler {

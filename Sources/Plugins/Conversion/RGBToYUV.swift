@@ -3,8 +3,8 @@
 import FrameCore
 import Shared
 
-/// From packed RGB in full range to luma and chroma in video range, by any matrix; chroma is the mean of the pixels it
-/// stands for.
+/// Converts packed RGB in full range to luma and chroma in video range, by any matrix. Chroma is the mean of the
+/// pixels it stands for.
 ///
 /// Rows are taken apart into planes of red, green and blue, then weighted in 16-bit fixed point with 8 bits of
 /// fraction, which the compiler turns into vector code and which stays within 1 of the exact value. Scratch rows are
@@ -60,7 +60,7 @@ final class RGBToYUV {
         picture[plane].bytes + y * picture[plane].strideBytes
     }
 
-    /// Red, green and blue of row `y` into the scratch rows from `first` on.
+    /// Splits row `y` into red, green and blue in the scratch rows from `first` on.
     private func split(_ source: Picture, _ y: Int, into first: Int) {
         YUVKernels.split(
             line(source, 0, y), format, count: width, red: row(first), green: row(first + 1), blue: row(first + 2))
@@ -90,7 +90,7 @@ final class RGBToYUV {
         }
     }
 
-    /// One row of yuyv: chroma of two pixels side by side.
+    /// Writes one row of yuyv: chroma of two pixels side by side.
     private func pack(_ first: Int, into target: UnsafeMutablePointer<UInt8>) {
         luma(first, into: row(6))
         row(6)[width] = row(6)[width - 1]

@@ -126,7 +126,7 @@ final class YUVToRGB {
 
     // MARK: Weighing
 
-    /// Eight pixels at a time. Rows have room for a last, partial eight.
+    /// Converts eight pixels at a time. Rows have room for a last, partial eight.
     ///
     /// Weights are read from memory in the loop on purpose: kept in registers, they are widened before it, and the
     /// compiler no longer sees that the upper halves of eight products are one instruction (measured: 3 times slower).

@@ -202,7 +202,7 @@ final class FaceEffect: DelayingFilter {
             remedy: context.isLiveChain ? "Leave reviewFile out." : "Leave lookAhead out.")
     }
 
-    /// For `check` and a run's first lines.
+    /// Notes how far the stage looks ahead, for `check` and a run's first lines.
     private func noteLookAhead(_ format: VideoFormat) {
         guard framesAhead > 0 else { return }
         context.note(

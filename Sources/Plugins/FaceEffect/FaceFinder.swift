@@ -194,7 +194,7 @@ final class FaceFinder {
         return UnsafeMutableBufferPointer(rebasing: faces[..<count])
     }
 
-    /// From the small picture to full size.
+    /// Scales a detection from the small picture to full size.
     private static func enlarged(_ face: Detection, _ scaleX: Double, _ scaleY: Double) -> Detection {
         Detection(
             box: face.box.scaled(scaleX, scaleY), confidence: face.confidence,

@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// Passing on access units as they are: `"decode": false`.
+/// Passes on access units as they are: `"decode": false`.
 extension FileSource {
     /// [control thread] Decides what will be given, and from which keyframe on. Afterwards the reader has read
     /// ahead to it.

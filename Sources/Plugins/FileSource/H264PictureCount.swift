@@ -121,8 +121,8 @@ struct H264PictureCount {
     }
 }
 
-/// Bits of a NAL unit, most significant first, without its emulation prevention bytes (7.4.1). After the end it reads
-/// zeros, and reports that.
+/// Bits of a NAL unit, most significant first, without its emulation prevention bytes (7.4.1). After the end it
+/// reads zeros, and ``isExhausted`` says so.
 private struct BitReader {
     private let bytes: [UInt8]
     private var position = 0

@@ -3,11 +3,11 @@
 import CAVFormat
 import FrameCore
 
-/// One local file opened with libavformat: its tracks, and its packets in the order of decoding. The only place that
-/// calls libavformat.
+/// One local file opened with libavformat: its tracks, and its packets in the order of decoding.
 ///
-/// Used by one thread at a time. Opening decides which file is read: neither colons or a pattern in its name, nor its
-/// contents, lead to another file or to the network.
+/// The only place of this plugin that calls libavformat for files. Used by one thread at a time. Opening decides
+/// which file is read: neither colons or a pattern in its name, nor its contents, lead to another file or to the
+/// network.
 final class MediaFile {
     let path: String
     private var container: UnsafeMutablePointer<AVFormatContext>?

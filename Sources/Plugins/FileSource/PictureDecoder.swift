@@ -3,7 +3,7 @@
 import CAVFormat
 import FrameCore
 
-/// One libavcodec decoder: packets in, pictures out. The only place that calls libavcodec's decoding.
+/// One libavcodec decoder of a video track: packets in, pictures out.
 ///
 /// Used by one thread at a time; libavcodec decodes with threads of its own.
 final class PictureDecoder {

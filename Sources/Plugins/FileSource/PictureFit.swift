@@ -14,7 +14,7 @@ struct PictureFit: Equatable {
     ///
     /// - Parameters:
     ///   - aspect: The width of a sample divided by its height; 0 when unknown, which counts as square.
-    ///   - format: The chain's.
+    ///   - format: The chain's format.
     init(width: Int, height: Int, aspect: Rational, in format: VideoFormat) {
         self.init(x: 0, y: 0, width: format.width, height: format.height)
         // The shown width divided by the shown height, for the picture and for the target.

@@ -4,7 +4,7 @@ import CAVFormat
 import CSWScale
 import FrameCore
 
-/// Converts pictures of another size or format into the chain's, with libswscale. The only place that calls it.
+/// Converts pictures of another size or format into the chain's, with libswscale.
 ///
 /// Range and matrix of the samples are respected on both sides. One thread at a time.
 final class ScalingConverter {

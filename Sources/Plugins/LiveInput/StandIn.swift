@@ -31,7 +31,7 @@ package final class StandIn {
         bytes = keepsPicture ? [UInt8](repeating: 0, count: Self.pictureBytes(format)) : []
     }
 
-    /// [stage thread] Keeps the picture when the kept one has become old.
+    /// [stage thread] Keeps a copy of the picture when the kept one has become old.
     package func look(at frame: borrowing Frame, now: Int64) {
         guard !bytes.isEmpty, !hasPicture || now - copiedAt >= Self.pause else { return }
         copiedAt = now

@@ -13,7 +13,8 @@ struct SoundPacket {
     var count: Int64
 }
 
-/// One open encoder of libavcodec and the frame that is being filled; the only place that calls the library.
+/// One open encoder of libavcodec and the frame that is being filled; the only place of this plugin that calls
+/// libavcodec.
 ///
 /// Used by one thread at a time. Samples are copied once, into the frame; its memory is made when it is opened.
 final class AudioEncoderHandle {

@@ -3,7 +3,7 @@
 import CAudio
 import FrameCore
 
-/// One resampler of libswresample; the only place that calls the library.
+/// One resampler of libswresample; the only place of this plugin that calls the library.
 ///
 /// Used by one thread at a time. The first sample that comes out stands for the first that came in; some
 /// milliseconds of the input stay inside until more comes or ``flush()``.

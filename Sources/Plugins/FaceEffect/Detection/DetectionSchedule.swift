@@ -11,8 +11,8 @@ struct DetectionSchedule {
     init(every: Int) { self.every = every }
 
     /// - Parameters:
-    ///   - isNeeded: A face waits for its second look, or was just lost from sight.
-    ///   - isUrgent: A cut, or privacy.
+    ///   - isNeeded: Whether a face waits for its second look, or was just lost from sight.
+    ///   - isUrgent: Whether there was a cut, or privacy is on.
     func isDue(frame: Int, isNeeded: Bool, isUrgent: Bool) -> Bool {
         guard let last else { return true }
         if isUrgent || frame - last >= every { return true }

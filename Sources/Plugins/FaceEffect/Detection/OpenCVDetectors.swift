@@ -3,7 +3,7 @@
 import COpenCV
 import FrameCore
 
-/// The only place that calls OpenCV: its version and its threads.
+/// OpenCV's version and its threads. Only this file calls OpenCV.
 enum OpenCV {
     /// The version of the library that is loaded: `4.6.0`.
     static var version: String { String(cString: fh_cv_version()) }

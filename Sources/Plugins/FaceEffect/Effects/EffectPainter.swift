@@ -70,7 +70,7 @@ final class EffectPainter {
         layer.copy(into: picture, region)
     }
 
-    /// Fills the layer.
+    /// Fills the layer with the effect for one region.
     private func fill(_ region: EffectRegion, face: FaceRect, on picture: Picture, _ options: FaceEffectOptions) {
         switch options.effect {
         case .blur:

@@ -49,7 +49,7 @@ enum StickerPlacement {
             down: FacePoint(x: -s * halfWidth * aspect, y: c * halfWidth * aspect), map: map)
     }
 
-    /// From the upright picture to the stored one.
+    /// Maps a placement from the upright picture to the stored one.
     private static func placed(_ center: FacePoint, right: FacePoint, down: FacePoint, map: UprightMap)
         -> ImagePlacement
     {

@@ -33,7 +33,7 @@ struct FaceRect: Equatable, Sendable, Codable {
 
     func moved(_ dx: Double, _ dy: Double) -> FaceRect { FaceRect(x: x + dx, y: y + dy, width: width, height: height) }
 
-    /// Larger by `share` of itself in each direction, about the same centre.
+    /// The rectangle with the same centre whose sides are longer by `share` of themselves.
     func grown(_ share: Double) -> FaceRect {
         FaceRect(centerX: centerX, centerY: centerY, width: width * (1 + share), height: height * (1 + share))
     }

@@ -68,7 +68,7 @@ final class NetworkSource: Source {
     }
 
     deinit {
-        // Where only a plan was made, the program may end at once, and the thread must have left libavformat before
+        // After a plan without a run the program may end at once. The thread must have left libavformat before
         // that.
         reader?.stop()
         var frame = picture?.frame

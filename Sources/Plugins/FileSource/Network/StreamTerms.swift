@@ -21,7 +21,7 @@ final class StreamTerms: @unchecked Sendable {
     /// `h264 1280x720 at 25`.
     let text: String
 
-    /// - Throws: ``FrameHostError`` for what cannot be given.
+    /// - Throws: ``FrameHostError`` where the video cannot be given.
     ///
     /// - Parameter sound: The track of the sound, where it is wanted and there is one.
     init(
