@@ -157,7 +157,7 @@ import Testing
             "6:36: stages[2].from: no stage 'nobody'. Name the id of a stage of this chain.",
             "7:35: stages[3].from: no stage 'test-sorce'. Did you mean 'test-source'?",
             "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",
-            "7:81: stages[3].link.whenFull: \"latst\" is not one of wait, dropOldest, dropNewest, latest, dropToKeyframe. Did you mean 'latest'?",
+            "7:81: stages[3].link.whenFull: \"latst\" must be one of wait, dropOldest, dropNewest, latest, dropToKeyframe. Did you mean 'latest'?",
             "7:99: stages[3].link.queue: -1 must be a whole number from 0 to 4096. Write a number of places, or leave the key out.",
             "8:13: stages[4].id: 'a b' is not a valid id. Use at most 64 letters, digits, '-' and '_'.",
             "8:27: stages[4].use: expected a string, found a number. Name a plugin.",
@@ -190,7 +190,7 @@ import Testing
                 "3:39: stages[0].frames: expected a whole number, found a string. Write a whole number.",
                 "3:55: stages[0].rate: 0 must be a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".",
                 "3:66: stages[0].live: expected true or false, found 1. Write true or false.",
-                "3:79: stages[0].format: 'i42' is not one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'i420'?",
+                "3:79: stages[0].format: 'i42' must be one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'i420'?",
                 "3:95: stages[0].color: \"red\" must be a colour. Write it as \"#rrggbb\".",
                 "4:45: stages[1].bitrateKbps: 20 must be from 64 to 300000. Correct it.",
                 "4:49: stages[1].presett: no such option. Did you mean 'preset'?",
@@ -210,10 +210,10 @@ import Testing
             """
         #expect(
             try faults(chain) == [
-                "3:37: stages[0].size: the environment has no 'FH_SIZE'. Set it, or write ${FH_SIZE:-default}.",
-                "3:62: stages[0].pattern: 'brs' is not one of 'bars', 'gradient', 'balls', 'checker', 'solid', 'flash' or 'none'. Did you mean 'bars'?",
+                "3:37: stages[0].size: the environment variable 'FH_SIZE' is not set. Set it, or write ${FH_SIZE:-default}.",
+                "3:62: stages[0].pattern: 'brs' must be one of 'bars', 'gradient', 'balls', 'checker', 'solid', 'flash' or 'none'. Did you mean 'bars'?",
                 "3:92: stages[0].rate: 0 must be a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".",
-                "4:35: stages[1].dump: the environment has no 'FH_DUMP'. Set it, or write ${FH_DUMP:-default}.",
+                "4:35: stages[1].dump: the environment variable 'FH_DUMP' is not set. Set it, or write ${FH_DUMP:-default}.",
             ])
     }
 
@@ -377,8 +377,8 @@ import Testing
         for (path, sentence) in [
             ("nofile.json", "nofile.json: cannot be opened: No such file or directory. Check the path."),
             ("/sys", "/sys: is a folder without chain files (*.json). Name a chain file, or a folder that has some."),
-            ("/dev/null", "/dev/null: is neither a file nor a pipe. Name a JSON file."),
-            ("/dev/zero", "/dev/zero: is neither a file nor a pipe. Name a JSON file."),
+            ("/dev/null", "/dev/null: must be a file or a pipe. Name a JSON file."),
+            ("/dev/zero", "/dev/zero: must be a file or a pipe. Name a JSON file."),
         ] {
             for command in ["check", "run"] {
                 let outcome = try framehost.run([command, path], folder: workspace.folder.path)

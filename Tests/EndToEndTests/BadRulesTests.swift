@@ -272,7 +272,7 @@ import Testing
         ),
         (
             #"{ "stage": "rec", "command": "start", "tag": 3 }"#,
-            "on[0].do.tag: the answer to a rule's command is not read. Leave it out."
+            "on[0].do.tag: 'tag' has no effect, because nothing reads the answer to a rule's command. Leave it out."
         ),
         (
             #"{ "stage": "cam", "command": "pause", "drop": 3 }"#,

@@ -123,6 +123,32 @@ import Testing
             ])
     }
 
+    @Test func answersALastLineWithoutALineFeed() throws {
+        try workspace.write("chain.json", Self.chain)
+        for (text, answer) in [
+            (String(repeating: "x", count: 70000), "the line is longer than 65536 bytes"),
+            (#"{ "command": "quit" }"#, "quit"),
+            ("  ", nil),
+        ] {
+            let program = try framehost.start(
+                ["chain.json", "--commands", "--events", "--plugin-path", try PluginBuild.misbehave().path],
+                folder: workspace.folder.path)
+            try program.waitForOutput(#""state":"streaming""#)
+            try program.write(text)
+            program.closeInput()
+            if let answer {
+                try program.waitForAnswers(1)
+                program.send(SIGINT)
+                let outcome = try program.finish()
+                #expect(outcome.output.contains(answer), "\(outcome.output)")
+            } else {
+                try program.waitForFrames(30)
+                program.send(SIGINT)
+                #expect(try !program.finish().output.contains("command-answered"))
+            }
+        }
+    }
+
     @Test func answersInTheOrderOfTheLines() throws {
         var lines: [String] = []
         for tag in stride(from: 0, to: 40, by: 4) {

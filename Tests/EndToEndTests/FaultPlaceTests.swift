@@ -65,7 +65,7 @@ import Testing
     @Test func aMissingVariableIsOneFault() throws {
         #expect(
             try faults("{ \"use\": \"file-source\", \"path\": \"${FH_NONE}/a.mp4\" },\n\(Self.rest)") == [
-                "c.json:2:33: stages[0].path: the environment has no 'FH_NONE'. Set it, or write ${FH_NONE:-default}."
+                "c.json:2:33: stages[0].path: the environment variable 'FH_NONE' is not set. Set it, or write ${FH_NONE:-default}."
             ])
     }
 
@@ -93,9 +93,10 @@ import Testing
             #expect(found == ["c.json:2:25: stages[0].path: \(part)"])
         }
         #expect(
-            try faults("{ \"use\": \"image-source\", \"path\": \"https://example.com/a.png?key=geheim\" },\n\(Self.rest)") == [
-                "c.json:2:26: stages[0].path: 'path' must be a file, a folder or a pattern, but is the address https://example.com/a.png. Fetch the picture to a file first. 'network-source' plays streams, such as a camera's MJPEG."
-            ])
+            try faults(
+                "{ \"use\": \"image-source\", \"path\": \"https://example.com/a.png?key=geheim\" },\n\(Self.rest)") == [
+                    "c.json:2:26: stages[0].path: 'path' must be a file, a folder or a pattern, but is the address https://example.com/a.png. Fetch the picture to a file first. 'network-source' plays streams, such as a camera's MJPEG."
+                ])
         for (path, part) in [
             ("rtsp://:8554/live", "Name a file. 'rtsp-sink' serves a stream; no stage can send to an address yet."),
             (

@@ -132,7 +132,7 @@ import Testing
         #expect(
             codec.contains(
                 "stages[0].decode: 'decode' is false, which needs H.264, but the video of 'old.mp4' is mpeg4."
-                    + " Leave 'decode' out and put an encoder behind this stage."), "\(codec)")
+                    + " Leave 'decode' out and put an encoder after this stage."), "\(codec)")
     }
 
     /// The source thread allocates for an access unit what libavformat and the bitstream filter do by themselves.

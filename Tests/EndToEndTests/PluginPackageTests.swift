@@ -193,7 +193,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "'\(name)': must be an id in kebab-case: small letters, digits and single '-', a letter first, at most 40. Write for example night-mode."
+                "'\(name)': must be an id in kebab-case: at most 40 lowercase letters, digits and single '-', with a letter first. Write for example night-mode."
             ])
         #expect(workspace.names.isEmpty)
     }

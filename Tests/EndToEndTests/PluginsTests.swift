@@ -144,7 +144,7 @@ import Testing
         #expect(odd.status == 2)
         #expect(
             odd.errorLines == [
-                "'3d': must be an id in kebab-case: small letters, digits and single '-', a letter first, at most 40. Write for example night-mode."
+                "'3d': must be an id in kebab-case: at most 40 lowercase letters, digits and single '-', with a letter first. Write for example night-mode."
             ])
         let first = try new("night-mode")
         #expect(first.status == 0)

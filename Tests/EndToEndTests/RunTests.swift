@@ -67,7 +67,7 @@ import Testing
             outcome.errorLines == [
                 "--set pictures: is not of the form stage.option=value. Write for example --set h264.bitrateKbps=2500.",
                 "--set picture.frames=3: no stage 'picture'. Did you mean 'pictures'?",
-                "--set sink.use=recorder: 'use' is not an option. Change it in the chain file.",
+                "--set sink.use=recorder: 'use' is a key of the chain file, and --set changes only the options of a stage. Change 'use' in the chain file.",
                 "--set pictures.framez=3: no such option. Did you mean 'frames'?",
                 "--set pictures.frames=many: expected a whole number, found a string. Write a whole number.",
             ])

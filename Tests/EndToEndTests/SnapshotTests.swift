@@ -101,7 +101,7 @@ import Testing
         #expect(texts[4].contains("no/such"), "\(texts[4])")
         #expect(texts[5] == "camera: gave no picture within 1 s. Try again when frames flow.")
         #expect(!FileManager.default.fileExists(atPath: workspace.path("x.jpg")))
-        #expect(answers[9]?["error"].string?.hasPrefix("path: a file name cannot have a NUL character") == true)
+        #expect(answers[9]?["error"].string?.hasPrefix("path: 'path' must not contain a zero character") == true)
         #expect(!FileManager.default.fileExists(atPath: workspace.path("x")))
         let status = answers[8]?["status"]
         #expect(status?["state"].string == "paused" && status?["healthy"].bool == true)
@@ -133,7 +133,7 @@ import Testing
         for (wish, text) in [
             ("camera", "must be a stage's id, '=' and a file that ends in .jpg, .jpeg or .png"),
             ("camera=x.gif", "must be a stage's id"),
-            ("camrea=x.jpg", "no such stage: 'camrea'. Did you mean 'camera'?"),
+            ("camrea=x.jpg", "no stage 'camrea'. Did you mean 'camera'?"),
             ("h264=x.jpg", "'h264' gives no pictures"),
         ] {
             let refused = try framehost.run(

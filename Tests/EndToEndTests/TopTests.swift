@@ -201,8 +201,8 @@ import Testing
         let words = stage(4, "enc")["problems"].list.compactMap(\.string)
         #expect(
             words == [
-                "10 items were lost in the last 10 s (queue full, oldest gone).",
-                "The queue from cam was full (2 of 2) in the last 6 looks.",
+                "10 items were lost in the last 10 s (queue full, oldest dropped).",
+                "The queue from cam was full (2 of 2) at the last 6 looks.",
                 "It holds 3 of 3 buffers, the oldest for 1.5 s.",
             ], "\(words)")
         // 99 of 100 took no longer than 6.5 ms since the start, and no longer than 10 ms of late.

@@ -20,7 +20,7 @@ def test(work, root, random, kills):
     out = work.folder / "kubernetes-out"
     command = [work.program, "batch", str(work.chain), str(work.clips), "--out", str(out), "--on", "kubernetes", "--tasks", "3"]
     refused = subprocess.run([*command, "--volume", "archive:/mnt/archive"], capture_output=True, text=True)
-    assert refused.returncode == 2 and "lies in no --volume" in refused.stderr, f"status {refused.returncode}: {refused.stderr}"
+    assert refused.returncode == 2 and "must be in the folder of a --volume" in refused.stderr, f"status {refused.returncode}: {refused.stderr}"
     # A value that Kubernetes would expand.
     written = subprocess.run(
         [*command, "--volume", f"archive:{work.folder}", "--image", "registry/framehost:1", "--tasks-at-once", "2"],

@@ -49,7 +49,7 @@ import Testing
         ),
         (
             #"{"events":["Motion *"]}"#,
-            "events: 'events' has \"Motion *\", which must be the name of an event. Write \"recording-did-stop\", or \"recording-*\" for all that begin so; `framehost describe` lists them."
+            "events: 'events' has \"Motion *\", which must be the name of an event. Write \"recording-did-stop\", or \"recording-*\" for all names that begin with recording-; `framehost describe STAGE` lists the events."
         ),
         (
             #"{"spoolMegabytes":0}"#,
@@ -108,6 +108,11 @@ import Testing
         #expect(
             EventText.make(event, id: "h.b.r.7", number: 7, host: "h", chain: "door")
                 == #"{"id":"h.b.r.7","number":7,"host":"h","chain":"door","time":1,"event":"x","stage":"cam","level":"info","text":"y","details":{"host":"theirs"}}"#
+        )
+        let both = try Self.node(#"{"time":1,"id":"own","host":"theirs","details":{"host":"inner","a":1}}"#)
+        #expect(
+            EventText.make(both, id: "h.b.r.8", number: 8, host: "h", chain: "door")
+                == #"{"id":"h.b.r.8","number":8,"host":"h","chain":"door","time":1,"details":{"host":"inner","a":1,"id":"own"}}"#
         )
     }
 

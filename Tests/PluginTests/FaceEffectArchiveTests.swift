@@ -426,15 +426,15 @@ extension TwoWayGuard.Plan {
     @Test(arguments: [
         (
             #"{ "privacy": true, "lookAhead": 1 }"#, true,
-            "lookAhead: lookAhead delays the picture, and this chain has a live source. Leave it out, or set it to 0."
+            "lookAhead: lookAhead must be 0 in a chain with a live source, because it delays the picture. Leave it out, or set it to 0."
         ),
         (
             #"{ "privacy": true, "reviewFile": "review.html" }"#, true,
-            "reviewFile: a review is made by looking ahead, and this chain has a live source. Leave reviewFile out."
+            "reviewFile: reviewFile needs lookAhead, which a chain with a live source cannot use. Leave reviewFile out."
         ),
         (
             #"{ "privacy": true, "lookAhead": 0, "reviewFile": "review.html" }"#, false,
-            "reviewFile: a review is made by looking ahead, and lookAhead is 0. Leave lookAhead out."
+            "reviewFile: reviewFile needs lookAhead, but lookAhead is 0. Leave lookAhead out."
         ),
         (#"{ "lookAhead": 1 }"#, false, "lookAhead is only used with privacy. Leave it out, or set privacy."),
         (#"{ "reviewFile": "a" }"#, false, "reviewFile is only used with privacy. Leave it out, or set privacy."),

@@ -237,7 +237,7 @@ import Testing
         #expect(error?.code == .invalidMedia)
         #expect(
             error?.description
-                == "'decode' is false, which \(what.replacingOccurrences(of: "PATH", with: path)). Leave 'decode' out and put an encoder behind this stage."
+                == "'decode' is false, which \(what.replacingOccurrences(of: "PATH", with: path)). Leave 'decode' out and put an encoder after this stage."
         )
     }
 

@@ -506,7 +506,7 @@ import Testing
         )
         #expect(
             refusal(#"{ "path": "\#(folder.file("a.mp4"))" }"#, [motion])
-                == "from: none of the inputs has pictures. Name one input with pictures, and as many with sound as there are."
+                == "from: none of the inputs has pictures. Name exactly one input with pictures. Any number of inputs with sound is allowed."
         )
         #expect(RecorderStreams.names(in: folder).isEmpty)
     }

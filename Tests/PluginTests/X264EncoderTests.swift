@@ -242,7 +242,7 @@ import Testing
     @Test(arguments: [
         (
             #"{ "crf": 20, "bitrateKbps": 2000 }"#,
-            "'crf' and 'bitrateKbps' exclude each other. Keep one of them. 'vbvMaxKbps' limits the bitrate of a crf."
+            "'crf' and 'bitrateKbps' cannot be used together. Keep one of them. 'vbvMaxKbps' limits the bitrate of a crf."
         ),
         (
             #"{ "bitrateKbps": 2000, "vbvMaxKbps": 1000 }"#,

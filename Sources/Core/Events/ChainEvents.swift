@@ -129,7 +129,8 @@ public enum ChainEvents {
         stage("input-mostly-unmatched", "At the end: most items of an input matched no other item.", ofInput),
         stage(
             "usual-priority",
-            "The system does not allow a thread the higher priority that it needs to lose no pictures."),
+            "A thread runs at normal priority, because the system refused it a higher one. On a busy machine pictures may be lost."
+        ),
         stage("job-failed", "A job that a stage left behind has failed.", [.string("job", "Name of the job.")]),
         chain(
             "trace-did-stop", "The trace has ended, or could no longer be written.",

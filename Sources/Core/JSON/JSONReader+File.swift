@@ -34,12 +34,12 @@ extension JSONReader {
             guard status.st_size <= limits.bytes else {
                 throw FrameHostError.tooLong(Int(status.st_size), file: path, limits: limits)
             }
-        case S_IFDIR: throw FrameHostError.noText(path, "is a directory")
+        case S_IFDIR: throw FrameHostError.noText(path, "is a folder")
         case _ where !takesPipes:
-            throw FrameHostError.noText(path, "is not a regular file, and a running chain reads only regular files")
+            throw FrameHostError.noText(path, "must be a regular file, because the chain is running")
         case S_IFIFO: break
         case S_IFCHR where isatty(descriptor) == 1: break
-        default: throw FrameHostError.noText(path, "is neither a file nor a pipe")
+        default: throw FrameHostError.noText(path, "must be a file or a pipe")
         }
         return try contents(of: descriptor, path: path, limits: limits)
     }

@@ -36,7 +36,7 @@ public struct AudioFormat: Sendable, Hashable, CustomStringConvertible {
         if !Self.sampleRates.contains(sampleRate) {
             return "\(sampleRate) samples per second, which must be 1000...768000"
         }
-        if !Self.channelCounts.contains(channelCount) { return "\(channelCount) channels, which must be 1...64" }
+        if !Self.channelCounts.contains(channelCount) { return "\(channelCount) channels, which must be from 1 to 64" }
         return nil
     }
 }

@@ -151,7 +151,7 @@ extension EncodedFormat {
     var impossibility: String? {
         if !(0...16).contains(reorderDepth) { return "a reorder depth of \(reorderDepth), which must be 0...16" }
         if let bitrateKbps, !(1...100_000_000).contains(bitrateKbps) {
-            return "a bitrate of \(bitrateKbps) kbit/s, which must be 1...100000000"
+            return "a bitrate of \(bitrateKbps) kbit/s, which must be from 1 to 100000000"
         }
         return video?.impossibility ?? audio?.impossibility
     }

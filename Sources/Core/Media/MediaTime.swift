@@ -67,6 +67,18 @@ public struct Rational: Sendable, Hashable, Codable, CustomStringConvertible {
         self.denominator = denominator
     }
 
+    /// - Throws: `DecodingError` for a denominator that is not greater than 0.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        (numerator, denominator) = (
+            try values.decode(Int32.self, forKey: .numerator), try values.decode(Int32.self, forKey: .denominator)
+        )
+        guard denominator > 0 else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .denominator, in: values, debugDescription: "a fraction's denominator must be greater than 0")
+        }
+    }
+
     /// Whether the fraction is 0, which stands for "unknown" or "variable".
     public var isZero: Bool { numerator == 0 }
     /// The fraction as a number.
@@ -88,6 +100,18 @@ public struct TimeBase: Sendable, Hashable, Codable, CustomStringConvertible {
         precondition(numerator > 0 && denominator > 0, "a time base is above 0")
         self.numerator = numerator
         self.denominator = denominator
+    }
+
+    /// - Throws: `DecodingError` for a numerator or denominator that is not greater than 0.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        (numerator, denominator) = (
+            try values.decode(Int32.self, forKey: .numerator), try values.decode(Int32.self, forKey: .denominator)
+        )
+        guard numerator > 0, denominator > 0 else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .denominator, in: values, debugDescription: "a time base must be greater than 0")
+        }
     }
 
     /// A tick of one nanosecond, as the chain's own timeline has it.

@@ -79,13 +79,13 @@ public struct VideoFormat: Sendable, Hashable, CustomStringConvertible {
     /// The range of a ``sampleAspectRatio`` other than zero.
     public static let aspectRatios = 1e-4...1e4
 
-    /// Says which number no picture can have, as the end of a sentence: `a width of 0 pixels, which must be 1...65536`;
+    /// Says which number no picture can have, as the end of a sentence: `a width of 0 pixels, which must be from 1 to 65536`;
     /// nil when all numbers are possible.
     ///
     /// The host checks the formats that every stage gives, so that a stage need not check those of its neighbours.
     public var impossibility: String? {
-        if !Self.sides.contains(width) { return "a width of \(width) pixels, which must be 1...65536" }
-        if !Self.sides.contains(height) { return "a height of \(height) pixels, which must be 1...65536" }
+        if !Self.sides.contains(width) { return "a width of \(width) pixels, which must be from 1 to 65536" }
+        if !Self.sides.contains(height) { return "a height of \(height) pixels, which must be from 1 to 65536" }
         if !frameRate.isZero, !Self.frameRates.contains(frameRate.value) {
             return "\(frameRate) frames per second, which must be from 1/1000000 to 1000000, or 0 when unknown"
         }

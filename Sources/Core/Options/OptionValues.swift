@@ -78,7 +78,7 @@ extension OptionChoice {
         guard let word = node.asString else { throw .wrongType(node, "one of \(quotedList(words))") }
         guard let value = Self(rawValue: word) else {
             throw OptionFault(
-                "'\(word)' is not one of \(quotedList(words))",
+                "'\(word)' must be one of \(quotedList(words))",
                 remedy: Suggestion.nearest(to: word, in: words).map { "Did you mean '\($0)'?" } ?? "Use one of these.")
         }
         return value

@@ -181,7 +181,7 @@ struct FormatNegotiation {
             faults.add(
                 stage.request, "",
                 "'\(stage.id)' asks for delay \(stage.demand.delay), but \(info.id) keeps no frame back",
-                "A filter that delays adopts DelayingFilter.")
+                "Report this to the plugin's author: a filter that delays must adopt DelayingFilter.")
         }
     }
 
@@ -191,7 +191,7 @@ struct FormatNegotiation {
         if stage.demand.mustNotBePassed {
             return faults.add(
                 stage.request, "onError",
-                "'bypass' would let frames pass '\(stage.id)' untouched, which it must not do with these options",
+                "'bypass' would let frames pass unchanged, which the options of '\(stage.id)' forbid",
                 "Use \"stop\", \"continue\" or \"restart\".")
         }
         guard stage.demand.delay > 0 else { return }

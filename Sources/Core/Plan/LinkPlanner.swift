@@ -90,7 +90,7 @@ struct LinkPlanner {
         guard isBeforeJoin(tap) else { return }
         faults.add(
             stages[tap].request, "link.copy",
-            "a join follows, and copies are made on the thread of '\(stages[producer].id)' before its other branches get the item",
+            "'copy' is not possible before a join: '\(stages[producer].id)' makes the copy before its other branches get the item, so the join could wait forever",
             "Leave 'copy' out.")
     }
 

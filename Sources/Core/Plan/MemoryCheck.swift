@@ -43,7 +43,7 @@ struct MemoryCheck {
                     "the chain needs \(AvailableMemory.text(needed)) of memory, and \(available.holder) has only \(AvailableMemory.text(available.bytes)) available;"
                     + " the largest part is \(AvailableMemory.text(largest.bytes)), \(largest.text)",
                 remedy:
-                    "Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run it where there is more memory."
+                    "Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run the chain on a machine with more memory."
             ))
     }
 

@@ -46,7 +46,7 @@ struct PartPlanner {
             guard let obstacle = obstacle(stage) else { continue }
             faults.add(
                 stage.request, "use", "a part of a file cannot be made by this chain: '\(stage.id)' \(obstacle)",
-                "Leave the stage out, or make the file as a whole.")
+                "Leave the stage out, or process the file as a whole, without --parts.")
         }
     }
 
@@ -60,7 +60,7 @@ struct PartPlanner {
             return stage.demand.isDivisible ? nil : "(\(stage.request.type.info.id)) takes whole runs only"
         case .join: return "joins several inputs"
         case .filter, .transform:
-            return stage.demand.writesFiles.first.map { "would write '\($0)' anew for each part" }
+            return stage.demand.writesFiles.first.map { "would write '\($0)' again for each part" }
         }
     }
 

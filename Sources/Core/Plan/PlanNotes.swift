@@ -30,12 +30,12 @@ struct PlanNotes {
             let producer = plan.links.first { $0.to == index }.map { name($0.from) } ?? ""
             let readers = plan.links.filter { $0.from == index }.map { plan.stages[$0.to].id }
             notes.append(
-                "1 copy of each item at \(stage.id), on the thread of '\(producer)': no buffer of the stages before goes to \(readers.joined(separator: ", "))"
+                "1 copy of each item at \(stage.id), on the thread of '\(producer)': \(readers.joined(separator: ", ")) can hold no buffer of the stages before it"
             )
         }
         for pool in budget.pools where pool.size < pool.need {
             let cost = plan.stages[pool.allocator].demand.isLive ? "frames may be lost" : "the source may wait"
-            notes.append("pool \(name(pool.allocator)): \(pool.size) of \(pool.need) buffers: \(cost)")
+            notes.append("pool \(name(pool.allocator)): has \(pool.size) buffers, needs \(pool.need): \(cost)")
         }
         return notes
     }

@@ -32,21 +32,29 @@ public struct AnonymousMemory: FrameMemory {
                 .exhausted, what: "cannot get \(byteCount) bytes of memory: \(String(cString: strerror(errno)))",
                 remedy: "Use smaller pictures, shorter queues or fewer stages that hold frames.")
         }
-        if touching { touch(base, count) }
+        if touching, !touch(base, count) {
+            munmap(base, count)
+            throw FrameHostError(
+                .exhausted, what: "cannot get \(byteCount) bytes of memory: \(String(cString: strerror(ENOMEM)))",
+                remedy: "Use smaller pictures, shorter queues or fewer stages that hold frames.")
+        }
         return base
     }
 
     /// `MADV_HUGEPAGE` and `MADV_POPULATE_WRITE` of madvise(2), which C libraries older than 2022 do not know.
     private static let (largePages, populate): (Int32, Int32) = (14, 23)
 
-    private func touch(_ base: UnsafeMutableRawPointer, _ count: Int) {
+    /// False where there is not enough memory.
+    private func touch(_ base: UnsafeMutableRawPointer, _ count: Int) -> Bool {
         // A kernel without large pages refuses this; then normal pages are used.
         _ = madvise(base, count, Self.largePages)
-        guard madvise(base, count, Self.populate) != 0, errno == EINVAL else { return }
+        guard madvise(base, count, Self.populate) != 0 else { return true }
+        if errno == ENOMEM { return false }
         // Linux before 5.14 does not know it.
         for offset in stride(from: 0, to: count, by: 4096) {
             base.storeBytes(of: 0, toByteOffset: offset, as: UInt8.self)
         }
+        return true
     }
 
     public func free(_ base: UnsafeMutableRawPointer, byteCount: Int) { munmap(base, max(byteCount, 1)) }

@@ -26,6 +26,7 @@ struct SlabState {
 
     /// The start of a block of at least `count` bytes, nil when no hole is large enough.
     mutating func take(_ count: Int) -> Int? {
+        guard count <= byteCount else { return nil }
         let size = Self.rounded(count)
         guard let index = holes.firstIndex(where: { $0.count >= size }) else { return nil }
         let start = holes[index].start

@@ -106,7 +106,8 @@ extension Chain {
             what: changes.isFull
                 ? "\(ChangeDesk.mostWaiting) changes are already waiting"
                 : "the chain is not running, or is about to end",
-            remedy: changes.isFull ? "Send it once they are answered." : "Send it while the chain runs.")
+            remedy: changes.isFull
+                ? "Send the command again when they are answered." : "Send the command while the chain runs.")
     }
 
     func unknown(_ id: String) -> FrameHostError {
@@ -206,13 +207,13 @@ extension Chain {
             return FrameHostError(
                 .unavailable, place: runner.title,
                 what: "the thread has been waiting for more than \(seconds) s\(outcome)",
-                remedy: "Find the stage after it that takes no items.")
+                remedy: "Find the stage after this one that takes no items, then send the command again.")
         }
         let call = thread.currentCall
         let item = call == .item ? " of frame \(busy.shownFrame)" : ""
         return FrameHostError(
             .unavailable, place: busy.title,
             what: "\(call.name(of: busy.kind))\(item) has not returned for \(seconds) s\(outcome)",
-            remedy: "Send it again later, or detach the branch.")
+            remedy: "Send the command again later, or detach the branch.")
     }
 }

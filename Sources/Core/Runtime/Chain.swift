@@ -296,7 +296,7 @@ public final class Chain: @unchecked Sendable {
         for (thread, body) in threads.reversed() {
             thread.crashStages = crashStages
             do {
-                try StageThread.start(name: thread.name, isBatch: isBatch) {
+                try NamedThread.start(name: thread.name, isBatch: isBatch) {
                     thread.traceRing?.enter()
                     let place = CrashReport.enter(thread)
                     defer { CrashReport.leave(thread, place) }

@@ -64,7 +64,7 @@ struct GraphAssembly {
     private(set) var graph: RunningGraph
     private(set) var newRunners: [StageRunner] = []
     private(set) var newWorkers: [Worker] = []
-    private(set) var newQueues: [FrameQueue] = []
+    private(set) var newQueues: [ItemQueue] = []
     private(set) var exchanges: [Exchange] = []
     /// For the workers that run and change. New workers have their links already.
     private(set) var rewirings: [Rewiring] = []
@@ -247,9 +247,9 @@ struct GraphAssembly {
     }
 
     /// The queues by their link in the plan. The inputs of a join share one lock.
-    private mutating func makeQueues() -> [Int: FrameQueue] {
+    private mutating func makeQueues() -> [Int: ItemQueue] {
         let runners = graph.runners
-        var queueOf: [Int: FrameQueue] = [:]
+        var queueOf: [Int: ItemQueue] = [:]
         var joinCondition: [Int: Condition] = [:]
         for (index, link) in graph.plan.links.enumerated() where link.settings.capacity > 0 {
             let (from, to) = (runners[link.from], runners[link.to])
@@ -259,7 +259,7 @@ struct GraphAssembly {
             joinCondition[link.to] = condition
             let queue =
                 kept
-                ?? FrameQueue(
+                ?? ItemQueue(
                     name: "\(from.id) → \(to.id)", settings: link.settings, room: from.output!.room,
                     consumer: condition, stop: to.stop, consumerNumber: to.number)
             if kept == nil {
@@ -274,7 +274,7 @@ struct GraphAssembly {
 
     /// Makes the run that begins with each stage, and the links of each stage with an output. It goes backwards, so
     /// that a consumer's run exists before its producer's link to it.
-    private func makeRuns(_ queueOf: [Int: FrameQueue]) -> (runs: [Int: InlineRun], links: [Int: [LinkEnd]]) {
+    private func makeRuns(_ queueOf: [Int: ItemQueue]) -> (runs: [Int: InlineRun], links: [Int: [LinkEnd]]) {
         let (plan, runners) = (graph.plan, graph.runners)
         let consumers = Dictionary(grouping: plan.links.indices, by: { plan.links[$0].from })
         var runOf: [Int: InlineRun] = [:]
@@ -321,7 +321,7 @@ struct GraphAssembly {
     }
 
     private mutating func makeWorkers(
-        _ queueOf: [Int: FrameQueue], _ runOf: [Int: InlineRun], _ linksOf: [Int: [LinkEnd]]
+        _ queueOf: [Int: ItemQueue], _ runOf: [Int: InlineRun], _ linksOf: [Int: [LinkEnd]]
     ) throws {
         let (plan, runners) = (graph.plan, graph.runners)
         for thread in 0..<((plan.budget.threads.max() ?? -1) + 1) {
@@ -365,7 +365,7 @@ struct GraphAssembly {
         }
     }
 
-    private func input(of head: StageRunner, at place: Int, _ queues: [FrameQueue]) -> Worker.Input {
+    private func input(of head: StageRunner, at place: Int, _ queues: [ItemQueue]) -> Worker.Input {
         switch head.kind {
         case .source: .source
         case .join:

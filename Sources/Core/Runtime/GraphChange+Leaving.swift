@@ -6,7 +6,7 @@ import Synchronization
 extension GraphChange {
     struct Leaving {
         /// Queues between what stays and what goes.
-        var entrances: [FrameQueue] = []
+        var entrances: [ItemQueue] = []
         /// Heads of the workers that feed these queues, or that run stages that leave.
         var producers: Set<Int> = []
         /// What leaves a thread that stays: a run with everything behind it, or, without a run, stages from the middle
@@ -16,9 +16,9 @@ extension GraphChange {
         /// them, which stay.
         var middle: [Int: [StageRunner]] = [:]
         /// Queues behind such runs, by the head of the thread that fills them.
-        var behindInline: [Int: [FrameQueue]] = [:]
+        var behindInline: [Int: [ItemQueue]] = [:]
         var workers: [Worker] = []
-        var queues: [FrameQueue] = []
+        var queues: [ItemQueue] = []
     }
 
     func makeLeaving() -> Leaving {

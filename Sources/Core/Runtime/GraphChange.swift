@@ -259,7 +259,7 @@ struct GraphChange {
     }
 
     /// See ``HeldQueues``.
-    private var queuesOfSeveralThreads: [FrameQueue] {
+    private var queuesOfSeveralThreads: [ItemQueue] {
         let entries = assembly.graph.queues.filter { entry in
             assembly.newQueues.contains { $0 === entry.queue }
                 && !assembly.newRunners.contains { $0 === assembly.graph.runners[entry.link.from] }

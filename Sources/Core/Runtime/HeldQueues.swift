@@ -8,12 +8,12 @@ import Synchronization
 /// that has not taken over its links yet. The queues are therefore held back until the last thread has its links, and
 /// that thread opens them.
 final class HeldQueues: Sendable {
-    private let queues: [FrameQueue]
+    private let queues: [ItemQueue]
     /// Threads that have no links yet, and the change itself until it has asked them all.
     private let missing = Atomic<Int>(1)
 
-    /// - Parameter step: As ``FrameQueue/holdBack(step:)``.
-    init(_ queues: [FrameQueue], step: Int64) {
+    /// - Parameter step: As ``ItemQueue/holdBack(step:)``.
+    init(_ queues: [ItemQueue], step: Int64) {
         self.queues = queues
         for queue in queues { queue.holdBack(step: step) }
     }
@@ -27,6 +27,6 @@ final class HeldQueues: Sendable {
     @discardableResult
     func settle() -> UInt64? {
         guard missing.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return nil }
-        return FrameQueue.open(queues)
+        return ItemQueue.open(queues)
     }
 }

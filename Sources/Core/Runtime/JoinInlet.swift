@@ -34,7 +34,7 @@ extension Worker {
     }
 }
 
-extension [FrameQueue] {
+extension [ItemQueue] {
     /// [consumer's thread] Sleeps until one of these queues, the inputs of one stage, has news, or until `instant`
     /// of the chain clock. The lock is held before and after.
     func wait(until instant: Int64?, as stage: StageRunner) {
@@ -67,7 +67,7 @@ final class JoinInlet {
 
     let inputs: JoinInputs
     private let join: StageRunner
-    let queues: [FrameQueue]
+    let queues: [ItemQueue]
     private let rule: JoinRule
     private var matcher: JoinMatcher
     /// Decides for a join by the clock; nil where ``JoinMatcher`` decides.
@@ -79,7 +79,7 @@ final class JoinInlet {
     private var ticks: UInt64 = 0
     private let stop: StopSignal
 
-    init(_ join: StageRunner, _ queues: [FrameQueue], _ inputs: JoinInputs, _ rule: JoinRule, stop: StopSignal) {
+    init(_ join: StageRunner, _ queues: [ItemQueue], _ inputs: JoinInputs, _ rule: JoinRule, stop: StopSignal) {
         self.join = join
         self.queues = queues
         self.inputs = inputs

@@ -5,7 +5,7 @@ import Synchronization
 /// A branch that was removed from the graph and finishes the items that it still has.
 struct LeavingBranch {
     var runners: [StageRunner]
-    var queues: [FrameQueue]
+    var queues: [ItemQueue]
     var workers: [Worker]
     /// Threads that still have to let go of its links. What they offer there in the meantime counts.
     let uncut: Uncut
@@ -99,6 +99,8 @@ extension Chain {
         let faults = (branch.queues.flatMap(\.ledgerFaults) + branch.runners.flatMap(\.ledgerFaults))
         departedFaults.withLock { $0 += faults }
         for runner in branch.runners {
+            runner.pictures.close()
+            runner.units.close()
             if let fault = runner.timeFault { failures.withLock { $0.append(fault) } }
             CrashReport.forget(runner)
         }

@@ -47,7 +47,7 @@ extension Ledger {
     }
 
     /// The account of a link: what it dropped and holds.
-    init(of queue: FrameQueue) {
+    init(of queue: ItemQueue) {
         let (counts, depth, _) = queue.snapshot()
         dropped = counts.dropped.reduce(0, +) + counts.evicted.reduce(0, +)
         inFlight = depth
@@ -98,7 +98,7 @@ extension RunningGraph {
     }
 }
 
-extension FrameQueue {
+extension ItemQueue {
     /// Law 1.
     var ledgerFaults: [String] {
         let (counts, depth, _) = snapshot()

@@ -2,7 +2,7 @@
 
 /// One end of a link, as its producer sees it: a queue, or a consumer that runs on this thread.
 final class LinkEnd {
-    let queue: FrameQueue?
+    let queue: ItemQueue?
     let inline: InlineRun?
     /// Leads to a tap, which is served before the others.
     let isTap: Bool
@@ -11,7 +11,7 @@ final class LinkEnd {
     private(set) var emittedBefore = 0
     private var offeredBefore = 0
 
-    init(queue: FrameQueue) {
+    init(queue: ItemQueue) {
         self.queue = queue
         inline = nil
         isTap = false

@@ -33,7 +33,7 @@ final class MergeInlet {
         let inputs: [UInt64]
     }
 
-    let queues: [FrameQueue]
+    let queues: [ItemQueue]
     /// What this stage waits for.
     let awaited: AwaitedInputs
     // Under the queues' lock.
@@ -45,7 +45,7 @@ final class MergeInlet {
     /// - Parameters:
     ///   - queues: In the order of `from`. They share one condition.
     ///   - isLive: Whether the chain is live.
-    init(_ stage: StageRunner, _ queues: [FrameQueue], isLive: Bool, stop: StopSignal) {
+    init(_ stage: StageRunner, _ queues: [ItemQueue], isLive: Bool, stop: StopSignal) {
         self.stage = stage
         self.queues = queues
         self.stop = stop
@@ -124,10 +124,10 @@ final class MergeInlet {
 /// The inputs for which a stage with several inputs waits while its other inputs have items. Any thread may look.
 final class AwaitedInputs: Sendable {
     /// The first queue of the stage.
-    let queue: FrameQueue
+    let queue: ItemQueue
     private let bits = Atomic<UInt64>(0)
 
-    init(_ queue: FrameQueue) { self.queue = queue }
+    init(_ queue: ItemQueue) { self.queue = queue }
 
     /// [the stage's thread] Shows a bit for each awaited input; true where the bits have changed.
     @discardableResult

@@ -8,7 +8,7 @@ struct RunningGraph: @unchecked Sendable {
     /// A queue of the plan.
     struct Queued {
         var link: ChainPlan.Link
-        var queue: FrameQueue
+        var queue: ItemQueue
     }
 
     /// The request of the present plan.
@@ -31,7 +31,7 @@ struct RunningGraph: @unchecked Sendable {
 
     /// The stages of the plan, and those that leave.
     var everyRunner: [StageRunner] { runners + leaving.flatMap(\.runners) }
-    var everyQueue: [FrameQueue] { queues.map(\.queue) + leaving.flatMap(\.queues) }
+    var everyQueue: [ItemQueue] { queues.map(\.queue) + leaving.flatMap(\.queues) }
     var everyWorker: [Worker] { workers + leaving.flatMap(\.workers) }
 
     /// The stage with this number; nil when it has gone.

@@ -29,7 +29,7 @@ extension StageDriver {
     /// True once the join has ended, by its rule. What is sent after that is dropped as `unmatched`.
     public var hasJoinEnded: Bool { joinIsOver }
 
-    private func inputQueue(_ input: Int) throws -> FrameQueue {
+    private func inputQueue(_ input: Int) throws -> ItemQueue {
         guard let inlet, inlet.queues.indices.contains(input) else {
             throw FrameHostError(.broken, what: "the stage has no join input \(input)")
         }
@@ -97,7 +97,7 @@ extension StageDriver {
         let queues = inputs.indices.map { input in
             let settings =
                 rule.fixedLink(of: input) ?? LinkSettings(capacity: Self.mostWaitingItems)
-            return FrameQueue(
+            return ItemQueue(
                 name: joined.names[input], settings: settings, room: RoomGate(stop: runner.stop), consumer: consumer,
                 stop: runner.stop)
         }

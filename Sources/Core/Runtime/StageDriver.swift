@@ -27,7 +27,7 @@ public final class StageDriver<S: Stage> {
     public let outputFormat: MediaFormat?
     let runner: StageRunner
     private let run: InlineRun?
-    private let queue: FrameQueue
+    private let queue: ItemQueue
     /// By input: nil where the input does not take frames.
     private let inputPools: [FramePool?]
     /// By input: nil where it takes frames; access units and blocks of sound lie in slabs.
@@ -124,7 +124,7 @@ public final class StageDriver<S: Stage> {
             isTimed: false)
         runner.thread = ThreadState(name: "driver")
         let output = Output(stage: runner, stop: stop)
-        queue = FrameQueue(name: "driver", settings: LinkSettings(capacity: 1024), room: output.room, stop: stop)
+        queue = ItemQueue(name: "driver", settings: LinkSettings(capacity: 1024), room: output.room, stop: stop)
         output.relink([LinkEnd(queue: queue)])
         let demand = runner.demand
         if demand.outputBuffers == .own, let video = outputFormat?.video {

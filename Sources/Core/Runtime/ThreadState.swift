@@ -50,7 +50,7 @@ final class ThreadState: @unchecked Sendable {
     var traceRing: TraceRing?
 
     /// The queue from which this thread takes; nil for the thread of a source or a join. Set before it runs.
-    var input: FrameQueue?
+    var input: ItemQueue?
 
     static let mostMessages = 256
 

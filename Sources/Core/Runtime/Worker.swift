@@ -7,13 +7,13 @@ final class Worker: @unchecked Sendable {
     /// Where the items come from.
     enum Input {
         case source
-        case queue(FrameQueue)
+        case queue(ItemQueue)
         case join(JoinInlet)
         case merge(MergeInlet)
         /// None: the run was on a thread that stays, and this worker only ends it.
         case none
 
-        var queues: [FrameQueue] {
+        var queues: [ItemQueue] {
             switch self {
             case .source, .none: []
             case .queue(let queue): [queue]
@@ -133,7 +133,7 @@ final class Worker: @unchecked Sendable {
         head.context.post("usual-priority", text: text)
     }
 
-    private func runQueue(_ queue: FrameQueue) {
+    private func runQueue(_ queue: ItemQueue) {
         while true {
             state.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
             state.readMail()

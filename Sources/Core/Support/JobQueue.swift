@@ -52,11 +52,12 @@ final class JobQueue: @unchecked Sendable {
         if let refusal { return fail(job, refusal) }
         guard startsThread else { return }
         do {
-            try StageThread.start(name: "jobs", isBatch: true) { [self] in run() }
+            try NamedThread.start(name: "jobs", isBatch: true) { [self] in run() }
         } catch {
             let refused = condition.locked { () -> [Job] in
                 defer { jobs = [] }
                 isRunning = false
+                condition.broadcast()
                 return jobs
             }
             for job in refused { fail(job, error) }

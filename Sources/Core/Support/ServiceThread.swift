@@ -9,6 +9,6 @@ public enum ServiceThread {
     ///   - body: What the thread does.
     /// - Throws: ``FrameHostError`` `.exhausted` when the system gives no further thread.
     public static func start(name: String, _ body: @escaping @Sendable () -> Void) throws {
-        try StageThread.start(name: name, isBatch: false, body: body)
+        try NamedThread.start(name: name, isBatch: false, body: body)
     }
 }

@@ -57,7 +57,7 @@ extension Chain {
             ) { [weak self] in self?.tellOfTrace($0) }
         } catch {
             tracer.giveUp()
-            self.traceFile = nil
+            discardTrace()
             tellOfTrace("The run goes on without a trace: \(FrameHostError.wrap(error))", level: .warning, nil)
         }
     }

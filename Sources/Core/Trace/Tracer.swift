@@ -74,7 +74,7 @@ final class Tracer: @unchecked Sendable {
     func follow(_ slab: Slab) { slab.traceRing = ring(.slab(name: slab.name), Self.levelEntries) }
 
     /// [before it is used]
-    func follow(_ queue: FrameQueue) { queue.traceRing = ring(.queue(name: queue.name), Self.levelEntries) }
+    func follow(_ queue: ItemQueue) { queue.traceRing = ring(.queue(name: queue.name), Self.levelEntries) }
 
     /// [control thread, desk's thread] Tells the trace what runs from here on; called before the threads of `graph`
     /// run.

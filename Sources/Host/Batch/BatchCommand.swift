@@ -8,10 +8,11 @@ struct BatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "batch", abstract: "Runs a chain once for each of many files.",
         discussion: """
-            In the chain, ${input} is the file, ${output} the file to write, ${name} its name without folder and ending. An output appears in \
-            the folder of --out when it is whole, with a record below .framehost there that says what it was made of. What is there and true is \
-            not made again: after an interruption, and beside other batches on the same folder, the same command goes on. SIGINT (ctrl-C) and \
-            SIGTERM stop the batch. Exit status: 0 all files are done, 1 some were set aside or left, 2 nothing could begin.
+            In the chain, ${input} is the input file, ${output} the file to write, ${name} the input's name without folder and ending. An output \
+            appears in the folder of --out when it is complete, with a record below .framehost that says what it was made from. An output whose \
+            record is still correct is not made again: to continue after an interruption, or to share the work with other batches, run the same \
+            command again. SIGINT (ctrl-C) and SIGTERM stop the batch. Exit status: 0 all files are done, 1 some were set aside or left, 2 \
+            nothing could be started.
             """)
 
     @Argument(help: "The chain file (JSON with comments).", completion: .file(extensions: ["json"]))
@@ -44,7 +45,8 @@ struct BatchCommand: ParsableCommand {
         help: ArgumentHelp("Set an option to another value. Repeatable.", valueName: "stage.option=value"))
     var settings: [String] = []
 
-    @ArgumentParser.Option(help: "Files at once. One for each processor unless given; fewer where memory is short.")
+    @ArgumentParser.Option(
+        help: "Number of files to process at once. Default: one per processor, fewer if memory is short.")
     var jobs: Int?
 
     @ArgumentParser.Option(help: "Set a file aside after this many failed attempts.")
@@ -55,32 +57,34 @@ struct BatchCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "By what a changed input is known: size and time of change, or its content.", valueName: "time|sha256"))
+            "How to detect that an input has changed: by its size and modification time, or by its content.",
+            valueName: "time|sha256"))
     var identity = InputIdentity.Kind.time
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "Take over the files of a batch on another machine that has shown no life for so long.",
+            "Take over the files of a batch on another machine if it has shown no sign of life for this long.",
             valueName: "seconds"))
     var lease = 60.0
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "Divide files that are at least twice as long into parts of so many seconds, which several workers make; a multiple of the encoder's keyframeSeconds.",
+            "Divide each file into parts of this many seconds, which several workers process. Files less than twice as long are not divided. Must be a multiple of the encoder's keyframeSeconds.",
             valueName: "seconds"))
     var parts: Double?
 
     @ArgumentParser.Option(
-        help: ArgumentHelp("Do only every N-th file, from the i-th on.", valueName: "i/N"))
+        help: ArgumentHelp("Process only every N-th file, starting with the i-th.", valueName: "i/N"))
     var shard: String?
 
     @ArgumentParser.Option(
-        help: ArgumentHelp("Write what became of each file, as JSON or CSV. Repeatable.", valueName: "file.json|.csv"))
+        help: ArgumentHelp(
+            "Write the result of each file to a report, as JSON or CSV. Repeatable.", valueName: "file.json|.csv"))
     var report: [String] = []
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "Let the tasks of a cluster do it, each a part of the files, and a last one the report.",
+            "Run the batch on a cluster: each task processes a part of the files, and a last task writes the report.",
             valueName: "slurm|ray|kubernetes"))
     var on: BatchEngine?
 
@@ -259,7 +263,7 @@ struct BatchCommand: ParsableCommand {
                     FrameHostError(
                         .invalidConfiguration, place: FaultPlace(file: chain, position: node.place, path: key),
                         what: "a batch starts several workers, and each would start '\(key)'",
-                        remedy: "Use a chain without it for batches.")
+                        remedy: "Remove '\(key)' from the chain, or use another chain for batches.")
                 })
         }
         guard missing.isEmpty else {
@@ -281,8 +285,9 @@ struct BatchCommand: ParsableCommand {
             guard let found = try trial.needs(work.units) else {
                 throw FrameHostError(
                     .invalidMedia, place: FaultPlace(argument: "--on \(on.rawValue)"),
-                    what: "no plan says what a task needs: the first, the middle and the last file cannot be read",
-                    remedy: "Mend or leave out one of them, or say it: --cores 2 --memory 1000.")
+                    what:
+                        "cannot determine what a task needs, because the first, the middle and the last file cannot be read",
+                    remedy: "Repair or leave out one of these files, or set both: --cores 2 --memory 1000.")
             }
             needs = found
         }
@@ -382,7 +387,8 @@ struct BatchCommand: ParsableCommand {
             }
         let repeated =
             work.units.repeated == 0
-            ? "" : work.units.repeated == 1 ? " 1 name stood twice." : " \(work.units.repeated) names stood twice."
+            ? ""
+            : work.units.repeated == 1 ? " 1 name was given twice." : " \(work.units.repeated) names were given twice."
         return
             "\(BatchDisplay.files(work.queue.count)) into '\(work.out)', \(slots) at once: \(why)\(memory).\(passed)\(repeated)"
     }

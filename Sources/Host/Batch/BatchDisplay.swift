@@ -93,7 +93,7 @@ final class BatchDisplay {
                 isMade && result.mediaSeconds > 0 ? "\(Terminal.decimal(result.mediaSeconds / result.seconds))x" : "–",
                 isMade ? Terminal.bytes(Int(result.bytes)) : "–",
                 result.state.rawValue + (result.attempts > 1 ? ", attempt \(result.attempts)" : "")
-                    + (result.replaced.isEmpty ? "" : ", anew: \(result.replaced) had changed")))
+                    + (result.replaced.isEmpty ? "" : ", made again because \(result.replaced) had changed")))
     }
 
     private static func row(_ cells: String...) -> String {
@@ -123,7 +123,7 @@ final class BatchDisplay {
         let speed = figures.mediaSeconds > 0 ? ", \(Terminal.decimal(figures.mediaSeconds / elapsed))x" : ""
         let how = isStopped ? "Stopped" : figures.setAside > 0 ? "Failed" : "Done"
         RunLog.logger.notice(
-            "\(how): \(Self.files(count)) in \(RunDisplay.time(elapsed)): \(parts.joined(separator: ", ")). \(figures.frames) frames (\(Terminal.decimal(Double(figures.frames) / elapsed)) fps\(speed)).\(isStopped ? " The same command goes on." : "")"
+            "\(how): \(Self.files(count)) in \(RunDisplay.time(elapsed)): \(parts.joined(separator: ", ")). \(figures.frames) frames (\(Terminal.decimal(Double(figures.frames) / elapsed)) fps\(speed)).\(isStopped ? " Run the same command again to continue." : "")"
         )
     }
 

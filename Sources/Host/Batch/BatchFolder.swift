@@ -30,7 +30,7 @@ struct BatchFolder {
                 .invalidConfiguration, place: FaultPlace(argument: "--out \(path)"),
                 what: path.isEmpty
                     ? "names no folder" : "\(whole) has a %, {, } or $, which recorders read as a pattern",
-                remedy: "Name a folder without them.")
+                remedy: "Name a folder whose path has no %, {, } or $.")
         }
         out = whole
         owners = "\(whole)/\(UnitFolder.hidden)/owners"
@@ -46,7 +46,7 @@ struct BatchFolder {
                 removeEmpty()
                 throw FrameHostError(
                     .invalidConfiguration, place: FaultPlace(argument: "--out \(path)"),
-                    what: "\(folder) cannot be made: \(String(cString: strerror(code)))",
+                    what: "\(folder) cannot be created: \(String(cString: strerror(code)))",
                     remedy: "Name a folder that can be written.")
             }
             made.append(folder)
@@ -72,7 +72,7 @@ struct BatchFolder {
             owner.end()
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(argument: "--out \(out)"),
-                what: "the file system makes no hard links: \(String(cString: strerror(code)))",
+                what: "the file system must support hard links: \(String(cString: strerror(code)))",
                 remedy: "Name a folder on another file system (ext4, XFS, Btrfs, NFS).")
         }
         unlink(name)

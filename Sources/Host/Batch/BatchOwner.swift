@@ -45,7 +45,7 @@ final class BatchOwner: Sendable {
         guard UnitFolder.writeAll(Array((words.text() + "\n").utf8), to: file) else {
             let fault = FrameHostError(
                 .unavailable, place: path, what: "cannot be written: \(String(cString: strerror(errno)))",
-                remedy: "Make room, or choose another folder.")
+                remedy: "Free some space, or name another folder with --out.")
             unlink(path)
             throw fault
         }

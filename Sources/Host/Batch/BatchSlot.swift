@@ -113,7 +113,7 @@ final class BatchSlot {
             unit: task.unit, state: .setAside, input: work.units.shownInput(task.unit), output: output)
         do {
             guard let (path, input) = try input(of: task.unit) else {
-                return setAside(task, &result, "its name is not UTF-8, which chain files are. Rename it.")
+                return setAside(task, &result, "its name must be valid UTF-8, as chain files are. Rename the file.")
             }
             let whole = UnitFolder(out: work.out, name: output, key: work.chain.key(input, digest))
             var folder = whole
@@ -227,7 +227,7 @@ final class BatchSlot {
                 hears: { if !it.isJoin { work.tally.add(frames: $0) } },
                 waits: { bytes in
                     work.tally.note(
-                        "\(result.input): waits until \(AvailableMemory.text(bytes + MemoryGate.baseBytes)) of memory are free."
+                        "\(result.input): waits until \(AvailableMemory.text(bytes + MemoryGate.baseBytes)) of memory is free."
                     )
                 }, divides: { task.kind == .whole && divides($0, hasIndex: $1, result.input) })
         } catch {
@@ -253,7 +253,10 @@ final class BatchSlot {
             let count = work.queue.addFailure(of: task, noted: 0)
             guard count < work.attempts else {
                 work.tally.add(frames: -frames)
-                return setAside(task, &result, "it changed each time it was read.", attempts: count)
+                return setAside(
+                    task, &result,
+                    "it changed each time it was read. Run the same command again when no program writes the file.",
+                    attempts: count)
             }
             work.tally.attemptFailed(
                 "\(result.input): it changed while it was read; it is read again.", frames: frames)
@@ -292,7 +295,8 @@ final class BatchSlot {
                     return false
                 case .taken(let text): return setAside(task, &result, text, attempts: attempt.number)
                 case .empty:
-                    fault = "the chain ended well and wrote nothing to ${output}."
+                    fault =
+                        "the chain ended without a fault, but wrote nothing to ${output}. Check that its recorder gets pictures."
                     outcome.isFinal = true
                 }
             } catch {
@@ -327,7 +331,7 @@ final class BatchSlot {
         guard parts(of: length) > 1 else { return false }
         if !hasIndex, let input {
             work.tally.note(
-                "\(input): is made as a whole; only MP4 and MOV files with an index list all their pictures. Copy it into one first: ffmpeg -i IN -c copy OUT.mp4."
+                "\(input): is processed as a whole, because only MP4 and MOV files with an index can be divided. To divide this one, copy it into an MP4 file first: ffmpeg -i IN -c copy OUT.mp4."
             )
         }
         return hasIndex

@@ -27,7 +27,8 @@ struct ChainIdentity: Sendable {
         // Rate control does not cross a joint, so the length of the parts is seen in the output.
         if let parts { text += "parts \(parts)\n" }
         chain = digest.sha256(of: text)
-        let ids = Set((root["stages"]?.asArray ?? []).compactMap { $0["use"]?.asString })
+        // The planner inserts 'convert' where formats differ.
+        let ids = Set((root["stages"]?.asArray ?? []).compactMap { $0["use"]?.asString } + ["convert"])
         images = ids.sorted().compactMap { registry.path(of: $0) }
         plugins = try ids.sorted().compactMap { id in
             guard let path = registry.path(of: id) else { return nil }

@@ -47,9 +47,14 @@ struct ChainTrial {
         let input = named.hasPrefix("/") ? named : "\(BatchFolder.current)/\(named)"
         var template = Array("\(folder.owners)/check-XXXXXX".utf8CString)
         let file = mkstemp(&template)
+        guard file >= 0 else {
+            throw FrameHostError(
+                .unavailable, place: folder.owners, what: "cannot be written: \(String(cString: strerror(errno)))",
+                remedy: "Give this user permission to write there, or free some space.")
+        }
         unlink(template)
         _ = fcntl(file, F_SETFD, FD_CLOEXEC)
-        defer { if file >= 0 { close(file) } }
+        defer { close(file) }
         let name = UnitFolder.safe(UnitFolder.last(output))
         let outcome = try WorkerProcess(
             arguments: ["check", "--json"] + arguments,
@@ -58,7 +63,7 @@ struct ChainTrial {
                 ("name", UnitFolder.withoutEnding(UnitFolder.last(output))),
             ], owner: -1, output: file
         ).finish(MemoryGate(), isStopping: { false }, hears: { _ in }, waits: { _ in })
-        var bytes = [UInt8](repeating: 0, count: 1 << 20)
+        var bytes = [UInt8](repeating: 0, count: Int(min(max(lseek(file, 0, SEEK_END), 0), 64 << 20)))
         let count = max(0, pread(file, &bytes, bytes.count, 0))
         let words = try? JSONReader.read(Array(bytes[..<count]), file: "check")
         guard outcome.fault != nil else { return .plan(words ?? .null) }

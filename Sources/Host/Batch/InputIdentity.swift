@@ -35,7 +35,7 @@ struct InputIdentity: Equatable, Sendable {
         guard status.st_mode & S_IFMT == S_IFREG else {
             throw FrameHostError(
                 .unavailable, place: path, what: "must be a regular file",
-                remedy: "Name files; a batch tries some of them twice.")
+                remedy: "Name a regular file: a batch may have to read it more than once.")
         }
         bytes = Int64(status.st_size)
         switch kind {

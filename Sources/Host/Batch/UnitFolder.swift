@@ -106,7 +106,7 @@ struct UnitFolder {
     ) throws -> Look {
         if let own = FileIdentity(path: path), own == FileIdentity(path: "\(out)/\(name)") {
             return .setAside(
-                "it would overwrite itself: \(out)/\(name) is the input. Choose another --out.", attempts: 0)
+                "its output \(out)/\(name) would overwrite the input. Name another folder with --out.", attempts: 0)
         }
         // A symbolic link here would lead writes and removals to another folder.
         for path in [unit, folder] where !Self.isFolderOrMissing(path) {
@@ -126,7 +126,7 @@ struct UnitFolder {
                 // record.
                 guard oldRecords().contains(where: { Self.fits($0, 0, in: out) == .same }) else {
                     return .setAside(
-                        "\(out)/\(name) was changed since it was made. Remove it to have it made anew.",
+                        "\(out)/\(name) has been changed since it was made. Remove the file to have it made again.",
                         attempts: record.attempt)
                 }
             case .missing: break
@@ -159,7 +159,7 @@ struct UnitFolder {
             // Perhaps this input kills every process that reads it, or the machine.
             guard marks.claims.count < Self.mostAbandoned else {
                 return .setAside(
-                    "\(marks.claims.count) batches ended while they were at it, and none said why. --retry tries it again.",
+                    "\(marks.claims.count) batches ended while they processed this file, and none recorded why. Add --retry to try the file again.",
                     attempts: marks.claims.count)
             }
         }
@@ -186,7 +186,7 @@ struct UnitFolder {
     private static let mostAbandoned = 100
 
     private func takenText(_ name: String) -> String {
-        "\(out)/\(name) exists, and no record says that a batch made it. Remove it, or choose another folder."
+        "\(out)/\(name) already exists, and no record says that a batch made it. Remove the file, or name another folder with --out."
     }
 
     /// The input that the record was made of, if it is another file than `path`. If the old path is gone (a moved
@@ -198,7 +198,7 @@ struct UnitFolder {
     }
 
     private static func otherInputText(_ out: String, _ name: String, _ other: String) -> String {
-        "\(out)/\(name) was made of \(other). Name the folder above both with --base, or choose another --out."
+        "\(out)/\(name) was made from another input, \(other). Name the folder above both inputs with --base, or another folder with --out."
     }
 
     private static func isFolderOrMissing(_ path: String) -> Bool {
@@ -360,7 +360,7 @@ struct UnitFolder {
 
     private func failure(_ number: Int) -> String {
         (try? JSONReader.read(path: "\(folder)/\(number).failed", takesPipes: false))?["error"]?.asString
-            ?? "it failed, and why was not written"
+            ?? "it failed, and the reason was not recorded. Add --retry to try the file again."
     }
 
     // MARK: Committing
@@ -599,7 +599,8 @@ struct UnitFolder {
         FrameHostError(
             .unavailable, place: path, what: "cannot be \(verb): \(String(cString: strerror(code)))",
             remedy: code == ENOSPC || code == EDQUOT
-                ? "Make room; the same command goes on." : "Make it possible; the same command goes on.")
+                ? "Free some space, then run the same command again." : "Correct this, then run the same command again."
+        )
     }
 
     static func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {

@@ -103,7 +103,8 @@ struct UnitList: Sendable {
             }
             if argument.hasSuffix(".json") {
                 return fault(
-                    argument, "is a chain file or other JSON, and a batch has one chain", "Name files to read.")
+                    argument, "is a JSON file, but inputs must be media files: a batch runs one chain",
+                    "Name the media files after the chain file.")
             }
             return add(Array(argument.utf8), keepsPath: false)
         }
@@ -116,7 +117,7 @@ struct UnitList: Sendable {
         var found = glob_t()
         defer { globfree(&found) }
         guard glob(argument, 0, nil, &found) == 0, found.gl_pathc > 0 else {
-            return fault(argument, "no file has a name of this pattern", "Name a file, a folder or another pattern.")
+            return fault(argument, "no file matches this pattern", "Name a file, a folder or another pattern.")
         }
         for index in 0..<Int(found.gl_pathc) {
             guard let path = found.gl_pathv[index] else { continue }
@@ -284,8 +285,8 @@ struct UnitList: Sendable {
                         "would become '\(output(Int(other)))', and so would \(String(decoding: path, as: UTF8.self))",
                         FileNames.folder(of: shownInput(Int(other)))
                             == FileNames.folder(of: String(decoding: path, as: UTF8.self))
-                            ? "Do them into different folders."
-                            : "Name the folder above both with --base, so that outputs keep their folders, or do them into different folders."
+                            ? "Use a different --out for each of them."
+                            : "Name the folder above both with --base, so that outputs keep their folders, or use a different --out for each of them."
                     )
                 }
                 return

@@ -172,7 +172,7 @@ final class WorkerProcess {
                 case .never:
                     (outcome.isFinal, outcome.isOfMachine) = (true, true)
                     errors = [
-                        "the chain needs \(AvailableMemory.text(planned)) of memory, and all workers together may take \(AvailableMemory.text(gate.bytes ?? 0)). Do it where there is more memory."
+                        "the chain needs \(AvailableMemory.text(planned)) of memory, but all workers together may use only \(AvailableMemory.text(gate.bytes ?? 0)). Run the batch on a machine with more memory."
                     ]
                     kill(-pid, SIGKILL)
                     isLineOpen = false

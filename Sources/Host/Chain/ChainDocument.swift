@@ -286,7 +286,11 @@ final class ChainDocument: @unchecked Sendable {
                 remedy: "Leave 'id' out. For another id, detach the stage and attach a new one.")
         }
         var next = stage.withoutPlaces.setting("id", .string(id))
-        for key in ["use", "from", "link", "onError", "unread"] where next[key] == nil {
+        var keys = ["use", "from", "link", "onError", "unread"]
+        // What a join says of its inputs holds for another join, and for nothing else.
+        let use = next["use"]?.asString ?? list[index]["use"]?.asString ?? ""
+        if try registry.stage(use)?.kind == .join { keys.append("join") }
+        for key in keys where next[key] == nil {
             if let kept = list[index][key] { next = next.setting(key, kept) }
         }
         list[index] = next

@@ -509,7 +509,7 @@ struct ChainFile {
                         "Did you mean '\($0)'?"
                     }
                     fault(
-                        place, key, "\(member.value.text()) is not one of \(words.joined(separator: ", "))",
+                        place, key, "\(member.value.text()) must be one of \(words.joined(separator: ", "))",
                         near ?? "Use one of these.")
                 }
             case "seconds":
@@ -589,7 +589,7 @@ struct ChainFile {
         let words = Word.allCases.map(\.rawValue)
         let near = node.asString.flatMap { Suggestion.nearest(to: $0, in: words) }.map { "Did you mean '\($0)'?" }
         fault(
-            node.place, key, "\(node.text()) is not one of \(words.joined(separator: ", "))",
+            node.place, key, "\(node.text()) must be one of \(words.joined(separator: ", "))",
             near ?? "Use one of these.")
         return nil
     }
@@ -651,7 +651,9 @@ struct ChainFile {
                 } else if let fallback {
                     result += fallback
                 } else {
-                    fault(place, path, "the environment has no '\(name)'", "Set it, or write ${\(name):-default}.")
+                    fault(
+                        place, path, "the environment variable '\(name)' is not set",
+                        "Set it, or write ${\(name):-default}.")
                 }
             } else {
                 result += "$"
@@ -684,7 +686,9 @@ struct ChainFile {
                 continue
             }
             guard !PluginLoader.reservedKeys.contains(option) else {
-                refuse("'\(option)' is not an option", "Change it in the chain file.")
+                refuse(
+                    "'\(option)' is a key of the chain file, and --set changes only the options of a stage",
+                    "Change '\(option)' in the chain file.")
                 continue
             }
             let filled = setting.contains("${") ? expanded(value, "stages[\(index)].\(option)") : value

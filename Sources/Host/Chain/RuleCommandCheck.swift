@@ -36,7 +36,9 @@ struct RuleCommandCheck {
         }
         if let fault = CommandForm.fault(of: members) { return add(fault, of: members, node) }
         if let tag = members.first(where: { $0.key == "tag" }) {
-            return add(tag.keyPlace, ".tag", "the answer to a rule's command is not read", "Leave it out.")
+            return add(
+                tag.keyPlace, ".tag", "'tag' has no effect, because nothing reads the answer to a rule's command",
+                "Leave 'tag' out.")
         }
         let command = node["command"]
         guard let id = node["stage"]?.asString else { return checkOfChain(command, node) }
@@ -80,7 +82,7 @@ struct RuleCommandCheck {
         if !isOfAStage, Suggestion.nearest(to: name, in: ["drain"] + CommandLanguage.ofStages) == "drain" {
             return add(command.place, ".command", "the chain has no command '\(name)'", "Did you mean 'drain'?")
         }
-        if Self.ofStages.contains(name) || (!CommandLanguage.ofChain.contains(name) && !Self.ofStages.contains(name)) {
+        if Self.ofStages.contains(name) || !CommandLanguage.ofChain.contains(name) {
             return add(
                 node.place, "", "'stage' is missing", "Name the stage that has the command '\(name)': \"stage\": \"…\"."
             )

@@ -16,7 +16,8 @@ struct RuleSchema {
                 "properties",
                 [
                     "event": [
-                        "description": "The event that triggers the rule; `framehost describe` lists them.",
+                        "description":
+                            "The event that triggers the rule; `framehost describe STAGE` and `framehost describe chain` list the events.",
                         "enum": .array(names.map { .string($0) }),
                     ],
                     "stage": [

@@ -8,9 +8,9 @@ struct CheckCommand: ParsableCommand {
         commandName: "check", abstract: "Checks a chain file, or several, and prints the plan.",
         discussion: """
             Captures nothing and creates no file; opens cameras and sound cards only to ask what they can do. Prints all faults at once, each \
-            with its place. A missing file, folder or font that the chain names is a fault. Several chains are checked as `framehost run` \
-            would run them: also for what only one of them can have, and for the memory of all. Exit status: 0 the chain can run, 2 there are \
-            faults.
+            with its place. A missing file, folder or font that the chain names is a fault. Several chains are checked together, as \
+            `framehost run` would run them: also for files, ports and devices that only one of them can use, and for the memory of all. Exit \
+            status: 0 the chain can run, 2 there are faults.
             """)
 
     @Argument(
@@ -22,7 +22,7 @@ struct CheckCommand: ParsableCommand {
     @ArgumentParser.Option(
         name: .customLong("set"),
         help: ArgumentHelp(
-            "Set an option to another value. Of several chains each that has the stage, or one: chain:stage.option=value. Repeatable.",
+            "Set an option to another value, in every chain that has the stage. To set it in one of several chains, write chain:stage.option=value. Repeatable.",
             valueName: "stage.option=value"))
     var settings: [String] = []
 
@@ -31,7 +31,7 @@ struct CheckCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "Check also whether a batch can divide the file into parts of so many seconds, and at what cost.",
+            "Also check whether a batch can divide the file into parts of this many seconds, and at what cost.",
             valueName: "seconds"))
     var parts: Double?
 

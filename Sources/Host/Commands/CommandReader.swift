@@ -66,31 +66,37 @@ enum CommandReader {
         var number = 0
         var buffer = [UInt8](repeating: 0, count: 4096)
         var isTooLong = false
+        func end() {
+            if isTooLong {
+                number += 1
+                context.reply(number)(
+                    CommandAnswer(
+                        stage: nil,
+                        error: FrameHostError(
+                            .invalidConfiguration, what: "the line is longer than 65536 bytes",
+                            remedy: "Send one command per line.")))
+            } else if line.contains(where: { $0 != 32 && $0 != 9 && $0 != 13 }) {
+                number += 1
+                context.perform(line, number)
+            }
+            line.removeAll(keepingCapacity: true)
+            isTooLong = false
+        }
         while true {
             let count = Glibc.read(STDIN_FILENO, &buffer, buffer.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { break }
             for byte in buffer[..<count] {
-                guard byte == 10 else {
-                    if line.count < 65536 { line.append(byte) } else { isTooLong = true }
-                    continue
+                if byte == 10 {
+                    end()
+                } else if line.count < 65536 {
+                    line.append(byte)
+                } else {
+                    isTooLong = true
                 }
-                if isTooLong {
-                    number += 1
-                    context.reply(number)(
-                        CommandAnswer(
-                            stage: nil,
-                            error: FrameHostError(
-                                .invalidConfiguration, what: "the line is longer than 65536 bytes",
-                                remedy: "Send one command per line.")))
-                } else if line.contains(where: { $0 != 32 && $0 != 9 && $0 != 13 }) {
-                    number += 1
-                    context.perform(line, number)
-                }
-                line.removeAll(keepingCapacity: true)
-                isTooLong = false
             }
         }
-        if !line.isEmpty, !isTooLong { context.perform(line, number + 1) }
+        // The last line may have no line feed.
+        end()
     }
 }

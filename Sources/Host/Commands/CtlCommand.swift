@@ -38,7 +38,9 @@ struct CtlCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         name: .customLong("token-file"),
-        help: ArgumentHelp("A file with the token. Default: $FRAMEHOST_TOKEN.", valueName: "file"))
+        help: ArgumentHelp(
+            "A file with the server's token. Without it, the token is the value of $FRAMEHOST_TOKEN.", valueName: "file"
+        ))
     var tokenFile: String?
 
     @Flag(help: "pause, replace: drop the items that the stage gets or holds.")

@@ -30,7 +30,7 @@ struct DevicesCommand: ParsableCommand {
         if json {
             Terminal.say(JSONNode.object([("devices", .array(texts.map(\.json)))]).text(pretty: true))
         } else if texts.isEmpty {
-            Terminal.say("No camera was found: no /dev/video* gives pictures.")
+            Terminal.say("No camera was found: no /dev/video* gives pictures. Plug one in, or load its driver.")
         } else {
             Terminal.say(texts.map(\.text).joined(separator: "\n\n"))
         }

@@ -43,7 +43,9 @@ struct GraphCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         name: .customLong("token-file"),
-        help: ArgumentHelp("For a running chain: a file with the token. Default: $FRAMEHOST_TOKEN.", valueName: "file")
+        help: ArgumentHelp(
+            "For a running chain: a file with the server's token. Without it, the token is the value of $FRAMEHOST_TOKEN.",
+            valueName: "file")
     )
     var tokenFile: String?
 

@@ -11,7 +11,7 @@ struct LatencyCommand: ParsableCommand {
             Plays the stream without decoding it, and reads the time of capture that an encoder with "stamp": true has put before each picture. \
             The pictures of the first second are not counted: a server begins with old ones, since its last keyframe. Over RTSP a picture is \
             complete when the next one begins, so one frame's time is part of it. \
-            Of two machines both clocks must agree: synchronise them (chrony, PTP). With --control it also asks the chain that gives the stream \
+            If capture and measurement are on two machines, synchronise their clocks (chrony, PTP). With --control it also asks the chain that gives the stream \
             how old its items were when each stage handed them on. Exit status: 0 measured, 1 the stream could not be played \
             or has no such times, 2 the command line is wrong.
             """)
@@ -36,7 +36,9 @@ struct LatencyCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         name: .customLong("token-file"),
-        help: ArgumentHelp("A file with the control server's token. Default: $FRAMEHOST_TOKEN.", valueName: "file"))
+        help: ArgumentHelp(
+            "A file with the control server's token. Without it, the token is the value of $FRAMEHOST_TOKEN.",
+            valueName: "file"))
     var tokenFile: String?
 
     @Flag(help: "Print the figures as JSON.")
@@ -82,7 +84,7 @@ struct LatencyCommand: ParsableCommand {
                         ? "no picture came within \(Self.text(seconds)) s"
                         : "none of \(pictures) pictures says when it was captured",
                     remedy: pictures == 0
-                        ? "Measure longer (--for), or look at the stream's keyframes."
+                        ? "Measure longer (--for), or check with 'ffprobe' that the stream has keyframes."
                         : "Set \"stamp\": true at its x264-encoder."))
         }
         let stages: [StageLatency]?

@@ -54,7 +54,9 @@ struct ModelsCommand: ParsableCommand {
         @Argument(help: "The model's name, as `framehost models` lists it.")
         var name: String?
 
-        @ArgumentParser.Option(help: ArgumentHelp("Fetch it from there instead.", valueName: "folder or https://…"))
+        @ArgumentParser.Option(
+            help: ArgumentHelp("Fetch the model from this folder or address instead.", valueName: "folder or https://…")
+        )
         var from: String?
 
         @ArgumentParser.Option(

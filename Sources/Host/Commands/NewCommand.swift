@@ -34,7 +34,7 @@ struct NewCommand: ParsableCommand {
                     .invalidConfiguration, place: name,
                     what: code == EEXIST
                         ? "is already in this folder"
-                        : "the folder cannot be made: \(String(cString: strerror(code)))",
+                        : "the folder cannot be created: \(String(cString: strerror(code)))",
                     remedy: code == EEXIST
                         ? "Choose another name, or move it away. Nothing was written."
                         : "Go to a folder you may write to.")
@@ -42,7 +42,9 @@ struct NewCommand: ParsableCommand {
             for (path, text) in template.files {
                 try makeFolders(of: "\(name)/\(path)")
                 if let why = Terminal.writeFile("\(name)/\(path)", text) {
-                    throw FrameHostError(.callFailed, place: "\(name)/\(path)", what: "cannot be written: \(why)")
+                    throw FrameHostError(
+                        .callFailed, place: "\(name)/\(path)", what: "cannot be written: \(why)",
+                        remedy: "Correct that, remove '\(name)', and run the command again.")
                 }
             }
             Terminal.say(template.nextSteps)
@@ -66,7 +68,8 @@ struct NewCommand: ParsableCommand {
             folder += folder.isEmpty ? String(part) : "/\(part)"
             guard mkdir(folder, 0o755) == 0 || errno == EEXIST else {
                 throw FrameHostError(
-                    .callFailed, place: folder, what: "cannot be made: \(String(cString: strerror(errno)))")
+                    .callFailed, place: folder, what: "cannot be created: \(String(cString: strerror(errno)))",
+                    remedy: "Correct that, remove '\(name)', and run the command again.")
             }
         }
     }

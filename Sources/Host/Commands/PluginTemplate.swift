@@ -20,7 +20,7 @@ struct PluginTemplate {
             throw FrameHostError(
                 .invalidConfiguration, place: "'\(id)'",
                 what:
-                    "must be an id in kebab-case: small letters, digits and single '-', a letter first, at most 40",
+                    "must be an id in kebab-case: at most 40 lowercase letters, digits and single '-', with a letter first",
                 remedy: "Write for example night-mode.")
         }
         self.id = id

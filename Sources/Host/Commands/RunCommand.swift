@@ -8,8 +8,8 @@ struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Runs a chain, or several, until their sources end.",
         discussion: """
-            Of several chains each fails alone; the program ends with the last one, with status 1 if any failed. Where one of them is wrong, \
-            none is run; --skip-wrong leaves it out.
+            Several chains run independently: if one fails, the others go on. The program ends when the last one ends, with status 1 if any \
+            failed. If one of them is wrong, none is run, unless --skip-wrong leaves it out.
 
             SIGINT (ctrl-C) or SIGTERM lets the chain finish what is under way. A second one stops it at once and still closes its files. A \
             third one ends the process. SIGHUP reloads the chain file. SIGUSR1 takes the pictures of --snapshot-on-signal. Exit status: 0 \
@@ -26,7 +26,7 @@ struct RunCommand: ParsableCommand {
     @ArgumentParser.Option(
         name: .customLong("set"),
         help: ArgumentHelp(
-            "Set an option to another value. Of several chains each that has the stage, or one: chain:stage.option=value. Repeatable.",
+            "Set an option to another value, in every chain that has the stage. To set it in one of several chains, write chain:stage.option=value. Repeatable.",
             valueName: "stage.option=value"))
     var settings: [String] = []
 
@@ -84,7 +84,7 @@ struct RunCommand: ParsableCommand {
     @ArgumentParser.Option(
         name: .customLong("snapshot-on-signal"),
         help: ArgumentHelp(
-            "On SIGUSR1, write the stage's next picture to this file, then to file-0002 and so on. Of several chains: chain:stage=file. Repeatable.",
+            "On SIGUSR1, write the stage's next picture to this file, then to file-0002 and so on. With several chains, write chain:stage=file. Repeatable.",
             valueName: "stage=file"))
     var signalSnapshots: [String] = []
 

@@ -29,7 +29,9 @@ struct TopCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         name: .customLong("token-file"),
-        help: ArgumentHelp("A file with the token. Default: $FRAMEHOST_TOKEN.", valueName: "file"))
+        help: ArgumentHelp(
+            "A file with the server's token. Without it, the token is the value of $FRAMEHOST_TOKEN.", valueName: "file"
+        ))
     var tokenFile: String?
 
     func validate() throws {

@@ -297,8 +297,8 @@ struct LiveFigures {
 
     private static let reasonWords = [
         "noBuffer": "no room: queue full or no free buffer", "queueFull": "queue full",
-        "evicted": "queue full, oldest gone",
-        "untilKeyframe": "until the next keyframe", "damaged": "damaged", "unmatched": "nothing matches",
+        "evicted": "queue full, oldest dropped",
+        "untilKeyframe": "until the next keyframe", "damaged": "damaged", "unmatched": "no match",
         "failed": "stage failed",
     ]
 
@@ -322,7 +322,7 @@ struct LiveFigures {
             found.append(Hurt(level: .bad, word: "failed", sentence: "The stage has failed."))
         }
         if stage.state == "recovering" {
-            let why = reason.isEmpty ? "It recovers." : "It recovers: \(reason)"
+            let why = reason.isEmpty ? "It is recovering." : "It is recovering: \(reason)"
             found.append(Hurt(level: .warn, word: "recovering", sentence: why))
         }
         if lost > 0 {
@@ -341,7 +341,7 @@ struct LiveFigures {
                 Hurt(
                     level: .warn, word: "queue full",
                     sentence:
-                        "The queue from \(link.from) was full (\(link.depth) of \(link.capacity)) in the last \(link.fullFor) looks."
+                        "The queue from \(link.from) was full (\(link.depth) of \(link.capacity)) at the last \(link.fullFor) updates."
                 ))
         }
         if stage.heldLimit > 0, stage.held >= stage.heldLimit, stage.oldestSeconds >= Self.holdSeconds,

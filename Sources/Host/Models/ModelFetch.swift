@@ -115,7 +115,8 @@ struct ModelFetch {
         guard isOurs else {
             close(file)
             throw FrameHostError(
-                .unavailable, place: partPath, what: "was not left by an earlier fetch",
+                .unavailable, place: partPath,
+                what: "must be a partial download of an earlier fetch: a regular file without other hard links",
                 remedy: "Move it away, or name another folder with --to.")
         }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {

@@ -157,6 +157,8 @@ final class PluginRegistry: @unchecked Sendable {
     ///
     /// - Throws: ``FrameHostError`` `.unusablePlugin`.
     func encoderSummary(of id: String) throws -> String? {
+        Self.lock.lock()
+        defer { Self.lock.unlock() }
         guard let plugin = try only(id, \.encoders) else { return nil }
         return try PluginLoader.load(plugin).encoders.first?.info.summary
     }
@@ -177,7 +179,11 @@ final class PluginRegistry: @unchecked Sendable {
     /// The plugin with the picture encoder, which is not loaded yet; nil when there is none.
     ///
     /// - Throws: ``FrameHostError`` `.unusablePlugin` where there are several.
-    func pictureEncoder() throws -> Plugin? { try only("picture-encoder", \.encoders) }
+    func pictureEncoder() throws -> Plugin? {
+        Self.lock.lock()
+        defer { Self.lock.unlock() }
+        return try only("picture-encoder", \.encoders)
+    }
 
     private func only(_ id: String, _ ids: KeyPath<PluginManifest, [String]>) throws -> Plugin? {
         let claims = plugins.filter { $0.manifest[keyPath: ids].contains(id) }

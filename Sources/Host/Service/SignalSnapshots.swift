@@ -60,8 +60,8 @@ final class SignalSnapshots: Sendable {
             guard let stage = plan.stages.first(where: { $0.id == request.stage }) else {
                 let near = Suggestion.nearest(to: request.stage, in: plan.stages.map(\.id))
                 return FrameHostError(
-                    .invalidConfiguration, place: place, what: "no such stage: '\(request.stage)'",
-                    remedy: near.map { "Did you mean '\($0)'?" } ?? "")
+                    .invalidConfiguration, place: place, what: "no stage '\(request.stage)'",
+                    remedy: near.map { "Did you mean '\($0)'?" } ?? "Name the id of a stage of this chain.")
             }
             guard stage.output?.video != nil else {
                 return FrameHostError(

@@ -48,8 +48,8 @@ final class Snapshots: Sendable {
             }
             guard !path.utf8.contains(0) else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "path", what: "a file name cannot have a NUL character",
-                    remedy: "Write another name.")
+                    .invalidConfiguration, place: "path", what: "'path' must not contain a zero character",
+                    remedy: "Leave it out.")
             }
             let form = try PictureForm(command, path: path)
             let target = path.hasPrefix("/") ? path : "\(chain.folder)/\(path)"

@@ -15,14 +15,15 @@ extension ALSASource {
             ]),
         EventDeclaration("device-refused", "The device is back, but cannot be used."),
         EventDeclaration(
-            "overrun", "The card had no room for what it captured. Given at most once a second.",
+            "overrun",
+            "The card's buffer has overrun, and the missing sound is replaced by silence. Posted at most once a second.",
             [
                 .number("missingMs", "How much is missing, and was replaced by silence (ms)."),
                 .number("overruns", "How often it has happened."),
             ]),
         EventDeclaration(
             "sound-jumped",
-            "The card's time stamps have jumped. Sound was left out, or silence put in. Given at most once a second.",
+            "The card's time stamps have jumped. Sound was left out, or silence put in. Posted at most once a second.",
             [.number("byMs", "By how much; less than 0: sound was left out (ms).")]),
     ]
 }

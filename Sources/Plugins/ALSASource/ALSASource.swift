@@ -255,7 +255,7 @@ final class ALSASource: Source {
             "sound-jumped", level: .warning,
             text: by < 0
                 ? "The card's time stamps have jumped back: \(-by) ms of sound are left out."
-                : "The card's time stamps have jumped: \(by) ms are missing, and are silent.",
+                : "The card's time stamps have jumped: \(by) ms of sound are missing and replaced by silence.",
             details: ["byMs": .number(by)])
     }
 
@@ -265,7 +265,7 @@ final class ALSASource: Source {
         let count = figures.overruns.load(ordering: .relaxed)
         context.post(
             "overrun", level: .warning,
-            text: "The card's buffer has overrun: \(missing) ms are missing, and are silent.",
+            text: "The card's buffer has overrun: \(missing) ms of sound are missing and replaced by silence.",
             details: ["missingMs": .number(missing), "overruns": .number(count)])
     }
 

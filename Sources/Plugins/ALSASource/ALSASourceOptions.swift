@@ -6,16 +6,18 @@ import LiveInput
 struct ALSASourceOptions: StageOptions {
     @Option(
         help:
-            "The ALSA device, as `framehost describe alsa-source` lists them. A card that is named by its number is looked for by its id after a loss."
+            "The ALSA device; `framehost describe alsa-source` lists the devices. After a loss, a card named by its number is found again by its id."
     )
     var device = "default"
     @Option(
         help: "Samples per second of the output. A card that runs at another rate is resampled.",
         range: 8_000...192_000, unit: "Hz")
     var sampleRate = 48_000
-    @Option(help: "Channels of the output. What the card has is mixed to them.", range: 1...8) var channels = 2
+    @Option(help: "Channels of the output. The card's own channels are mixed to this number.", range: 1...8)
+    var channels = 2
     @Option(
-        help: "How much sound is read at a time, which is the latency. The nearest that the card has is used.",
+        help:
+            "How much sound is read at a time, which sets the latency. The nearest length that the card supports is used.",
         range: 2...100, unit: "ms")
     var periodMs = 10
     @Option(help: "What happens when the device is not there at the start.") var ifMissing = IfMissing.fail

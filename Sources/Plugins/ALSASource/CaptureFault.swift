@@ -45,7 +45,7 @@ enum CaptureFault {
             return FrameHostError(
                 .unavailable, place: "device", what: "there is no device '\(name)' for capture",
                 remedy:
-                    "`framehost describe alsa-source` lists those that there are. \"ifMissing\": \"wait\" starts without it.",
+                    "`framehost describe alsa-source` lists the devices. \"ifMissing\": \"wait\" starts the chain without this one.",
                 cause: cause)
         default:
             return FrameHostError(

@@ -22,7 +22,7 @@ struct InputFormats {
                 .invalidConfiguration, place: "from",
                 what:
                     "the pictures of '\(context.inputIDs[turned])' must be upright, but their orientation is \(inputs[turned].orientation)",
-                remedy: "Put a 'crop-orient' behind it to turn them.")
+                remedy: "Put a 'crop-orient' after it to turn them.")
         }
         if let thin = inputs.firstIndex(where: { $0.width < 2 || $0.height < 2 }) {
             throw FrameHostError(

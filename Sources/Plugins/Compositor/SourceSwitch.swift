@@ -224,7 +224,7 @@ final class SourceSwitch: Join {
             throw FrameHostError(
                 .unavailable, place: FaultPlace(place),
                 what: "'\(context.inputIDs[index])' has not given a picture yet",
-                remedy: "Repeat the command when it has.")
+                remedy: "Repeat the command when the input gives pictures.")
         }
         guard options.whenLost == .stay || !watch.wouldBeLeft(index, now: context.clock.now()) else {
             throw FrameHostError(

@@ -27,7 +27,7 @@ struct ControlServerOptions: StageOptions {
                 remedy: "Write \"127.0.0.1:8080\" or \"[::1]:8080\". Port 0 takes any free port.")
         }
         if token != nil, tokenFile != nil {
-            throw OptionFault("'token' and 'tokenFile' exclude each other", remedy: "Leave one of them out.")
+            throw OptionFault("'token' and 'tokenFile' cannot be used together", remedy: "Leave one of them out.")
         }
         // No message shows the token's text.
         if let token, AccessToken(token) == nil {

@@ -185,7 +185,7 @@ final class FaceEffect: DelayingFilter {
             guard let asked = options.lookAhead, asked > 0 else { return 0 }
             throw FrameHostError(
                 .invalidConfiguration, place: "lookAhead",
-                what: "lookAhead delays the picture, and this chain has a live source",
+                what: "lookAhead must be 0 in a chain with a live source, because it delays the picture",
                 remedy: "Leave it out, or set it to 0.")
         }
         return try LookAhead.frames(options.lookAhead, format)
@@ -197,8 +197,8 @@ final class FaceEffect: DelayingFilter {
         throw FrameHostError(
             .invalidConfiguration, place: "reviewFile",
             what: context.isLiveChain
-                ? "a review is made by looking ahead, and this chain has a live source"
-                : "a review is made by looking ahead, and lookAhead is 0",
+                ? "reviewFile needs lookAhead, which a chain with a live source cannot use"
+                : "reviewFile needs lookAhead, but lookAhead is 0",
             remedy: context.isLiveChain ? "Leave reviewFile out." : "Leave lookAhead out.")
     }
 

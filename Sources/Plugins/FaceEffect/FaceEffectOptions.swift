@@ -89,7 +89,7 @@ struct FaceEffectOptions: StageOptions {
     @Option(help: "privacy: how long a lost face stays covered.", range: 0...30, unit: "s") var hold = 0.7
     @Option(
         help:
-            "privacy, no live source: how far later frames count for earlier ones. A face is covered before it is first found, and between two findings, as far as this reaches. Delays the picture. Default: 1 s, with at most 256 MB of frames; 0 turns it off.",
+            "privacy, no live source: how far ahead of each frame to search. A face is also covered for up to this long before it is found, for the first time or again. Delays the picture. Default: 1 s, with at most 256 MB of frames; 0 turns it off.",
         range: 0...10, unit: "s")
     var lookAhead: Double? = nil
     @Option(help: "File that gets a line of JSON for each frame.") var facesFile: String? = nil

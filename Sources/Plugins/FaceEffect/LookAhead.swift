@@ -50,7 +50,7 @@ final class LookAhead {
             guard wanted <= Double(mostFrames) else {
                 throw FrameHostError(
                     .invalidConfiguration, place: "lookAhead",
-                    what: "\(seconds) s are \(Int(wanted)) frames, and \(mostFrames) is the most",
+                    what: "\(seconds) s are \(Int(wanted)) frames, but lookAhead must be at most \(mostFrames) frames",
                     remedy: "Choose at most \(Double(Int(Double(mostFrames) / rate * 10)) / 10).")
             }
             return Int(wanted)

@@ -53,7 +53,7 @@ final class Deinterlacer {
         if filter != nil, fh_av_filter_receive(filter, picture) >= 0 { return true }
         guard hasNext else { return false }
         hasNext = false
-        reset()
+        fh_av_filter_close(&filter)
         try push(DecodedPicture(frame: next!))
         return fh_av_filter_receive(filter, picture) >= 0
     }
@@ -62,7 +62,11 @@ final class Deinterlacer {
     func end() { if filter != nil { _ = fh_av_filter_send(filter, nil) } }
 
     /// [stage thread] Drops what it holds.
-    func reset() { fh_av_filter_close(&filter) }
+    func reset() {
+        fh_av_filter_close(&filter)
+        if hasNext { av_frame_unref(next) }
+        hasNext = false
+    }
 
     private func isNew(_ picture: DecodedPicture) -> Bool {
         let frame = picture.frame.pointee

@@ -132,7 +132,7 @@ enum FileFault {
 
     // MARK: Access units as they are
 
-    private static let decodeInstead = "Leave 'decode' out and put an encoder behind this stage"
+    private static let decodeInstead = "Leave 'decode' out and put an encoder after this stage"
 
     static func passesOnlyH264(_ path: String, codec: String) -> FrameHostError {
         FrameHostError(

@@ -18,7 +18,7 @@ final class FileSound: Source {
     var options: FileSourceOptions
     private let context: StageContext
     private var file: MediaFile?
-    private var audio: FileAudio?
+    private var audio: CarriedTracks?
     private var decoder: SoundDecoder?
     private var reader: (any AudioReader)?
     private var track: AudioTrackFormat?
@@ -51,7 +51,7 @@ final class FileSound: Source {
     func negotiate() throws -> MediaFormat {
         if options.loop {
             throw FrameHostError(
-                .invalidConfiguration, place: "loop", what: "a file that starts over gives no sound",
+                .invalidConfiguration, place: "loop", what: "a file played with 'loop' gives no sound",
                 remedy: "Leave 'loop' out, or take the pictures only.")
         }
         // The sound begins and ends where the pictures do. This source only finds out where: the pictures' own
@@ -62,7 +62,7 @@ final class FileSound: Source {
         _ = try pictures.negotiate()
         let range = pictures.timeRange
         let file = try MediaFile(path: context.resolve(options.path))
-        let audio = FileAudio(file, range: range, context: context)
+        let audio = CarriedTracks(file, range: range, context: context)
         guard let track = audio.tracks.first else {
             throw FrameHostError(
                 .invalidMedia, place: "path", what: "'\(file.path)' has no sound",

@@ -68,7 +68,7 @@ extension FileSource {
                 .number("atSeconds", "Where the gap starts (s)."),
             ]),
         EventDeclaration(
-            "file-damaged", "The file is damaged. Given at the first fault and at the end.",
+            "file-damaged", "The file is damaged. Posted at the first fault and at the end.",
             [
                 .number("damaged", "At the end: number of damaged packets and pictures.")
             ]),

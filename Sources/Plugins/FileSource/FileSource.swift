@@ -25,7 +25,7 @@ final class FileSource: Source {
     private var decoderDemand: DecoderDemand?
     private var ownBytes = 0
     /// The sound that a recorder may carry along; nil with `loop`.
-    private(set) var audio: FileAudio?
+    private(set) var audio: CarriedTracks?
     private var reader: VideoReader?
     private var converter: ScalingConverter?
     private(set) var reports: FileReports?
@@ -78,7 +78,7 @@ final class FileSource: Source {
             format = .encoded(try negotiateUnits(file, track))
         }
         if !options.loop {
-            let audio = FileAudio(file, range: timeRange, context: context)
+            let audio = CarriedTracks(file, range: timeRange, context: context)
             if !audio.tracks.isEmpty { context.offerAudio(audio) }
             self.audio = audio
         }
@@ -246,8 +246,8 @@ final class FileSource: Source {
         throw FrameHostError(
             .invalidMedia, place: "path",
             what:
-                "'\(path)' has a picture \(tick == nil ? "without a time" : "whose time steps back") at \(pts.seconds) s, so its parts would not be those of a whole run",
-            remedy: "Make it as a whole, or copy it into an MP4 file with new times.")
+                "'\(path)' has a picture \(tick == nil ? "without a time" : "whose time steps back") at \(pts.seconds) s, so its parts would differ from a run of the whole file",
+            remedy: "Process the file as a whole, without --parts, or copy it into an MP4 file with new times.")
     }
 
     /// The picture as a frame of the chain: the one it was decoded into, or else a copied or converted one.

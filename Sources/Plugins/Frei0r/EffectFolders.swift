@@ -64,7 +64,7 @@ struct EffectFolders {
         guard paths.contains(where: { folder in Self.realPath(folder).map { real.hasPrefix($0 + "/") } ?? false })
         else {
             throw FrameHostError(
-                .invalidConfiguration, place: "effect", what: "'\(path)' must lie in a folder of effects",
+                .invalidConfiguration, place: "effect", what: "'\(path)' must be in a folder of frei0r effects",
                 remedy: "Put it into ~/.frei0r-1/lib, or name its folder in FREI0R_PATH.")
         }
         return real

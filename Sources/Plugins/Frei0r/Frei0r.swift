@@ -32,7 +32,7 @@ final class Frei0r: Transform {
         var demand = Self.declaredDemand
         demand.cost = cost
         if options.effect.contains("/") { demand.readsFiles = context.filesRead(options.effect) }
-        demand.warmUp = .never("(frei0r) may remember all earlier pictures, which effects do not say")
+        demand.warmUp = .never("(frei0r) may remember earlier pictures, and effects do not say whether they do")
         return demand
     }
 
@@ -101,7 +101,7 @@ extension EffectLibrary {
             case .source:
                 (
                     "makes its own pictures",
-                    "Use the stage 'frei0r' behind a source with the size and rate that you want."
+                    "Use the stage 'frei0r' after a source with the size and rate that you want."
                 )
             case .mixer2: ("mixes two pictures", "Use the stage 'frei0r-mixer', with two stages in 'from'.")
             case .mixer3: ("mixes three pictures", "Use the stage 'frei0r-mixer', with three stages in 'from'.")

@@ -106,7 +106,7 @@ final class MQTTConnection: @unchecked Sendable {
         guard code != MOSQ_ERR_SUCCESS.code else { return }
         throw FrameHostError(
             .invalidConfiguration, place: FaultPlace(option),
-            what: "libmosquitto refuses it: \(Self.text(code))", remedy: "Correct '\(option)'.")
+            what: "libmosquitto refuses '\(option)': \(Self.text(code))", remedy: "Correct '\(option)'.")
     }
 
     private static func text(_ code: Int32) -> String {

@@ -15,7 +15,7 @@ struct MQTTEventsOptions: StageOptions {
     @Option(help: "Name of this machine in topics and ids. Default: its host name.") var host: String? = nil
     @Option(
         help:
-            "A client that is silent for one and a half times as long counts as gone: the broker publishes its last will.",
+            "Keep-alive time. If this client is silent for one and a half times this long, the broker publishes its last will.",
         range: 5...3600, unit: "s")
     var keepAliveSeconds = 15
     @Option(help: "Publishes what Home Assistant needs to find the chain by itself.") var homeAssistant = true
@@ -23,7 +23,9 @@ struct MQTTEventsOptions: StageOptions {
     var discoveryTopic = "homeassistant"
     @Option(help: "The least important events that are sent.") var level = PublishedLevel.info
     @Option(
-        help: "Names of the events that are sent; \"recording-*\" stands for all that begin so. Default: all of them.")
+        help:
+            "Names of the events that are sent; \"recording-*\" stands for all names that begin with recording-. Default: all events."
+    )
     var events: [String] = []
     @Option(
         help:

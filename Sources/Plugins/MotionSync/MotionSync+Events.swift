@@ -7,7 +7,7 @@ extension MotionSync {
     /// The events that it posts.
     static let events = [
         EventDeclaration(
-            "motion-missing", "Pictures have no motion: none has come for their time. Given when that begins.",
+            "motion-missing", "Pictures have no motion: none has come for their time. Posted when that begins.",
             [.number("withoutMotion", "How many pictures had none so far.")]),
         EventDeclaration(
             "motion-present", "Pictures have motion, for the first time or again.",
@@ -16,7 +16,7 @@ extension MotionSync {
                 .number("withoutMotion", "How many pictures had none so far."),
             ]),
         EventDeclaration(
-            "motion", "How the camera moves. Given every `reportSeconds`.",
+            "motion", "How the camera moves. Posted every `reportSeconds`.",
             [
                 .number("roll", "By how much it is turned clockwise about its line of sight (°), where known."),
                 .number("pitch", "How far it looks up (°), where known."),

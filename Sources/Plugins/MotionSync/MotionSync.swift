@@ -159,9 +159,9 @@ final class MotionSync: MultiFilter {
         throw FrameHostError(
             .unavailable,
             what:
-                "none of \(pictures) pictures has motion: \(samples == 0 ? "no sample has come" : "of \(samples) samples none is of their time")",
+                "none of \(pictures) pictures has motion: \(samples == 0 ? "no sample has come" : "none of the \(samples) samples matches their times")",
             remedy: samples == 0
-                ? "Look whether the source of motion gives any."
-                : "Set 'offsetMs', or look at the times of both: null-sink's 'dump' shows those of the motion.")
+                ? "Check that the source of motion gives samples: null-sink's 'dump' shows them."
+                : "Set 'offsetMs', after comparing the times of both: null-sink's 'dump' shows those of the motion.")
     }
 }

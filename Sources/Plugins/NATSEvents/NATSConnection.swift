@@ -67,7 +67,7 @@ final class NATSConnection: @unchecked Sendable {
     private static func check(_ status: natsStatus, _ option: String) throws {
         guard status != NATS_OK else { return }
         throw FrameHostError(
-            .invalidConfiguration, place: FaultPlace(option), what: "libnats refuses it: \(text(status))",
+            .invalidConfiguration, place: FaultPlace(option), what: "libnats refuses '\(option)': \(text(status))",
             remedy: "Correct '\(option)'.")
     }
 

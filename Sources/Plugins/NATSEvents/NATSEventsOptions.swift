@@ -17,15 +17,17 @@ struct NATSEventsOptions: StageOptions {
     @Option(help: "Verifies the certificates of tls servers. false accepts any certificate.") var verify = true
     @Option(help: "A PEM file with the trusted certificates, in place of the system's.") var caFile: String? = nil
     @Option(help: "Name of the JetStream stream that takes the events.") var stream = "FRAMEHOST"
-    @Option(help: "Makes the stream where there is none, for all subjects that begin with subject.")
+    @Option(help: "Creates the stream if it does not exist, for all subjects that begin with subject.")
     var createStream = true
-    @Option(help: "Servers that each keep the whole stream, when it is made: 3 or 5 in a cluster.", range: 1...5)
+    @Option(help: "Number of replicas of a stream that is created: 3 or 5 in a cluster.", range: 1...5)
     var replicas = 1
     @Option(help: "Beginning of the subjects: SUBJECT.HOST.CHAIN.EVENT.") var subject = "framehost"
     @Option(help: "Name of this machine in subjects and ids. Default: its host name.") var host: String? = nil
     @Option(help: "The least important events that are sent.") var level = PublishedLevel.info
     @Option(
-        help: "Names of the events that are sent; \"recording-*\" stands for all that begin so. Default: all of them.")
+        help:
+            "Names of the events that are sent; \"recording-*\" stands for all names that begin with recording-. Default: all events."
+    )
     var events: [String] = []
     @Option(
         help:
@@ -58,7 +60,7 @@ struct NATSEventsOptions: StageOptions {
                 remedy: "Use tls:// for all.")
         }
         if login != nil, credentials != nil {
-            throw OptionFault("'login' and 'credentials' exclude each other", remedy: "Leave one of them out.")
+            throw OptionFault("'login' and 'credentials' cannot be used together", remedy: "Leave one of them out.")
         }
         for (name, value) in [("login", login), ("credentials", credentials), ("caFile", caFile), ("spool", spool)] {
             if let value, value.isEmpty || value.utf8.contains(0) {

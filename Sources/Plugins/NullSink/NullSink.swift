@@ -15,7 +15,7 @@ enum NullReport: String, OptionChoice {
 struct NullSinkOptions: StageOptions {
     @Option(
         help:
-            "Prints a line at the end. latency prints the time since capture; stream shows it as figures, by what \"stamp\" of x264-encoder says in the stream."
+            "Prints a line at the end. latency prints the time since capture. stream shows this time as figures, from the stamps that x264-encoder writes with \"stamp\": true."
     ) var report = NullReport.none
     @Option(
         help:
@@ -73,7 +73,7 @@ final class NullSink: Sink {
             throw FrameHostError(
                 .invalidConfiguration, place: "report",
                 what: "\"stream\" needs access units of pictures, but the input is \(input)",
-                remedy: "Put the stage behind an encoder, or use \"latency\".")
+                remedy: "Put the stage after an encoder, or use \"latency\".")
         }
         parameterSets = input.encoded?.parameterSets ?? []
         takesMotion = input.motion != nil

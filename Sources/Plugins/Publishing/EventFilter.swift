@@ -41,7 +41,7 @@ package struct EventFilter: Sendable {
                 return OptionFault(
                     "'events' has \(JSONNode(.string(name)).text()), which must be the name of an event",
                     remedy:
-                        "Write \"recording-did-stop\", or \"recording-*\" for all that begin so; `framehost describe` lists them."
+                        "Write \"recording-did-stop\", or \"recording-*\" for all names that begin with recording-; `framehost describe STAGE` lists the events."
                 )
             }
         }
@@ -55,7 +55,7 @@ package enum EventText {
     package static let mostBytes = 262_144
 
     /// The members of `--events`, after `id`, `number`, `host` and `chain`. The event's own members of these names
-    /// are in `details`, unless the event has a member `details` itself.
+    /// are in `details`, beside what the event has there itself.
     package static func make(_ event: JSONNode, id: String, number: UInt64, host: String, chain: String) -> String {
         let own: [JSONNode.Member] = [
             JSONNode.Member(key: "id", value: .string(id)), JSONNode.Member(key: "number", value: .number(number)),
@@ -65,7 +65,13 @@ package enum EventText {
         let members = event.asObject ?? []
         let hidden = members.filter { taken.contains($0.key) }
         var all = own + members.filter { !taken.contains($0.key) }
-        if !hidden.isEmpty, !all.contains(where: { $0.key == "details" }) {
+        guard !hidden.isEmpty else { return JSONNode(.object(all)).text() }
+        if let index = all.firstIndex(where: { $0.key == "details" }) {
+            if let own = all[index].value.asObject {
+                let more = hidden.filter { member in !own.contains { $0.key == member.key } }
+                all[index].value = JSONNode(.object(own + more))
+            }
+        } else {
             all.append(JSONNode.Member(key: "details", value: JSONNode(.object(hidden))))
         }
         return JSONNode(.object(all)).text()

@@ -56,7 +56,7 @@ package struct OutwardNews: Sendable {
         let tail = waiting > 0 ? " \(waiting) event\(waiting == 1 ? " waits" : "s wait")." : ""
         return said(
             "publisher-connected", .info,
-            "Events go \(isBack ? "again " : "")to the \(kind) server \(server).\(tail)",
+            "Events go to the \(kind) server \(server)\(isBack ? " again" : "").\(tail)",
             [JSONNode.Member(key: "waiting", value: .number(waiting))])
     }
 
@@ -82,7 +82,7 @@ package struct OutwardNews: Sendable {
             result.append(
                 said(
                     "spool-failed", .warning,
-                    "The \(kind) spool cannot be written: \(fault). Events are only in memory, the last \(Spool.mostUnwritten), until it can.",
+                    "The \(kind) spool cannot be written: \(fault). Until it can be, only the last \(Spool.mostUnwritten) events are kept, in memory.",
                     [JSONNode.Member(key: "reason", value: .string(fault))]))
         } else if fault == nil, hasFault {
             hasFault = false

@@ -355,7 +355,7 @@ package final class Spool: Sendable {
         guard let list = opendir(folder.path) else {
             throw FrameHostError(
                 .unavailable, place: "spool", what: "the folder '\(folder.path)' cannot be read: \(reason())",
-                remedy: "Correct its rights, or name another folder with 'spool'.")
+                remedy: "Make the folder readable for this user, or name another folder with 'spool'.")
         }
         defer { closedir(list) }
         var numbers: [UInt64] = []

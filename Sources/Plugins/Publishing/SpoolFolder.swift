@@ -67,7 +67,7 @@ package final class SpoolFolder: Sendable {
     private static func fault(_ path: String, _ what: String, _ reason: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "spool", what: "the folder '\(path)' \(what): \(String(cString: strerror(reason)))",
-            remedy: "Name a folder that this user may write with 'spool'.")
+            remedy: "Set 'spool' to a folder that this user may write to.")
     }
 
     /// Where events wait when the option `spool` names no folder: `events/CHAIN.KEY` in the folder for program

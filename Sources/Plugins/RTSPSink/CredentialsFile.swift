@@ -37,11 +37,24 @@ enum CredentialsFile {
     }
 
     private static func contents(_ path: String) -> String? {
-        guard let file = fopen(path, "re") else { return nil }
-        defer { fclose(file) }
-        var bytes = [UInt8](repeating: 0, count: mostBytes)
-        let count = fread(&bytes, 1, bytes.count, file)
-        guard ferror(file) == 0 else { return nil }
+        // Not blocking: a FIFO of this name must not hold us up.
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: mostBytes + 1)
+        var count = 0
+        while count < bytes.count {
+            let more = bytes.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress! + count, $0.count - count) }
+            if more < 0, errno == EINTR { continue }
+            guard more >= 0 else { return nil }
+            if more == 0 { break }
+            count += more
+        }
+        // Cut off, its last line could be another password.
+        guard count <= mostBytes else {
+            errno = EFBIG
+            return nil
+        }
         return String(decoding: bytes[..<count], as: UTF8.self)
     }
 }

@@ -54,7 +54,7 @@ final class RTSPSink: MultiSink {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
-                    "\(pictures) of the \(inputs.count) inputs have pictures, and a path has one of pictures and one of sound",
+                    "\(pictures) of the \(inputs.count) inputs have pictures, but a path must have exactly one input with pictures and at most one with sound",
                 remedy: "Name one input with H.264, and at most one with AAC or Opus.")
         }
         guard let format = inputs[place].encoded, format.framing == .annexB,

@@ -43,7 +43,9 @@ struct ReaderReports: Sendable {
 
     private func refused(_ news: Refusals.News) {
         context.post(
-            "connections-refused", text: "\(news.count) connections were refused, the last one because \(news.reason)",
+            "connections-refused",
+            text:
+                "\(news.count == 1 ? "1 connection was" : "\(news.count) connections were") refused, the last one because \(news.reason)",
             details: ["connections": .number(news.count), "why": .string(news.reason)])
     }
 

@@ -23,7 +23,7 @@ struct SoundTrack {
                 throw FrameHostError(
                     .invalidConfiguration, place: "from",
                     what: "the AAC comes without an AudioSpecificConfig, which clients need to decode it",
-                    remedy: "Encode the sound anew with 'audio-encoder'.")
+                    remedy: "Decode the sound, and encode it again with 'audio-encoder'.")
             }
             form = .aac
             ticksPerSecond = Int64(track.sampleRate)
@@ -38,7 +38,7 @@ struct SoundTrack {
         guard (1...RTPClock.mostTicksPerSecond).contains(ticksPerSecond) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
-                what: "\(ticksPerSecond) samples per second must be 1...\(RTPClock.mostTicksPerSecond)",
+                what: "\(ticksPerSecond) samples per second must be from 1 to \(RTPClock.mostTicksPerSecond)",
                 remedy: "Encode the sound at 48000 samples per second.")
         }
         description = SoundDescription(codec: codec, bitrateKbps: format.bitrateKbps)

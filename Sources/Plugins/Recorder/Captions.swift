@@ -7,6 +7,8 @@ struct Caption: Equatable {
     var begin: MediaTime
     var end: MediaTime
     var text: String
+    /// How many lost events it stands for.
+    var lost = 0
 }
 
 /// The text of a WebVTT file (W3C, WebVTT: The Web Video Text Tracks Format). Pure.
@@ -153,8 +155,9 @@ final class CaptionFeed {
         if !isRecording { waiting.removeAll { $0.begin < unit.pts - past } }
         let excess = waiting.count - Self.mostWaiting
         guard excess > 0 else { return }
+        let lost = waiting[...excess].reduce(0) { $0 + max($1.lost, 1) }
         waiting.removeFirst(excess + 1)
-        waitForLost(excess + 1, at: waiting[0].begin)
+        waitForLost(lost, at: waiting[0].begin)
     }
 
     private func wait(_ caption: Caption) {
@@ -163,7 +166,8 @@ final class CaptionFeed {
 
     /// Events were lost: the file must not look as if nothing had happened.
     private func waitForLost(_ count: Int, at time: MediaTime) {
-        wait(Caption(begin: time, end: time + Self.shown, text: "\(count) events are missing here"))
+        wait(
+            Caption(begin: time, end: time + Self.shown, text: "\(count) events are missing here", lost: count))
     }
 
     /// The PTS of a picture that was captured at the event's time.

@@ -93,7 +93,7 @@ final class Recorder: MultiSink {
                 .invalidConfiguration, place: "from",
                 what: places.isEmpty
                     ? "none of the inputs has pictures" : "\(places.count) of the inputs have pictures",
-                remedy: "Name one input with pictures, and as many with sound as there are.")
+                remedy: "Name exactly one input with pictures. Any number of inputs with sound is allowed.")
         }
         guard let format = inputs[place].encoded, let pictures = format.video, format.framing == .annexB,
             !format.parameterSets.isEmpty
@@ -314,7 +314,7 @@ final class Recorder: MultiSink {
         context.post(
             "sound-late", level: .warning,
             text:
-                "sound is left out of '\(path)': its times lie \(RecordingFault.shortSeconds(late.seconds)) s before the file's begin. Give the sound and the pictures times of one clock, or see what holds the sound up.",
+                "sound is left out of '\(path)': its times lie \(RecordingFault.shortSeconds(late.seconds)) s before the start of the file. Give the sound and the pictures times of one clock, or find the stage that delays the sound.",
             details: ["path": .string(path), "lateSeconds": .number(late.seconds)])
     }
 

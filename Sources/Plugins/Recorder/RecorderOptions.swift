@@ -59,7 +59,7 @@ struct RecorderOptions: StageOptions {
 
     @Option(
         help:
-            "Writes a WebVTT file (.vtt) beside each recording, to be searched: which faces are in sight, and the events of the chain's stages."
+            "Writes a searchable WebVTT file (.vtt) beside each recording: which faces are visible, and the events of the chain's stages."
     )
     var vtt = false
 

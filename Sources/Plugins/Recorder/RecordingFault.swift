@@ -142,6 +142,6 @@ enum RecordingFault {
     /// One decimal, without Foundation.
     static func shortSeconds(_ seconds: Double) -> String {
         let tenths = Int((seconds * 10).rounded())
-        return "\(tenths / 10).\(abs(tenths % 10))"
+        return "\(tenths < 0 ? "-" : "")\(abs(tenths) / 10).\(abs(tenths) % 10)"
     }
 }

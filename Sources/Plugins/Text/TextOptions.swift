@@ -7,7 +7,7 @@ import Shared
 struct TextOptions: StageOptions {
     @Option(
         help:
-            "The text. Fields: {date}, {time} (both can have a strftime pattern: {time:%H:%M}), {frame}, {pts}, {seconds}, {fps}, {name}, {chain}, {motion.roll}, {motion.pitch} (degrees, behind motion-sync). {{ and }} give braces, \\n starts a new line.",
+            "The text. Fields: {date}, {time} (both can have a strftime pattern: {time:%H:%M}), {frame}, {pts}, {seconds}, {fps}, {name}, {chain}, {motion.roll}, {motion.pitch} (degrees, after motion-sync). {{ and }} give braces, \\n starts a new line.",
         live: true)
     var text = TextTemplate.dateAndTime
     @Option(help: "Text for {name}. Default: the stage's id.", live: true) var name: String? = nil

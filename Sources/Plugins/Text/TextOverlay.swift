@@ -38,9 +38,9 @@ final class TextOverlay: Filter {
         var demand = Self.declaredDemand
         demand.readsFiles = context.filesRead(options.font)
         if options.text.parts.contains(.frame) {
-            demand.warmUp = .never("writes the numbers of frames, which begin anew in each part")
+            demand.warmUp = .never("writes the numbers of frames, which start again in each part")
         } else if options.text.parts.contains(.fps) {
-            demand.warmUp = .never("writes the rate, which is measured anew in each part")
+            demand.warmUp = .never("writes the rate, which is measured again in each part")
         }
         return demand
     }

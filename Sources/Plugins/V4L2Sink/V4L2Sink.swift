@@ -58,10 +58,17 @@ final class V4L2Sink: Sink {
         var demand = Self.declaredDemand
         demand.claims = [
             StageDemand.Claim(
-                "camera \(path)", option: "device", what: "uses the camera '\(path)', as does",
+                "camera \(Self.realPath(path) ?? path)", option: "device", what: "uses the camera '\(path)', as does",
                 remedy: "Give each stage its own camera: v4l2loopback makes several with 'devices=2'.")
         ]
         return demand
+    }
+
+    /// The path without symbolic links, as `v4l2-source` names its camera; nil where there is none.
+    private static func realPath(_ path: String) -> String? {
+        guard let real = realpath(path, nil) else { return nil }
+        defer { free(real) }
+        return String(cString: real)
     }
 
     /// [setup thread] Opens the device and sets its format.

@@ -61,7 +61,7 @@ enum CameraFault {
         FrameHostError(
             .callFailed, place: "format",
             what: "'\(path)' gives no H.264 with parameter sets: \(why)",
-            remedy: "Use another 'format' with an encoder behind this stage.")
+            remedy: "Use another 'format' with an encoder after this stage.")
     }
 
     /// The fault for an error of the kernel, with a remedy: the group to join, or the program that has the device open.

@@ -10,8 +10,8 @@ struct UnitStream {
     enum Verdict: Equatable {
         /// Pass it on, with the stream's parameter sets before it where it is a keyframe without any.
         case give(isKeyframe: Bool, needsSets: Bool)
-        /// The buffer only has parameter sets.
-        case setsAlone
+        /// The buffer only has what may come without a picture, such as parameter sets.
+        case noPicture
         /// Left out, until a keyframe comes.
         case awaitsKeyframe
         case damaged(String)
@@ -45,7 +45,7 @@ struct UnitStream {
             setsHaveChanged = setsHaveChanged || !sets.isEmpty
             sets = news
         }
-        guard unit.hasSlice else { return unit.hasSets ? .setsAlone : .damaged("it has no picture") }
+        guard unit.hasSlice else { return unit.hasOnlyAsides ? .noPicture : .damaged("it has no picture") }
         if awaitsKeyframe {
             guard unit.isKeyframe, !sets.isEmpty else { return .awaitsKeyframe }
             awaitsKeyframe = false
@@ -62,6 +62,7 @@ enum AnnexB {
         static let idr: UInt8 = 5
         static let sequenceParameterSet: UInt8 = 7
         static let pictureParameterSet: UInt8 = 8
+        static let asides: ClosedRange<UInt8> = 6...12
     }
 
     struct Unit: Equatable {
@@ -71,6 +72,9 @@ enum AnnexB {
         var isKeyframe = false
         /// Whether there are an SPS and a PPS before the first slice.
         var hasSets = false
+        /// Whether every NAL unit before the first slice is one that may come without a picture: SEI, parameter sets, delimiters,
+        /// filler.
+        var hasOnlyAsides = true
     }
 
     /// Reads only up to the start of the first slice. Allocates nothing.
@@ -82,7 +86,10 @@ enum AnnexB {
             let kind = nal[0] & 31
             hasSequence = hasSequence || kind == Kind.sequenceParameterSet
             hasPicture = hasPicture || kind == Kind.pictureParameterSet
-            guard Kind.slices.contains(kind) else { return true }
+            guard Kind.slices.contains(kind) else {
+                unit.hasOnlyAsides = unit.hasOnlyAsides && Kind.asides.contains(kind)
+                return true
+            }
             unit.hasSlice = true
             unit.isKeyframe = kind == Kind.idr
             return false

@@ -36,7 +36,7 @@ extension V4L2Source {
         EventDeclaration(
             "pictures-copied", "The driver does not write into the chain's buffers, although it accepted them."),
         EventDeclaration(
-            "picture-damaged", "A picture was dropped. Given only for the first."),
+            "picture-damaged", "A picture was dropped. Posted only for the first."),
         EventDeclaration(
             "parameter-sets-changed", "The parameter sets of the camera's H.264 change."),
     ]

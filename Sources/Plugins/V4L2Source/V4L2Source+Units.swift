@@ -100,7 +100,7 @@ extension V4L2Source {
             switch units!.stream.look(at: bytes) {
             case .give(let isKeyframe, let needsSets):
                 try emit(bytes, isKeyframe: isKeyframe, needsSets: needsSets, at: time, output)
-            case .setsAlone: break
+            case .noPicture: break
             case .awaitsKeyframe: figures.add(figures.untilKeyframe)
             case .damaged(let why): noteDamage(why)
             }

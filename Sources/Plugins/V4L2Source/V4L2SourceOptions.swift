@@ -57,7 +57,7 @@ struct V4L2SourceOptions: StageOptions {
         if ifMissing == .wait {
             throw OptionFault(
                 "'ifMissing' cannot be \"wait\" with \"format\": \"h264\", which needs the camera's parameter sets at the start",
-                remedy: "Leave 'ifMissing' out, or use another 'format' with an encoder behind this stage.")
+                remedy: "Leave 'ifMissing' out, or use another 'format' with an encoder after this stage.")
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Glibc
 import Shared
 
 /// Shows the picture small in the middle, in front of the picture that it gave last, which is drawn a little smaller
@@ -35,8 +36,9 @@ final class VideoSnake: Filter {
         if let format {
             demand.ownBytes = 2 * SnakePicture.byteCount(width: format.width, height: format.height)
             demand.cost = format.cost(nanosecondsPerPixel: 1)
-            // With the default 'shrink', a picture is smaller than one pixel after this many.
-            demand.warmUp = WarmUp(frames: 64)
+            // After so many pictures one is smaller than a pixel.
+            let pictures = log(Double(max(format.width, format.height))) / -log(min(options.shrink, 0.999))
+            demand.warmUp = WarmUp(frames: Int(min(max(pictures.rounded(.up), 1), 10_000)))
         }
         return demand
     }

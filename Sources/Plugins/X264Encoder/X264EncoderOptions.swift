@@ -104,7 +104,7 @@ struct X264EncoderOptions: StageOptions {
 
     @Option(
         help:
-            "Constant quantizer: nothing of a picture depends on the sizes of others. For tests and comparisons; crf gives more for its bits.",
+            "Constant quantizer: how a picture is encoded does not depend on the sizes of other pictures. For tests and comparisons; crf gives better quality at the same bitrate.",
         range: 1...51)
     var qp: Int? = nil
 
@@ -142,11 +142,11 @@ struct X264EncoderOptions: StageOptions {
     func validate() throws(OptionFault) {
         if crf != nil, bitrateKbps != nil {
             throw OptionFault(
-                "'crf' and 'bitrateKbps' exclude each other",
+                "'crf' and 'bitrateKbps' cannot be used together",
                 remedy: "Keep one of them. 'vbvMaxKbps' limits the bitrate of a crf.")
         }
         if qp != nil, let other = crf != nil ? "crf" : bitrateKbps != nil ? "bitrateKbps" : nil {
-            throw OptionFault("'qp' and '\(other)' exclude each other", remedy: "Keep one of them.")
+            throw OptionFault("'qp' and '\(other)' cannot be used together", remedy: "Keep one of them.")
         }
         if qp != nil, vbvMaxKbps != nil || vbvBufferKbits != nil {
             throw OptionFault(

@@ -54,8 +54,8 @@ final class X264Handle {
     private let log: X264Log
     /// Where x264 finds `log`. It lives as long as the encoder.
     private let callback: UnsafeMutablePointer<fh_x264_log>
-    private let picture = UnsafeMutablePointer<x264_picture_t>.allocate(capacity: 1)
-    private let output = UnsafeMutablePointer<x264_picture_t>.allocate(capacity: 1)
+    private let picture: UnsafeMutablePointer<x264_picture_t>
+    private let output: UnsafeMutablePointer<x264_picture_t>
     private let planeCount: Int
     private let colorSpace: Int32
 
@@ -77,6 +77,7 @@ final class X264Handle {
         self.encoder = encoder
         self.log = log
         self.callback = callback
+        (picture, output) = (.allocate(capacity: 1), .allocate(capacity: 1))
         maximumDelay = Int(x264_encoder_maximum_delayed_frames(encoder))
         planeCount = settings.format.pixelFormat.planeCount
         colorSpace = parameters.i_csp

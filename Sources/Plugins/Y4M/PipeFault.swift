@@ -8,14 +8,15 @@ enum PipeFault {
     static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "path", what: "'\(path)' cannot be read: \(String(cString: strerror(code)))",
-            remedy: code == ENOENT ? "Create the pipe with 'mkfifo', or correct 'path'." : "")
+            remedy: code == ENOENT
+                ? "Create the pipe with 'mkfifo', or correct 'path'." : "Give this user permission to read it.")
     }
 
     static func noPipe(_ path: String, isFolder: Bool) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "path",
             what: "'\(path)' must be a pipe or a file, but is \(isFolder ? "a folder" : "a device or a socket")",
-            remedy: "Name one, or leave 'path' out for standard input.")
+            remedy: "Name a pipe or a file, or leave 'path' out for standard input.")
     }
 
     private static let pipeIn = "Pipe a program into it: ffmpeg -i … -f yuv4mpegpipe - | framehost chain.json."
@@ -106,7 +107,7 @@ enum PipeFault {
     static func writeFailed(_ name: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "\(name) cannot be written: \(String(cString: strerror(code)))",
-            remedy: code == ENOSPC ? "Free some space." : "")
+            remedy: code == ENOSPC ? "Free some space." : "Check the program that reads there.")
     }
 
     static func noRateToWrite() -> FrameHostError {

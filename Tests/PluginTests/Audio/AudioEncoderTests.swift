@@ -109,7 +109,7 @@ import Testing
         // 50 ms are missing.
         try driver.sendSound(Self.format, from: 12_000, total: 9600, blocksOf: 480, wave: tone(Self.format))
         let event = try #require(driver.takeEvents().first { $0.name == "sound-gap" })
-        #expect(event.text == "50 ms of sound are missing: silence stands in their place.")
+        #expect(event.text == "50 ms of sound are missing and replaced by silence.")
         #expect(event.details["isFilled"]?.asBool == true)
         try driver.drain()
         let packets = driver.takePackets()
@@ -155,7 +155,7 @@ import Testing
         try driver.sendSound(Self.format, total: 4800, blocksOf: 480, wave: tone(Self.format))
         try driver.sendSound(Self.format, from: 4000, total: 4800, blocksOf: 480, wave: tone(Self.format))
         let event = try #require(driver.takeEvents().first { $0.name == "sound-overlap" })
-        #expect(event.text == "10 ms of sound came for a time that had some already, and are left out.")
+        #expect(event.text == "10 ms of sound overlap earlier sound, and are left out.")
         try driver.drain()
         let last = try #require(driver.takePackets().last)
         #expect(Self.format.timeBase.ticks(of: last.pts + last.duration) == 8800)
@@ -179,14 +179,14 @@ import Testing
         let cd = AudioFormat(sampleRate: 44_100, channelCount: 2)
         #expect(
             refusal(#"{ "codec": "opus" }"#, cd).contains(
-                "Opus does not have 44100 Hz, only 48000, 24000, 16000, 12000, 8000. Put an 'audio-resample' with \"sampleRate\": 48000 before it."
+                "the sound has 44100 Hz, but for Opus it must have one of 48000, 24000, 16000, 12000, 8000 Hz. Put an 'audio-resample' with \"sampleRate\": 48000 before it."
             ))
         #expect(refusal("{}", cd) == "accepted")
         #expect(
             refusal("{}", AudioFormat(sampleRate: 18_000, channelCount: 1)).contains("\"sampleRate\": 22050 before"))
         #expect(
             refusal(#"{ "codec": "opus" }"#, AudioFormat(sampleRate: 48_000, channelCount: 3)).contains(
-                "Opus does not have 3 channels of these positions, only 1, 2, 5, 6, 7, 8. Put an 'audio-resample' with \"channels\": 2 before it."
+                "the sound has 3 channels, but for Opus it must have one of 1, 2, 5, 6, 7, 8. Put an 'audio-resample' with \"channels\": 2 before it."
             ))
         #expect(
             refusal(#"{ "bitrateKbps": 700 }"#, cd).contains(

@@ -103,7 +103,9 @@ import Testing
 
     @Test func anEndlessHeaderEnds() {
         let text = "GYROFLOW IMU LOG\n" + String(repeating: "note,x\n", count: 300)
-        #expect(Self.read(text).1 == "202: must be the heading, which begins with t, after at most 200 lines")
+        #expect(
+            Self.read(text).1
+                == "202: is not the heading, and none of the 200 lines before it is: a heading must begin with t")
     }
 
     /// Numbers that no sensor has make samples that the gate leaves out; none makes a fault or a trap.

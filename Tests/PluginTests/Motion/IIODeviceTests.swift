@@ -138,6 +138,9 @@ import Testing
 
     @Test func setsTheBufferUp() throws {
         let tree = try Tree()
+        // Left on by another program.
+        try tree.add("in_magn_x", 7, "le:s16/16>>0")
+        try tree.set("scan_elements/in_magn_x_en", "1")
         let (input, _) = Self.input(tree, rate: 100)
         #expect(try input.negotiate() == MotionFormat(contents: [.rotationRate, .acceleration], sampleRate: 100))
         #expect(try tree.get("buffer/enable") == "0")
@@ -147,6 +150,7 @@ import Testing
         for name in ["in_accel_x", "in_anglvel_z", "in_timestamp"] {
             #expect(try tree.get("scan_elements/\(name)_en") == "1")
         }
+        #expect(try tree.get("scan_elements/in_magn_x_en") == "0")
         #expect(try (Int(tree.get("buffer/length")) ?? 0) >= 100 && tree.get("buffer/watermark") == "2")
         #expect(try tree.get("buffer/enable") == "1")
         input.stop()

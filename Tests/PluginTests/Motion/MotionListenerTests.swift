@@ -164,7 +164,7 @@ import Testing
         defer { try? driver.stop() }
         #expect { _ = try Self.driver(place) } throws: {
             "\($0)"
-                == "listen: nothing can be received at \(place.text): Address already in use. Another program receives there. Use another port, or end that program."
+                == "listen: nothing can be received at \(place.text): Address already in use. Another program uses this port. Use another port, or end that program."
         }
         #expect { _ = try Self.driver(SocketPlace(address: "203.0.113.7", port: place.port)) } throws: {
             "\($0)".contains("Use an address of this machine")

@@ -212,18 +212,21 @@ import Testing
 
     @Test(arguments: [
         ("{}", "'path', 'listen' or 'device' is missing"),
-        (#"{ "path": "a.csv", "device": "x" }"#, "'path' and 'device' both say where the motion comes from"),
-        (#"{ "path": "a.txt" }"#, "Its name must end with .csv, .gcsv, .jsonl, .mp4 or .mov."),
+        (
+            #"{ "path": "a.csv", "device": "x" }"#,
+            "'path' and 'device' are set, but the motion comes from only one of them"
+        ),
+        (#"{ "path": "a.txt" }"#, "must end in .csv, .gcsv, .jsonl, .mp4 or .mov"),
         (#"{ "path": "" }"#, "'path' must name a file"),
-        (#"{ "listen": ":5555" }"#, "is not an address with a port"),
-        (#"{ "listen": "localhost:5555" }"#, "is not an address with a port"),
-        (#"{ "listen": "127.0.0.1:0" }"#, "is not an address with a port"),
-        (#"{ "listen": "127.0.0.1:65536" }"#, "is not an address with a port"),
-        (#"{ "listen": "::1:5555" }"#, "is not an address with a port"),
+        (#"{ "listen": ":5555" }"#, "must be an address with a port"),
+        (#"{ "listen": "localhost:5555" }"#, "must be an address with a port"),
+        (#"{ "listen": "127.0.0.1:0" }"#, "must be an address with a port"),
+        (#"{ "listen": "127.0.0.1:65536" }"#, "must be an address with a port"),
+        (#"{ "listen": "::1:5555" }"#, "must be an address with a port"),
         (#"{ "device": "../x" }"#, "is not the name of an IIO device"),
         (#"{ "listen": "127.0.0.1:5555", "pace": "realtime" }"#, "'pace' needs 'path'"),
         (#"{ "listen": "127.0.0.1:5555", "rate": 100 }"#, "'rate' needs 'device'"),
-        (#"{ "path": "a.csv", "axes": "XYY" }"#, "'XYY' is not three axes"),
+        (#"{ "path": "a.csv", "axes": "XYY" }"#, "'XYY' must be three axes"),
         (#"{ "path": "a.csv", "axes": "xYZ" }"#, "'xYZ' is left-handed"),
     ]) func refusesOptions(options: String, fault: String) {
         #expect { _ = try StageDriver(MotionSource.self, options: options) } throws: { "\($0)".contains(fault) }

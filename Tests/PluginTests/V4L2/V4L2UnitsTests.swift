@@ -118,6 +118,19 @@ import Testing
         for unit in seen where !unit.isKeyframe { #expect(unit.bytes.starts(with: [0, 0, 1, 0x41])) }
     }
 
+    /// What comes without a picture costs none.
+    @Test func leavesOutBuffersOfDelimitersAndMessages() throws {
+        let asides: [[UInt8]] = [
+            [0, 0, 0, 1, 9, 0xF0], [0, 0, 1, 6, 5, 1, 0, 0x80], [0, 0, 1, 0x67, 66, 0, 30, 0x80],
+        ]
+        camera.compressedAt = { number in
+            number % 2 == 1 ? asides[Int(number / 2) % 3] : Self.unit(number / 2)
+        }
+        let driver = try driver()
+        #expect(try units(driver, 12).count == 12)
+        #expect(figure(driver, "damaged") == 0)
+    }
+
     @Test func aLossEndsAtTheNextKeyframe() throws {
         camera.makesKeyframes = true
         let driver = try driver()
@@ -210,7 +223,7 @@ import Testing
         camera.compressedAt = { Self.slice($0) }
         #expect(
             fault()
-                == "format: '/dev/video0' gives no H.264 with parameter sets: none were among 600 access units. Use another 'format' with an encoder behind this stage."
+                == "format: '/dev/video0' gives no H.264 with parameter sets: none were among 600 access units. Use another 'format' with an encoder after this stage."
         )
         camera.isStalled = true
         #expect(fault().contains("no picture came within 5 s"))

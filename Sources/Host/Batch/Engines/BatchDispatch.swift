@@ -99,8 +99,9 @@ struct BatchDispatch {
             throw FrameHostErrors(
                 outside.map {
                     FrameHostError(
-                        .invalidConfiguration, place: FaultPlace(argument: $0.0), what: "lies in no --volume",
-                        remedy: "Move it into one, or name another volume: --volume CLAIM:/FOLDER.")
+                        .invalidConfiguration, place: FaultPlace(argument: $0.0),
+                        what: "must be in the folder of a --volume",
+                        remedy: "Move it there, or name one more volume: --volume CLAIM:/FOLDER.")
                 })
         }
     }
@@ -154,8 +155,11 @@ struct BatchDispatch {
             let fault = FrameHostError.wrap(error)
             throw FrameHostError(
                 fault.code, place: "sbatch",
-                what: "the tasks are Slurm's job \(array), but their report: \(fault.what)",
-                remedy: "Submit it yourself: sbatch \(then.dropFirst().map(SlurmScript.quoted).joined(separator: " "))")
+                what:
+                    "the tasks run as Slurm job \(array), but the job for their report was not submitted: \(fault.what)",
+                remedy:
+                    "Submit the report's job yourself: sbatch \(then.dropFirst().map(SlurmScript.quoted).joined(separator: " "))"
+            )
         }
     }
 
@@ -165,8 +169,9 @@ struct BatchDispatch {
         let id = output.prefix { $0.isNumber }
         guard status == 0, !id.isEmpty else {
             throw FrameHostError(
-                .callFailed, place: "sbatch", what: "did not take the job (status \(status)); its reason stands above",
-                remedy: "Mend that and say the same again. Options of the site are variables, such as SBATCH_PARTITION."
+                .callFailed, place: "sbatch", what: "rejected the job (status \(status)); the message above says why",
+                remedy:
+                    "Correct that and run the same command again. Set options of your cluster as environment variables, such as SBATCH_PARTITION."
             )
         }
         return String(id)
@@ -188,7 +193,7 @@ struct BatchDispatch {
         let isMissing = code == ENOENT
         let remedy =
             program == "sbatch"
-            ? "Say it on a machine that submits to Slurm (Debian: package slurm-client)."
+            ? "Run the command on a machine that can submit jobs to Slurm (Debian: package slurm-client)."
             : "Install it from framehost's source tree: pip install ./packaging/ray."
         return FrameHostError(
             .unavailable, place: program,

@@ -4,28 +4,28 @@ import ArgumentParser
 
 /// Options for the cluster that runs a batch.
 struct EngineOptions: ParsableArguments {
-    @ArgumentParser.Option(help: "Tasks that the files are divided among. One for each file unless given, 200 at most.")
+    @ArgumentParser.Option(help: "Number of tasks that share the files. Default: one per file, at most 200.")
     var tasks: Int?
 
     @ArgumentParser.Option(
         name: .customLong("tasks-at-once"),
-        help: "Tasks that may run at once. As many as there is room for unless given.")
+        help: "Most tasks to run at once. Default: as many as the cluster has room for.")
     var tasksAtOnce: Int?
 
-    @ArgumentParser.Option(help: "Cores of a task. As many as the chain's plan has threads that work unless given.")
+    @ArgumentParser.Option(help: "Cores for each task. Default: the number of busy threads in the chain's plan.")
     var cores: Int?
 
     @ArgumentParser.Option(
-        help: ArgumentHelp("Memory of a task. What the chain's plan needs unless given.", valueName: "MiB"))
+        help: ArgumentHelp("Memory for each task. Default: what the chain's plan needs.", valueName: "MiB"))
     var memory: Int?
 
     @ArgumentParser.Option(
-        help: ArgumentHelp("The container image, for Kubernetes: framehost:latest unless given.", valueName: "name"))
+        help: ArgumentHelp("The container image, for Kubernetes. Default: framehost:latest.", valueName: "name"))
     var image: String?
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "A persistent volume's claim and the folder that it is here and in the pods, for Kubernetes. Repeatable.",
+            "A persistent volume claim and the folder where it is mounted, on this machine and in the pods, for Kubernetes. Repeatable.",
             valueName: "claim:/folder"))
     var volume: [String] = []
 
@@ -35,21 +35,24 @@ struct EngineOptions: ParsableArguments {
             ("memory", memory, 1...(1 << 30)),
         ] {
             guard let value else { continue }
-            guard on != nil else { throw ValidationError("--\(name) is for a cluster. Say which with --on.") }
+            guard on != nil else {
+                throw ValidationError(
+                    "--\(name) is only for a cluster. Name the engine with --on, or leave --\(name) out.")
+            }
             if !range.contains(value) {
                 throw ValidationError(
                     "--\(name) \(value): must be a whole number from \(range.lowerBound) to \(range.upperBound).")
             }
         }
         if on != .kubernetes, image != nil {
-            throw ValidationError("--image is for Kubernetes. Leave it out, or say --on kubernetes.")
+            throw ValidationError("--image is only for Kubernetes. Leave --image out, or add --on kubernetes.")
         }
         if on != .kubernetes, !volume.isEmpty {
-            throw ValidationError("--volume is for Kubernetes. Leave it out, or say --on kubernetes.")
+            throw ValidationError("--volume is only for Kubernetes. Leave --volume out, or add --on kubernetes.")
         }
         if on == .kubernetes, volume.isEmpty {
             throw ValidationError(
-                "--on kubernetes needs the volume that pods find the files in. Name its claim, and the folder that it is here and there: --volume archive:/mnt/archive."
+                "--on kubernetes needs the volume that has the files. Name its claim and the folder where it is mounted, here and in the pods: --volume archive:/mnt/archive."
             )
         }
         for text in volume where KubernetesManifest.Volume(text) == nil {

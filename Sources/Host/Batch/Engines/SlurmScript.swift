@@ -10,7 +10,8 @@ struct SlurmScript {
     var array: String {
         let limit = job.tasksAtOnce.map { "%\($0)" } ?? ""
         return script(
-            "the tasks of a batch. It can be submitted again: what is done is not done again.", name: job.name,
+            "the tasks of a batch. This script can be submitted again: outputs that are complete are not made again.",
+            name: job.name,
             more: "#SBATCH --array=1-\(job.tasks)\(limit)\n#SBATCH --output=logs/%a.log\n",
             arguments: job.taskArguments.map { Self.quoted($0) + " " }.joined()
                 + "--shard \"$SLURM_ARRAY_TASK_ID/\(job.tasks)\"")

@@ -18,8 +18,9 @@ struct PartChain {
         if let rule = request.rules.first {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(file: request.file, position: nil, path: rule.path),
-                what: "a chain with rules cannot make a part of a file: what they do depends on all that came before",
-                remedy: "Leave the rules out, or make the file as a whole.")
+                what:
+                    "a chain with rules cannot process a part of a file, because what rules do depends on everything before it",
+                remedy: "Leave the rules out, or process the file as a whole, without --parts.")
         }
         var request = request
         request.part = part

@@ -37,7 +37,7 @@ struct PartCost {
         }
         let what = [
             before.isEmpty ? nil : "\(before) before each",
-            part.lookAhead > 0 ? "\(part.lookAhead) frames behind it" : nil,
+            part.lookAhead > 0 ? "\(part.lookAhead) frames after it" : nil,
         ].compactMap { $0 }.joined(separator: " and ")
         let cost = more.map { ": \(Self.short(100 * $0 / seconds)) % more work" } ?? ""
         return "parts of \(Self.short(seconds)) s: \(what) are worked on twice\(cost)"

@@ -9,10 +9,10 @@ extension AudioEncoder {
             "sound-gap", "Sound is missing in the input.",
             [
                 .number("milliseconds", "How much, since the last event of this name (ms)."),
-                .bool("isFilled", "Whether silence stands in its place. If not, the times jump."),
+                .bool("isFilled", "Whether silence replaces it. If not, the times jump."),
             ]),
         EventDeclaration(
-            "sound-overlap", "The input has sound for a time that had some already. It is left out.",
+            "sound-overlap", "The input has sound that overlaps earlier sound. The overlap is left out.",
             [.number("milliseconds", "How much, since the last event of this name (ms).")]),
     ]
 }

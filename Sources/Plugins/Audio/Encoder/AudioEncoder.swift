@@ -70,14 +70,14 @@ final class AudioEncoder: Transform {
             throw FrameHostError(
                 .invalidConfiguration,
                 what:
-                    "\(codec.title) does not have \(format.sampleRate) Hz, only \(codec.sampleRates.map(String.init).joined(separator: ", "))",
+                    "the sound has \(format.sampleRate) Hz, but for \(codec.title) it must have one of \(codec.sampleRates.map(String.init).joined(separator: ", ")) Hz",
                 remedy: "Put an 'audio-resample' with \"sampleRate\": \(best) before it.")
         }
         guard codec.channelCounts.contains(format.channelCount) else {
             throw FrameHostError(
                 .invalidConfiguration,
                 what:
-                    "\(codec.title) does not have \(format.channelCount) channels of these positions, only \(codec.channelCounts.map(String.init).joined(separator: ", "))",
+                    "the sound has \(format.channelCount) channels, but for \(codec.title) it must have one of \(codec.channelCounts.map(String.init).joined(separator: ", "))",
                 remedy: "Put an 'audio-resample' with \"channels\": 2 before it.")
         }
         let most = codec.mostKbps(format)
@@ -206,7 +206,7 @@ final class AudioEncoder: Transform {
         context.post(
             "sound-gap", level: .warning,
             text: isFilled
-                ? "\(milliseconds) ms of sound are missing: silence stands in their place."
+                ? "\(milliseconds) ms of sound are missing and replaced by silence."
                 : "\(milliseconds) ms of sound are missing, more than 'maxGapSeconds': the times jump.",
             details: ["milliseconds": .number(milliseconds), "isFilled": .bool(isFilled)])
     }
@@ -216,7 +216,7 @@ final class AudioEncoder: Transform {
         let milliseconds = milliseconds(samples)
         context.post(
             "sound-overlap", level: .warning,
-            text: "\(milliseconds) ms of sound came for a time that had some already, and are left out.",
+            text: "\(milliseconds) ms of sound overlap earlier sound, and are left out.",
             details: ["milliseconds": .number(milliseconds)])
     }
 

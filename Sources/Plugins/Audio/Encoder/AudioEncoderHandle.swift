@@ -61,7 +61,7 @@ final class AudioEncoderHandle {
         var madeFrame: UnsafeMutablePointer<AVFrame>? = av_frame_alloc()
         var madePacket: UnsafeMutablePointer<AVPacket>? = av_packet_alloc()
         guard let context = opened, let frame = madeFrame, let packet = madePacket else {
-            throw FrameHostError(.exhausted, what: "no memory for an encoder of sound")
+            throw FrameHostError(.exhausted, what: "not enough memory for an audio encoder")
         }
         func check(_ code: Int32, _ what: String) throws {
             guard code < 0 else { return }
@@ -86,7 +86,7 @@ final class AudioEncoderHandle {
         try check(
             av_channel_layout_copy(&frame.pointee.ch_layout, &context.pointee.ch_layout),
             "no memory for a channel layout")
-        try check(av_frame_get_buffer(frame, 0), "no memory for a frame of sound")
+        try check(av_frame_get_buffer(frame, 0), "not enough memory for a frame of sound")
         self.context = context
         self.frame = frame
         self.packet = packet
@@ -149,7 +149,7 @@ final class AudioEncoderHandle {
         guard filled == 0 else { return }
         frame.pointee.nb_samples = Int32(frameSamples)
         let code = av_frame_make_writable(frame)
-        guard code >= 0 else { throw failure("no memory for a frame of sound", code) }
+        guard code >= 0 else { throw failure("not enough memory for a frame of sound", code) }
     }
 
     /// Where the next sample of a channel goes, and the step to the one after it.

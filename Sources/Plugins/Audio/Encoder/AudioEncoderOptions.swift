@@ -44,6 +44,6 @@ struct AudioEncoderOptions: StageOptions {
         help: "Average bitrate. Default: 64 for each channel of AAC, 48 for each of Opus.", range: 6...2304,
         unit: "kbit/s") var bitrateKbps: Int? = nil
     @Option(
-        help: "Longest gap in the input that is filled with silence; behind a longer one the times jump.",
+        help: "Longest gap in the input that is filled with silence; after a longer one the times jump.",
         range: 0...3600, unit: "s") var maxGapSeconds = 2.0
 }

@@ -95,7 +95,7 @@ extension ControlAPI {
             ) { _ in .json(control.kinds) },
             Route(
                 method: .post, path: "/api/v1/branches", name: "attachBranch",
-                summary: "Attaches stages behind a stage of the running chain.",
+                summary: "Attaches stages after a stage of the running chain.",
                 body: .required(OpenAPI.branch), answers: OpenAPI.done
             ) { call in
                 let members = (call.body?.asObject ?? []).map { ($0.key, $0.value) }
@@ -219,7 +219,7 @@ extension ControlAPI {
             },
             Route(
                 method: .delete, path: stage, name: "detachStage",
-                summary: "Removes a stage and everything behind it from the running chain.", answers: OpenAPI.done
+                summary: "Removes a stage and everything after it from the running chain.", answers: OpenAPI.done
             ) { call in
                 let id = call.path["id"] ?? ""
                 return try await perform(

@@ -180,7 +180,7 @@ final class ReviewPage {
         }
         return "<section id=\"summary\"><h2>What was covered</h2><table>\n"
             + rows.map { "<tr><td>\($0.0)</td><td>\($0.1)</td></tr>\n" }.joined()
-            + "</table><p>\(reach.isEmpty ? "" : Self.escaped(reach) + ". ")A face that no search saw is in no figure and, unless a covered one lies over it, in the picture.</p></section>\n"
+            + "</table><p>\(reach.isEmpty ? "" : Self.escaped(reach) + ". ")A face that no search saw is not counted here. It is visible in the picture, unless the cover of another face hides it.</p></section>\n"
     }
 
     /// Hundredths of a number from 0 to 1.

@@ -93,7 +93,7 @@ enum NetworkFault {
         FrameHostError(
             .unavailable,
             what: "'decode' is false, which needs H.264, but the video of '\(shown)' is \(codec)",
-            remedy: "Leave 'decode' out and put an encoder behind this stage.")
+            remedy: "Leave 'decode' out and put an encoder after this stage.")
     }
 
     static func noParameterSets(_ shown: String) -> FrameHostError {

@@ -68,7 +68,7 @@ final class NetworkSound: Source {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what: "'\(context.stageID)' cannot be taken now: the stream was opened without its sound",
-                remedy: "Start the chain with it.")
+                remedy: "Restart the chain with a stage that takes the sound.")
         }
         self.reader = reader
         guard reader.planned != nil || options.ifMissing == .wait else { throw Self.unopened }
@@ -200,7 +200,7 @@ final class NetworkSound: Source {
         guard let format else {
             if encoded?.codec != found.format.codec || encoded?.extradata != found.format.extradata {
                 self.terms = nil
-                noteLack("it is \(found.format) now, and another one is passed on")
+                noteLack("it is now \(found.format), but the chain was started with another format")
             }
             return
         }

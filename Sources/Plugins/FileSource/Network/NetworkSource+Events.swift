@@ -20,7 +20,7 @@ extension NetworkSource {
         EventDeclaration(
             "stream-refused", "The stream is there, but cannot be used."),
         EventDeclaration(
-            "stream-damaged", "A packet or picture was damaged. Given only for the first."),
+            "stream-damaged", "A packet or picture was damaged. Posted only for the first."),
         EventDeclaration(
             "packets-dropped", "The chain is too slow for the stream; packets are dropped."),
         EventDeclaration(
@@ -32,7 +32,7 @@ extension NetworkSource {
         EventDeclaration(
             "parameter-sets-changed", "The parameter sets of the H.264 stream change."),
         EventDeclaration(
-            "sound-damaged", "Of the output 'audio': a packet was damaged. Given only for the first."),
+            "sound-damaged", "Of the output 'audio': a packet was damaged. Posted only for the first."),
         EventDeclaration(
             "sound-missing", "Of the output 'audio': the stream is there, but has no sound that can be given."),
     ]

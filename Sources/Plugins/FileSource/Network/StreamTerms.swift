@@ -51,7 +51,10 @@ final class StreamTerms: @unchecked Sendable {
             parameterSets = []
             throw FrameHostError(.exhausted, what: "not enough memory for a stream")
         }
-        parameterSets = isDecoded ? [] : try Self.parameterSets(copy, base, shown, codec)
+        // Nothing is freed before all members are set.
+        let sets = Result { isDecoded ? [] : try Self.parameterSets(copy, base, shown, codec) }
+        parameterSets = (try? sets.get()) ?? []
+        _ = try sets.get()
         guard shape.width > 0, shape.height > 0, shape.pixels != AV_PIX_FMT_NONE else {
             throw NetworkFault.noSize(shown)
         }

@@ -24,7 +24,7 @@ final class PartReader {
         guard let file = RunFiles.read(path, as: stage) else {
             throw FrameHostError(
                 .unavailable, place: FaultPlace(path), what: "cannot be read: \(String(cString: strerror(errno)))",
-                remedy: "`framehost batch --parts` makes it; start it again.")
+                remedy: "Run the same `framehost batch --parts` again, which writes this file.")
         }
         self.file = file
         var line = [UInt8](repeating: 0, count: Self.mostLineBytes)
@@ -76,7 +76,7 @@ final class PartReader {
 
     static func notWhole(_ path: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, place: FaultPlace(path), what: "is not a whole part that this version has made",
+            .invalidMedia, place: FaultPlace(path), what: "must be a complete part, made by this version of framehost",
             remedy: "Remove it and start the batch again with --retry.")
     }
 }

@@ -34,7 +34,7 @@ final class PartSource: Source {
     private let path: String
     private var file: MediaFile?
     private var track: VideoTrack?
-    private var audio: FileAudio?
+    private var audio: CarriedTracks?
     /// The part that is being read. Only one is open, as a film may have more parts than a process may open files.
     private var reader: PartReader?
     private var next = 0
@@ -74,7 +74,7 @@ final class PartSource: Source {
         let track = try VideoTrack(file, number: options.track)
         let timeline = FileTimeline(
             timeBase: track.format.timeBase, origin: track.origin, start: options.start, duration: options.duration)
-        let audio = FileAudio(file, range: timeline.timeRange, context: context)
+        let audio = CarriedTracks(file, range: timeline.timeRange, context: context)
         if !audio.tracks.isEmpty { context.offerAudio(audio) }
         (self.file, self.track, self.audio) = (file, track, audio)
     }

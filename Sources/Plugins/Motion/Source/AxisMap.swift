@@ -107,19 +107,19 @@ struct AxisMap: Sendable, Equatable {
 extension AxisMap: OptionValue {
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> AxisMap {
         guard let text = node.asString else {
-            throw OptionFault("\(node.text()) is not three axes", remedy: Self.remedy)
+            throw OptionFault("\(node.text()) must be three axes", remedy: Self.remedy)
         }
-        guard let map = AxisMap(text) else { throw OptionFault("'\(text)' is not three axes", remedy: Self.remedy) }
+        guard let map = AxisMap(text) else { throw OptionFault("'\(text)' must be three axes", remedy: Self.remedy) }
         guard !map.isMirror else {
             throw OptionFault(
                 "'\(text)' is left-handed, but sensors and pictures have right-handed axes",
-                remedy: "Turn one of the three directions round.")
+                remedy: "Reverse one of the three directions: change the case of one letter.")
         }
         return map
     }
 
     private static let remedy =
-        "Name the sensor's axis that points right, the one that points down and the one that points forward, small letters for opposite directions: \"Xyz\"."
+        "Name the sensor's axes that point right, down and forward in the picture, with lowercase letters for opposite directions: \"Xyz\"."
 
     var optionJSON: JSONNode { .string(text) }
     static var optionTypeName: String { "three axes" }

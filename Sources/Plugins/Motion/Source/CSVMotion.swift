@@ -77,7 +77,7 @@ struct CSVMotion {
         if key == Array("t".utf8)[...] { return try takeHeading(line) }
         headerLines += 1
         guard headerLines <= Self.mostHeaderLines else {
-            throw MotionFault("must be the heading, which begins with t, after at most 200 lines")
+            throw MotionFault("is not the heading, and none of the 200 lines before it is: a heading must begin with t")
         }
         guard cells.count == 2 else { return }
         let value = Self.trimmed(cells[1])

@@ -29,7 +29,7 @@ struct ClockOffset {
             // Both lie within twice MediaTime.range.
             let (step, isBeyond) = difference.subtractingReportingOverflow(offset)
             if isBeyond || step.magnitude > UInt64(Self.mostStep) {
-                jump = isBeyond ? .max : -step
+                jump = isBeyond ? (difference > offset ? .min : .max) : -step
                 seconds.removeAll(keepingCapacity: true)
             }
         }

@@ -63,8 +63,8 @@ final class IIODevice {
         node = "\(places.nodes)/\(found)"
         guard !channels().isEmpty else {
             throw IIOFault(
-                what: "the IIO device '\(self.name)' gives neither rotation rates nor accelerations nor an attitude",
-                remedy: "Name one that does.")
+                what: "the IIO device '\(self.name)' must give rotation rates, accelerations or an attitude",
+                remedy: "Name another IIO device.")
         }
         rate = readRate()
     }
@@ -90,6 +90,10 @@ final class IIODevice {
         if let wanted { try setRate(wanted) }
         rate = readRate()
         let channels = channels()
+        // Another program may have left others on, which would lie between these in each scan.
+        for other in enabledNames() where !channels.contains(where: { $0.name == other }) {
+            if let code = write("scan_elements/\(other)_en", "0") { throw refused(code, "\(other)_en") }
+        }
         for channel in channels {
             if let code = write("scan_elements/\(channel.name)_en", "1") { throw refused(code, "\(channel.name)_en") }
         }
@@ -154,10 +158,10 @@ final class IIODevice {
             return IIOFault(
                 what: cause,
                 remedy:
-                    "This user may not set it up. Run as root, or give the group of the user the right with a udev rule."
+                    "This user may not set up the device. Run as root, or give a group of this user permission with a udev rule."
             )
         case EBUSY:
-            return IIOFault(what: cause, remedy: "End the program that reads it: a device has one reader.")
+            return IIOFault(what: cause, remedy: "End the program that reads the device: only one program can read it.")
         case ENOENT, ENODEV, ENXIO: return IIOFault(what: cause, isMissing: true)
         case EINVAL:
             return IIOFault(what: cause, remedy: "It may need a trigger: see 'current_trigger' in its folder of sysfs.")
@@ -184,6 +188,21 @@ final class IIODevice {
             return found.count { $0.name.hasPrefix(sensor) } == 3
         }
         return whole.contains { $0.name != "in_timestamp" } ? whole : []
+    }
+
+    /// The names of all channels that are in the scan now.
+    private func enabledNames() -> [String] {
+        guard let folder = opendir("\(folder)/scan_elements") else { return [] }
+        defer { closedir(folder) }
+        var names: [String] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            guard name.hasSuffix("_en"), Self.read("\(self.folder)/scan_elements/\(name)") == "1" else { continue }
+            names.append(String(name.dropLast(3)))
+        }
+        return names
     }
 
     private func sensor(_ prefix: String) -> IIOLayout.Sensor {

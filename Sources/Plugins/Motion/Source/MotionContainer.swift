@@ -41,7 +41,7 @@ final class MotionContainer: MotionReader {
         guard opened >= 0, container != nil else { throw Self.fault(opened, path, said) }
         try chooseTrack()
         packet = av_packet_alloc()
-        guard packet != nil else { throw FrameHostError(.exhausted, what: "there is no memory for a packet") }
+        guard packet != nil else { throw FrameHostError(.exhausted, what: "not enough memory for a packet") }
     }
 
     deinit {

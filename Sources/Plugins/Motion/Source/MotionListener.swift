@@ -56,7 +56,7 @@ final class MotionListener: LiveMotion {
     private static func fault(_ place: SocketPlace, _ code: Int32) -> FrameHostError {
         let remedy =
             switch code {
-            case EADDRINUSE: "Another program receives there. Use another port, or end that program."
+            case EADDRINUSE: "Another program uses this port. Use another port, or end that program."
             case EADDRNOTAVAIL: "Use an address of this machine: `ip address` lists them."
             case EACCES: "Use a port from 1024 up."
             default: ""

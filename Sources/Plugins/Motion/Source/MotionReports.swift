@@ -7,7 +7,7 @@ extension MotionSource {
     static let events = [
         EventDeclaration(
             "motion-lost",
-            "No motion has come for a second, or the device is gone. It is taken up again when it is back.",
+            "No motion has come for a second, or the device is gone. The stage goes on when motion comes again.",
             [.string("reason", "Why.")]),
         EventDeclaration(
             "motion-returned", "Motion comes again.", [.number("awayMs", "How long none came (ms).")]),
@@ -15,20 +15,21 @@ extension MotionSource {
             "device-refused", "The device is back, but cannot be used.", [.string("reason", "Why.")]),
         EventDeclaration(
             "samples-left-out",
-            "Samples were left out: a number was impossible, or a time did not rise. Given at most once a second.",
+            "Samples were left out: a number was impossible, or a time did not rise. Posted at most once a second.",
             [
                 .number("invalid", "How many had a number that is not finite or beyond what sensors measure."),
                 .number("late", "How many had a time that was not later than that of the sample before."),
             ]),
         EventDeclaration(
-            "datagrams-refused", "Datagrams were no motion, and were left out. Given at most once a second.",
+            "datagrams-refused",
+            "Datagrams were left out, because they had no motion or came from a second sender. Posted at most once a second.",
             [
                 .number("count", "How many since the last event of this name."),
                 .string("sender", "Who sent the last one: address and port."),
                 .string("reason", "What was wrong with it."),
             ]),
         EventDeclaration(
-            "clock-jumped", "The sender's clock has jumped by more than a second. Its offset is estimated anew.",
+            "clock-jumped", "The sender's clock has jumped by more than a second. Its offset is estimated again.",
             [.number("byMs", "By how much (ms).")]),
     ]
 }
@@ -88,7 +89,7 @@ final class MotionReports {
         context.post(
             "datagrams-refused", level: .warning,
             text:
-                "\(refused == 1 ? "A datagram was" : "\(refused) datagrams were") no motion, the last one from \(sender): it \(reason).",
+                "\(refused == 1 ? "A datagram was" : "\(refused) datagrams were") left out, the last one from \(sender): it \(reason).",
             details: ["count": .number(refused), "sender": .string(sender), "reason": .string(reason)])
         refused = 0
     }
@@ -100,7 +101,7 @@ final class MotionReports {
         let milliseconds = nanoseconds / 1_000_000
         context.post(
             "clock-jumped", level: .warning,
-            text: "The sender's clock has jumped by \(milliseconds) ms. Its offset is estimated anew.",
+            text: "The sender's clock has jumped by \(milliseconds) ms. Its offset is estimated again.",
             details: ["byMs": .number(milliseconds)])
     }
 

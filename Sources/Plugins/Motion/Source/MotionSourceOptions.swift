@@ -56,7 +56,7 @@ struct MotionSourceOptions: StageOptions {
             throw OptionFault(
                 given.isEmpty
                     ? "'path', 'listen' or 'device' is missing"
-                    : "\(given.map { "'\($0)'" }.joined(separator: " and ")) both say where the motion comes from",
+                    : "\(given.map { "'\($0)'" }.joined(separator: " and ")) are set, but the motion comes from only one of them",
                 remedy: given.isEmpty
                     ? "Name a file, an address to listen at, or an IIO device: \"path\": \"motion.csv\"."
                     : "Leave all but one of them out.")
@@ -81,8 +81,8 @@ struct MotionSourceOptions: StageOptions {
         }
         guard MotionFile.Kind(path: path) != nil else {
             throw OptionFault(
-                "'\(path)' is none of the files that can be read by their name",
-                remedy: "Its name must end with .csv, .gcsv, .jsonl, .mp4 or .mov.")
+                "'\(path)' must end in .csv, .gcsv, .jsonl, .mp4 or .mov",
+                remedy: "The ending sets the file's format.")
         }
     }
 }
@@ -99,9 +99,9 @@ struct SocketPlace: OptionValue, Equatable {
 
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> SocketPlace {
         guard let text = node.asString else {
-            throw OptionFault("\(node.text()) is not an address with a port", remedy: remedy)
+            throw OptionFault("\(node.text()) must be an address with a port", remedy: remedy)
         }
-        let fault = OptionFault("'\(text)' is not an address with a port", remedy: remedy)
+        let fault = OptionFault("'\(text)' must be an address with a port", remedy: remedy)
         guard let colon = text.lastIndex(of: ":") else { throw fault }
         let digits = text[text.index(after: colon)...]
         guard digits.utf8.allSatisfy({ (48...57).contains($0) }), let port = Int(digits), 1...65535 ~= port else {

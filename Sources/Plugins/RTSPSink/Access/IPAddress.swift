@@ -48,12 +48,12 @@ struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// The eight groups of an IPv6 address.
     private static func groups(_ text: String) -> [UInt16]? {
-        func parse(_ text: Substring) -> [UInt16]? {
+        func parse(_ text: Substring, isEnd: Bool = true) -> [UInt16]? {
             guard !text.isEmpty else { return [] }
             var groups: [UInt16] = []
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
             for (index, part) in parts.enumerated() {
-                if index == parts.count - 1, part.contains(".") {
+                if isEnd, index == parts.count - 1, part.contains(".") {
                     guard let word = quad(part) else { return nil }
                     groups += [UInt16(word >> 16), UInt16(word & 0xffff)]
                 } else {
@@ -69,7 +69,7 @@ struct IPAddress: Sendable, Hashable, CustomStringConvertible {
             let all = parse(text[...])
             return all?.count == 8 ? all : nil
         }
-        guard let before = parse(text[..<gap.lowerBound]), let after = parse(text[gap.upperBound...]),
+        guard let before = parse(text[..<gap.lowerBound], isEnd: false), let after = parse(text[gap.upperBound...]),
             before.count + after.count < 8
         else {
             return nil

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
+import Glibc
 import Testing
 
 @testable import RTSPSink
@@ -53,7 +55,7 @@ import Testing
     @Test(arguments: [
         "", "1.2.3", "1.2.3.256", "1.2.3.4.5", "01.2.3.4444", ":::", "1::2::3", "12345::", "1:2:3:4:5:6:7",
         "1:2:3:4:5:6:7:8:9", "g::",
-        "::1.2.3", ":1",
+        "::1.2.3", "1.2.3.4::1", ":1",
     ])
     func refusesWhatIsNoAddress(text: String) { #expect(IPAddress(text) == nil) }
 
@@ -86,6 +88,28 @@ import Testing
         #expect(Credentials.parse("anna:\u{301}x").credentials?.password(of: "anna") == "\u{301}x")
         #expect(Credentials.parse("anna:x\nbert\n").faultyLine == 2)
         #expect(Credentials.parse(":x").faultyLine == 1)
+    }
+
+    /// A file that is cut off could end within a password; a FIFO must not hold the host up.
+    @Test func refusesCredentialsThatAreTooManyOrNoFile() throws {
+        let folder = NSTemporaryDirectory() + "credentials-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        func fault(_ name: String) -> String {
+            do {
+                return "\(try CredentialsFile.read(name) { "\(folder)/\($0)" })"
+            } catch {
+                return "\(error)"
+            }
+        }
+        let line = "anna:secret\n"
+        try String(repeating: line, count: CredentialsFile.mostBytes / line.utf8.count + 1).write(
+            toFile: "\(folder)/large", atomically: false, encoding: .utf8)
+        #expect(fault("large").contains("large' cannot be read: File too large. "), "\(fault("large"))")
+        mkfifo("\(folder)/fifo", 0o600)
+        #expect(fault("fifo").contains("fifo' must name a user. "), "\(fault("fifo"))")
+        try line.write(toFile: "\(folder)/good", atomically: false, encoding: .utf8)
+        #expect(fault("good") == "1 users")
     }
 
     // MARK: Challenge

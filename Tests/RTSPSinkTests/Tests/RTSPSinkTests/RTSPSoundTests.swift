@@ -427,13 +427,15 @@ import Testing
         }
         #expect(
             fault([RTSPSinkTests.format, RTSPSinkTests.format])?.what
-                == "2 of the 2 inputs have pictures, and a path has one of pictures and one of sound")
+                == "2 of the 2 inputs have pictures, but a path must have exactly one input with pictures and at most one with sound"
+        )
         #expect(
             fault([RTSPSinkTests.format, Self.aac, Self.aac])?.what
-                == "1 of the 3 inputs have pictures, and a path has one of pictures and one of sound")
+                == "1 of the 3 inputs have pictures, but a path must have exactly one input with pictures and at most one with sound"
+        )
         let bare = fault([RTSPSinkTests.format, Self.sound(.aac, samples: 1024, extradata: [])])
         #expect(bare?.what == "the AAC comes without an AudioSpecificConfig, which clients need to decode it")
-        #expect(bare?.remedy == "Encode the sound anew with 'audio-encoder'.")
+        #expect(bare?.remedy == "Decode the sound, and encode it again with 'audio-encoder'.")
     }
 
     @Test func theInputsMayComeInAnyOrder() throws {

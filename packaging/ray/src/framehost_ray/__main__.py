@@ -41,7 +41,7 @@ def main() -> None:
     try:
         sys.exit(_run(options))
     except KeyboardInterrupt:
-        print("Stopped. The same command goes on.", file=sys.stderr)
+        print("Stopped. Run the same command again to continue.", file=sys.stderr)
         sys.exit(1)
     except (OSError, ValueError, ImportError, subprocess.SubprocessError) as fault:
         print(f"framehost-ray: {fault}", file=sys.stderr)

@@ -124,12 +124,12 @@ class StoreBatch:
             fs, path = fsspec.core.url_to_fs(pattern)
             paths = fs.glob(path) if any(mark in path for mark in "*?[") else [path]
             if not paths:
-                raise ValueError(f"{pattern}: no file has a name of this pattern. Name another one.")
+                raise ValueError(f"{pattern}: no file matches this pattern. Name another one.")
             for path in paths:
                 name = posixpath.splitext(posixpath.basename(path))[0] + self.ending
                 url = fs.unstrip_protocol(path)
                 if found.setdefault(name, url) != url:
-                    raise ValueError(f"{url}: would become {name}, and so would {found[name]}. Do them into different folders.")
+                    raise ValueError(f"{url}: would become {name}, and so would {found[name]}. Use a different --out for each of them.")
         return sorted((url, name) for name, url in found.items())
 
 

@@ -513,7 +513,7 @@ final class StateMoves {
         }
     }
 
-    /// As ``FrameQueueState`` decides; false when the producer has to wait.
+    /// As ``ItemQueueState`` decides; false when the producer has to wait.
     @discardableResult
     private func offer(_ state: State, _ edge: Int, _ item: UInt8, mayWait: Bool, isKeyframe: Bool) -> Bool {
         if layout.isCut(edge, state), layout.changes?.fault != .closedQueueWaits {

@@ -340,7 +340,7 @@ final class NameConverter: Transform {
                 test.json: stages[1]: 'g' asks for hold 3, but greedy declares 1. Choose smaller options, or raise hold in the plugin's StageInfo.
                 test.json: stages[1]: 'g' asks for delay 2, but greedy declares 0. Choose smaller options, or raise delay in the plugin's StageInfo.
                 test.json: stages[1]: 'g' asks for workers 1, but greedy declares 0. Choose smaller options, or raise workers in the plugin's StageInfo.
-                test.json: stages[1]: 'g' asks for delay 2, but greedy keeps no frame back. A filter that delays adopts DelayingFilter.
+                test.json: stages[1]: 'g' asks for delay 2, but greedy keeps no frame back. Report this to the plugin's author: a filter that delays must adopt DelayingFilter.
                 """)
     }
 

@@ -274,7 +274,7 @@ struct JSONFileTests {
         let errors = #expect(throws: FrameHostErrors.self) { try JSONReader.read(path: path, takesPipes: false) }
         #expect(
             errors?.description
-                == "\(path): is not a regular file, and a running chain reads only regular files. Name a JSON file.")
+                == "\(path): must be a regular file, because the chain is running. Name a JSON file.")
     }
 
     @Test func readsAPipeUpToTheLimit() throws {
@@ -308,8 +308,8 @@ struct JSONFileTests {
     }
 
     @Test func refusesWhatIsNoFile() {
-        #expect(faults(path: "/tmp") == "/tmp: is a directory. Name a JSON file.")
-        #expect(faults(path: "/dev/zero") == "/dev/zero: is neither a file nor a pipe. Name a JSON file.")
+        #expect(faults(path: "/tmp") == "/tmp: is a folder. Name a JSON file.")
+        #expect(faults(path: "/dev/zero") == "/dev/zero: must be a file or a pipe. Name a JSON file.")
         #expect(
             faults(path: "/no/such.json")
                 == "/no/such.json: cannot be opened: No such file or directory. Check the path.")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Testing
 
 @testable import FrameCore
@@ -119,5 +120,16 @@ import Testing
         #expect(Rational(30).description == "30")
         #expect(Rational(30_000, 1001).description == "30000/1001")
         #expect(Rational(0).isZero && Rational(1, 4).value == 0.25)
+    }
+
+    @Test func readsNoFractionThatCannotBe() throws {
+        let read = { (text: String) in try JSONDecoder().decode(TimeBase.self, from: Data(text.utf8)) }
+        #expect(try read(#"{"numerator":1001,"denominator":30000}"#) == TimeBase(1001, 30_000))
+        for text in [#"{"numerator":1,"denominator":0}"#, #"{"numerator":0,"denominator":1}"#] {
+            #expect(throws: DecodingError.self) { try read(text) }
+        }
+        let fraction = { (text: String) in try JSONDecoder().decode(Rational.self, from: Data(text.utf8)) }
+        #expect(try fraction(#"{"numerator":0,"denominator":1}"#) == Rational(0))
+        #expect(throws: DecodingError.self) { try fraction(#"{"numerator":1,"denominator":-1}"#) }
     }
 }

@@ -66,8 +66,8 @@ import Testing
                     == MediaFormat.encoded(EncodedFormat(codec: .h264, video: format)).impossibility)
             return format.impossibility
         }
-        #expect(changed { $0.width = 0 } == "a width of 0 pixels, which must be 1...65536")
-        #expect(changed { $0.height = .max } == "a height of \(Int.max) pixels, which must be 1...65536")
+        #expect(changed { $0.width = 0 } == "a width of 0 pixels, which must be from 1 to 65536")
+        #expect(changed { $0.height = .max } == "a height of \(Int.max) pixels, which must be from 1 to 65536")
         #expect(
             changed { $0.frameRate = Rational(-1) }
                 == "-1 frames per second, which must be from 1/1000000 to 1000000, or 0 when unknown")

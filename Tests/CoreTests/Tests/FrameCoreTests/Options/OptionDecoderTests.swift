@@ -23,7 +23,7 @@ private struct AllOptions: StageOptions, Equatable {
 
     func validate() throws(OptionFault) {
         if label == "both", crf != nil {
-            throw OptionFault("'crf' and 'label' exclude each other", remedy: "Leave one of them out.")
+            throw OptionFault("'crf' and 'label' cannot be used together", remedy: "Leave one of them out.")
         }
     }
 
@@ -109,15 +109,15 @@ private struct AllOptions: StageOptions, Equatable {
         (#"{ "keyframeSeconds": 1e999 }"#, "o:1:22: keyframeSeconds: 1e999 is too large. Write a number nearer to 0."),
         (#"{ "keyframeSeconds": true }"#, "o:1:22: keyframeSeconds: expected a number, found true. Write a number."),
         (#"{ "label": [] }"#, "o:1:12: label: expected a string, found a list. Write a string."),
-        (#"{ "mood": "wlid" }"#, "o:1:11: mood: 'wlid' is not one of 'calm', 'brisk' or 'wild'. Did you mean 'wild'?"),
-        (#"{ "mood": "x" }"#, "o:1:11: mood: 'x' is not one of 'calm', 'brisk' or 'wild'. Use one of these."),
+        (#"{ "mood": "wlid" }"#, "o:1:11: mood: 'wlid' must be one of 'calm', 'brisk' or 'wild'. Did you mean 'wild'?"),
+        (#"{ "mood": "x" }"#, "o:1:11: mood: 'x' must be one of 'calm', 'brisk' or 'wild'. Use one of these."),
         (
             #"{ "mood": {} }"#,
             "o:1:11: mood: expected one of 'calm', 'brisk' or 'wild', found an object. Write one of 'calm', 'brisk' or 'wild'."
         ),
         (
             #"{ "format": "nv21" }"#,
-            "o:1:13: format: 'nv21' is not one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'nv12'?"
+            "o:1:13: format: 'nv21' must be one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'nv12'?"
         ),
         (#"{ "ports": 8554 }"#, "o:1:12: ports: expected a list, found 8554. Write a list."),
         (#"{ "ports": [1, "a"] }"#, "o:1:12: ports: expected a whole number, found a string. Write a whole number."),
@@ -129,7 +129,7 @@ private struct AllOptions: StageOptions, Equatable {
         ),
         (
             #"{ "label": "both", "crf": 3 }"#,
-            "o:1:20: crf: 'crf' and 'label' exclude each other. Leave one of them out."
+            "o:1:20: crf: 'crf' and 'label' cannot be used together. Leave one of them out."
         ),
     ])
     func saysWhatIsWrongAndWhatToDo(text: String, message: String) { #expect(faults(text) == message) }
@@ -231,7 +231,10 @@ private final class Knobs: Filter {
             #"{ "label": "x", "bitrateKbps": 3 }"#, "bitrateKbps: 3 must be from 64 to 100000. Correct it."
         ),
         (#"{ "label": "x", "bitrate": 3 }"#, "bitrate: no such option. Did you mean 'bitrateKbps'?"),
-        (#"{ "isOn": false, "label": "both" }"#, "label: 'crf' and 'label' exclude each other. Leave one of them out."),
+        (
+            #"{ "isOn": false, "label": "both" }"#,
+            "label: 'crf' and 'label' cannot be used together. Leave one of them out."
+        ),
     ])
     func changesAllOrNothing(text: String, message: String) throws {
         let driver = try make()

@@ -161,7 +161,7 @@ final class FilmSink: Sink {
         }
         #expect(
             fault(try sketch("never", says: -1)).contains(
-                "a part of a file cannot be made by this chain: 'sum' remembers everything. Leave the stage out, or make the file as a whole."
+                "a part of a file cannot be made by this chain: 'sum' remembers everything. Leave the stage out, or process the file as a whole, without --parts."
             ))
         #expect(fault(try sketch("sink", divisible: false)).contains("'sink' (film-sink) takes whole runs only"))
         var live = ChainSketch()

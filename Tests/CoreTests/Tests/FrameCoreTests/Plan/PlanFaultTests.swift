@@ -112,7 +112,7 @@ import Testing
         sketch.request.memory = AvailableMemory(bytes: 10 << 20, holder: "the control group /app")
         #expect(
             faults(sketch.request) == [
-                "test.json: the chain needs 15.6 MiB of memory, and the control group /app has only 10.0 MiB available; the largest part is 15.6 MiB, 4002 buffers of 16x16 gray8 at 'src'. Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run it where there is more memory."
+                "test.json: the chain needs 15.6 MiB of memory, and the control group /app has only 10.0 MiB available; the largest part is 15.6 MiB, 4002 buffers of 16x16 gray8 at 'src'. Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run the chain on a machine with more memory."
             ])
         sketch.request.memory = AvailableMemory(bytes: 16 << 20)
         #expect(faults(sketch.request).isEmpty)

@@ -11,7 +11,7 @@ import Testing
         weak var source: CountingSource?
         var pools: [() -> FramePool?] = []
         var slabs: [() -> Slab?] = []
-        var queues: [() -> FrameQueue?] = []
+        var queues: [() -> ItemQueue?] = []
 
         init(_ chain: Chain) {
             self.chain = chain

@@ -264,7 +264,7 @@ import Testing
         try draft.add("anything", "show", from: ["pair"])
         #expect(
             draft.faults() == [
-                "test.json: stages[2].link.copy: a join follows, and copies are made on the thread of 'cam' before its other branches get the item. Leave 'copy' out."
+                "test.json: stages[2].link.copy: 'copy' is not possible before a join: 'cam' makes the copy before its other branches get the item, so the join could wait forever. Leave 'copy' out."
             ])
         draft = ChainDraft()
         try draft.add("plain-camera", "cam", #"{"live": false}"#)

@@ -94,7 +94,8 @@ private final class CoverCheck: Sink {
         #expect {
             _ = try Chain(sketch.request)
         } throws: {
-            "\($0)".contains("stages[1].onError: 'bypass' would let frames pass 'cover' untouched")
+            "\($0)".contains(
+                "stages[1].onError: 'bypass' would let frames pass unchanged, which the options of 'cover' forbid")
         }
         sketch.request.stages[1].onError = .continue
         let driver = try RunningChainDriver(sketch)

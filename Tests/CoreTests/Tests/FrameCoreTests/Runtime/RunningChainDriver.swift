@@ -19,7 +19,7 @@ final class RunningChainDriver: @unchecked Sendable {
         chain = try Chain(sketch.request, traced: tracePath != nil)
         if let tracePath { try chain.openTrace(tracePath, as: "--trace", mostBytes: 1 << 30) }
         subscription = chain.subscribe()
-        try StageThread.start(name: "run", isBatch: false) { [self] in
+        try NamedThread.start(name: "run", isBatch: false) { [self] in
             let result = chain.run { [self] in take() }
             take()
             condition.locked {

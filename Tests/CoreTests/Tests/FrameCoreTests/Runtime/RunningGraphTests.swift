@@ -354,7 +354,7 @@ import Testing
         #expect(!answer.isOK)
         #expect(
             answer.error
-                == "file (recording-sink): consume of frame \(frame) has not returned for 1 s, so nothing was changed. Send it again later, or detach the branch."
+                == "file (recording-sink): consume of frame \(frame) has not returned for 1 s, so nothing was changed. Send the command again later, or detach the branch."
         )
         #expect(driver.finish().abandoned == ["file (recording-sink)"])
     }

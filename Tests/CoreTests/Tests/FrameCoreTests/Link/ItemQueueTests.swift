@@ -4,17 +4,17 @@ import Testing
 
 @testable import FrameCore
 
-@Suite struct FrameQueueTests {
+@Suite struct ItemQueueTests {
     /// A queue with a pool before it, and the producer's way of waiting as an output has it.
     private final class Line: @unchecked Sendable {
         let stop = StopSignal()
         let room: RoomGate
-        let queue: FrameQueue
+        let queue: ItemQueue
         let pool: FramePool
 
         init(_ settings: LinkSettings, buffers: Int) throws {
             room = RoomGate(stop: stop)
-            queue = FrameQueue(name: "a → b", settings: settings, room: room, stop: stop, consumerNumber: 3)
+            queue = ItemQueue(name: "a → b", settings: settings, room: room, stop: stop, consumerNumber: 3)
             pool = try FramePool(
                 name: "pool", format: VideoFormat(.gray8, width: 16, height: 4), bufferCount: buffers, stop: stop,
                 clock: ChainClock())
@@ -46,7 +46,7 @@ import Testing
         var depth: Int { queue.snapshot().depth }
     }
 
-    private func name(of taken: consuming FrameQueue.Taken) -> String {
+    private func name(of taken: consuming ItemQueue.Taken) -> String {
         switch consume taken {
         case .item(let lease): "item \(Frame(lease).sequenceNumber)"
         case .nothing(let pts): "nothing up to \(pts)"
@@ -104,7 +104,7 @@ import Testing
     @Test func letsGoOfAWholeGroupForAKeyframe() throws {
         let stop = StopSignal()
         let room = RoomGate(stop: stop)
-        let queue = FrameQueue(
+        let queue = ItemQueue(
             name: "a → b", settings: LinkSettings(capacity: 4, policy: .dropToKeyframe), room: room, stop: stop)
         let slab = try Slab(name: "slab", byteCount: 4096, unitCount: 16, stop: stop)
         for number in 0..<7 {

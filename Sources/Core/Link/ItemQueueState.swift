@@ -2,8 +2,8 @@
 
 /// What a queue does with an offer, a take and an end: a value without locks or threads.
 ///
-/// It counts and decides; the items themselves lie in ``FrameQueue``, which performs what the returned action says.
-struct FrameQueueState: Sendable {
+/// It counts and decides; the items themselves lie in ``ItemQueue``, which performs what the returned action says.
+struct ItemQueueState: Sendable {
     enum OfferAction: Equatable {
         /// Put it behind the last item.
         case accept

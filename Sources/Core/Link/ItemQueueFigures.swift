@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// A thread of low priority that reads them must not hold a lock that frames wait for. It must not keep a copy of the
 /// counts either, since the next item would then have to copy them anew. `@unchecked Sendable`: everything is atomic.
-final class FrameQueueFigures: @unchecked Sendable {
+final class ItemQueueFigures: @unchecked Sendable {
     private static let reasons = DropReason.allCases.count
 
     private let offered = Atomic<Int>(0)
@@ -35,7 +35,7 @@ final class FrameQueueFigures: @unchecked Sendable {
     ///
     /// - Parameter losses: Whether something has been dropped or evicted.
     @inline(__always)
-    func show(_ state: borrowing FrameQueueState, losses isLoss: Bool) {
+    func show(_ state: borrowing ItemQueueState, losses isLoss: Bool) {
         offered.store(state.counts.offered, ordering: .relaxed)
         accepted.store(state.counts.accepted, ordering: .relaxed)
         taken.store(state.counts.taken, ordering: .relaxed)
@@ -50,8 +50,8 @@ final class FrameQueueFigures: @unchecked Sendable {
     }
 
     /// [any thread] Each as it was at some moment of the call.
-    func read() -> (counts: FrameQueueState.Counts, depth: Int, bytes: Int) {
-        var counts = FrameQueueState.Counts()
+    func read() -> (counts: ItemQueueState.Counts, depth: Int, bytes: Int) {
+        var counts = ItemQueueState.Counts()
         counts.offered = offered.load(ordering: .relaxed)
         counts.accepted = accepted.load(ordering: .relaxed)
         counts.taken = taken.load(ordering: .relaxed)

@@ -2,8 +2,8 @@
 
 import Glibc
 
-/// A dedicated thread for frames, named so that `top -H` and a debugger show whose it is.
-enum StageThread {
+/// A thread of its own for stages, a service or jobs, named so that `top -H` and a debugger show whose it is.
+enum NamedThread {
     /// What a new thread is handed. `@unchecked Sendable`: made on the control thread, and used only by the new
     /// thread from then on.
     private final class Start: @unchecked Sendable {

@@ -8,7 +8,7 @@ import FrameCore
 ///
 /// It opens the file itself. A packet that overlaps the start of the part is given whole, after as many earlier
 /// packets as a decoder needs.
-final class FileAudioReader: AudioReader {
+final class CarriedTrackReader: AudioReader {
     private let file: MediaFile
     private let track: Int
     private let context: StageContext
@@ -111,7 +111,7 @@ final class FileAudioReader: AudioReader {
         context.post(
             "times-impossible", level: .warning,
             text:
-                "\(times.impossible) time stamps of the sound of '\(file.path)' were impossible, the first \(first) in ticks of \(times.timeBase) s; these packets directly follow the packet before them",
+                "\(times.impossible) time stamps of the sound of '\(file.path)' were impossible, the first \(first) in ticks of \(times.timeBase) s; these packets were played directly after the packet before them",
             details: ["ticks": .number(first), "timeStamps": .number(times.impossible)])
     }
 

@@ -4,11 +4,11 @@ import Testing
 
 @testable import FrameCore
 
-@Suite struct FrameQueueStateTests {
+@Suite struct ItemQueueStateTests {
     private func full(_ policy: DropPolicy, capacity: Int = 2, mostBytes: Int? = nil, mostTime: Int64? = nil)
-        -> FrameQueueState
+        -> ItemQueueState
     {
-        var state = FrameQueueState(
+        var state = ItemQueueState(
             settings: LinkSettings(
                 capacity: capacity, policy: policy, mostBytes: mostBytes,
                 mostTime: mostTime.map { MediaTime(nanoseconds: $0) }))
@@ -19,7 +19,7 @@ import Testing
     // MARK: Policies
 
     @Test func acceptsAsManyAsItHasPlaces() {
-        var state = FrameQueueState(settings: LinkSettings(capacity: 3))
+        var state = ItemQueueState(settings: LinkSettings(capacity: 3))
         #expect((0..<3).map { _ in state.offer() } == [.accept, .accept, .accept])
         #expect(state.depth == 3)
         #expect(state.counts.offered == 3 && state.counts.accepted == 3 && state.counts.mostDepth == 3)
@@ -58,7 +58,7 @@ import Testing
 
     /// Sound is limited in bytes and time too.
     @Test func forgetsTheBytesAndTheTimeOfWhatItEvicts() {
-        var state = FrameQueueState(
+        var state = ItemQueueState(
             settings: LinkSettings(
                 capacity: 10, policy: .dropOldest, mostBytes: 100, mostTime: MediaTime(nanoseconds: 1000)))
         for time in [0, 10, 20] { #expect(state.offer(bytes: 30, time: Int64(time)) == .accept) }
@@ -113,7 +113,7 @@ import Testing
     // MARK: Bytes and time
 
     @Test func isFullAtItsMostBytes() {
-        var state = FrameQueueState(settings: LinkSettings(capacity: 100, mostBytes: 1000))
+        var state = ItemQueueState(settings: LinkSettings(capacity: 100, mostBytes: 1000))
         #expect(state.offer(bytes: 600) == .accept)
         #expect(state.offer(bytes: 401) == .wait)
         #expect(state.offer(bytes: 400) == .accept)
@@ -125,13 +125,13 @@ import Testing
     }
 
     @Test func takesOneItemLargerThanItsMostBytesWhenEmpty() {
-        var state = FrameQueueState(settings: LinkSettings(capacity: 100, mostBytes: 1000))
+        var state = ItemQueueState(settings: LinkSettings(capacity: 100, mostBytes: 1000))
         #expect(state.offer(bytes: 5000) == .accept)
         #expect(state.offer(bytes: 0) == .wait, "already over")
     }
 
     @Test func isFullWhenTheOldestItemLiesTooFarBack() {
-        var state = FrameQueueState(settings: LinkSettings(capacity: 100, mostTime: MediaTime(nanoseconds: 50)))
+        var state = ItemQueueState(settings: LinkSettings(capacity: 100, mostTime: MediaTime(nanoseconds: 50)))
         #expect(state.offer(time: 1000) == .accept)
         #expect(state.offer(time: 1050) == .accept)
         #expect(state.offer(time: 1051) == .wait)
@@ -141,7 +141,7 @@ import Testing
     }
 
     @Test func takesAnyTimeWhenEmpty() {
-        var state = FrameQueueState(settings: LinkSettings(capacity: 100, mostTime: MediaTime(nanoseconds: 50)))
+        var state = ItemQueueState(settings: LinkSettings(capacity: 100, mostTime: MediaTime(nanoseconds: 50)))
         _ = state.offer(time: 0)
         state.take()
         #expect(state.offer(time: 1_000_000) == .accept)
@@ -180,7 +180,7 @@ import Testing
         let settings = LinkSettings(
             capacity: 1 + dice.next(in: 0...7), policy: policy, mostBytes: isBounded ? 4000 : nil,
             mostTime: isBounded ? MediaTime(nanoseconds: 60) : nil)
-        var state = FrameQueueState(settings: settings)
+        var state = ItemQueueState(settings: settings)
         var list: [(bytes: Int, time: Int64)] = []
         var time: Int64 = 0
         var seen: Set<String> = []
@@ -236,7 +236,7 @@ import Testing
         let ends: [Int64] = [.min, .min + 1, -1, 0, 1, .max - 1, .max]
         for first in ends {
             for second in ends {
-                var state = FrameQueueState(
+                var state = ItemQueueState(
                     settings: LinkSettings(capacity: 8, policy: .dropNewest, mostTime: MediaTime(seconds: 8)))
                 #expect(state.offer(time: first) == .accept)
                 let isFar = Int128(second) - Int128(first) > 8_000_000_000

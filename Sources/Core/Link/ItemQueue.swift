@@ -2,10 +2,10 @@
 
 import Synchronization
 
-/// A bounded hand-over from one thread to another: ``FrameQueueState`` behind a lock, with its items.
+/// A bounded hand-over from one thread to another: ``ItemQueueState`` behind a lock, with its items.
 ///
 /// One producer thread, one consumer thread. The inputs of a join share the consumer's condition and so one lock.
-final class FrameQueue: @unchecked Sendable {
+final class ItemQueue: @unchecked Sendable {
     /// What the consumer finds.
     enum Taken: ~Copyable {
         case item(Lease)
@@ -33,8 +33,8 @@ final class FrameQueue: @unchecked Sendable {
     @exclusivity(unchecked) private var trace: TracePen?
     private let stop: StopSignal
     /// The counts that other threads read without the lock.
-    private let figures = FrameQueueFigures()
-    private var state: FrameQueueState
+    private let figures = ItemQueueFigures()
+    private var state: ItemQueueState
     private let ring: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>
     private let ringCount: Int
     private var head = 0
@@ -68,7 +68,7 @@ final class FrameQueue: @unchecked Sendable {
         self.consumer = consumer
         self.room = room
         self.stop = stop
-        state = FrameQueueState(settings: settings)
+        state = ItemQueueState(settings: settings)
         ringCount = max(settings.capacity, 1)
         ring = .allocate(capacity: ringCount)
         stop.register(consumer)
@@ -237,7 +237,7 @@ final class FrameQueue: @unchecked Sendable {
     /// time.
     ///
     /// - Returns: Sequence number of the last item that was turned away; nil when there was none.
-    static func open(_ queues: [FrameQueue]) -> UInt64? {
+    static func open(_ queues: [ItemQueue]) -> UInt64? {
         var last: UInt64?
         var conditions: [Condition] = []
         for queue in queues where !conditions.contains(where: { $0 === queue.consumer }) {
@@ -406,10 +406,10 @@ final class FrameQueue: @unchecked Sendable {
 
     /// [any thread] Counts and depth, each as it was at some moment of the call. Does not wait, and makes no thread
     /// wait.
-    func snapshot() -> (counts: FrameQueueState.Counts, depth: Int, bytes: Int) { figures.read() }
+    func snapshot() -> (counts: ItemQueueState.Counts, depth: Int, bytes: Int) { figures.read() }
 }
 
-extension FrameQueue {
+extension ItemQueue {
     /// With the lock held: notes that a join told the stages behind it that nothing up to `pts` comes; true the first
     /// time.
     func noteAnnounced(_ pts: Int64) -> Bool {

@@ -5,7 +5,7 @@ import FrameCore
 import Synchronization
 
 /// The sound tracks of a file, for a recorder that carries them along unchanged. Each reader opens the file itself.
-final class FileAudio: AudioOrigin {
+final class CarriedTracks: AudioOrigin {
     let tracks: [AudioTrackFormat]
     /// The indices of these tracks among all tracks of the file.
     private let indices: [Int]
@@ -32,7 +32,7 @@ final class FileAudio: AudioOrigin {
 
     /// [control thread]
     func open(track: Int) throws -> any AudioReader {
-        let reader = try FileAudioReader(
+        let reader = try CarriedTrackReader(
             path: path, track: indices[track], format: tracks[track], range: range, context: context)
         carried.bitwiseOr(1 << UInt64(track), ordering: .relaxed)
         return reader
