@@ -138,13 +138,13 @@ import Testing
         bytes += try Data(contentsOf: URL(fileURLWithPath: workspace.path("2.ts")))
         try bytes.write(to: URL(fileURLWithPath: workspace.path("jump.ts")))
         let server = try Tool(name: "python3").start([
-            "-m", "http.server", "\(port)", "--bind", "127.0.0.1", "--directory", workspace.folder.path,
+            "-u", "-m", "http.server", "\(port)", "--bind", "127.0.0.1", "--directory", workspace.folder.path,
         ])
         defer {
             server.send(SIGKILL)
             _ = try? server.finish()
         }
-        usleep(1_500_000)
+        try server.waitForOutput("Serving HTTP")
         let received = try receive(#""url": "http://127.0.0.1:\#(port)/jump.ts""#, encoders: true).finish()
         #expect(received.status == 0, "\(received.error)")
         let lengths = try Tool.ffprobe.run(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Glibc
 
 struct V4L2SinkOptions: StageOptions {
     @Option(help: "The virtual camera: its path, its name or a part of the name. Default: the first one.") var device:
