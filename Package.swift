@@ -76,7 +76,9 @@ let package = Package(
             exclude: ["README.md"]),
         .target(
             name: "Conversion", dependencies: [core, "Shared", "CYUV"], path: "Sources/Plugins/Conversion",
-            exclude: ["README.md"]),
+            exclude: ["README.md"],
+            // Generic vectors are a hundred times slower where they are not specialised: it was most of the tests' time.
+            swiftSettings: [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .target(
             name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Sources/Plugins/Stills",
             exclude: ["README.md"]),

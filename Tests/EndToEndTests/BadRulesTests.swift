@@ -169,7 +169,7 @@ import Testing
         ),
         (
             #"{ "startSeconds": { "above": 1e999 } }"#,
-            "on[0].when.startSeconds.above: 1e999 is too large. Write a number nearer to 0."
+            "on[0].when.startSeconds.above: expected a number, found 1e999. Write a number."
         ),
         (
             #"{ "startSeconds": { "in": [] } }"#,
@@ -272,7 +272,7 @@ import Testing
         ),
         (
             #"{ "stage": "rec", "command": "start", "tag": 3 }"#,
-            "on[0].do.tag: 'tag' has no effect, because nothing reads the answer to a rule's command. Leave it out."
+            "on[0].do.tag: 'tag' has no effect, because nothing reads the answer to a rule's command. Leave 'tag' out."
         ),
         (
             #"{ "stage": "cam", "command": "pause", "drop": 3 }"#,

@@ -214,7 +214,7 @@ import Testing
         arguments: [
             (
                 #"{ "id": "glow", "use": "frei0r", "effect": "glow" },"#,
-                "'glow' (frei0r) may remember all earlier pictures"
+                "'glow' (frei0r) may remember earlier pictures, and effects do not say whether they do"
             ),
             (#"{ "id": "no", "use": "text", "text": "{frame}" },"#, "'no' writes the numbers of frames"),
             (
@@ -247,7 +247,7 @@ import Testing
         #expect(outcome.status == 0, "\(outcome.error)")
         #expect(
             outcome.error.contains(
-                "film.mkv: is made as a whole; only MP4 and MOV files with an index list all their pictures."),
+                "film.mkv: is processed as a whole, because only MP4 and MOV files with an index can be divided."),
             "\(outcome.error)")
         #expect(try RecordedFile(workspace.path("out/film.mp4")).packets.count == 125)
     }
@@ -292,7 +292,7 @@ import Testing
         #expect(outcome.status == 0, "\(outcome.error)")
         #expect(
             outcome.output.contains(
-                "parts of 10 s: 7 frames or 0.2 s before each and 6 frames behind it are worked on twice: 5.2 % more work"
+                "parts of 10 s: 7 frames or 0.2 s before each and 6 frames after it are worked on twice: 5.2 % more work"
             ),
             "\(outcome.output)")
         let json = try JSON(parsing: check("10", "--json").output)

@@ -179,7 +179,8 @@ import Testing
         try edited.close()
         let second = try batch("in/b.mp4", "--out", "out")
         #expect(
-            second.status == 1 && second.error.contains("out/b.mp4 was changed since it was made"), "\(second.error)")
+            second.status == 1 && second.error.contains("out/b.mp4 has been changed since it was made"),
+            "\(second.error)")
         #expect(try workspace.data("out/b.mp4").suffix(6) == Data("edited".utf8))
         try FileManager.default.removeItem(atPath: workspace.path("out/b.mp4"))
         let third = try batch("in/b.mp4", "--out", "out")
@@ -199,15 +200,17 @@ import Testing
         let made = try workspace.data("out/a.mp4")
         let other = try batch("B", "--out", "out")
         #expect(other.status == 1, "\(other.error)")
-        #expect(other.error.contains("out/a.mp4 was made of \(workspace.path("A/a.mp4"))"), "\(other.error)")
+        #expect(
+            other.error.contains("out/a.mp4 was made from another input, \(workspace.path("A/a.mp4"))"),
+            "\(other.error)")
         #expect(try workspace.data("out/a.mp4") == made)
         // An archive that was moved is the same archive.
         try FileManager.default.moveItem(atPath: workspace.path("A"), toPath: workspace.path("C"))
         #expect(try batch("C", "--out", "out", "--set", "h264.bitrateKbps=300").error.contains("1 made"))
         let itself = try batch("C/a.mp4", "--out", "C")
-        #expect(itself.status == 1 && itself.error.contains("it would overwrite itself"), "\(itself.error)")
+        #expect(itself.status == 1 && itself.error.contains("would overwrite the input"), "\(itself.error)")
         let again = try batch("out/a.mp4", "--out", "out")
-        #expect(again.status == 1 && again.error.contains("it would overwrite itself"), "\(again.error)")
+        #expect(again.status == 1 && again.error.contains("would overwrite the input"), "\(again.error)")
         #expect(try batch("out", "--out", "out").error.contains("is the folder of --out"))
     }
 
@@ -233,7 +236,7 @@ import Testing
         try makeClip("in/x/a.mp4", frames: 5)
         try makeClip("in/y/a.mp4", frames: 5)
         let listed = try batch("-", "--out", "out", input: "in/x/a.mp4\r\n\n./in/y/a.mp4\nin/x/a.mp4\n")
-        #expect(listed.status == 0 && listed.error.contains("1 name stood twice"), "\(listed.error)")
+        #expect(listed.status == 0 && listed.error.contains("1 name was given twice"), "\(listed.error)")
         #expect(outputs("out") == ["in/x/a.mp4", "in/y/a.mp4"])
         try workspace.write("list", "in/x/a.mp4\0in/y/a.mp4\0")
         #expect(try batch("--list", "list", "--out", "zero", "--base", "in").status == 0)
@@ -272,7 +275,7 @@ import Testing
             ["in", "--out", "out"],
             #"{ "control": {}, "stages": [ { "use": "file-source", "path": "${input}" }, { "use": "x264-encoder" }, { "use": "recorder", "path": "${output}" } ] }"#,
             "each would start 'control'"
-        ), (["in", "chain.json", "--out", "out"], "", "is a chain file or other JSON"),
+        ), (["in", "chain.json", "--out", "out"], "", "is a JSON file, but inputs must be media files"),
         (["in/a.mp4", "other/a.mov", "--out", "out"], "", "would become 'a.mp4', and so would other/a.mov"),
         (["in/nothing.mp4", "--out", "out"], "", "in/nothing.mp4: cannot be opened: No such file"),
         (["nothing/*.mp4", "--out", "out"], "", "no file matches this pattern"),
@@ -319,7 +322,7 @@ import Testing
         let outcome = try running.finish()
         #expect(outcome.status == (signal == SIGKILL ? 128 + 9 : 1), "\(outcome.error)")
         if signal != SIGKILL {
-            #expect(outcome.error.contains("The same command goes on."), "\(outcome.error)")
+            #expect(outcome.error.contains("Run the same command again to continue."), "\(outcome.error)")
             #expect(workspace.names(below: "out/.framehost").isEmpty, "\(workspace.names(below: "out/.framehost"))")
         }
         #expect(outputs("out").isEmpty)

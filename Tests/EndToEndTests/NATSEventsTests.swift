@@ -89,7 +89,7 @@ import Testing
         try host.waitForError("takes no events")
         try cluster.start()
         let messages = try wait(for: 2000)
-        try host.waitForError("Events go again to the NATS server")
+        try host.waitForError(" again.")
         #expect(numbers(messages) == Array(1...2000))
         #expect(Set(messages.map(\.id)).count == messages.count)
         let event = try #require(messages.first { $0.subject.hasSuffix("option-changed") }?.event)
@@ -152,7 +152,7 @@ import Testing
         try host.waitForError("The NATS spool cannot be written: \(disk.reason).")
         try cluster.start()
         #expect(numbers(try wait(for: 600)) == Array(1...600))
-        try host.waitForError("Events go again to the NATS server")
+        try host.waitForError(" again.")
         kill(host.pid, SIGKILL)
         _ = try host.finish()
         // A run after it finds a spool that is whole.

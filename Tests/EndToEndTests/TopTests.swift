@@ -202,7 +202,7 @@ import Testing
         #expect(
             words == [
                 "10 items were lost in the last 10 s (queue full, oldest dropped).",
-                "The queue from cam was full (2 of 2) at the last 6 looks.",
+                "The queue from cam was full (2 of 2) at the last 6 updates.",
                 "It holds 3 of 3 buffers, the oldest for 1.5 s.",
             ], "\(words)")
         // 99 of 100 took no longer than 6.5 ms since the start, and no longer than 10 ms of late.

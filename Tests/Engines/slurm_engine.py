@@ -157,7 +157,7 @@ def checks(work, cluster):
     out = work.folder / "refused"
     done = subprocess.run(
         [work.program, "batch", str(work.chain), str(work.clips), "--out", str(out), "--on", "slurm", "--memory", "100000"], capture_output=True, text=True)
-    assert done.returncode == 2 and "sbatch: did not take the job" in done.stderr, f"status {done.returncode}: {done.stderr}"
+    assert done.returncode == 2 and "sbatch: rejected the job" in done.stderr, f"status {done.returncode}: {done.stderr}"
     assert "Memory specification can not be satisfied" in done.stderr or "Requested node configuration" in done.stderr, done.stderr
     done = subprocess.run(
         [work.program, "batch", str(work.chain), str(work.clips), "--out", str(out), "--on", "slurm"], capture_output=True, text=True, env=dict(os.environ, PATH="/nowhere"))

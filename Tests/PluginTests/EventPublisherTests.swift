@@ -135,7 +135,7 @@ import Testing
         #expect(news.disconnected("No server", waiting: 3, now: 600_000_000_000) != nil)
         #expect(
             news.connected(to: "nats://a:4222", waiting: 1)?.text
-                == "Events go again to the NATS server nats://a:4222. 1 event waits.")
+                == "Events go to the NATS server nats://a:4222 again. 1 event waits.")
         #expect(news.connected(to: "nats://a:4222", waiting: 0) == nil)
     }
 

@@ -453,7 +453,8 @@ extension TwoWayGuard.Plan {
         let fast = VideoFormat(.i420, width: 160, height: 120, frameRate: Rational(240))
         var told = "nothing"
         do { _ = try LookAhead.frames(10, fast) } catch { told = "\(error)" }
-        #expect(told == "lookAhead: 10.0 s are 2400 frames, and 600 is the most. Choose at most 2.5.")
+        #expect(
+            told == "lookAhead: 10.0 s are 2400 frames, but lookAhead must be at most 600 frames. Choose at most 2.5.")
     }
 
     // MARK: The review

@@ -175,7 +175,8 @@ struct Frei0rTests {
                 == true)
         #expect(
             fault(#"{ "effect": "\#(scratch.file("broken.so"))" }"#)?.hasSuffix(
-                "must lie in a folder of effects. Put it into ~/.frei0r-1/lib, or name its folder in FREI0R_PATH.")
+                "must be in a folder of frei0r effects. Put it into ~/.frei0r-1/lib, or name its folder in FREI0R_PATH."
+            )
                 == true)
     }
 }

@@ -289,7 +289,7 @@ final class ChainDocument: @unchecked Sendable {
         var keys = ["use", "from", "link", "onError", "unread"]
         // What a join says of its inputs holds for another join, and for nothing else.
         let use = next["use"]?.asString ?? list[index]["use"]?.asString ?? ""
-        if try registry.stage(use)?.kind == .join { keys.append("join") }
+        if (try? registry.stage(use))?.kind == .join { keys.append("join") }
         for key in keys where next[key] == nil {
             if let kept = list[index][key] { next = next.setting(key, kept) }
         }

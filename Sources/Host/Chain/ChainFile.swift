@@ -606,7 +606,7 @@ struct ChainFile {
         let inputs = ids.filter { from.contains($0.value) }.sorted { $0.value < $1.value }.map(\.key)
         let near = Suggestion.nearest(to: id, in: inputs).map { "Did you mean '\($0)'?" }
         fault(
-            node.place, key, "'\(id)' is not one of the inputs",
+            node.place, key, "'\(id)' must be one of the inputs",
             near ?? "Name one of \(inputs.map { "'\($0)'" }.joined(separator: ", ")).")
         return nil
     }

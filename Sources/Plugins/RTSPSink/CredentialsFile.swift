@@ -46,6 +46,12 @@ enum CredentialsFile {
         while count < bytes.count {
             let more = bytes.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress! + count, $0.count - count) }
             if more < 0, errno == EINTR { continue }
+            if more < 0, errno == EAGAIN {
+                // A pipe whose writer is slow: `<(pass show …)`.
+                var entry = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
+                if poll(&entry, 1, 5000) > 0 { continue }
+                errno = ETIMEDOUT
+            }
             guard more >= 0 else { return nil }
             if more == 0 { break }
             count += more

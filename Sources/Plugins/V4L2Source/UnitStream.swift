@@ -62,7 +62,7 @@ enum AnnexB {
         static let idr: UInt8 = 5
         static let sequenceParameterSet: UInt8 = 7
         static let pictureParameterSet: UInt8 = 8
-        static let asides: ClosedRange<UInt8> = 6...12
+        static let asides: ClosedRange<UInt8> = 6...15
     }
 
     struct Unit: Equatable {

@@ -9,7 +9,8 @@ enum PipeFault {
         FrameHostError(
             .unavailable, place: "path", what: "'\(path)' cannot be read: \(String(cString: strerror(code)))",
             remedy: code == ENOENT
-                ? "Create the pipe with 'mkfifo', or correct 'path'." : "Give this user permission to read it.")
+                ? "Create the pipe with 'mkfifo', or correct 'path'."
+                : code == EACCES || code == EPERM ? "Give this user permission to read it." : "Correct 'path'.")
     }
 
     static func noPipe(_ path: String, isFolder: Bool) -> FrameHostError {
@@ -107,7 +108,8 @@ enum PipeFault {
     static func writeFailed(_ name: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "\(name) cannot be written: \(String(cString: strerror(code)))",
-            remedy: code == ENOSPC ? "Free some space." : "Check the program that reads there.")
+            remedy: code == ENOSPC || code == EDQUOT || code == EFBIG
+                ? "Free some space." : "Check the program that reads there, or the disk that it is on.")
     }
 
     static func noRateToWrite() -> FrameHostError {

@@ -303,7 +303,8 @@ struct ALSASourceTests {
         } catch {
             #expect(
                 "\(error)".contains(
-                    "there is no device 'no_such_microphone' for capture. `framehost describe alsa-source` lists those")
+                    "there is no device 'no_such_microphone' for capture. `framehost describe alsa-source` lists the devices"
+                )
             )
         }
         let listener = try SoundListener("mic_pull", ", \"whileLost\": \"stop\"")

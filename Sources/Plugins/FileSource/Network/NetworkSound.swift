@@ -37,6 +37,9 @@ final class NetworkSound: Source {
     /// When the reader was first found to have ended, chain clock.
     private var overSince: Int64?
     private var hasEnded = false
+    private var lastResume: Int64 = 0
+    /// Packets that were dropped before the last pause ended: the chain was not too slow for those.
+    private var droppedInPauses = 0
     private var latest: MediaTime?
     private var followsGap = false
     private var scratch = UnsafeMutableBufferPointer<Float>(start: nil, count: 0)
@@ -129,11 +132,16 @@ final class NetworkSound: Source {
     func produce(_ output: Output) throws -> SourceProgress {
         if context.isEnded { return .ended }
         guard let reader, let queue = reader.sound else { return .ended }
+        if context.resumedAt > lastResume {
+            lastResume = context.resumedAt
+            droppedInPauses = queue.dropped
+        }
         if let decoder {
             let step: SoundDecoder.Step?
             do {
                 step = try decoder.step()
             } catch {
+                if hasEnded { return .ended }
                 // The pictures go on, and so may the sound with the next connection.
                 step = nil
                 self.decoder = nil
@@ -151,7 +159,7 @@ final class NetworkSound: Source {
         }
         if holdsPacket { return try feed(output) }
         let item = context.waiting { queue.take(into: packet, until: PacketQueue.now() + Self.wait) }
-        if queue.dropped > 0, !hasReported.drops {
+        if queue.dropped > droppedInPauses, !hasReported.drops {
             hasReported.drops = true
             context.post(
                 "packets-dropped", level: .warning,
@@ -176,8 +184,11 @@ final class NetworkSound: Source {
         return .more
     }
 
-    /// How long the pictures' stage may take to start again after its fault.
-    private static let restart: Int64 = 5_000_000_000
+    /// How long the pictures' stage may take to start again after its fault: half a minute between two attempts, and
+    /// the attempt itself.
+    private var restart: Int64 {
+        options.whileLost == .stop ? 35_000_000_000 + Int64(options.connectSeconds * 1e9) : 5_000_000_000
+    }
 
     /// Waits for another reader: this one has ended with the pictures' stage, which may have started again.
     private func awaitReader() -> SourceProgress {
@@ -189,8 +200,11 @@ final class NetworkSound: Source {
             (terms, decoder, overSince, followsGap) = (nil, nil, nil, true)
             return .more
         }
-        guard now - since < Self.restart, context.sleep(until: now + Self.wait) else { return .ended }
-        return .more
+        guard now - since < restart else {
+            noteLack("the stage of its pictures has ended")
+            return .ended
+        }
+        return context.sleep(until: now + Self.wait) ? .more : .ended
     }
 
     private func begin(_ terms: StreamTerms) throws {

@@ -51,6 +51,8 @@ final class NetworkSource: Source {
     private var lastResume: Int64 = 0
     /// How many items at most may be of the time of the last pause.
     private var stale = 0
+    /// Packets that were dropped before the last pause ended: the chain was not too slow for those.
+    private var droppedInPauses = 0
     /// Whether no access unit is given before a keyframe.
     private var waitsForKeyframe = true
     private var refusals: Set<String> = []
@@ -230,6 +232,7 @@ final class NetworkSource: Source {
         if context.resumedAt > lastResume {
             lastResume = context.resumedAt
             stale = reader.queue.packetsWaiting + Self.mostDecoding
+            droppedInPauses = reader.queue.dropped
         }
         if let decoder {
             switch decoder.receive(into: picture.frame) {
@@ -318,10 +321,14 @@ final class NetworkSource: Source {
     /// Whether an item came while the stage was paused. A stream that is given by its own times stood still meanwhile;
     /// any other went on, and is not late now: its times keep their place.
     private func isStale(_ given: MediaTime?) -> Bool {
-        guard stale > 0, times.pace == .arrival, let given, let offset = times.offset else { return false }
-        // Both lie within ±2^61.
-        guard offset + given.nanoseconds < context.resumedAt else {
+        guard stale > 0, times.pace == .arrival, let given, let reader, let terms else { return false }
+        // Of a connection that was made meanwhile only the newest item is of this moment.
+        let waiting = terms.timeBase.time(ofTicks: reader.queue.ticksWaiting)
+        // All lie within ±2^61.
+        let time = times.offset.map { $0 + given.nanoseconds } ?? context.clock.now() - waiting.nanoseconds
+        guard time < context.resumedAt else {
             stale = 0
+            if times.offset == nil { times.begin(age: waiting) }
             return false
         }
         stale -= 1
@@ -411,6 +418,7 @@ final class NetworkSource: Source {
         }
         if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { noteDamage() }
         if waitsForKeyframe, !isKeyframe {
+            stale = max(stale - 1, 0)
             figures.add(figures.skipped)
             return .more
         }
@@ -517,7 +525,7 @@ final class NetworkSource: Source {
     }
 
     private func reportDrops(_ reader: NetworkReader) {
-        guard !hasReportedDrops, reader.queue.dropped > 0 else { return }
+        guard !hasReportedDrops, reader.queue.dropped > droppedInPauses else { return }
         hasReportedDrops = true
         context.post(
             "packets-dropped", level: .warning,
