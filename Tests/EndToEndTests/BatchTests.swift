@@ -95,7 +95,7 @@ import Testing
         try makeClip("in/a.mp4", frames: 20)
         let changed = try batch("in", "--out", "out", "--verbose")
         #expect(changed.status == 0 && changed.error.contains("1 made, 1 there already"), "\(changed.error)")
-        #expect(changed.error.contains("anew: the input had changed"), "\(changed.error)")
+        #expect(changed.error.contains("made again, because the input had changed"), "\(changed.error)")
         #expect(try frames("out/a.mp4") == 20)
         // Comments are no change, options are.
         let chain = try String(decoding: workspace.data("chain.json"), as: UTF8.self)
@@ -103,7 +103,7 @@ import Testing
         #expect(try batch("in", "--out", "out").error.contains("2 there already"))
         let other = try batch("in", "--out", "out", "--set", "h264.bitrateKbps=300", "--verbose")
         #expect(other.status == 0 && other.error.contains("2 made"), "\(other.error)")
-        #expect(other.error.contains("anew: the chain had changed"))
+        #expect(other.error.contains("made again, because the chain had changed"))
         #expect(workspace.names(below: "out/.framehost").count == 2)
         // Content decides where it is asked to.
         #expect(try batch("in", "--out", "by", "--identity", "sha256").status == 0)
@@ -170,7 +170,9 @@ import Testing
         try workspace.write("out/a.mp4", "somebody's")
         let outcome = try batch("in", "--out", "out")
         #expect(outcome.status == 1, "\(outcome.error)")
-        #expect(outcome.error.contains("out/a.mp4 exists, and no record says that a batch made it"), "\(outcome.error)")
+        #expect(
+            outcome.error.contains("out/a.mp4 already exists, and no record says that a batch made it"),
+            "\(outcome.error)")
         #expect(try workspace.data("out/a.mp4") == Data("somebody's".utf8))
         // An output that somebody edited stays; one that was removed is made again.
         let edited = try FileHandle(forWritingTo: URL(fileURLWithPath: workspace.path("out/b.mp4")))

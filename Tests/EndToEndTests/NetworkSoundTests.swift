@@ -58,6 +58,14 @@ import Testing
         return try JSON(parsing: outcome.output)["streams"].list.map { $0["codec_name"].string }
     }
 
+    /// When the packets of a recorded track are shown, in order.
+    private func times(_ track: String) throws -> [Double] {
+        try Tool.ffprobe.run(
+            "-v", "error", "-select_streams", track, "-show_entries", "packet=pts_time", "-of", "csv=p=0",
+            workspace.path("got.mp4")
+        ).lines.compactMap { Double($0.prefix { $0 != "," }) }.sorted()
+    }
+
     private static func middle(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 
     @Test(arguments: ["tcp", "udp"], [true, false]) func keepsSoundAndPicturesTogether(
@@ -86,34 +94,49 @@ import Testing
 
     /// MPEG-TS of another program: AAC with ADTS headers.
     @Test func givesTheSoundOfATransportStream() throws {
-        let address = "udp://127.0.0.1:\(port)"
-        let sender = try Tool.ffmpeg.start([
-            "-nostdin", "-v", "error", "-re", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25", "-f", "lavfi", "-i",
-            "sine=frequency=1000:sample_rate=48000", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a",
-            "aac", "-f", "mpegts", "\(address)?pkt_size=1316",
+        let made = try Tool.ffmpeg.run([
+            "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=160x120:rate=25", "-f", "lavfi", "-i",
+            "sine=frequency=1000:sample_rate=48000", "-t", "60", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25",
+            "-c:a", "aac", "-f", "mpegts", workspace.path("tone.ts"),
         ])
+        try #require(made.status == 0, "\(made.error)")
+        var sender: RunningProgram?
         defer {
-            sender.send(SIGKILL)
-            _ = try? sender.finish()
+            sender?.send(SIGKILL)
+            _ = try? sender?.finish()
         }
-        let receiver = try receive(#""url": "udp://:\#(port)""#, encoders: true)
-        try receiver.waitForOutput("recording-did-start")
-        receiver.listen(seconds: 5)
-        receiver.send(SIGINT)
-        let received = try receiver.finish()
-        #expect(received.status == 0, "\(received.error)")
-        #expect(try tracks("got.mp4") == ["h264", "aac"])
-        let times = try Tool.ffprobe.run(
-            "-v", "error", "-select_streams", "a:0", "-show_entries", "packet=pts_time", "-of", "csv=p=0",
-            workspace.path("got.mp4")
-        ).lines.compactMap { Double($0.prefix { $0 != "," }) }
-        #expect((times.last ?? 0) - (times.first ?? 0) > 3.5, "\(times)")
-        // A whole tone: nothing was left out, and nothing put in.
-        let level = try Tool.ffmpeg.run([
-            "-nostdin", "-hide_banner", "-ss", "1", "-i", workspace.path("got.mp4"), "-map", "0:a", "-af",
-            "silencedetect=noise=-40dB:d=0.005", "-f", "null", "-",
-        ])
-        #expect(!level.error.contains("silence_start"), "\(level.error.suffix(600))")
+        func send() throws {
+            sender?.send(SIGKILL)
+            _ = try sender?.finish()
+            sender = try Tool.ffmpeg.start([
+                "-nostdin", "-v", "error", "-re", "-i", workspace.path("tone.ts"), "-c", "copy", "-f", "mpegts",
+                "udp://127.0.0.1:\(port)?pkt_size=1316",
+            ])
+        }
+        // A busy machine loses datagrams and stands still: such a run says nothing of the sound.
+        var isWhole = false
+        for _ in 0..<4 where !isWhole {
+            try send()
+            let receiver = try receive(#""url": "udp://:\#(port)""#, encoders: true)
+            try receiver.waitForOutput("recording-did-start")
+            receiver.listen(seconds: 5)
+            receiver.send(SIGINT)
+            let received = try receiver.finish()
+            #expect(received.status == 0, "\(received.error)")
+            #expect(try tracks("got.mp4") == ["h264", "aac"])
+            let (pictures, sound) = (try times("v:0"), try times("a:0"))
+            #expect((sound.last ?? 0) - (sound.first ?? 0) > 3.5, "\(sound)")
+            isWhole = zip(pictures, pictures.dropFirst()).allSatisfy { $1 - $0 < 0.1 }
+            // A whole tone: nothing was left out, and nothing put in.
+            let level = try Tool.ffmpeg.run([
+                "-nostdin", "-hide_banner", "-ss", "1", "-i", workspace.path("got.mp4"), "-map", "0:a", "-af",
+                "silencedetect=noise=-40dB:d=0.005", "-f", "null", "-",
+            ])
+            if isWhole { #expect(!level.error.contains("silence_start"), "\(level.error.suffix(600))") }
+            try FileManager.default.removeItem(atPath: workspace.path("got.mp4"))
+        }
+        #expect(isWhole, "the machine lost pictures in each of four runs")
+        try send()
         let refused = try receive(#""url": "udp://:\#(port)", "decode": false"#, encoders: false)
         let outcome = try refused.finish()
         #expect(outcome.status == 2, "\(outcome.error)")

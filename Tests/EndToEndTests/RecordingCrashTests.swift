@@ -202,7 +202,7 @@ import Testing
                 text.contains("out/a.mp4' failed: \(disk.reason). Free some space, or record to another disk."),
                 "\(text)")
             if saved == 0 {
-                #expect(text.hasSuffix("Nothing was saved."))
+                #expect(text.hasSuffix("Nothing of it was saved."))
                 #expect(!workspace.exists("out/a.mp4"))
             } else {
                 #expect(

@@ -23,6 +23,34 @@ import Testing
         }
         """
 
+    /// Descriptor 1 leads to standard error while plugins are loaded; a name of standard output must not.
+    @Test(arguments: ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]) func writesToStandardOutputByItsName(
+        path: String
+    ) throws {
+        let chain = #"{ "stages": [ { "use": "test-source", "frames": 3, "size": "64x48" }, { "use": "null-sink" } ] }"#
+        try workspace.write("chain.json", chain)
+        let outcome = try framehost.run(["chain.json", "--quiet", "--stats", path], folder: workspace.folder.path)
+        #expect(outcome.status == 0 && outcome.error == "", "\(outcome.error)")
+        #expect(try JSON(parsing: outcome.output)["stages"].list.count == 2)
+        // In a file it goes behind what is there; standard error may be a file with a text of its own.
+        try workspace.write("out.txt", "before\n")
+        try workspace.write("log.txt", "a log\n")
+        let shell = try Tool(name: "sh").run([
+            "-c",
+            "cd '\(workspace.folder.path)' && '\(framehost.executable.path)' chain.json --quiet --stats \(path) >>out.txt 2>>log.txt",
+        ])
+        #expect(shell.status == 0, "\(shell.error)")
+        let text = String(decoding: try workspace.data("out.txt"), as: UTF8.self)
+        #expect(text.hasPrefix("before\n"), "\(text)")
+        #expect(try JSON(parsing: String(text.dropFirst(7)))["stages"].list.count == 2)
+        #expect(try workspace.data("log.txt") == Data("a log\n".utf8))
+        // Raw video too.
+        try workspace.write("dump.json", chain.replacing(#""null-sink""#, with: "\"null-sink\", \"dump\": \"\(path)\""))
+        let dump = try framehost.run(["dump.json", "--quiet"], folder: workspace.folder.path)
+        #expect(dump.status == 0 && dump.error == "", "\(dump.error)")
+        #expect(dump.output.utf8.count >= 3 * 64 * 48 * 3 / 2)
+    }
+
     private func stats(_ chain: String, _ arguments: String...) throws -> JSON {
         try workspace.write("chain.json", chain)
         let outcome = try framehost.run(

@@ -209,7 +209,7 @@ import Testing
             }
         }
         let text =
-            "writing '\(path)' failed: No space left on device. Free some space, or record to another disk. Nothing was saved."
+            "writing '\(path)' failed: No space left on device. Free some space, or record to another disk. Nothing of it was saved."
         #expect(error?.description.hasSuffix(text) == true, "\(String(describing: error))")
         #expect(recorder.takeEvents().map(\.name) == ["recording-did-start", "recording-did-fail"])
         try recorder.stop()

@@ -162,7 +162,7 @@ struct Place {
     }
 
     private static func ownDescriptor(_ identity: FileIdentity) -> Int32? {
-        [STDOUT_FILENO, STDERR_FILENO].first { file in
+        [StandardOutput.descriptor, STDOUT_FILENO, STDERR_FILENO].first { file in
             var status = stat()
             return fstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && FileIdentity(status) == identity
         }

@@ -93,7 +93,7 @@ final class BatchDisplay {
                 isMade && result.mediaSeconds > 0 ? "\(Terminal.decimal(result.mediaSeconds / result.seconds))x" : "–",
                 isMade ? Terminal.bytes(Int(result.bytes)) : "–",
                 result.state.rawValue + (result.attempts > 1 ? ", attempt \(result.attempts)" : "")
-                    + (result.replaced.isEmpty ? "" : ", made again because \(result.replaced) had changed")))
+                    + (result.replaced.isEmpty ? "" : " again, because \(result.replaced) had changed")))
     }
 
     private static func row(_ cells: String...) -> String {

@@ -22,6 +22,8 @@ enum StatsFile {
 
     /// Why the file is not replaced; nil where it is not there, is empty, or has figures of an earlier run.
     static func fault(ofReplacing path: String) -> FrameHostError? {
+        // What is written to standard output goes behind what is there.
+        if StandardStream.output.paths.contains(path) { return nil }
         var status = stat()
         // Devices and pipes are written into.
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else {

@@ -112,7 +112,7 @@ enum RecordingFault {
     {
         let rest =
             saved.frames == 0
-            ? "Nothing was saved."
+            ? "Nothing of it was saved."
             : "The first \(count(saved.frames)) (\(shortSeconds(saved.seconds)) s) are saved and can be played."
         return FrameHostError(
             .unavailable, what: "writing '\(path)' failed: \(reason)",
