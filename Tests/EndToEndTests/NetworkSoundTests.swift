@@ -94,12 +94,6 @@ import Testing
 
     /// MPEG-TS of another program: AAC with ADTS headers.
     @Test func givesTheSoundOfATransportStream() throws {
-        let made = try Tool.ffmpeg.run([
-            "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=160x120:rate=25", "-f", "lavfi", "-i",
-            "sine=frequency=1000:sample_rate=48000", "-t", "60", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25",
-            "-c:a", "aac", "-f", "mpegts", workspace.path("tone.ts"),
-        ])
-        try #require(made.status == 0, "\(made.error)")
         var sender: RunningProgram?
         defer {
             sender?.send(SIGKILL)
@@ -109,8 +103,9 @@ import Testing
             sender?.send(SIGKILL)
             _ = try sender?.finish()
             sender = try Tool.ffmpeg.start([
-                "-nostdin", "-v", "error", "-re", "-i", workspace.path("tone.ts"), "-c", "copy", "-f", "mpegts",
-                "udp://127.0.0.1:\(port)?pkt_size=1316",
+                "-nostdin", "-v", "error", "-re", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25", "-f", "lavfi",
+                "-i", "sine=frequency=1000:sample_rate=48000", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25",
+                "-c:a", "aac", "-f", "mpegts", "udp://127.0.0.1:\(port)?pkt_size=1316",
             ])
         }
         // A busy machine loses datagrams and stands still: such a run says nothing of the sound.
@@ -124,7 +119,8 @@ import Testing
             let received = try receiver.finish()
             #expect(received.status == 0, "\(received.error)")
             #expect(try tracks("got.mp4") == ["h264", "aac"])
-            let (pictures, sound) = (try times("v:0"), try times("a:0"))
+            // What was read to examine the stream comes at once, at its beginning.
+            let (pictures, sound) = (try times("v:0").filter { $0 > 1 }, try times("a:0"))
             #expect((sound.last ?? 0) - (sound.first ?? 0) > 3.5, "\(sound)")
             isWhole = zip(pictures, pictures.dropFirst()).allSatisfy { $1 - $0 < 0.1 }
             // A whole tone: nothing was left out, and nothing put in.
