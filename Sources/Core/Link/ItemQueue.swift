@@ -40,6 +40,8 @@ final class ItemQueue: @unchecked Sendable {
     private var head = 0
     private var consumerSleeps = false
     private var isInterrupted = false
+    /// Whether the consumer was interrupted since it took an item.
+    private var hasYielded = false
     private var nothingUpTo = Int64.min
     /// Whether an item was turned away, so that the next accepted one follows a gap.
     private var hasLost = false
@@ -281,12 +283,17 @@ final class ItemQueue: @unchecked Sendable {
             consumer.unlock()
             return .stopped
         }
-        if isInterrupted {
+        // At most once between two items: commands that come without an end must not hold up the items.
+        if isInterrupted, !hasYielded || state.depth == 0 {
             isInterrupted = false
+            hasYielded = true
             consumer.unlock()
             return .interrupted
         }
-        if state.depth > 0 { return .item(popAndUnlock()) }
+        if state.depth > 0 {
+            hasYielded = false
+            return .item(popAndUnlock())
+        }
         if let pts = takeNothing() {
             consumer.unlock()
             return .nothing(upTo: pts)

@@ -162,6 +162,13 @@ import Testing
         line.queue.interrupt()
         line.queue.interrupt()
         #expect((0..<2).map { _ in name(of: line.queue.take()) } == ["interrupted", "item 0"])
+        // Somebody who interrupts without an end holds up no item.
+        #expect(line.push(1))
+        line.queue.interrupt()
+        #expect(name(of: line.queue.take()) == "interrupted")
+        line.queue.interrupt()
+        #expect(name(of: line.queue.take()) == "item 1")
+        #expect(name(of: line.queue.take()) == "interrupted")
     }
 
     @Test func letsGoOfEverythingWhenItGoes() throws {
