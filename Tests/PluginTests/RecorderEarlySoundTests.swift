@@ -156,7 +156,7 @@ import Testing
         let warnings = recorder.takeEvents().filter { $0.level >= .warning }
         #expect(warnings.map(\.name) == ["sound-late"])
         #expect(
-            warnings.first?.text.contains("its times lie 60.1 s before the file's begin") == true,
+            warnings.first?.text.contains("its times lie 60.1 s before the start of the file") == true,
             "\(warnings.first?.text ?? "")")
     }
 
