@@ -238,7 +238,7 @@ import Testing
         let outcome = try program.finish()
         #expect(outcome.status == 0, "\(outcome.error)")
         let answers = try answers(outcome)
-        #expect(answers[1]?["error"].string?.contains("pipe.json: is not a regular file") == true, "\(answers)")
+        #expect(answers[1]?["error"].string?.contains("pipe.json: must be a regular file") == true, "\(answers)")
         #expect(answers[2]?["ok"].bool == true, "\(answers)")
     }
 

@@ -93,7 +93,7 @@ extension Recorder {
         EventDeclaration(
             "motion-incomplete", "Samples of motion are missing, since the pictures came too late after them."),
         EventDeclaration(
-            "sound-late", "Sound is left out, since its times lie before the file's begin. Posted once.",
+            "sound-late", "Sound is left out, since its times lie before the start of the file. Posted once.",
             [
                 .string("path", "The file."),
                 .number("lateSeconds", "By how much the first of it is too late (s)."),
