@@ -77,7 +77,7 @@ let package = Package(
         .target(
             name: "Conversion", dependencies: [core, "Shared", "CYUV"], path: "Sources/Plugins/Conversion",
             exclude: ["README.md"],
-            // Generic vectors are a hundred times slower where they are not specialised: it was most of the tests' time.
+            // Generic vectors are far slower where they are not specialised: most of the time of the plugins' tests was theirs.
             swiftSettings: [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .target(
             name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Sources/Plugins/Stills",

@@ -67,6 +67,8 @@ public struct Rational: Sendable, Hashable, Codable, CustomStringConvertible {
         self.denominator = denominator
     }
 
+    /// Decodes a fraction from its two numbers. [any thread]
+    ///
     /// - Throws: `DecodingError` for a denominator that is not greater than 0.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
@@ -102,6 +104,8 @@ public struct TimeBase: Sendable, Hashable, Codable, CustomStringConvertible {
         self.denominator = denominator
     }
 
+    /// Decodes a time base from its two numbers. [any thread]
+    ///
     /// - Throws: `DecodingError` for a numerator or denominator that is not greater than 0.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
