@@ -6,12 +6,15 @@ import Testing
 
 /// H.264 of a file goes on as it is, to a recording and to RTSP clients, without an encoder.
 @Suite(.serialized) struct PassingThroughTests {
+    /// From keyframe to keyframe of ``clip(_:in:)``.
+    private static let group = 13
+
     /// 4 s with B-frames, a keyframe every half second, and sound.
     private static func clip(_ name: String, in workspace: Workspace) throws -> String {
         let outcome = try Tool.ffmpeg.run(
             "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=4", "-f", "lavfi",
-            "-i", "sine=duration=4", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-bf", "2", "-g", "13", "-sc_threshold",
-            "0", "-c:a", "aac", workspace.path(name))
+            "-i", "sine=duration=4", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-bf", "2", "-g", "\(group)",
+            "-sc_threshold", "0", "-c:a", "aac", workspace.path(name))
         guard outcome.status == 0 else { throw TestFault("ffmpeg: \(outcome.error)") }
         return workspace.path(name)
     }
@@ -98,7 +101,13 @@ import Testing
         let whole = try RTSPStream.pictures(["-i", clip])
         #expect(whole.count == 100)
         #expect(seen.count == 130)
-        #expect(RTSPStream.isRun(seen, of: whole + whole + whole))
+        // Of the group in which it joined it is given no more once the next keyframe comes.
+        let joined = try #require(whole.firstIndex(of: seen[0]))
+        #expect(joined % Self.group == 0, "a client begins with a keyframe")
+        let next = joined + Self.group < whole.count ? joined + Self.group : 0
+        let first = seen.prefix { $0 != whole[next] }
+        #expect(whole[joined...].starts(with: first))
+        #expect(RTSPStream.isRun(Array(seen.dropFirst(first.count)), of: whole + whole + whole))
     }
 
     @Test(.needs(.ffmpeg)) func refusesAtCheckWhatDoesNotFit() throws {

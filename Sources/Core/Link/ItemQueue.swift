@@ -283,10 +283,7 @@ final class ItemQueue: @unchecked Sendable {
             consumer.unlock()
             return .stopped
         }
-        // At most once between two items: commands that come without an end must not hold up the items.
-        if isInterrupted, !hasYielded || state.depth == 0 {
-            isInterrupted = false
-            hasYielded = true
+        if takeInterrupt(insteadOfWaiting: false) {
             consumer.unlock()
             return .interrupted
         }
@@ -301,6 +298,10 @@ final class ItemQueue: @unchecked Sendable {
         if state.hasEnded {
             consumer.unlock()
             return .ended
+        }
+        if takeInterrupt(insteadOfWaiting: true) {
+            consumer.unlock()
+            return .interrupted
         }
         return nil
     }
@@ -362,11 +363,17 @@ final class ItemQueue: @unchecked Sendable {
         return nothingSeen
     }
 
-    /// With the lock held: reads and clears what `interrupt()` has set.
-    func takeInterrupt() -> Bool {
-        defer { isInterrupted = false }
-        return isInterrupted
+    /// With the lock held: reads and clears what `interrupt()` has set. True at most once between two items where the
+    /// consumer has something to take: commands that come without an end must not hold up the items.
+    ///
+    /// - Parameter isIdle: Whether the consumer would wait now.
+    func takeInterrupt(insteadOfWaiting isIdle: Bool) -> Bool {
+        guard isInterrupted, isIdle || !hasYielded else { return false }
+        (isInterrupted, hasYielded) = (false, true)
+        return true
     }
+    /// With the lock held, in a join: an item was taken from one of the inputs, of which this is the first.
+    func noteTaken() { hasYielded = false }
     /// With the lock held: the join's thread is about to sleep on `consumer`, or has woken.
     func setConsumerSleeps(_ sleeps: Bool) { consumerSleeps = sleeps }
 

@@ -118,7 +118,7 @@ final class JoinInlet {
                 condition.unlock()
                 return .stopped
             }
-            if queues[0].takeInterrupt() {
+            if queues[0].takeInterrupt(insteadOfWaiting: false) {
                 condition.unlock()
                 return .mail
             }
@@ -130,11 +130,13 @@ final class JoinInlet {
                 for index in queues.indices where matcher.takes(index) {
                     inputs.put(queues[index].popLocked(), at: index)
                 }
+                queues[0].noteTaken()
                 condition.unlock()
                 complete()
                 return .items
             case .drop(let index):
                 let lease = queues[index].popLocked()
+                queues[0].noteTaken()
                 condition.unlock()
                 leaveOut(lease, of: index)
                 condition.lock()
@@ -148,9 +150,16 @@ final class JoinInlet {
                     condition.unlock()
                     return .nothing(upTo)
                 }
-                return nil
+                return waitLocked(condition)
             }
         }
+    }
+
+    /// With the lock held, where there is nothing to decide: a message that came since the last item is read first.
+    private func waitLocked(_ condition: Condition) -> Found? {
+        guard queues[0].takeInterrupt(insteadOfWaiting: true) else { return nil }
+        condition.unlock()
+        return .mail
     }
 
     /// As ``takeLocked(_:)``, where the clock decides.
@@ -162,11 +171,12 @@ final class JoinInlet {
             return .ended
         case .wait(let instant):
             asksAgain = instant
-            return nil
+            return waitLocked(condition)
         case .tick(let instant, let missed):
             for index in queues.indices where matcher.inputs[index].head != nil {
                 inputs.put(queues[index].popLocked(), at: index)
             }
+            queues[0].noteTaken()
             condition.unlock()
             inputs.beginTick(at: instant, number: ticks, missed: missed)
             ticks &+= 1

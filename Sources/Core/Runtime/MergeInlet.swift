@@ -71,7 +71,7 @@ final class MergeInlet {
                 condition.unlock()
                 return .stopped
             }
-            if queues[0].takeInterrupt() {
+            if queues[0].takeInterrupt(insteadOfWaiting: false) {
                 condition.unlock()
                 return .interrupted
             }
@@ -88,6 +88,7 @@ final class MergeInlet {
             case .take(let index):
                 awaited.show(0)
                 let lease = queues[index].popLocked()
+                queues[0].noteTaken()
                 condition.unlock()
                 return .item(lease, index)
             case .end:
@@ -95,6 +96,10 @@ final class MergeInlet {
                 condition.unlock()
                 return .ended
             case .wait(let instant):
+                if queues[0].takeInterrupt(insteadOfWaiting: true) {
+                    condition.unlock()
+                    return .interrupted
+                }
                 if awaited.show(order.awaited), !rules.fellows.isEmpty {
                     // The others look again before this one sleeps.
                     let fellows = rules.fellows

@@ -53,6 +53,8 @@ final class ThreadState: @unchecked Sendable {
     var input: ItemQueue?
 
     static let mostMessages = 256
+    /// How long messages may hold up the items, nanoseconds: a message that begins later waits for the next item.
+    static let longestReadNs: Int64 = 2_000_000
 
     /// Something to do between two items. It is refused instead when the thread has ended before.
     struct Message {
@@ -121,19 +123,30 @@ final class ThreadState: @unchecked Sendable {
     /// [any thread] Whether something was posted that the thread has not read yet.
     var hasMail: Bool { @inline(__always) get { mailFlag.load(ordering: .relaxed) } }
 
-    /// [stage thread] Does what has been posted.
+    /// [stage thread] Does what has been posted: at least one message, and no more once ``longestReadNs`` are over.
+    /// Then the thread is interrupted, so that it comes back before it waits for an item.
     @inline(__always)
     func readMail() {
-        if hasMail { readAll() }
+        if hasMail { readMessages() }
     }
 
-    private func readAll() {
-        let waiting = mail.locked {
-            defer { messages.removeAll(keepingCapacity: true) }
-            mailFlag.store(false, ordering: .relaxed)
-            return messages
+    private func readMessages() {
+        let begin = ChainClock.system.now()
+        while let message = takeMessage() {
+            message.open()
+            guard hasMail, ChainClock.system.now() &- begin >= Self.longestReadNs else { continue }
+            interrupt?()
+            return
         }
-        for message in waiting { message.open() }
+    }
+
+    private func takeMessage() -> Message? {
+        mail.locked {
+            guard !messages.isEmpty else { return nil }
+            let first = messages.removeFirst()
+            mailFlag.store(!messages.isEmpty, ordering: .relaxed)
+            return first
+        }
     }
 
     /// [stage thread at its end, control thread at the end of the run] Refuses what has not been read, and all that

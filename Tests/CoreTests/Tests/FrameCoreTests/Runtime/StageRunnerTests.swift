@@ -87,7 +87,7 @@ import Testing
     @Test func answersACommandWhateverTheMomentItIsSentAt() throws {
         for round in 0..<30 {
             var sketch = ChainSketch()
-            try sketch.add(CountingSource.self, "src", options: #"{"count": 200}"#)
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 60}"#)
             try sketch.add(ProbeFilter.self, "probe", link: LinkRequest(queue: 1))
             try sketch.add(CountSink.self, "sink")
             let chain = try Chain(sketch.request)
