@@ -177,7 +177,9 @@ import Testing
 
     /// Faults that the validator finds in each of these chain files (comments and trailing commas taken out), in their
     /// order.
-    private func faults(_ chains: [String]) throws -> [Int] {
+    ///
+    /// - Parameter checksSchema: Whether the schema itself is judged too, which takes two seconds.
+    private func faults(_ chains: [String], checksSchema: Bool = false) throws -> [Int] {
         let script = """
             import json, re, sys
             try:
@@ -185,10 +187,10 @@ import Testing
             except ImportError:
                 sys.exit("python3 has no jsonschema: make test-packages")
             schema = json.load(open(sys.argv[1]))
-            Draft202012Validator.check_schema(schema)
+            if sys.argv[2] == "true": Draft202012Validator.check_schema(schema)
             assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
             validator = Draft202012Validator(schema)
-            for path in sys.argv[2:]:
+            for path in sys.argv[3:]:
                 text = re.sub(r'("(?:[^"\\\\\\\\]|\\\\\\\\.)*")|//[^\\n]*|/\\*.*?\\*/', lambda m: m[1] or "", open(path).read(), flags=re.S)
                 text = re.sub(r',(\\s*[}\\]])', r'\\1', text)
                 faults = list(validator.iter_errors(json.loads(text)))
@@ -196,7 +198,7 @@ import Testing
                     print(path, fault.json_path, fault.message, file=sys.stderr)
                 print(len(faults))
             """
-        let outcome = try Tool.python.run(["-c", script, schema] + chains)
+        let outcome = try Tool.python.run(["-c", script, schema, "\(checksSchema)"] + chains)
         #expect(outcome.status == 0, "\(outcome.error)")
         return outcome.lines.compactMap { Int($0) }
     }
@@ -212,7 +214,7 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".json") }
         #expect(names.count >= 3)
         let paths = names.map { folder.appending(path: $0).path }
-        #expect(try faults(paths) == names.map { _ in 0 })
+        #expect(try faults(paths, checksSchema: true) == names.map { _ in 0 })
     }
 
     @Test(arguments: [

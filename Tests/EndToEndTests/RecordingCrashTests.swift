@@ -65,9 +65,9 @@ import Testing
     }
 
     private func check(_ writes: [WriteTrace.Write], of path: String, hasSound: Bool) throws {
-        let whole = try RecordedFile(path)
-        let sound = hasSound ? try RecordedFile(path, track: "a:0") : nil
-        #expect(sound?.packets.isEmpty != true)
+        let tracks = try RecordedFile.tracks(path)
+        let (whole, sound) = (try #require(tracks["video"]), tracks["audio"])
+        #expect(hasSound ? sound?.packets.isEmpty == false : sound == nil)
         let ending = (path as NSString).pathExtension
         var content = Data()
         var before: RecordedFile?
@@ -83,10 +83,11 @@ import Testing
                 if isWhole { content = file }
                 // The first fragment is written in one piece or two: header, then pictures.
                 guard before != nil || isWhole else { continue }
-                guard let cut = try? RecordedFile(workspace.write("cut.\(ending)", file)) else {
+                guard let parts = try? RecordedFile.tracks(workspace.write("cut.\(ending)", file)) else {
                     #expect(before == nil, "\(path): after write \(number) it does not open")
                     continue
                 }
+                let cut = parts["video", default: .empty]
                 if before == nil, cut.packets.isEmpty { continue }
                 // Half a write leaves half a picture, which a reader shows for what it is.
                 #expect(
@@ -94,7 +95,7 @@ import Testing
                     "\(path): after write \(number), \(part.count) of \(write.data.count) bytes")
                 #expect(cut.packets.count >= before?.packets.count ?? 0, "\(path): write \(number) loses pictures")
                 if let sound {
-                    let part = try RecordedFile(workspace.path("cut.\(ending)"), track: "a:0")
+                    let part = try #require(parts["audio"])
                     #expect(part.isBegin(of: sound, butLast: !isWhole), "\(path): the sound after write \(number)")
                 }
                 guard isWhole else { continue }
@@ -156,14 +157,15 @@ import Testing
             let bytes = (try FileManager.default.attributesOfItem(atPath: path))[.size] as? Int ?? 0
             // Only the last file can be without its first fragment; the header alone holds no picture.
             if bytes == 0, number == names.count { break }
-            guard let file = try? RecordedFile(path) else {
+            guard let tracks = try? RecordedFile.tracks(path) else {
                 Issue.record("\(what): file \(number) of \(names.count) with \(bytes) bytes does not open")
                 continue
             }
+            let file = tracks["video", default: .empty]
             frames += file.packets.count
             if file.packets.isEmpty, number == names.count { break }
             if hasSound, number < names.count {
-                let sound = try RecordedFile(path, track: "a:0").packets
+                let sound = tracks["audio", default: .empty].packets
                 #expect(!sound.isEmpty, "\(what): file \(number) is silent")
                 #expect(zip(sound, sound.dropFirst()).allSatisfy { $0.dts < $1.dts }, "\(what): file \(number)")
             }

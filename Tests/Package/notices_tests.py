@@ -81,7 +81,7 @@ class NoticesTests(unittest.TestCase):
                 service = self.run_service(LIVE, manager, environment={"WATCHDOG_USEC": number})
                 self.assertTrue(manager.wait("READY=1"), service.said())
                 self.assertNotIn("WATCHDOG=1", manager.take(0.4))
-                self.assertEqual(service.end(), 0)
+                self.assertEqual(service.end(), 0, service.said())
                 manager.close()
                 os.unlink(manager.name)
 
@@ -143,7 +143,7 @@ class NoticesTests(unittest.TestCase):
         self.assertTrue(manager.wait("READY=1", 5), manager.lines)
         manager.take(1.5)
         self.assertEqual(manager.status(), "streaming")
-        self.assertEqual(service.end(), 0)
+        self.assertEqual(service.end(), 0, service.said())
 
     def test_aChainThatIsOverAtOnceWasReady(self):
         chain = {"stages": [{"use": "test-source", "size": "64x48", "frames": 2}, {"use": "null-sink"}]}
@@ -188,7 +188,7 @@ class NoticesTests(unittest.TestCase):
         manager = self.manager(abstract=True)
         service = self.run_service(LIVE, manager)
         self.assertTrue(manager.wait("READY=1"), service.said())
-        self.assertEqual(service.end(), 0)
+        self.assertEqual(service.end(), 0, service.said())
 
     def test_aSocketThatCannotBeUsedIsSaidAndTheChainRuns(self):
         for name in ["notify", "vsock:2:1234", "/", "@", "/" + "x" * 107]:
@@ -202,7 +202,7 @@ class NoticesTests(unittest.TestCase):
     def test_aSocketThatIsNotThereIsSaidOnce(self):
         service = self.run_service(LIVE, environment={"NOTIFY_SOCKET": self.path("none"), "WATCHDOG_USEC": "100000"})
         time.sleep(1)
-        self.assertEqual(service.end(), 0)
+        self.assertEqual(service.end(), 0, service.said())
         self.assertIn("none': cannot be reached: No such file or directory. The service manager is no longer notified.", service.said())
         self.assertEqual(service.said().count("NOTIFY_SOCKET"), 1)
 

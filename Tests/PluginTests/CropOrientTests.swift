@@ -390,9 +390,9 @@ struct CropOrientAgainstFFmpegTests {
     ])
     func isBitIdentical(options: String, filter: String) throws {
         for pixels in [PixelFormat.i420, .nv12, .bgra] {
-            let (ours, theirs) = try run(options, filter, pixels, width: 160, height: 120)
+            let (ours, theirs) = try run(options, [filter], pixels, width: 160, height: 120)
             // ffmpeg crops packed RGB at odd places exactly, as we do.
-            #expect(ours == theirs, "\(pixels)")
+            #expect(ours == theirs[0], "\(pixels)")
         }
     }
 
@@ -408,15 +408,13 @@ struct CropOrientAgainstFFmpegTests {
     func scalesAsWellAsBilinear(size: String) throws {
         let photograph = try #require(Self.photograph, "CI has no coffee_no_face.png")
         for pixels in [PixelFormat.i420, .nv12, .bgra] {
-            let (ours, bilinear) = try run(
-                #"{ "size": "\#(size)", "fit": "stretch" }"#, "scale=\(size):flags=bilinear", pixels, width: 600,
-                height: 400,
-                of: photograph)
-            let (_, nearest) = try run(
-                "{}", "scale=\(size):flags=neighbor", pixels, width: 600, height: 400, of: photograph)
+            let (ours, theirs) = try run(
+                #"{ "size": "\#(size)", "fit": "stretch" }"#,
+                ["bilinear", "neighbor"].map { "scale=\(size):flags=\($0)" },
+                pixels, width: 600, height: 400, of: photograph)
             // Ours has 37 to 57 dB; at little scaling nearest neighbour comes to 36.3.
-            #expect(quality(ours, bilinear) >= 36.5, "\(pixels)")
-            #expect(quality(nearest, bilinear) < 36.5, "\(pixels)")
+            #expect(quality(ours, theirs[0]) >= 36.5, "\(pixels)")
+            #expect(quality(theirs[1], theirs[0]) < 36.5, "\(pixels)")
         }
     }
 
@@ -426,12 +424,12 @@ struct CropOrientAgainstFFmpegTests {
         return folders.map { $0 + "/coffee_no_face.png" }.first { FileManager.default.fileExists(atPath: $0) }
     }()
 
-    /// What the stage and what ffmpeg make of one picture, all planes in a row.
+    /// What the stage and what ffmpeg's filters make of one picture, all planes in a row.
     ///
     /// - Parameter path: The picture, of this size; without it one is made.
     private func run(
-        _ options: String, _ filter: String, _ pixels: PixelFormat, width: Int, height: Int, of path: String? = nil
-    ) throws -> ([UInt8], [UInt8]) {
+        _ options: String, _ filters: [String], _ pixels: PixelFormat, width: Int, height: Int, of path: String? = nil
+    ) throws -> ([UInt8], [[UInt8]]) {
         let ffmpeg = try #require(Tool.ffmpeg, "CI has no ffmpeg")
         let name = [PixelFormat.i420: "yuv420p", .nv12: "nv12", .bgra: "bgra"][pixels]!
         let folder = try ScratchFolder()
@@ -445,9 +443,8 @@ struct CropOrientAgainstFFmpegTests {
                 + ["-frames:v", "1", "-vf", "format=\(name)"] + raw + [folder.file("in.raw")])
         try Tool.run(
             ffmpeg,
-            ["-v", "error"] + raw + ["-s", "\(width)x\(height)", "-i", folder.file("in.raw"), "-vf", filter] + raw + [
-                folder.file("out.raw")
-            ])
+            ["-v", "error"] + raw + ["-s", "\(width)x\(height)", "-i", folder.file("in.raw")]
+                + filters.enumerated().flatMap { ["-vf", $1] + raw + [folder.file("out\($0).raw")] })
         var input = Array(try Data(contentsOf: URL(fileURLWithPath: folder.file("in.raw"))))[...]
         let driver = try StageDriver(
             CropOrient.self, options: options, input: .video(VideoFormat(pixels, width: width, height: height)))
@@ -462,14 +459,27 @@ struct CropOrientAgainstFFmpegTests {
                     }
                 }
             })
-        let theirs = Array(try Data(contentsOf: URL(fileURLWithPath: folder.file("out.raw"))))
+        let theirs = try filters.indices.map {
+            Array(try Data(contentsOf: URL(fileURLWithPath: folder.file("out\($0).raw"))))
+        }
         return (try driver.nextFrame().planeBytes.flatMap { $0 }, theirs)
     }
 
     /// Peak signal to noise ratio in decibels; 0 for different sizes.
     private func quality(_ a: [UInt8], _ b: [UInt8]) -> Double {
         guard a.count == b.count, !a.isEmpty else { return 0 }
-        let error = zip(a, b).reduce(0.0) { $0 + pow(Double($1.0) - Double($1.1), 2) } / Double(a.count)
+        // Without sequences, which are slow where they are not optimised.
+        var (sum, index) = (0, 0)
+        a.withUnsafeBufferPointer { a in
+            b.withUnsafeBufferPointer { b in
+                while index < a.count {
+                    let difference = Int(a[index]) - Int(b[index])
+                    sum += difference * difference
+                    index += 1
+                }
+            }
+        }
+        let error = Double(sum) / Double(a.count)
         return error == 0 ? .infinity : 10 * log10(255 * 255 / error)
     }
 }

@@ -15,21 +15,37 @@ struct RecordedFile {
     /// Seconds per tick.
     let tick: Double
 
-    /// - Parameter track: As ffprobe names it.
     /// - Throws: when ffprobe cannot open it.
-    init(_ path: String, track: String = "v:0") throws {
+    init(_ path: String) throws { self = try Self.tracks(path)["video", default: .empty] }
+
+    /// A track that is not there.
+    static let empty = RecordedFile(packets: [], tick: 1)
+
+    private init(packets: [Packet], tick: Double) { (self.packets, self.tick) = (packets, tick) }
+
+    /// The first track of each kind that ffprobe names: `video`, `audio`. Starting ffprobe takes longer than its answer.
+    ///
+    /// - Throws: when ffprobe cannot open it.
+    static func tracks(_ path: String) throws -> [String: RecordedFile] {
         let outcome = try Tool.ffprobe.run(
-            "-v", "error", "-select_streams", track, "-show_entries", "stream=time_base:packet=pts,dts,flags", "-of",
+            "-v", "error", "-show_entries", "stream=index,codec_type,time_base:packet=stream_index,pts,dts,flags",
+            "-of",
             "json", path)
         guard outcome.status == 0 else { throw TestFault("ffprobe cannot open \(path): \(outcome.error)") }
         let answer = try JSON(parsing: outcome.output)
-        packets = answer["packets"].list.map { packet in
-            Packet(
-                pts: packet["pts"].int ?? .min, dts: packet["dts"].int ?? .min,
-                isKeyframe: packet["flags"].string?.hasPrefix("K") == true)
+        var tracks: [String: RecordedFile] = [:]
+        for stream in answer["streams"].list {
+            guard let kind = stream["codec_type"].string, tracks[kind] == nil else { continue }
+            let index = stream["index"].int
+            let packets = answer["packets"].list.filter { $0["stream_index"].int == index }.map { packet in
+                Packet(
+                    pts: packet["pts"].int ?? .min, dts: packet["dts"].int ?? .min,
+                    isKeyframe: packet["flags"].string?.hasPrefix("K") == true)
+            }
+            let base = (stream["time_base"].string ?? "1/1").split(separator: "/").compactMap { Double($0) }
+            tracks[kind] = RecordedFile(packets: packets, tick: base[0] / base[1])
         }
-        let base = (answer["streams"][0]["time_base"].string ?? "1/1").split(separator: "/").compactMap { Double($0) }
-        tick = base[0] / base[1]
+        return tracks
     }
 
     /// True when the pictures are a beginning of `whole`: each is in it, in order, and no earlier one is missing.
