@@ -40,8 +40,7 @@ final class ItemQueue: @unchecked Sendable {
     private var head = 0
     private var consumerSleeps = false
     private var isInterrupted = false
-    /// Whether the consumer was interrupted since it took an item.
-    private var hasYielded = false
+    private var isInterruptUrgent = false
     private var nothingUpTo = Int64.min
     /// Whether an item was turned away, so that the next accepted one follows a gap.
     private var hasLost = false
@@ -283,14 +282,11 @@ final class ItemQueue: @unchecked Sendable {
             consumer.unlock()
             return .stopped
         }
-        if takeInterrupt(insteadOfWaiting: false) {
+        if takeInterrupt(ifUrgent: true) {
             consumer.unlock()
             return .interrupted
         }
-        if state.depth > 0 {
-            hasYielded = false
-            return .item(popAndUnlock())
-        }
+        if state.depth > 0 { return .item(popAndUnlock()) }
         if let pts = takeNothing() {
             consumer.unlock()
             return .nothing(upTo: pts)
@@ -299,7 +295,9 @@ final class ItemQueue: @unchecked Sendable {
             consumer.unlock()
             return .ended
         }
-        if takeInterrupt(insteadOfWaiting: true) {
+        // Last: whoever interrupts without an end must hold up neither the items nor their end. The consumer looks for
+        // its messages before each item.
+        if takeInterrupt() {
             consumer.unlock()
             return .interrupted
         }
@@ -334,10 +332,14 @@ final class ItemQueue: @unchecked Sendable {
         room.wake()
     }
 
-    /// [any thread] Makes a waiting consumer return `.interrupted` once.
-    func interrupt() {
+    /// [any thread] Makes a consumer that waits, or would wait next, return `.interrupted` once.
+    ///
+    /// - Parameter isUrgent: The consumer returns so before it takes the next item. Only for what does not come without
+    ///   an end.
+    func interrupt(isUrgent: Bool = false) {
         consumer.lock()
         isInterrupted = true
+        if isUrgent { isInterruptUrgent = true }
         wakeConsumerAndUnlock()
     }
 
@@ -363,17 +365,12 @@ final class ItemQueue: @unchecked Sendable {
         return nothingSeen
     }
 
-    /// With the lock held: reads and clears what `interrupt()` has set. True at most once between two items where the
-    /// consumer has something to take: commands that come without an end must not hold up the items.
-    ///
-    /// - Parameter isIdle: Whether the consumer would wait now.
-    func takeInterrupt(insteadOfWaiting isIdle: Bool) -> Bool {
-        guard isInterrupted, isIdle || !hasYielded else { return false }
-        (isInterrupted, hasYielded) = (false, true)
+    /// With the lock held: reads and clears what `interrupt(isUrgent:)` has set.
+    func takeInterrupt(ifUrgent: Bool = false) -> Bool {
+        guard ifUrgent ? isInterruptUrgent : isInterrupted else { return false }
+        (isInterrupted, isInterruptUrgent) = (false, false)
         return true
     }
-    /// With the lock held, in a join: an item was taken from one of the inputs, of which this is the first.
-    func noteTaken() { hasYielded = false }
     /// With the lock held: the join's thread is about to sleep on `consumer`, or has woken.
     func setConsumerSleeps(_ sleeps: Bool) { consumerSleeps = sleeps }
 

@@ -28,17 +28,19 @@ public struct AnonymousMemory: FrameMemory {
         let count = max(byteCount, 1)
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | (touching ? 0 : MAP_NORESERVE)
         guard let base = mmap(nil, count, PROT_READ | PROT_WRITE, flags, -1, 0), base != MAP_FAILED else {
-            throw FrameHostError(
-                .exhausted, what: "cannot get \(byteCount) bytes of memory: \(String(cString: strerror(errno)))",
-                remedy: "Use smaller pictures, shorter queues or fewer stages that hold frames.")
+            throw Self.refusal(byteCount, errno)
         }
         if touching, !touch(base, count) {
             munmap(base, count)
-            throw FrameHostError(
-                .exhausted, what: "cannot get \(byteCount) bytes of memory: \(String(cString: strerror(ENOMEM)))",
-                remedy: "Use smaller pictures, shorter queues or fewer stages that hold frames.")
+            throw Self.refusal(byteCount, ENOMEM)
         }
         return base
+    }
+
+    private static func refusal(_ byteCount: Int, _ code: Int32) -> FrameHostError {
+        FrameHostError(
+            .exhausted, what: "cannot get \(byteCount) bytes of memory: \(String(cString: strerror(code)))",
+            remedy: "Use smaller pictures, shorter queues or fewer stages that hold frames.")
     }
 
     /// `MADV_HUGEPAGE` and `MADV_POPULATE_WRITE` of madvise(2), which C libraries older than 2022 do not know.

@@ -28,7 +28,8 @@ final class Errand: @unchecked Sendable {
     ///   - thread: The stage thread.
     ///   - isRequired: Whether a thread with a full mailbox takes it too.
     func post(to thread: ThreadState, isRequired: Bool = false) {
-        let message = ThreadState.Message(open: { [self] in perform() }, refuse: { [self] in refuse() })
+        let message = ThreadState.Message(
+            open: { [self] in perform() }, refuse: { [self] in refuse() }, isErrand: true)
         if !thread.post(message, isRequired: isRequired) { refuse() }
     }
 

@@ -12,6 +12,7 @@ extension Worker {
             case .mail: continue
             case .ended:
                 inlet.close()
+                state.readRest()
                 // Some sources may have no consumer left.
                 join.onJoinEnd?(join)
                 join.drain()
@@ -118,10 +119,7 @@ final class JoinInlet {
                 condition.unlock()
                 return .stopped
             }
-            if queues[0].takeInterrupt(insteadOfWaiting: false) {
-                condition.unlock()
-                return .mail
-            }
+            if let found = takeMail(condition, ifUrgent: true) { return found }
             for index in queues.indices { matcher.inputs[index] = queues[index].shown }
             if beat != nil { return tickLocked(condition) }
             switch matcher.next() {
@@ -130,16 +128,15 @@ final class JoinInlet {
                 for index in queues.indices where matcher.takes(index) {
                     inputs.put(queues[index].popLocked(), at: index)
                 }
-                queues[0].noteTaken()
                 condition.unlock()
                 complete()
                 return .items
             case .drop(let index):
                 let lease = queues[index].popLocked()
-                queues[0].noteTaken()
                 condition.unlock()
                 leaveOut(lease, of: index)
                 condition.lock()
+                if let found = takeMail(condition) { return found }
             case .end:
                 condition.unlock()
                 return .ended
@@ -150,14 +147,15 @@ final class JoinInlet {
                     condition.unlock()
                     return .nothing(upTo)
                 }
-                return waitLocked(condition)
+                return takeMail(condition)
             }
         }
     }
 
-    /// With the lock held, where there is nothing to decide: a message that came since the last item is read first.
-    private func waitLocked(_ condition: Condition) -> Found? {
-        guard queues[0].takeInterrupt(insteadOfWaiting: true) else { return nil }
+    /// With the lock held: unlocks where there are messages to read. They come last, so that they hold up no items,
+    /// unless they are urgent; the join's thread looks for them before each item.
+    private func takeMail(_ condition: Condition, ifUrgent: Bool = false) -> Found? {
+        guard queues[0].takeInterrupt(ifUrgent: ifUrgent) else { return nil }
         condition.unlock()
         return .mail
     }
@@ -171,12 +169,11 @@ final class JoinInlet {
             return .ended
         case .wait(let instant):
             asksAgain = instant
-            return waitLocked(condition)
+            return takeMail(condition)
         case .tick(let instant, let missed):
             for index in queues.indices where matcher.inputs[index].head != nil {
                 inputs.put(queues[index].popLocked(), at: index)
             }
-            queues[0].noteTaken()
             condition.unlock()
             inputs.beginTick(at: instant, number: ticks, missed: missed)
             ticks &+= 1

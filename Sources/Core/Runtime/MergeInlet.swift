@@ -71,7 +71,7 @@ final class MergeInlet {
                 condition.unlock()
                 return .stopped
             }
-            if queues[0].takeInterrupt(insteadOfWaiting: false) {
+            if queues[0].takeInterrupt(ifUrgent: true) {
                 condition.unlock()
                 return .interrupted
             }
@@ -88,7 +88,6 @@ final class MergeInlet {
             case .take(let index):
                 awaited.show(0)
                 let lease = queues[index].popLocked()
-                queues[0].noteTaken()
                 condition.unlock()
                 return .item(lease, index)
             case .end:
@@ -96,10 +95,6 @@ final class MergeInlet {
                 condition.unlock()
                 return .ended
             case .wait(let instant):
-                if queues[0].takeInterrupt(insteadOfWaiting: true) {
-                    condition.unlock()
-                    return .interrupted
-                }
                 if awaited.show(order.awaited), !rules.fellows.isEmpty {
                     // The others look again before this one sleeps.
                     let fellows = rules.fellows
@@ -107,6 +102,11 @@ final class MergeInlet {
                     for fellow in fellows { fellow.awaited.queue.interrupt() }
                     condition.lock()
                     continue
+                }
+                // Last: messages without an end must hold up no items, and the others see what this one waits for.
+                if queues[0].takeInterrupt() {
+                    condition.unlock()
+                    return .interrupted
                 }
                 queues.wait(until: instant, as: stage)
             }
@@ -193,7 +193,9 @@ extension Worker {
             case .item(let lease, let index): if !sink.take(lease, from: index) { return }
             case .interrupted: continue
             case .nothing: continue
-            case .ended: return sink.drain()
+            case .ended:
+                state.readRest()
+                return sink.drain()
             case .stopped: return
             }
         }
@@ -212,7 +214,9 @@ extension Worker {
                 if !goesOn { return }
             case .nothing(let pts): run.announceNothing(upTo: pts, after: -1)
             case .interrupted: continue
-            case .ended: return run.end()
+            case .ended:
+                state.readRest()
+                return run.end()
             case .stopped: return
             }
         }

@@ -30,14 +30,19 @@ final class ThreadState: @unchecked Sendable {
     private let mailFlag = Atomic<Bool>(false)
     private let mail = Condition()
     private var messages: [Message] = []
+    private var errands = 0
     private var isMailClosed = false
+    /// [stage thread] When the thread had last read messages.
+    @exclusivity(unchecked) private var lastRead: Int64 = 0
     // Under the lock of ``RunningThreads``.
     var isCounted = false
     var isAbandoned = false
     /// The stages of its chain, for the crash handler. Set before it runs.
     @exclusivity(unchecked) var crashStages: CrashReport.Stages?
-    /// Wakes the thread when it waits for input; set before it runs.
-    var interrupt: (() -> Void)?
+    /// Wakes the thread when it waits for input, and with `isUrgent` keeps it from its next item; set before it runs.
+    var interrupt: ((_ isUrgent: Bool) -> Void)?
+    /// Ends the reading of messages too; set before it runs.
+    var stop: StopSignal?
 
     /// The clock that times its stages; nil where they are not timed. Set before it runs.
     @exclusivity(unchecked) var clock: ChainClock?
@@ -53,13 +58,19 @@ final class ThreadState: @unchecked Sendable {
     var input: ItemQueue?
 
     static let mostMessages = 256
-    /// How long messages may hold up the items, nanoseconds: a message that begins later waits for the next item.
-    static let longestReadNs: Int64 = 2_000_000
+    /// How long messages may hold up the items, nanoseconds: a message that would begin later waits for the next item.
+    static let longestReadNs: Int64 = 50_000_000
+    /// The same for messages with an errand behind them.
+    static let longestWayToErrandNs: Int64 = 1_000_000_000
+    /// How long a thread that has no further item goes on reading what was posted before, nanoseconds.
+    static let longestRestNs: Int64 = 1_000_000_000
 
     /// Something to do between two items. It is refused instead when the thread has ended before.
     struct Message {
         var open: () -> Void
         var refuse: () -> Void = {}
+        /// Whether the thread takes no further item before it has done this, as far as ``longestWayToErrandNs`` go.
+        var isErrand = false
     }
 
     init(name: String) { self.name = name }
@@ -110,10 +121,11 @@ final class ThreadState: @unchecked Sendable {
         let isPosted = mail.locked {
             guard !isMailClosed, isRequired || messages.count < Self.mostMessages else { return false }
             messages.append(message)
+            if message.isErrand { errands += 1 }
             mailFlag.store(true, ordering: .releasing)
             return true
         }
-        if isPosted { interrupt?() }
+        if isPosted { interrupt?(message.isErrand) }
         return isPosted
     }
 
@@ -123,8 +135,10 @@ final class ThreadState: @unchecked Sendable {
     /// [any thread] Whether something was posted that the thread has not read yet.
     var hasMail: Bool { @inline(__always) get { mailFlag.load(ordering: .relaxed) } }
 
-    /// [stage thread] Does what has been posted: at least one message, and no more once ``longestReadNs`` are over.
-    /// Then the thread is interrupted, so that it comes back before it waits for an item.
+    /// [stage thread, between two items] Does what has been posted: at least one message, and others for a quarter of
+    /// the time for which the thread has been at its items since it last read messages. So a sender that is faster than
+    /// the thread leaves its items most of the time, or what one message leaves of it. Where messages are left the thread
+    /// is interrupted, so that it does not sleep on them.
     @inline(__always)
     func readMail() {
         if hasMail { readMessages() }
@@ -132,20 +146,40 @@ final class ThreadState: @unchecked Sendable {
 
     private func readMessages() {
         let begin = ChainClock.system.now()
-        while let message = takeMessage() {
+        let allowed = min((begin &- lastRead) / 4, Self.longestReadNs)
+        while !isStopped, let (message, hasErrands) = takeMessage() {
             message.open()
-            guard hasMail, ChainClock.system.now() &- begin >= Self.longestReadNs else { continue }
-            interrupt?()
-            return
+            let spent = ChainClock.system.now() &- begin
+            if spent < allowed || hasErrands && spent < Self.longestWayToErrandNs { continue }
+            // What is posted from here on interrupts by itself.
+            if hasMail { interrupt?(false) }
+            break
+        }
+        lastRead = ChainClock.system.now()
+    }
+
+    /// [stage thread, after its last item] Does what was posted up to now, as far as ``longestRestNs`` go, and up to the
+    /// first errand: who posts an errand knows what to do where a thread has ended.
+    func readRest() {
+        let end = ChainClock.system.now() &+ Self.longestRestNs
+        for _ in 0..<mail.locked({ messages.count }) {
+            guard !isStopped, ChainClock.system.now() < end, let (message, _) = takeMessage(orErrand: false) else {
+                return
+            }
+            message.open()
         }
     }
 
-    private func takeMessage() -> Message? {
+    private var isStopped: Bool { stop?.isRaised ?? false }
+
+    /// The oldest message, and whether there are errands behind it; nil where there is none, or one that is not wanted.
+    private func takeMessage(orErrand: Bool = true) -> (Message, hasErrands: Bool)? {
         mail.locked {
-            guard !messages.isEmpty else { return nil }
-            let first = messages.removeFirst()
+            guard let first = messages.first, orErrand || !first.isErrand else { return nil }
+            messages.removeFirst()
+            if first.isErrand { errands -= 1 }
             mailFlag.store(!messages.isEmpty, ordering: .relaxed)
-            return first
+            return (first, errands > 0)
         }
     }
 
@@ -153,8 +187,9 @@ final class ThreadState: @unchecked Sendable {
     /// follows.
     func closeMail() {
         let unread = mail.locked {
-            defer { messages = [] }
+            defer { (messages, errands) = ([], 0) }
             isMailClosed = true
+            mailFlag.store(false, ordering: .relaxed)
             return messages
         }
         for message in unread { message.refuse() }

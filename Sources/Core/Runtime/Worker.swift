@@ -46,10 +46,11 @@ final class Worker: @unchecked Sendable {
         memberBox = Locked([])
         state = ThreadState(name: "\(head.kind == .source ? "src" : "stg"):\(head.id)")
         if let first = input.queues.first {
-            state.interrupt = { first.interrupt() }
+            state.interrupt = { first.interrupt(isUrgent: $0) }
         } else {
-            state.interrupt = { [unowned head] in head.shown.context.wake() }
+            state.interrupt = { [unowned head] _ in head.shown.context.wake() }
         }
+        state.stop = head.stop
         if case .queue(let queue) = input { state.input = queue }
         if case .join(let inlet) = input { head.inputs = inlet.inputs }
     }
@@ -115,7 +116,9 @@ final class Worker: @unchecked Sendable {
             if progress == .ended || head.hasFailed { break }
         }
         priority.restore()
-        if !stop.isRaised { head.output?.end() }
+        guard !stop.isRaised else { return }
+        state.readRest()
+        head.output?.end()
     }
 
     private func produce() -> SourceProgress? {
@@ -142,7 +145,9 @@ final class Worker: @unchecked Sendable {
             case .item(let lease): if !run.receive(lease) { return }
             case .nothing(let pts): run.announceNothing(upTo: pts, after: -1)
             case .interrupted: continue
-            case .ended: return run.end()
+            case .ended:
+                state.readRest()
+                return run.end()
             case .stopped: return
             }
         }

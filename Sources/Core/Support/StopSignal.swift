@@ -8,13 +8,26 @@ import Synchronization
 /// Raising a stage's signal ends only the waits of that stage, when its branch is removed. Each object that waits
 /// registers its condition when it is made. Every thread may use it.
 public final class StopSignal: @unchecked Sendable {
-    private struct Weak {
-        weak var signal: StopSignal?
+    /// Objects that may go at any time.
+    private struct Weakly<Object: AnyObject> {
+        private struct Weak {
+            weak var object: Object?
+        }
+        private var all: [Weak] = []
+
+        var objects: [Object] { all.compactMap(\.object) }
+        var count: Int { all.count }
+
+        mutating func append(_ object: Object) {
+            // Removes those that have gone, which need not happen often.
+            if all.count >= 64, all.count.nonzeroBitCount == 1 { all.removeAll { $0.object == nil } }
+            all.append(Weak(object: object))
+        }
     }
 
     private struct Book {
-        var conditions: [Condition] = []
-        var below: [Weak] = []
+        var conditions = Weakly<Condition>()
+        var below = Weakly<StopSignal>()
     }
 
     private let flag = Atomic<Bool>(false)
@@ -25,13 +38,7 @@ public final class StopSignal: @unchecked Sendable {
 
     /// A signal that `parent` raises as well.
     init(under parent: StopSignal) {
-        parent.book.withLock { book in
-            // Removes the signals of stages that have gone, which need not happen often.
-            if book.below.count >= 64, book.below.count.nonzeroBitCount == 1 {
-                book.below.removeAll { $0.signal == nil }
-            }
-            book.below.append(Weak(signal: self))
-        }
+        parent.book.withLock { $0.below.append(self) }
         if parent.isRaised { raise() }
     }
 
@@ -43,10 +50,14 @@ public final class StopSignal: @unchecked Sendable {
     /// Ends every wait that is under way and every later one.
     public func raise() {
         flag.store(true, ordering: .releasing)
-        let (conditions, below) = book.withLock { ($0.conditions, $0.below) }
+        let (conditions, below) = book.withLock { ($0.conditions.objects, $0.below.objects) }
         for condition in conditions { condition.locked { condition.broadcast() } }
-        for signal in below { signal.signal?.raise() }
+        for signal in below { signal.raise() }
     }
 
+    /// Makes ``raise()`` end the waits on a condition. Whoever waits on it keeps it.
     func register(_ condition: Condition) { book.withLock { $0.conditions.append(condition) } }
+
+    /// For tests: how many conditions and signals are registered, those that have gone included.
+    var registered: Int { book.withLock { $0.conditions.count + $0.below.count } }
 }

@@ -156,19 +156,30 @@ import Testing
         #expect((0..<2).map { _ in name(of: line.queue.take()) } == ["item 0", "nothing up to 2"])
     }
 
-    @Test func interruptsOnceAndThenGoesOn() throws {
+    /// Somebody who interrupts without an end holds up neither the items nor the end.
+    @Test func isInterruptedOnceAndOnlyWhereItWouldWait() throws {
         let line = try Line(LinkSettings(capacity: 3), buffers: 4)
-        #expect(line.push(0))
+        for number in 0..<2 { #expect(line.push(number)) }
         line.queue.interrupt()
+        #expect(name(of: line.queue.take()) == "item 0")
         line.queue.interrupt()
-        #expect((0..<2).map { _ in name(of: line.queue.take()) } == ["interrupted", "item 0"])
-        // Somebody who interrupts without an end holds up no item.
-        #expect(line.push(1))
+        #expect((0..<2).map { _ in name(of: line.queue.take()) } == ["item 1", "interrupted"])
+        #expect(line.push(2))
+        line.queue.announceNothing(upTo: 7)
         line.queue.interrupt()
-        #expect(name(of: line.queue.take()) == "interrupted")
+        line.queue.end()
+        #expect((0..<3).map { _ in name(of: line.queue.take()) } == ["item 2", "nothing up to 7", "ended"])
+    }
+
+    @Test func isInterruptedBeforeAnItemWhereThatIsUrgent() throws {
+        let line = try Line(LinkSettings(capacity: 3), buffers: 4)
+        for number in 0..<2 { #expect(line.push(number)) }
         line.queue.interrupt()
-        #expect(name(of: line.queue.take()) == "item 1")
-        #expect(name(of: line.queue.take()) == "interrupted")
+        line.queue.interrupt(isUrgent: true)
+        line.queue.interrupt()
+        line.queue.end()
+        #expect(
+            (0..<4).map { _ in name(of: line.queue.take()) } == ["interrupted", "item 0", "item 1", "ended"])
     }
 
     @Test func letsGoOfEverythingWhenItGoes() throws {

@@ -34,4 +34,19 @@ import Testing
         stop.raise()
         for thread in threads { thread.join(within: 5) }
     }
+    /// A chain that is changed for days makes queues and stages, and lets go of them.
+    @Test func forgetsWhoHasGone() throws {
+        let stop = StopSignal()
+        let (kept, child) = (Condition(), StopSignal(under: stop))
+        stop.register(kept)
+        let waiter = try TestThread("waiter") { kept.locked { while !stop.isRaised { kept.wait() } } }
+        for _ in 0..<10_000 {
+            stop.register(Condition())
+            _ = StopSignal(under: stop)
+        }
+        #expect(stop.registered <= 128)
+        stop.raise()
+        waiter.join(within: 5)
+        #expect(child.isRaised)
+    }
 }
