@@ -123,8 +123,7 @@ test-core: test-packages ## Core's tests that want optimised code: allocations p
 PURE := --skip 'ModelChecker|GraphGenerator|KindsModel'
 
 # Packages that share a folder build Core once. Without its cache, or SwiftPM takes the plan of the package that was built before for this one's.
-# No editor reads what is built here, so it has no index.
-SHARED_SCRATCH := --disable-build-manifest-caching --disable-index-store
+SHARED_SCRATCH := --disable-build-manifest-caching
 test-asan: test-packages ## Core's tests and the camera's under the address sanitizer
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
 	  $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(SHARED_SCRATCH) $(PURE)
