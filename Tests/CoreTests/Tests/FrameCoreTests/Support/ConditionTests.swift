@@ -34,6 +34,7 @@ import Testing
         stop.raise()
         for thread in threads { thread.join(within: 5) }
     }
+
     /// A chain that is changed for days makes queues and stages, and lets go of them.
     @Test func forgetsWhoHasGone() throws {
         let stop = StopSignal()
