@@ -39,6 +39,9 @@ final class RoomGate: @unchecked Sendable {
         if sleeps.load(ordering: .sequentiallyConsistent) { condition.locked { condition.signal() } }
     }
 
+    /// [any thread] Whether the producer sleeps, so that it sees news only once it is woken.
+    var isAsleep: Bool { condition.locked { sleeps.load(ordering: .relaxed) } }
+
     /// [producer's thread] The version of the news that the following offers have seen.
     @inline(__always)
     var version: UInt32 { news.seen }

@@ -297,6 +297,7 @@ public final class Chain: @unchecked Sendable {
             thread.crashStages = crashStages
             do {
                 try NamedThread.start(name: thread.name, isBatch: isBatch) {
+                    thread.kernelNumber.store(KernelThread.currentNumber, ordering: .relaxed)
                     thread.traceRing?.enter()
                     let place = CrashReport.enter(thread)
                     defer { CrashReport.leave(thread, place) }

@@ -3,7 +3,8 @@
 /// Ends a run that can provably never go on: every thread waits for another thread of the chain, and none has made
 /// progress for five seconds.
 ///
-/// A wait for the clock or for a network reader does not count. A chain with a live source, or with a stage whose own
+/// A wait for the clock or for a network reader does not count, nor does a thread that was woken and waits for a
+/// processor: on a busy machine that may last. A chain with a live source, or with a stage whose own
 /// threads hold frames (``StageDemand/workers``), is never ended. The watch counts looks rather than time, so that a
 /// process that was suspended does not seem to stand still. The control thread calls it every 50 ms.
 struct StandstillWatch {
@@ -21,6 +22,10 @@ struct StandstillWatch {
         progress = now
         looks = mayGoOn ? 0 : looks + 1
         guard looks >= Self.looksNeeded else { return nil }
+        guard open.allSatisfy({ KernelThread.isAsleep($0.kernelNumber.load(ordering: .relaxed)) }) else {
+            looks = 0
+            return nil
+        }
         return Self.fault(chain, open)
     }
 

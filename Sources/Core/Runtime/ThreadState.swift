@@ -24,6 +24,8 @@ final class ThreadState: @unchecked Sendable {
     /// `pthread_self()` of the thread once it runs. A signal handler finds the thread that it interrupts by this
     /// value.
     let identity = Atomic<UInt>(0)
+    /// The kernel's number of the thread once it runs, as ``KernelThread`` has it.
+    let kernelNumber = Atomic<Int32>(0)
     let finished = Atomic<Bool>(false)
     /// Whether its stages have ended, and it runs none of their code any more. Other threads may do what is left.
     let hasLetGo = Atomic<Bool>(false)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
 import Synchronization
 
 /// The entries of one thread, pool, slab or queue on their way to the trace thread: a fixed ring with one writer and
@@ -38,14 +37,7 @@ final class TraceRing: @unchecked Sendable {
     deinit { pen.free() }
 
     /// [the thread, at its start] Notes the kernel's number of the thread.
-    func enter() {
-        var name = [CChar](repeating: 0, count: 64)
-        // proc(5): "PID/task/TID". Swift's Glibc does not show gettid(2).
-        let count = readlink("/proc/thread-self", &name, name.count)
-        guard count > 0 else { return }
-        let number = name[..<count].split(separator: CChar(UInt8(ascii: "/"))).last ?? []
-        threadNumber.store(number.reduce(0) { $0 &* 10 &+ Int32($1) &- 48 }, ordering: .relaxed)
-    }
+    func enter() { threadNumber.store(KernelThread.currentNumber, ordering: .relaxed) }
 
     // MARK: The reader's end
 
