@@ -32,7 +32,9 @@ final class MQTTConnection: @unchecked Sendable {
         /// Messages on their way: the spool's number, by the library's. It is 0 for a message that is not from the
         /// spool.
         var inFlight: [Int32: UInt64] = [:]
-        /// Acknowledged before ``publish(_:to:retained:number:)`` knew their number.
+        /// The library's number of the farewell; nil until it is published.
+        var farewell: Int32?
+        /// Acknowledged before ``publish(_:to:retained:number:isFarewell:)`` knew their number.
         var early: Set<Int32> = []
         /// Numbers of the spool that are acknowledged and not taken yet.
         var done: [UInt64] = []
@@ -162,9 +164,16 @@ final class MQTTConnection: @unchecked Sendable {
     private func note(_ reason: String) { state.withLock { if !$0.isRefused { $0.reason = reason } } }
 
     /// [control thread] Disconnects, and ends the thread.
+    ///
+    /// DISCONNECT deletes the last will (MQTT 3.1.1, 3.14.4). So it is sent only where the broker has acknowledged the
+    /// farewell; otherwise the connection breaks, and the broker publishes the will.
     func stop() {
         isStopping.withLock { $0 = true }
-        mosquitto_disconnect(mosquitto)
+        if hasFarewell {
+            mosquitto_disconnect(mosquitto)
+        } else {
+            shutdown(mosquitto_socket(mosquitto), Int32(SHUT_RDWR))
+        }
         thread.withLock { $0 }?.wait(milliseconds: 200)
     }
 
@@ -231,11 +240,20 @@ final class MQTTConnection: @unchecked Sendable {
         }
     }
 
+    /// Whether the broker has acknowledged what was published as the farewell.
+    private var hasFarewell: Bool {
+        state.withLock { state in state.farewell.map { state.inFlight[$0] == nil } ?? false }
+    }
+
     /// Hands a message over. The library sends it until it is acknowledged, over new connections too.
     ///
-    /// - Parameter number: The spool's number, or 0.
+    /// - Parameters:
+    ///   - number: The spool's number, or 0.
+    ///   - isFarewell: Whether it says what the last will would say.
     /// - Returns: False where the library has refused it for good.
-    func publish(_ text: String, to topic: String, retained: Bool, number: UInt64 = 0) -> Bool {
+    func publish(_ text: String, to topic: String, retained: Bool, number: UInt64 = 0, isFarewell: Bool = false)
+        -> Bool
+    {
         var (text, message) = (text, Int32(0))
         let code = text.withUTF8 {
             mosquitto_publish(mosquitto, &message, topic, Int32(clamping: $0.count), $0.baseAddress, 1, retained)
@@ -251,6 +269,7 @@ final class MQTTConnection: @unchecked Sendable {
             } else {
                 state.inFlight[message] = number
             }
+            if isFarewell { state.farewell = message }
         }
         return true
     }

@@ -256,11 +256,11 @@ final class MQTTSender: Sendable {
         state.retained = wanted
     }
 
-    /// Publishes the last state. A clean disconnection suppresses the last will, so `offline` is published too.
+    /// Publishes the last state, and what the last will would say.
     private func sayGoodbye(_ state: inout Sending) {
         guard connection.isConnected else { return }
         look(&state)
-        _ = connection.publish("offline", to: topics.status, retained: true)
+        _ = connection.publish("offline", to: topics.status, retained: true, isFarewell: true)
         for _ in 0..<100 where connection.inFlightCount > 0 && connection.isConnected { usleep(1000) }
         acknowledge(&state)
     }

@@ -27,7 +27,11 @@ package final class SpoolFolder: Sendable {
         }
     }
 
-    deinit { close(lock) }
+    deinit {
+        // A program that is being started may have a copy of the descriptor for a moment, and with it the lock.
+        flock(lock, LOCK_UN)
+        close(lock)
+    }
 
     /// Checks that the folder can be used or made, as far as possible without making it.
     ///
