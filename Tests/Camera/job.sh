@@ -64,7 +64,7 @@ read_stream() {
   until_true "$1's reader" test -s "$1.reader.mkv"
 }
 reader_ends() {
-  for _ in $(seq 100); do
+  for _ in $(seq 600); do
     kill -0 $reader 2>/dev/null || break
     sleep 0.1
   done
@@ -135,7 +135,8 @@ sleep 1
 say "pulled out"
 echo vivid.0 >/sys/bus/platform/drivers/vivid/unbind
 await pulled camera-lost 1
-sleep 1
+# For longer than a gap in the recording may be.
+sleep 3
 echo vivid.0 >/sys/bus/platform/drivers/vivid/bind
 cut -d' ' -f1 /proc/uptime >returned
 await pulled camera-back 1

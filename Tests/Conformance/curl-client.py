@@ -27,7 +27,7 @@ OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, RECEIVE = 1, 2, 4, 5, 6, 7, 11
 SESSION_ID = 0x100000 + 36
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p)
 # Longest wait for the pictures, seconds.
-PATIENCE = 15
+PATIENCE = 60
 
 
 class Handle:

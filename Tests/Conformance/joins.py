@@ -24,7 +24,7 @@ from wire import Response, Target, Unmet  # noqa: E402
 
 TCP = "RTP/AVP/TCP;unicast;interleaved=0-1"
 # Longest wait for a picture, seconds.
-PATIENCE = 15.0
+PATIENCE = 60.0
 
 
 class Join:

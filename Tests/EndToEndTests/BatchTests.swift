@@ -22,13 +22,13 @@ import Testing
     }
 
     /// A clip that framehost makes.
-    private func makeClip(_ name: String, frames: Int) throws {
+    private func makeClip(_ name: String, frames: Int, rate: Int = 25) throws {
         let target = URL(fileURLWithPath: workspace.path(name)).deletingLastPathComponent()
         try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
         try workspace.write(
             "maker.json",
             """
-            { "stages": [ { "use": "test-source", "size": "160x120", "rate": 25 },
+            { "stages": [ { "use": "test-source", "size": "160x120", "rate": \(rate) },
                           { "use": "x264-encoder", "preset": "ultrafast" }, { "use": "recorder", "path": "made.mp4" } ] }
             """)
         let outcome = try framehost.run(
@@ -228,7 +228,7 @@ import Testing
             """)
         let outcome = try batch("in", "--out", "out", "--report", "report.csv")
         #expect(outcome.status == 0, "\(outcome.error)")
-        let warnings = outcome.errorLines.filter { $0.hasPrefix("warning: ") }
+        let warnings = outcome.untimedErrorLines.filter { $0.hasPrefix("warning: ") }
         #expect(outcome.error.contains("3 made, 3 of them with warnings."), "\(outcome.error)")
         #expect(
             !warnings.isEmpty && warnings.allSatisfy { $0.contains("sound") || $0.contains("audio") }, "\(warnings)")
@@ -304,9 +304,11 @@ import Testing
 
     /// A signal ends it soon, without a trace of what was under way; the same command goes on.
     @Test(.needs(.ffprobe), arguments: [SIGTERM, SIGINT, SIGKILL]) func goesOnAfterASignal(signal: Int32) throws {
-        for name in ["a", "b", "c"] { try makeClip("in/\(name).mp4", frames: 25) }
-        let slow = ["batch", "chain.json", "in", "--out", "out", "--jobs", "2"]
-        let set = ["--set", "file.pace=realtime"]
+        for name in ["a", "b", "c"] { try makeClip("in/\(name).mp4", frames: 25, rate: 5) }
+        var (out, tries) = ("out", 0)
+        func arguments() -> [String] {
+            ["batch", "chain.json", "in", "--out", out, "--jobs", "2", "--set", "file.pace=realtime"]
+        }
         try workspace.write(
             "chain.json",
             """
@@ -314,25 +316,35 @@ import Testing
                           { "id": "h264", "use": "x264-encoder", "preset": "ultrafast" },
                           { "use": "recorder", "path": "${output}" } ] }
             """)
-        let running = try framehost.start(slow + set, folder: workspace.folder.path)
-        // Until two workers write.
-        let deadline = Date() + 60
-        while workspace.names(below: "out/.framehost").filter({ $0.hasSuffix(".mp4") }).count < 2, Date() < deadline {
-            usleep(10_000)
+        func interrupted() throws -> Outcome {
+            tries += 1
+            out = "out\(tries)"
+            let running = try framehost.start(arguments(), folder: workspace.folder.path)
+            // Until two workers write.
+            let deadline = Date() + 180
+            while workspace.names(below: "\(out)/.framehost").filter({ $0.hasSuffix(".mp4") }).count < 2,
+                running.isRunning, Date() < deadline
+            {
+                usleep(10_000)
+            }
+            if running.isRunning { running.send(signal) }
+            return try running.finish()
         }
-        running.send(signal)
-        let outcome = try running.finish()
+        var outcome = try interrupted()
+        // On a busy machine the first clips may be done before the signal comes.
+        while !outputs(out).isEmpty, tries < 10 { outcome = try interrupted() }
         #expect(outcome.status == (signal == SIGKILL ? 128 + 9 : 1), "\(outcome.error)")
         if signal != SIGKILL {
             #expect(outcome.error.contains("Run the same command again to continue."), "\(outcome.error)")
-            #expect(workspace.names(below: "out/.framehost").isEmpty, "\(workspace.names(below: "out/.framehost"))")
+            let left = workspace.names(below: "\(out)/.framehost")
+            #expect(left.isEmpty, "\(left)")
         }
-        #expect(outputs("out").isEmpty)
+        #expect(outputs(out).isEmpty)
         // Its workers have ended with it: nothing is written any more.
-        let second = try framehost.run(slow + set, folder: workspace.folder.path)
+        let second = try framehost.run(arguments(), folder: workspace.folder.path)
         #expect(second.status == 0 && second.error.contains("3 made"), "\(second.error)")
-        for name in ["a", "b", "c"] { #expect(try frames("out/\(name).mp4") == 25) }
-        let hidden = workspace.names(below: "out/.framehost")
+        for name in ["a", "b", "c"] { #expect(try frames("\(out)/\(name).mp4") == 25) }
+        let hidden = workspace.names(below: "\(out)/.framehost")
         #expect(hidden.count == 3 && hidden.allSatisfy { $0.hasSuffix("/done") }, "\(hidden)")
     }
 

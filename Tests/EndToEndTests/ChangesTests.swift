@@ -16,9 +16,10 @@ import Testing
     private static let chain = """
         {
           "stages": [
-            { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
-            { "id": "mark", "use": "text", "text": "one", "link": { "queue": 200 } },
-            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500, "link": { "queue": 200 } },
+            { "id": "camera", "use": "test-source", "size": "64x48", "rate": 50, "live": true },
+            { "id": "mark", "use": "text", "text": "one", "link": { "queue": 1000 } },
+            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500,
+              "link": { "queue": 1000 } },
             { "id": "file", "use": "recorder", "path": "out.mp4" }
           ]
         }
@@ -52,21 +53,19 @@ import Testing
         return Int(outcome.output.trimmingCharacters(in: .whitespacesAndNewlines)) ?? -1
     }
 
-    /// Room for four seconds on either way: a busy machine drops frames of a live source, which is counted elsewhere.
+    /// Room for twenty seconds on either way: a busy machine drops frames of a live source, which is counted elsewhere.
     @Test(.needs(.ffprobe)) func attachesARecordingBranchAndTakesItAway() throws {
-        let program = try start(chain: Self.chain.replacing("\"stages\"", with: "\"spare\": 220, \"stages\""))
-        try program.write(
-            #"{ "command": "attach", "at": "mark", "tag": 1, "stages": [ { "id": "small", "use": "crop-orient", "size": "160x120", "link": { "queue": 200 } }, { "id": "small264", "use": "x264-encoder", "preset": "ultrafast" }, { "id": "second", "use": "recorder", "path": "small.mp4" } ] }"#
-                + "\n")
+        let program = try start(chain: Self.chain.replacing("\"stages\"", with: "\"spare\": 1020, \"stages\""))
+        let attached = try program.sendPatiently(
+            #"{ "command": "attach", "at": "mark", "stages": [ { "id": "small", "use": "crop-orient", "size": "32x24", "link": { "queue": 1000 } }, { "id": "small264", "use": "x264-encoder", "preset": "ultrafast" }, { "id": "second", "use": "recorder", "path": "small.mp4" } ] }"#
+        )
         try program.waitForOutput(#""event":"stage-attached""#)
-        try program.waitForFrames(80)
-        try program.write(#"{ "command": "detach", "stage": "small", "tag": 2 }"# + "\n")
+        try program.waitForFrames(try #require(attached["frame"].int, "\(attached)") + 60)
+        let detached = try program.sendPatiently(#"{ "command": "detach", "stage": "small" }"#)
         try program.waitForOutput(#""event":"branch-ended""#)
         program.send(SIGINT)
         let outcome = try program.finish()
-        #expect(outcome.status == 0, "\(outcome.error)")
-        let answers = try answers(outcome)
-        let (attached, detached) = (try #require(answers[1]), try #require(answers[2]))
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
         #expect(attached["ok"].bool == true && detached["ok"].bool == true, "\(attached) \(detached)")
         #expect(try frames("small.mp4") == detached["frame"].int! - attached["frame"].int!)
         // The other recording has lost none.
@@ -76,15 +75,14 @@ import Testing
 
     @Test(.needs(.ffprobe)) func replacesTheEncoderUnderARecording() throws {
         let program = try start()
-        try program.write(
-            #"{ "command": "replace", "stage": "h264", "tag": 1, "with": { "use": "x264-encoder", "preset": "veryfast", "bitrateKbps": 900, "bframes": 0 } }"#
-                + "\n")
-        try program.waitForAnswers(1)
-        try program.waitForFrames(100)
+        let replaced = try program.sendPatiently(
+            #"{ "command": "replace", "stage": "h264", "with": { "use": "x264-encoder", "preset": "veryfast", "bitrateKbps": 900, "bframes": 0 } }"#
+        )
+        #expect(replaced["replaced"][0].string == "h264", "\(replaced)")
+        try program.waitForFrames((replaced["frame"].int ?? 0) + 60)
         program.send(SIGINT)
         let outcome = try program.finish()
-        #expect(outcome.status == 0, "\(outcome.error)")
-        #expect(try answers(outcome)[1]?["replaced"][0].string == "h264", "\(outcome.output)")
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
         let captured = try #require(outcome.error.firstMatch(of: /Done: (\d+) frames/)).1
         #expect(try frames("out.mp4") == Int(captured))
     }
@@ -97,23 +95,42 @@ import Testing
                 "text\": \"one\"", with: "tekst\": \"x\""))
         program.send(SIGHUP)
         try program.waitForOutput("stages[1].tekst")
-        try workspace.write("chain.json", Self.chain.replacing("\"size\": \"320x240\"", with: "\"size\": \"640x480\""))
+        try workspace.write("chain.json", Self.chain.replacing("\"size\": \"64x48\"", with: "\"size\": \"128x96\""))
         program.send(SIGHUP)
         try program.waitForOutput("needs a restart")
-        try workspace.write("chain.json", Self.chain.replacing("\"one\"", with: "\"two\""))
-        program.send(SIGHUP)
-        try program.waitForOutput(#""set":["mark"]"#)
+        try change(program, to: Self.chain.replacing("\"one\"", with: "\"two\""), until: #""set":["mark"]"#) {
+            program.send(SIGHUP)
+        }
         program.send(SIGINT)
         let outcome = try program.finish()
-        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
         let errors = try outcome.lines.compactMap { try JSON(parsing: $0)["error"].string }
+            .filter { !$0.contains(", so nothing was changed") }
         #expect(errors.count == 2, "\(errors)")
-        #expect(errors.first?.contains("chain.json:3:72: stages[0].rate: 0 must be a frame rate.") == true, "\(errors)")
+        #expect(errors.first?.contains("chain.json:3:70: stages[0].rate: 0 must be a frame rate.") == true, "\(errors)")
         #expect(errors.first?.contains("chain.json:4:36: stages[1].tekst: ") == true, "\(errors)")
         #expect(errors.last?.hasPrefix("chain.json:3:45: stages[0].size: needs a restart:") == true, "\(errors)")
     }
 
     private func send(_ program: RunningProgram, _ line: String) throws { try program.write(line + "\n") }
+
+    /// Writes the chain file and waits until the program has said `text`: again where a stage that got no processor for
+    /// a second has refused the change as a whole.
+    private func change(
+        _ program: RunningProgram, to chain: String, until text: String, afterwards: () -> Void = {}
+    ) throws {
+        for _ in 0..<20 {
+            let before = program.refusals
+            try workspace.write("chain.json", chain)
+            afterwards()
+            let deadline = Date() + 180
+            while !program.output.contains(text), program.refusals == before, Date() < deadline {
+                program.listen(seconds: 0.1)
+            }
+            if program.refusals == before { break }
+        }
+        try program.waitForOutput(text, timeout: 1)
+    }
 
     /// Both files begin at 0; in the recording the second goes on where the first was left.
     @Test(.needs(.ffprobe)) func recordsEveryPictureWhereAFileIsReplacedByAnother() throws {
@@ -138,15 +155,13 @@ import Testing
         let program = try framehost.start(["chain.json", "--commands", "--events"], folder: workspace.folder.path)
         try program.waitForOutput(#""state":"streaming""#)
         try program.waitForFrames(50)
-        try send(
-            program,
-            #"{ "command": "replace", "stage": "clip", "tag": 1, "with": { "path": "two.mp4", "pace": "realtime" } }"#)
-        try program.waitForAnswers(1)
-        try program.waitForFrames(120)
+        let replaced = try program.sendPatiently(
+            #"{ "command": "replace", "stage": "clip", "with": { "path": "two.mp4", "pace": "realtime" } }"#)
+        #expect(replaced["replaced"][0].string == "clip", "\(replaced)")
+        try program.waitForFrames((replaced["frame"].int ?? 0) + 60)
         program.send(SIGINT)
         let outcome = try program.finish()
         #expect(outcome.status == 0, "\(outcome.error)")
-        #expect(try answers(outcome)[1]?["replaced"][0].string == "clip", "\(outcome.output)")
         let captured = try #require(outcome.error.firstMatch(of: /Done: (\d+) frames/)).1
         #expect(try frames("out.mp4") == Int(captured), "\(outcome.error)")
     }
@@ -160,17 +175,19 @@ import Testing
             ["chain.json", "--commands", "--events"], folder: workspace.folder.path)
         try program.waitForOutput(#""state":"streaming""#)
         try program.waitForFrames(20)
-        try send(
-            program, #"{ "command": "replace", "stage": "file", "tag": 1, "with": { "path": "second.mp4" } }"#)
-        try program.waitForAnswers(1)
-        try program.waitForFrames(100)
+        let replaced = try program.sendPatiently(
+            #"{ "command": "replace", "stage": "file", "with": { "path": "second.mp4" } }"#)
+        #expect(replaced["ok"].bool == true, "\(replaced)")
+        try program.waitForFrames((replaced["frame"].int ?? 0) + 400)
         program.send(SIGINT)
         let outcome = try program.finish()
-        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
         let captured = try #require(outcome.error.firstMatch(of: /Done: (\d+) frames/)).1
         let (first, second) = (try frames("out.mp4"), try frames("second.mp4"))
+        // A busy machine may take seconds to the keyframe; the next one of its own would come after 1,000 frames.
         #expect(
-            first + second <= Int(captured)! && first + second >= Int(captured)! - 20, "\(first) \(second) \(captured)")
+            second > 0 && first + second <= Int(captured)! && first + second >= Int(captured)! - 300,
+            "\(first) \(second) \(captured)")
     }
 
     /// What a run has recorded it does not replace: the next file is the second one, as after a stop and a start.
@@ -178,16 +195,18 @@ import Testing
         let program = try start()
         try workspace.write(
             "chain.json", Self.chain.replacing("\"out.mp4\"", with: "\"out.mp4\", \"finalize\": \"never\""))
-        try send(program, #"{ "command": "reload", "tag": 1 }"#)
-        try program.waitForOutput("out-0002.mp4")
-        try send(program, #"{ "command": "replace", "stage": "file", "tag": 2, "with": { "path": "b.mp4" } }"#)
-        try program.waitForOutput("b.mp4")
-        try send(program, #"{ "command": "replace", "stage": "file", "tag": 3, "with": { "path": "out.mp4" } }"#)
-        try program.waitForOutput("out-0003.mp4")
+        for (command, name) in [
+            (#"{ "command": "reload" }"#, "out-0002.mp4"),
+            (#"{ "command": "replace", "stage": "file", "with": { "path": "b.mp4" } }"#, "b.mp4"),
+            (#"{ "command": "replace", "stage": "file", "with": { "path": "out.mp4" } }"#, "out-0003.mp4"),
+        ] {
+            let answer = try program.sendPatiently(command)
+            #expect(answer["ok"].bool == true, "\(answer)")
+            try program.waitForOutput(name)
+        }
         program.send(SIGINT)
         let outcome = try program.finish()
-        #expect(outcome.status == 0, "\(outcome.error)")
-        for tag in 1...3 { #expect(try answers(outcome)[tag]?["ok"].bool == true, "\(outcome.output)") }
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
         for name in ["out.mp4", "out-0002.mp4", "b.mp4", "out-0003.mp4"] {
             #expect(try frames(name) > 0, "\(name)")
         }
@@ -202,19 +221,19 @@ import Testing
         let branch =
             #""at": "mark", "stages": [ { "id": "small", "use": "x264-encoder", "preset": "ultrafast" }, { "use": "recorder", "path": "small.mp4" } ]"#
         try send(program, #"{ "command": "attach", \#(branch), "tag": 1 }"#)
-        try send(program, #"{ "command": "attach", \#(branch), "copy": true, "tag": 2 }"#)
-        try program.waitForAnswers(2)
+        let attached = try program.sendPatiently(#"{ "command": "attach", \#(branch), "copy": true }"#)
+        try program.waitForAnswers(1)
         try send(program, #"{ "stage": "small-copy", "command": "detach", "tag": 3 }"#)
         try send(program, #"{ "stage": "small-copy", "command": "replace", "with": { "use": "fps-meter" }, "tag": 4 }"#)
-        try program.waitForAnswers(4)
-        try program.waitForFrames(80)
+        try program.waitForAnswers(3)
+        try program.waitForFrames((attached["frame"].int ?? 0) + 60)
         program.send(SIGINT)
         let outcome = try program.finish()
-        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
         let answers = try answers(outcome)
         #expect(answers[1]?["error"].string?.hasPrefix("stages[0]: 'small' needs ") == true, "\(answers)")
         // The tap is no stage of the file: it comes and goes with the one that it copies for.
-        #expect(answers[2]?["attached"].list.compactMap(\.string) == ["small", "recorder"], "\(answers)")
+        #expect(attached["attached"].list.compactMap(\.string) == ["small", "recorder"], "\(attached)")
         for tag in [3, 4] {
             #expect(
                 answers[tag]?["error"].string
@@ -225,29 +244,28 @@ import Testing
             .list.first { $0["id"].string == "small-copy" }
         #expect(tap?["pixelCopies"].int ?? 0 > 20)
         #expect(answers[1]?["error"].string?.contains("\"copy\": true") == true, "\(answers)")
-        #expect(answers[2]?["ok"].bool == true, "\(answers)")
+        #expect(attached["ok"].bool == true, "\(attached)")
     }
 
     @Test func refusesAPipeInThePlaceOfItsFileAndGoesOnToTakeChanges() throws {
         let program = try start()
         #expect(mkfifo(workspace.path("pipe.json"), 0o600) == 0)
         try send(program, #"{ "command": "reload", "file": "\#(workspace.path("pipe.json"))", "tag": 1 }"#)
-        try send(program, #"{ "command": "pause", "stage": "mark", "tag": 2 }"#)
-        try program.waitForAnswers(2)
+        let paused = try program.sendPatiently(#"{ "command": "pause", "stage": "mark" }"#)
+        try program.waitForAnswers(1)
         program.send(SIGINT)
         let outcome = try program.finish()
-        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
         let answers = try answers(outcome)
         #expect(answers[1]?["error"].string?.contains("pipe.json: must be a regular file") == true, "\(answers)")
-        #expect(answers[2]?["ok"].bool == true, "\(answers)")
+        #expect(paused["ok"].bool == true, "\(paused)")
     }
 
     @Test func watchesItsFile() throws {
         let program = try start("--watch")
-        try workspace.write("chain.json", Self.chain.replacing("\"one\"", with: "\"two\""))
-        try program.waitForOutput(#""set":["mark"]"#)
+        try change(program, to: Self.chain.replacing("\"one\"", with: "\"two\""), until: #""set":["mark"]"#)
         program.send(SIGINT)
-        #expect(try program.finish().status == 0)
+        #expect(try program.finish().isDoneOrBusy)
     }
 
     @Test func refusesWhatCannotBeAndChangesNothing() throws {
@@ -268,7 +286,7 @@ import Testing
         try program.waitForAnswers(lines.count)
         program.send(SIGINT)
         let outcome = try program.finish()
-        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
         let answers = try answers(outcome)
         #expect(answers[1]?["error"].string == "fil: no such stage. Did you mean 'file'?")
         #expect(
@@ -318,7 +336,7 @@ import Testing
         try program.waitForAnswers(2)
         program.send(SIGINT)
         let outcome = try program.finish()
-        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
         let answers = try answers(outcome)
         let id = line.contains("raw") ? "raw" : line.contains("input.json") ? "in" : "end"
         let fault =
@@ -339,7 +357,8 @@ import Testing
             """
             { "stages": [
               { "id": "camera", "use": "test-source", "size": "64x64", "rate": 50, "live": true },
-              { "id": "odd", "use": "misbehave", "fault": "throw", "at": 20, "onError": "\(onError)" },
+              { "id": "odd", "use": "misbehave", "fault": "throw", "at": 20, "onError": "\(onError)",
+                "link": { "queue": 500 } },
               { "id": "end", "use": "null-sink" } ] }
             """)
         let program = try framehost.start(

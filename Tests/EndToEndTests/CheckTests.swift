@@ -44,7 +44,7 @@ import Testing
     @Test func printsThePlanForPeople() throws {
         let outcome = try check(Self.chain)
         #expect(outcome.status == 0)
-        #expect(outcome.error == "")
+        #expect(outcome.errorLines.isEmpty, "\(outcome.error)")
         #expect(
             rows("Stages", outcome.output) == [
                 ["camera", "test-source", "0", "i420 640x360 25 fps"],
@@ -72,11 +72,11 @@ import Testing
 
     @Test func refusesAFolderThatIsNotThereAsTheRunDoes() throws {
         let fault =
-            "chain.json:6:40: stages[2].path: the folder 'nowhere' does not exist. Create it, or correct 'path'.\n"
+            "chain.json:6:40: stages[2].path: the folder 'nowhere' does not exist. Create it, or correct 'path'."
         let outcome = try check(Self.chain.replacing("\"out.mp4\"", with: "\"nowhere/out.mp4\""))
-        #expect(outcome.status == 2 && outcome.error == fault, "\(outcome.error)")
+        #expect(outcome.status == 2 && outcome.errorLines == [fault], "\(outcome.error)")
         let run = try framehost.run(["chain.json", "--frames", "3"], folder: workspace.folder.path)
-        #expect(run.status == 2 && run.error == fault, "\(run.error)")
+        #expect(run.status == 2 && run.errorLines == [fault], "\(run.error)")
         #expect(workspace.names == ["chain.json"])
     }
 

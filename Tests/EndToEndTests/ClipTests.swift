@@ -39,7 +39,7 @@ import Testing
               ]
             }
             """)
-        let outcome = try Program.framehost.run([chain, "--stats", workspace.path("stats.json")], timeout: 120)
+        let outcome = try Program.framehost.run([chain, "--stats", workspace.path("stats.json")], timeout: 1200)
         #expect(outcome.status == 0, "\(outcome.error)")
         let source = try Self.times(folder.appending(path: clip).path)
         let result = try Self.times(workspace.path("out.mp4"))
@@ -55,7 +55,7 @@ import Testing
         let outcome = try Tool.ffprobe.run(
             "-v", "error", "-select_streams", "v:0", "-show_entries", "frame=best_effort_timestamp_time", "-of",
             "csv=p=0", path,
-            timeout: 120)
+            timeout: 600)
         #expect(outcome.status == 0, "\(outcome.error)")
         return outcome.lines.compactMap { line in
             line.split(separator: ",").first.flatMap { Double($0) }.map { Int(($0 * 1_000_000).rounded()) }

@@ -104,7 +104,7 @@ import Testing
             plan.output.contains("  face: searches for faces with haar: \(Self.cascade), OpenCV 4."), "\(plan.output)")
         let run = try Program.framehost.run([workspace.path("chain.json")], environment: Self.environment(workspace))
         #expect(run.status == 0, "\(run.error)")
-        let lines = run.error.split(separator: "\n")
+        let lines = run.errorLines
         #expect(
             lines.first?.hasPrefix("warning: face: no YuNet model was found; haar is used instead") == true,
             "\(run.error)")
@@ -214,7 +214,7 @@ import Testing
               { "id": "h264", "use": "x264-encoder", "preset": "ultrafast" },
               { "id": "out", "use": "recorder", "path": "out.mp4" } ] }
             """)
-        let outcome = try Program.framehost.run([chain], timeout: 120)
+        let outcome = try Program.framehost.run([chain], timeout: 1200)
         #expect(outcome.status == 0, "\(outcome.error)")
         let lines = try String(decoding: workspace.data("faces.jsonl"), as: UTF8.self).split(separator: "\n")
             .map { try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]) }
@@ -250,7 +250,7 @@ import Testing
         let plan = try Program.framehost.run(["check", chain], environment: Self.environment(workshop.workspace))
         #expect(plan.output.contains("; finds 95 % of the faces that are 12 pixels wide"), "\(plan.output)")
         #expect(plan.output.contains("  face: looks 30 frames ahead: "), "\(plan.output)")
-        let run = try Program.framehost.run([chain], environment: Self.environment(workshop.workspace), timeout: 120)
+        let run = try Program.framehost.run([chain], environment: Self.environment(workshop.workspace), timeout: 1200)
         #expect(run.status == 0, "\(run.error)")
         let lines = try String(decoding: workshop.workspace.data("faces.jsonl"), as: UTF8.self).split(separator: "\n")
             .map {

@@ -54,7 +54,8 @@ import Testing
               { "id": "clip", "use": "file-source", "path": "\(path)", "loop": true }, { "id": "h264", "use": "x264-encoder" },
               { "id": "file", "use": "recorder", "path": "\(workshop.workspace.path("loop.mp4"))" } ] }
             """)
-        let outcome = try Program.framehost.run([chain, "--quiet", "--for", "1"])
+        // Three rounds.
+        let outcome = try Program.framehost.run([chain, "--quiet", "--frames", "150"])
         #expect(outcome.status == 0, "\(outcome.error)")
         #expect(outcome.error.contains("far.mkv' gives a picture the time 92233720368600"), "\(outcome.error)")
     }

@@ -24,7 +24,7 @@ import Testing
               { "id": "end", "use": "null-sink" } ] }
             """)
         let outcome = try Program.framehost.run(
-            ["run", chain, "--stats", "stats.json"], folder: workspace.folder.path, timeout: 60)
+            ["run", chain, "--stats", "stats.json"], folder: workspace.folder.path, timeout: 300)
         let text = try String(contentsOf: workspace.folder.appending(path: "stats.json"), encoding: .utf8)
         return (outcome, try JSON(parsing: text))
     }
@@ -51,7 +51,7 @@ import Testing
         let (a, b) = (#""use": "file-source", "path": "clip.mp4""#, #""use": "file-source", "path": "clip.mkv""#)
         let near = try mix(a, b)
         #expect(near.outcome.status == 0 && delivered(near.figures) == 89, "\(near.outcome.error)")
-        #expect(!near.outcome.error.contains("warning"), "\(near.outcome.error)")
+        #expect(!near.outcome.untimedErrorLines.contains { $0.contains("warning") }, "\(near.outcome.error)")
         let exact = try mix(a, b, join: #"{ "match": "exact" }"#)
         #expect(delivered(exact.figures) ?? 89 < 45)
         #expect(
@@ -89,9 +89,15 @@ import Testing
             #""use": "test-source", "size": "320x240", "live": true, "rate": 25"#
         )
         let ran = try mix(a, b, join: #"{ "match": "newest" }"#)
-        #expect(ran.outcome.status == 0, "\(ran.outcome.error)")
-        // The first one or two may come before the other camera's.
-        #expect(delivered(ran.figures) ?? 0 >= 40, "\(ran.outcome.error)")
+        #expect(ran.outcome.isDoneOrBusy, "\(ran.outcome.error)")
+        // The first one or two may come before the other camera's; a busy machine drops further ones.
+        func count(_ dropped: JSON) -> Int { dropped.keys.reduce(0) { $0 + (dropped[$1].int ?? 0) } }
+        let (stages, links) = (ran.figures["stages"], ran.figures["links"])
+        let lost =
+            count(stages.first("id", "a")["dropped"]) + count(links.first("from", "a")["dropped"])
+            + (stages.first("id", "mix")["inputs"].first("from", "a")["unmatched"].int ?? 0)
+        let delivered = delivered(ran.figures) ?? 0
+        #expect(delivered > 0 && delivered + lost >= 40, "\(delivered), \(lost): \(ran.outcome.error)")
     }
 
     private func source(_ pattern: String, _ frames: Int) -> String {

@@ -22,7 +22,7 @@ import Testing
             "chain.json",
             """
             { "stages": [ { "use": "test-source", "size": "64x64", "rate": 50, "live": true },
-                          { "id": "rec", "use": "x264-encoder" },
+                          { "id": "rec", "use": "x264-encoder", "link": { "queue": 300 } },
                           { "id": "file", "use": "recorder", "path": "a.mp4" } ] }
             """)
         let outcome = try framehost.run(

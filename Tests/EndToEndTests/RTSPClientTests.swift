@@ -7,16 +7,21 @@ import Testing
 /// What clients do besides playing from end to end: other addresses, TLS, pauses, two streams, a stream that ends and
 /// comes again.
 @Suite(.serialized) struct RTSPClientTests {
-    private static func ffmpeg(_ url: String, _ transport: String, count: Int? = 40) throws -> [String] {
-        try RTSPStream.pictures(
-            ["-rtsp_transport", transport, "-i", url] + (count.map { ["-frames:v", "\($0)"] } ?? []))
+    private static func ffmpeg(_ url: String, _ transport: String) throws -> [String] {
+        try RTSPStream.pictures(["-rtsp_transport", transport, "-i", url, "-frames:v", "40"])
+    }
+
+    /// An ffmpeg that plays up to the stream's end, once it has shown a second of it.
+    private static func player(_ url: String, _ transport: String) throws -> RunningProgram {
+        let player = try RTSPStream.player(["-rtsp_transport", transport, "-i", url])
+        try player.waitForLines(50)
+        return player
     }
 
     @Test(.needs(.ffmpeg), .needsIPv6, arguments: ["tcp", "udp"]) func ffmpegPlaysOverIPv6(transport: String) throws {
-        let stream = try RTSPStream()
-        let seen = try Self.ffmpeg(stream.urlOverIPv6, transport)
+        let (seen, recorded) = try RTSPStream.watch(count: 40) { try Self.ffmpeg($0.urlOverIPv6, transport) }
         #expect(seen.count == 40)
-        #expect(RTSPStream.isRun(seen, of: try stream.finish()))
+        #expect(RTSPStream.isRun(seen, of: recorded))
     }
 
     @Test(.needs(.ffmpeg), .needs(.openssl)) func ffmpegPlaysOverTLS() throws {
@@ -36,17 +41,14 @@ import Testing
 
     /// The stream's last pictures arrive, and the client ends without a fault.
     @Test(.needs(.ffmpeg), arguments: ["tcp", "udp"]) func ffmpegEndsWithTheStream(transport: String) throws {
-        let stream = try RTSPStream(frames: 150)
-        let seen = try Self.ffmpeg(stream.url, transport, count: nil)
-        let recorded = try stream.finish(bySignal: false)
-        // A busy machine leaves out some of the 150, for the recording and the player alike.
-        #expect((20...150).contains(recorded.count))
-        #expect(seen.count >= 20)
-        #expect(seen == recorded.suffix(seen.count))
+        try RTSPStream.expectTheEnd { stream in
+            let player = try Self.player(stream.url, transport)
+            return { try RTSPStream.pictures(of: player) }
+        }
     }
 
     @Test(.needs(.mpv)) func mpvEndsWithTheStream() throws {
-        let stream = try RTSPStream(frames: 150)
+        let stream = try RTSPStream(frames: 1500)
         let outcome = try Tool.mpv.run("--no-config", "--vo=null", "--no-audio", "--rtsp-transport=tcp", stream.url)
         #expect(outcome.status == 0)
         #expect(outcome.output.contains("(End of file)"), "\(outcome.output.suffix(500))")
@@ -55,9 +57,10 @@ import Testing
 
     /// The port is free at once for the chain that comes after, though clients were there at the end.
     @Test(.needs(.ffmpeg)) func playsAgainWhenTheChainIsRestarted() throws {
-        let first = try RTSPStream(frames: 100)
-        _ = try Self.ffmpeg(first.url, "tcp", count: nil)
-        _ = try first.finish(bySignal: false)
+        let first = try RTSPStream()
+        let player = try Self.player(first.url, "tcp")
+        _ = try first.finish()
+        _ = try RTSPStream.pictures(of: player)
         let second = try RTSPStream(port: first.port)
         let seen = try Self.ffmpeg(first.url, "tcp")
         #expect(seen.count == 40)
@@ -99,28 +102,44 @@ import Testing
             #expect(rows.allSatisfy { $0.count == 6 && $0[4] == "\(bytes)" })
         }
         program.send(SIGINT)
-        #expect(try program.finish().status == 0)
+        let ended = try program.finish()
+        #expect(ended.isDoneOrBusy, "\(ended.error)")
     }
 
     /// libcurl takes 40 pictures, pauses, plays again and takes 40 more.
     @Test(.needs(.python), .needs(.curl), .needs(.ffmpeg), arguments: ["tcp", "udp"])
     func libcurlPlaysPausesAndPlays(transport: String) throws {
-        let stream = try RTSPStream()
+        struct Part {
+            var seen: [String]
+            var times: [UInt32]
+            var recorded: [String]
+            var recordedSteps: [Int]
+            var isRun: Bool { seen.count == 40 && RTSPStream.isRun(seen, of: recorded) }
+            var isInTime: Bool {
+                let steps = zip(times, times.dropFirst()).map { Int($1 &- $0) }
+                return times.count == 40 && RTSPStream.isRun(steps, of: recordedSteps, within: 2)
+            }
+        }
         let script = Repository.root.appending(path: "Tests/Conformance/curl-client.py").path
-        let folder = stream.workspace.folder.path
-        let outcome = try Tool.python.run(script, stream.url, transport, "40", folder)
-        #expect(outcome.status == 0, "\(outcome.error)")
-        let recorded = try stream.finish()
-        let steps = try stream.recordedSteps()
-        for part in ["1", "2"] {
-            let seen = try RTSPStream.pictures(["-i", stream.workspace.path("\(part).h264")])
-            #expect(seen.count == 40)
-            #expect(RTSPStream.isRun(seen, of: recorded))
-            let text = String(decoding: try stream.workspace.data("\(part).txt"), as: UTF8.self)
-            let times = text.split(separator: "\n").compactMap { UInt32($0) }
-            #expect(times.count == 40)
-            #expect(
-                RTSPStream.isRun(zip(times, times.dropFirst()).map { Int($1 &- $0) }, of: steps, within: 2), "\(times)")
+        let play: () throws -> [Part] = {
+            let stream = try RTSPStream()
+            let outcome = try Tool.python.run(script, stream.url, transport, "40", stream.workspace.folder.path)
+            guard outcome.status == 0 else { throw TestFault("curl-client.py: \(outcome.error)") }
+            let recorded = try stream.finish()
+            let steps = try stream.recordedSteps()
+            return try ["1", "2"].map { part in
+                let text = String(decoding: try stream.workspace.data("\(part).txt"), as: UTF8.self)
+                return Part(
+                    seen: try RTSPStream.pictures(["-i", stream.workspace.path("\(part).h264")]),
+                    times: text.split(separator: "\n").compactMap { UInt32($0) }, recorded: recorded,
+                    recordedSteps: steps)
+            }
+        }
+        let parts = try DatagramLosses.retrying(play) { $0.allSatisfy { $0.isRun && $0.isInTime } }.value
+        #expect(parts.count == 2)
+        for part in parts {
+            #expect(part.isRun, "\(part.seen.count) pictures")
+            #expect(part.isInTime, "\(part.times)")
         }
     }
 }

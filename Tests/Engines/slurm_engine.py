@@ -40,6 +40,7 @@ SlurmdParameters=config_overrides
 SlurmdTimeout=10
 ReturnToService=2
 MinJobAge=3600
+KillWait=120
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0
 NodeName=n[1-3] NodeHostname={host} NodeAddr=127.0.0.1 Port=[17001-17003] CPUs=1 RealMemory=2000
 PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -61,11 +62,11 @@ class Cluster:
         munge = [f"--{name}={folder}/{file}" for name, file in [
             ("key-file", "munge.key"), ("socket", "munge.sock"), ("pid-file", "munged.pid"), ("log-file", "munged.log"), ("seed-file", "munge.seed")]]
         self.start("munged", "munged", "--force", "--foreground", *munge)
-        wait_for("munged's socket", 20, (folder / "munge.sock").exists)
+        wait_for("munged's socket", 120, (folder / "munge.sock").exists)
         self.start("slurmctld", "slurmctld", "-D", "-f", str(configuration))
         for node in NODES:
             self.start_node(node)
-        wait_for("three idle nodes", 60, lambda: self.say("sinfo", "-h", "-t", "idle", "-o", "%D") == "3")
+        wait_for("three idle nodes", 300, lambda: self.say("sinfo", "-h", "-t", "idle", "-o", "%D") == "3")
 
     def start(self, name, program, *arguments):
         program = next((path for path in [f"/usr/sbin/{program}", f"/usr/bin/{program}"] if os.path.exists(path)), program)
@@ -170,8 +171,8 @@ def cancelled(work, cluster):
     array, report, run = submit(work, out, "--tasks", "3")
     wait_for("running workers", 60, lambda: processes("--supervised", str(work.chain)))
     cluster.say("scancel", array, report)
-    # Slurm would kill them after 30 s.
-    wait_for("no process is left", 20, lambda: not processes(str(out)) and not processes("--supervised", str(work.chain)))
+    # Slurm would kill them after KillWait.
+    wait_for("no process is left", 60, lambda: not processes(str(out)) and not processes("--supervised", str(work.chain)))
     wait_for("no job is left", 60, lambda: not cluster.jobs())
     left = [path for path in (out / ".framehost").rglob("*.mp4") if path.is_file()]
     assert not left, f"attempts that were not taken back: {left}"

@@ -22,7 +22,7 @@ except ImportError:
 TOKEN = "fleet-of-the-tests-0123456789"
 PROMETHEUS = "127.0.0.1:9300"
 # All spans of time of the shipped files are divided by this for the chains below; nothing else is changed.
-FASTER = 30
+FASTER = 10
 MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 
@@ -170,7 +170,7 @@ class MonitoringTests(Case):
 
     def begin(self, name):
         self.programs[name] = self.start(HOST, f"{name}.json", log=f"{name}.log", env={**os.environ, "FRAMEHOST_TOKEN": TOKEN})
-        self.soon(lambda: (get(f"127.0.0.1:{self.PORTS[name]}", "/healthz", TOKEN) or [0])[0] in (200, 503), 20, lambda: self.said(f"{name}.log"))
+        self.soon(lambda: (get(f"127.0.0.1:{self.PORTS[name]}", "/healthz", TOKEN) or [0])[0] in (200, 503), 120, lambda: self.said(f"{name}.log"))
 
     def kill(self, name):
         self.programs[name].kill()
@@ -186,6 +186,19 @@ class MonitoringTests(Case):
         alerts = (self.ask("alerts") or {"alerts": []})["alerts"]
         return {(alert["labels"]["alertname"].removeprefix("Framehost"), names[alert["labels"]["instance"].rpartition(":")[2]])
                 for alert in alerts if alert["state"] == "firing"}
+
+    def is_its_own(self, alert, name):
+        """Whether the chain's own figures say what an alert says that no fault here raises: a busy machine may make chains slow."""
+        own = f'instance="127.0.0.1:{self.PORTS[name]}"'
+        lost = 'reason=~"noBuffer|queueFull|evicted|untilKeyframe|damaged"'
+        late = "max_over_time(framehost_stage_latency_seconds"
+        figures = {
+            "FramesLost": [f"max_over_time({series}[5m]) > 0" for series in (
+                f"framehost_stage_frames_dropped_total{{{own},{lost}}}", f"framehost_link_items_dropped_total{{{own},{lost}}}",
+                f'framehost_stage_figure{{{own},figure=~"dropped|missed"}}')],
+            "Late": [f'{late}_count{{{own}}}[5m]) - ignoring (le) {late}_bucket{{{own},le=~"1([.]0)?"}}[5m]) > 0'],
+        }
+        return any((self.ask("query", query=query) or {"result": []})["result"] for query in figures.get(alert, []))
 
     def drip(self, path):
         """Reads a pipe at about ten pictures a second, and one of 320x240 has 115 kB."""
@@ -215,7 +228,7 @@ class MonitoringTests(Case):
         checked = run("promtool", "check", "config", "prometheus.yml", cwd=place)
         self.assertEqual(checked.returncode, 0, checked.stdout)
         self.start("prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data", f"--web.listen-address={PROMETHEUS}", log="prometheus.log", cwd=place)
-        self.soon(lambda: (get(PROMETHEUS, "/-/ready") or [0])[0] == 200, 30, lambda: self.said("prometheus.log"))
+        self.soon(lambda: (get(PROMETHEUS, "/-/ready") or [0])[0] == 200, 120, lambda: self.said("prometheus.log"))
 
     def test_eachAlertFiresByARealFaultAndForNoOtherChain(self):
         def camera(rate=25):
@@ -250,22 +263,31 @@ class MonitoringTests(Case):
         # The server that flaps is killed and started anew, more often than the alert asks for: on a busy machine a process can take more
         # processor time before its first scrape than the one before took until its last, and that restart is not seen. Then it stays away.
         victim = f"127.0.0.1:{self.PORTS['victim']}"
+
+        def is_back(count):
+            # A busy machine may lose the stream once more by itself.
+            figures = (get(victim, "/metrics", TOKEN) or (0, ""))[1]
+            losses = re.search(r'figure="losses"} (\d+)\n', figures)
+            return losses and int(losses[1]) >= count and 'framehost_stage_state{stage="door",state="streaming"} 1\n' in figures
+
+        seen = set()
         for count in range(1, 7):
             self.kill("flaps")
             self.begin("flaps")
-            self.soon(lambda: re.search(rf'figure="losses"}} {count}\n', get(victim, "/metrics", TOKEN)[1])
-                      and 'framehost_stage_state{stage="door",state="streaming"} 1\n' in get(victim, "/metrics", TOKEN)[1], 20, lambda: self.said("victim.log"))
-            time.sleep(1)
+            self.soon(lambda: is_back(count), 120, lambda: self.said("victim.log"))
+            # A scrape is a second and a half.
+            time.sleep(2)
+            seen.update(self.firing())
         expected = {
             ("Restarts", "flaps"), ("SourceUnsteady", "victim"), ("StageFailed", "disk"), ("Unhealthy", "disk"), ("FramesLost", "slow"), ("Late", "slow"),
             ("NoReader", "lonely"),
         }
-        seen = set()
-        self.soon(lambda: seen.update(self.firing()) or seen >= expected, 40, lambda: f"{sorted(seen)}: missing {sorted(expected - seen)}")
+        self.soon(lambda: seen.update(self.firing()) or seen >= expected, 120, lambda: f"{sorted(seen)}: missing {sorted(expected - seen)}")
         self.kill("flaps")
         expected |= {("Down", "flaps"), ("SourceAway", "victim"), ("Unhealthy", "victim")}
-        self.soon(lambda: seen.update(self.firing()) or seen >= expected, 30, lambda: f"{sorted(seen)}: missing {sorted(expected - seen)}")
-        self.assertEqual(seen, expected)
+        self.soon(lambda: seen.update(self.firing()) or seen >= expected, 120, lambda: f"{sorted(seen)}: missing {sorted(expected - seen)}")
+        self.assertLessEqual(expected, seen)
+        self.assertEqual([pair for pair in sorted(seen - expected) if not self.is_its_own(*pair)], [])
         self.assertEqual({alert for alert, _ in seen}, set(re.findall(r"- alert: Framehost(\w+)", rules())), "an alert that nothing here raises")
         # Labels of the target file are in the alert.
         self.assertEqual({alert["labels"]["site"] for alert in self.ask("alerts")["alerts"]}, {"tests"})
@@ -276,13 +298,13 @@ class MonitoringTests(Case):
         self.answersEveryQuery()
         # What is mended is quiet again.
         self.begin("flaps")
-        self.soon(lambda: not {("Down", "flaps"), ("SourceAway", "victim"), ("Unhealthy", "victim")} & self.firing(), 20, lambda: str(self.firing()))
+        self.soon(lambda: not {("Down", "flaps"), ("SourceAway", "victim"), ("Unhealthy", "victim")} & self.firing(), 120, lambda: str(self.firing()))
 
     def answersEveryQuery(self):
         now = time.time()
         series = 0
         for title, query in queries():
-            # Grafana's rate interval is four scrapes at least; here a scrape is half a second.
+            # Grafana's rate interval is four scrapes at least; here a scrape is a second and a half.
             answer = self.ask("query_range", query=faster(query), start=now - 30, end=now, step=1)
             self.assertIsNotNone(answer, f"{title}: {query}")
             values = [value for each in answer["result"] for _, value in each["values"] if value not in ("NaN", "+Inf")]

@@ -6,9 +6,13 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Tools"))
+from exit_status import without_losses  # noqa: E402, F401: for the tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HOST = pathlib.Path(os.environ.get("FRAMEHOST", ROOT / ".build/release/framehost")).resolve()
@@ -62,7 +66,7 @@ class Case(unittest.TestCase):
 
 def get(address, path, token=None):
     """Status and text; None where nobody answers."""
-    connection = http.client.HTTPConnection(address, timeout=5)
+    connection = http.client.HTTPConnection(address, timeout=30)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
         answer = connection.getresponse()

@@ -12,7 +12,7 @@ import subprocess
 import time
 import unittest
 
-from place import HOST, ROOT, Case, without_comments
+from place import HOST, ROOT, Case, without_comments, without_losses
 
 RATE, WIDTH, HEIGHT = 25, 640, 360
 # Cuts of the cable, seconds: TCP carries on after the first, the other side has given the stream up in the second.
@@ -58,7 +58,7 @@ class SplitTests(Case):
         # The other machine: a network namespace that lasts as long as this process.
         other = self.start("unshare", "-n", "sleep", "600", log="other.log")
         mine = os.readlink("/proc/self/ns/net")
-        self.soon(lambda: os.readlink(f"/proc/{other.pid}/ns/net") != mine, 10)
+        self.soon(lambda: os.readlink(f"/proc/{other.pid}/ns/net") != mine, 60)
         self.there = ("nsenter", "-t", str(other.pid), "-n")
         run("ip", "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", other.pid)
         self.addCleanup(lambda: subprocess.run(["ip", "link", "delete", "cable"], check=False, capture_output=True))
@@ -77,11 +77,15 @@ class SplitTests(Case):
         return self.of_stage(8081, "archive", self.there)["framesIn"]
 
     def cut(self, seconds):
+        """When the cable was pulled, not before and not after; and how long it was away, at most."""
+        before = time.clock_gettime(time.CLOCK_MONOTONIC)
         run("ip", "link", "set", "cable", "down")
+        after = time.clock_gettime(time.CLOCK_MONOTONIC)
         time.sleep(seconds)
         run("ip", "link", "set", "cable", "up")
+        return before, after, time.clock_gettime(time.CLOCK_MONOTONIC) - before
 
-    def goes_on(self, seconds):
+    def goes_on(self, seconds=60):
         before = self.recorded()
         self.soon(lambda: self.recorded() > before + RATE, seconds, lambda: self.said("archive.log"))
 
@@ -92,7 +96,7 @@ class SplitTests(Case):
 
     def done(self, log):
         """Frames, delivered and dropped ones, as the run said at its end."""
-        found = [re.match(r"Done: (\d+) frames .* (\d+) delivered, (\d+) dropped", line["message"]) for line in self.events(log)]
+        found = [re.match(r"(?:Done|Failed): (\d+) frames .* (\d+) delivered, (\d+) dropped", line["message"]) for line in self.events(log)]
         return next(tuple(map(int, match.groups())) for match in found if match)
 
     def test_aShortCutLosesNothingAndALongOneWhatItsFiguresSay(self):
@@ -102,33 +106,36 @@ class SplitTests(Case):
         (self.folder / "out").mkdir()
         as_json = ("--log-format", "json")
         camera = self.start(HOST, "camera.json", *as_json, log="camera.log")
-        self.soon(lambda: self.events("camera.log", "serving"), 20, lambda: self.said("camera.log"))
+        self.soon(lambda: self.events("camera.log", "serving"), 60, lambda: self.said("camera.log"))
         archive = self.start(HOST, "archive.json", *as_json, log="archive.log", inside=self.there, env={**os.environ, "CAMERA": CAMERA})
-        self.soon(lambda: self.events("archive.log", "segment-did-start"), 20, lambda: self.said("archive.log"))
-        self.goes_on(10)
+        self.soon(lambda: self.events("archive.log", "segment-did-start"), 60, lambda: self.said("archive.log"))
+        self.goes_on()
 
-        self.cut(SHORT)
-        self.goes_on(12)
+        # On a busy machine a short cut can become a longer one.
+        while self.cut(SHORT)[2] > 4:
+            self.goes_on()
+        self.goes_on()
         self.assertEqual(self.of_stage(8081, "yard", self.there)["figures"]["losses"], 0, self.said("archive.log"))
-        long_cut = time.clock_gettime(time.CLOCK_MONOTONIC)
 
-        self.cut(LONG)
-        self.goes_on(20)
+        earliest, latest, lasted = self.cut(LONG)
+        self.goes_on()
         yard = self.of_stage(8081, "yard", self.there)["figures"]
         self.assertEqual((yard["losses"], yard["state"]), (1, "streaming"), self.said("archive.log"))
-        self.goes_on(10)
+        self.goes_on()
 
         # The recording is ended first, so that its last picture is none that was lost on the way.
         for process, log in (archive, "archive.log"), (camera, "camera.log"):
             process.send_signal(signal.SIGINT)
-            self.assertEqual(process.wait(30), 0, self.said(log))
+            status = process.wait(60)
+            self.assertEqual(without_losses(status, self.said(log)), 0, self.said(log))
 
         files = sorted((self.folder / "out").iterdir(), key=lambda file: file.name)
         captured = [stamp for file in files for stamp in stamps(file)]
         self.assertNotIn(None, captured)
         self.assertEqual(captured, sorted(set(captured)), "each picture once, in its order")
-        wide = [index for index in range(1, len(captured)) if captured[index] - captured[index - 1] > 1]
-        self.assertEqual(len(wide), 1, [captured[index] - captured[index - 1] for index in wide])
+        # The gap that holds the cut. Others are a busy camera side's, and count below.
+        wide = [index for index in range(1, len(captured)) if captured[index - 1] < latest + LONG / 2 < captured[index]]
+        self.assertEqual(len(wide), 1, (captured[0], latest, captured[-1]))
         before, after = range(wide[0]), range(wide[0], len(captured))
         self.assertGreater(min(len(before), len(after)), 2 * RATE)
 
@@ -144,8 +151,8 @@ class SplitTests(Case):
         elsewhere = missing(before[:RATE], before[-RATE:]) + missing(after[:RATE], after[-RATE:])
         # It lasts from the cut, at least as long, and is over soon after: the other side tries each second.
         gap = captured[wide[0]] - captured[wide[0] - 1]
-        self.assertAlmostEqual(captured[wide[0] - 1], long_cut, delta=1.5)
-        self.assertTrue(LONG - 1 < gap < LONG + 8, gap)
+        self.assertTrue(earliest - 1.5 <= captured[wide[0] - 1] <= latest + 1.5, (earliest, captured[wide[0] - 1], latest))
+        self.assertTrue(LONG - 1 < gap < lasted + 8, (gap, lasted))
 
         # Both sides' counts agree with the pictures.
         frames, delivered, dropped = self.done("archive.log")
@@ -156,10 +163,11 @@ class SplitTests(Case):
         # Nothing is missing elsewhere, but for what a busy machine's camera side says that it dropped itself.
         self.assertTrue(0 <= elsewhere <= too_late + missed, f"{elsewhere} missing, {too_late} dropped, {missed} missed")
         self.assertAlmostEqual(lost / RATE, gap, delta=1)
-        # The gap is one of the recording's times as well.
+        # The gap is one of the recording's times as well. A stream's first picture has the time at which it came, which on a busy machine is
+        # seconds after its capture.
         ended = self.events("archive.log", "recording-did-stop")[-1]
         self.assertEqual(ended["frames"], len(captured))
-        self.assertAlmostEqual(ended["seconds"], captured[-1] - captured[0], delta=1.5)
+        self.assertAlmostEqual(ended["seconds"], captured[-1] - captured[0], delta=LONG / 3)
         # What is lost is said: why, and for how long.
         self.assertRegex(self.events("archive.log", "stream-lost")[0]["reason"], "no video for|ended|timed out|route")
         away = self.events("archive.log", "stream-back")[-1]["awayMs"] / 1000

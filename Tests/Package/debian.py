@@ -116,7 +116,7 @@ class Booted:
             ["systemd-nspawn", "--quiet", f"--directory={debian.folder}", "--register=no", "--keep-unit", "--boot", "--private-network",
              "--console=pipe"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.leader = None
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while time.monotonic() < end and self.process.poll() is None:
             self.leader = self.leader or self.child()
             if self.leader and self.do("systemctl", "is-system-running").stdout.strip() in ("running", "degraded"):

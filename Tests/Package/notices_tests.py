@@ -2,8 +2,11 @@
 """What a chain tells the service manager, and when (docs/design/024-installing.md)."""
 import json
 import os
+import re
+import select
 import shutil
 import signal
+import statistics
 import tempfile
 import time
 import unittest
@@ -46,14 +49,16 @@ class NoticesTests(unittest.TestCase):
         manager = self.manager()
         service = self.run_service(LIVE, manager, watchdog=1)
         self.assertTrue(manager.wait("READY=1"), service.said())
-        began = time.monotonic()
-        manager.take(3)
-        self.assertEqual(manager.status(), "streaming")
-        times = [at for at, line in manager.lines if line == "WATCHDOG=1" and at >= began]
+
+        def sent(line):
+            return [at for at, found in manager.lines if found == line]
+
+        self.assertTrue(manager.soon(lambda: len(sent("WATCHDOG=1")) >= 6), manager.lines)
+        self.assertTrue(manager.soon(lambda: manager.status() == "streaming"), manager.lines)
         # Twice in each second that is waited for one; a busy machine may be late, never early.
-        self.assertGreaterEqual(len(times), 4, times)
-        self.assertLessEqual(len(times), 7, times)
-        self.assertLess(max(b - a for a, b in zip(times, times[1:])), 1)
+        times = sent("WATCHDOG=1")
+        self.assertLessEqual(len(times), (times[-1] - sent("READY=1")[0] + 0.1) / 0.5 + 1, times)
+        self.assertLess(statistics.median(b - a for a, b in zip(times, times[1:])), 1)
         self.assertEqual(service.end(), 0, service.said())
         manager.take(0.2)
         self.assertEqual(manager.names(), ["READY=1", "STOPPING=1"])
@@ -91,7 +96,7 @@ class NoticesTests(unittest.TestCase):
         service = self.run_service(chain, manager, watchdog=1)
         self.assertIsNone(manager.wait("READY=1", 2), service.said())
         pictures.flows.set()
-        self.assertTrue(manager.wait("READY=1", 5), service.said())
+        self.assertTrue(manager.wait("READY=1"), service.said())
         service.end()
 
     def test_aChainThatStandsStillIsNotAlive(self):
@@ -100,14 +105,13 @@ class NoticesTests(unittest.TestCase):
         service = self.run_service(chain, manager, watchdog=1)
         self.assertTrue(manager.wait("READY=1"), service.said())
         pictures.flows.clear()
-        self.assertTrue(manager.wait("STATUS=streaming, not healthy: cam", 15), manager.lines)
+        self.assertTrue(manager.wait("STATUS=streaming, not healthy: cam"), manager.lines)
         manager.take(1)
         self.assertNotIn("WATCHDOG=1", manager.take(3))
         self.assertRegex(manager.status(), r"cam.* has given nothing for \d+ s\.$")
         pictures.flows.set()
-        self.assertTrue(manager.wait("WATCHDOG=1", 5), manager.lines)
-        manager.take(1.5)
-        self.assertEqual(manager.status(), "streaming")
+        self.assertTrue(manager.wait("WATCHDOG=1"), manager.lines)
+        self.assertTrue(manager.soon(lambda: manager.status() == "streaming"), manager.lines)
         service.end()
 
     def test_aCameraThatIsNotThereYetIsNoReasonToStartAnew(self):
@@ -115,48 +119,54 @@ class NoticesTests(unittest.TestCase):
         manager = self.manager()
         service = self.run_service(chain, manager, watchdog=1)
         self.assertTrue(manager.wait("READY=1"), service.said())
-        manager.take(2)
-        self.assertTrue(manager.status().startswith("recovering: cam"), manager.lines)
-        self.assertIn("WATCHDOG=1", manager.take(2))
-        self.assertIn("has given nothing of its own yet", manager.status())
+        self.assertTrue(manager.soon(lambda: manager.status().startswith("recovering: cam")), manager.lines)
+        self.assertTrue(manager.soon(lambda: "has given nothing of its own yet" in manager.status()), manager.lines)
+        self.assertTrue(manager.wait("WATCHDOG=1"), manager.lines)
         service.end()
+
+    def reload(self, manager, service):
+        """SIGHUP, again while a stage is too busy to be changed; how often. A busy machine may hold one up for a second."""
+        for count in range(1, 21):
+            before = len(service.said())
+            service.signal(signal.SIGHUP)
+            self.assertTrue(manager.wait("READY=1"), manager.lines)
+            answers = "takes effect at frame", "no kind of stage", "nothing was changed"
+            self.assertTrue(manager.soon(lambda: any(words in service.said()[before:] for words in answers)), service.said())
+            if "nothing was changed" not in service.said()[before:]:
+                break
+        return count
 
     def test_aReloadIsToldAndEnds(self):
         manager = self.manager()
         service = self.run_service({"spare": 8, **LIVE}, manager)
         self.assertTrue(manager.wait("READY=1"), service.said())
         self.write({"spare": 8, "stages": LIVE["stages"] + [{"use": "null-sink", "id": "second", "from": "cam"}]})
-        service.signal(signal.SIGHUP)
-        self.assertTrue(manager.wait("READY=1", 5), manager.lines)
-        manager.take(0.5)
-        self.assertEqual(manager.names(), ["READY=1", "RELOADING=1", "READY=1"])
+        count = self.reload(manager, service)
+        self.assertTrue(manager.soon(lambda: manager.status() == "streaming"), manager.lines)
+        self.assertEqual(manager.names(), ["READY=1"] + ["RELOADING=1", "READY=1"] * count)
         self.assertTrue(any(line.startswith("MONOTONIC_USEC=") for _, line in manager.lines))
-        self.assertEqual(manager.status(), "streaming")
         # One that is refused ends as well, and the status says why.
         self.write('{ "stages": [ { "use": "test-sauce" } ] }')
-        service.signal(signal.SIGHUP)
-        self.assertTrue(manager.wait("READY=1", 5), manager.lines)
-        manager.take(1.5)
-        self.assertRegex(manager.status(), r"^streaming\. The last reload changed nothing: .*no kind of stage 'test-sauce'")
+        self.reload(manager, service)
+        why = r"^streaming\. The last reload changed nothing: .*no kind of stage 'test-sauce'"
+        self.assertTrue(manager.soon(lambda: re.search(why, manager.status())), manager.lines)
         self.write({"spare": 8, **LIVE})
-        service.signal(signal.SIGHUP)
-        self.assertTrue(manager.wait("READY=1", 5), manager.lines)
-        manager.take(1.5)
-        self.assertEqual(manager.status(), "streaming")
+        self.reload(manager, service)
+        self.assertTrue(manager.soon(lambda: manager.status() == "streaming"), manager.lines)
         self.assertEqual(service.end(), 0, service.said())
 
     def test_aChainThatIsOverAtOnceWasReady(self):
         chain = {"stages": [{"use": "test-source", "size": "64x48", "frames": 2}, {"use": "null-sink"}]}
         manager = self.manager()
         service = self.run_service(chain, manager)
-        self.assertEqual(service.process.wait(20), 0)
+        self.assertEqual(service.process.wait(60), 0)
         manager.take(0.3)
         self.assertEqual(manager.names(), ["READY=1", "STOPPING=1"])
 
     def test_aChainFileWithAFaultIsNeverReady(self):
         manager = self.manager()
         service = self.run_service({"stages": [{"use": "test-sauce"}]}, manager)
-        self.assertEqual(service.process.wait(20), 2)
+        self.assertEqual(service.process.wait(60), 2)
         self.assertEqual(manager.take(0.3), [])
 
     def test_aDrainAsksForTheTimeThatItNeeds(self):
@@ -165,7 +175,7 @@ class NoticesTests(unittest.TestCase):
         reader = os.open(self.path("out"), os.O_RDONLY | os.O_NONBLOCK)
         self.addCleanup(os.close, reader)
         chain = {
-            "drainSeconds": 5,
+            "drainSeconds": 15,
             "stages": [
                 {"use": "test-source", "size": "640x480", "rate": 25, "live": True},
                 {"use": "y4m-sink", "path": self.path("out")},
@@ -175,14 +185,17 @@ class NoticesTests(unittest.TestCase):
         service = self.run_service(chain, manager)
         self.assertTrue(manager.wait("READY=1"), service.said())
         manager.take(1)
+        began = time.monotonic()
         service.signal(signal.SIGTERM)
-        self.assertTrue(manager.wait("STOPPING=1", 2), manager.lines)
+        self.assertTrue(manager.wait("STOPPING=1"), manager.lines)
         while service.process.poll() is None:
             manager.take(0.1)
+        total = time.monotonic() - began
         manager.take(0.3)
-        asked = [at for at, line in manager.lines if line == "EXTEND_TIMEOUT_USEC=10000000"]
+        asked = [line for _, line in manager.lines if line == "EXTEND_TIMEOUT_USEC=10000000"]
+        # Every two seconds; a busy machine may be late, never early.
         self.assertGreaterEqual(len(asked), 2, manager.lines)
-        self.assertGreaterEqual(min(b - a for a, b in zip(asked, asked[1:])), 1.9)
+        self.assertLessEqual(len(asked), total / 2 + 1, manager.lines)
 
     def test_namesThatAreInNoFileSystemWork(self):
         manager = self.manager(abstract=True)
@@ -195,12 +208,16 @@ class NoticesTests(unittest.TestCase):
             with self.subTest(name):
                 service = self.run_service(
                     {"stages": [{"use": "test-source", "frames": 2}, {"use": "null-sink"}]}, environment={"NOTIFY_SOCKET": name})
-                self.assertEqual(service.process.wait(20), 0)
+                self.assertEqual(service.process.wait(60), 0)
                 self.assertIn(f"warning: NOTIFY_SOCKET '{name}': is not a usable socket. It must be", service.said())
                 self.assertEqual(service.said().count("NOTIFY_SOCKET"), 1)
 
     def test_aSocketThatIsNotThereIsSaidOnce(self):
         service = self.run_service(LIVE, environment={"NOTIFY_SOCKET": self.path("none"), "WATCHDOG_USEC": "100000"})
+        end = time.monotonic() + 60
+        while "cannot be reached" not in service.said() and time.monotonic() < end:
+            time.sleep(0.1)
+        # Signs of life that nobody can be told of follow.
         time.sleep(1)
         self.assertEqual(service.end(), 0, service.said())
         self.assertIn("none': cannot be reached: No such file or directory. The service manager is no longer notified.", service.said())
@@ -210,10 +227,12 @@ class NoticesTests(unittest.TestCase):
         manager = self.manager()
         # The kernel keeps ten datagrams for a reader (net.unix.max_dgram_qlen) and refuses what is over that.
         service = self.run_service(LIVE, manager, watchdog=0.002)
+        self.assertTrue(select.select([manager.socket], [], [], 60)[0], service.said())
         time.sleep(4)
         began = time.monotonic()
         self.assertEqual(service.end(), 0, service.said())
-        self.assertLess(time.monotonic() - began, 3)
+        # Below `drainSeconds`, which is 10.
+        self.assertLess(time.monotonic() - began, 9)
         manager.take(0.3)
         self.assertIn("READY=1", manager.names())
 

@@ -125,7 +125,7 @@ def connect(ports):
     raise OSError(f"no server answers: {fault}")
 
 
-def patiently(ports, work, seconds=60):
+def patiently(ports, work, seconds=180):
     """What `work` gives of a connection, tried until it works."""
     deadline = time.monotonic() + seconds
     while True:

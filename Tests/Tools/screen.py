@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person does before a screen, for tests: screen.py DISPLAY COMMAND TITLE [ARGUMENT…].
 
-wait TITLE [N]     until N windows of that title are there (1), ten seconds at most
+wait TITLE [N]     until N windows of that title are there (1), two minutes at most
 size TITLE         its width and height
 pixels TITLE x,y … the colour at each place, as r,g,b
 move TITLE X Y     where it is (no window manager places them)
@@ -34,13 +34,13 @@ def windows(node):
 
 
 def wait(count):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while True:
         found = list(windows(screen.screen().root))
         if len(found) == count:
             return found
         if time.monotonic() > deadline:
-            sys.exit(f"{len(found)} windows '{title}' after ten seconds, not {count}")
+            sys.exit(f"{len(found)} windows '{title}' after two minutes, not {count}")
         time.sleep(0.05)
 
 

@@ -18,6 +18,7 @@ import personas
 import sound
 import transcripts
 import tunnel
+import wire
 from rules import RULES, judge
 from wire import Target
 
@@ -31,6 +32,7 @@ def arguments():
     parser.add_argument("--only", default="", metavar="TEXT", help="rules whose group/name has this text in it")
     parser.add_argument("--strict", action="store_true", help="a broken 'should' counts as well")
     parser.add_argument("--json", action="store_true", help="one line of JSON for each rule instead of the table")
+    parser.add_argument("--patience", type=float, default=5.0, metavar="SECONDS", help="how long to wait for what must come (5)")
     parser.add_argument("--jobs", type=int, default=4, help="rules at a time (4)")
     return parser.parse_args()
 
@@ -47,6 +49,7 @@ def show(results):
 
 def main():
     options = arguments()
+    wire.PATIENCE = options.patience
     try:
         target = Target(options.url)
         target.connect().socket.close()

@@ -4,6 +4,7 @@
 import re
 import time
 
+import wire
 from rules import NotApplicable, demand, demand_status, rule
 from session import PortPair, Session, Track, describe, everything
 from wire import Unmet
@@ -13,10 +14,10 @@ def persona(name, what, source, level="must", is_long=False):
     return rule("persona", name, level, what, source, is_long)
 
 
-def datagrams(ports, what="PLAY"):
-    demand(any(not is_control for is_control, *_ in ports.receive(3)), f"no RTP packet came within 3 s of {what}")
-    # What came meanwhile waits in the socket.
-    demand(not ports.sound or any(not is_control for is_control, *_ in ports.sound.receive(0.5)), f"no RTP packet of the sound came within 3 s of {what}")
+def datagrams(ports, what="PLAY", since=0.0):
+    """Demands RTP of each medium, which arrived at this time or later."""
+    demand(ports.comes(since=since), f"no RTP packet came within {wire.PATIENCE:g} s of {what}")
+    demand(not ports.sound or ports.sound.comes(since=since), f"no RTP packet of the sound came within {wire.PATIENCE:g} s of {what}")
 
 
 # VLC, by live555
@@ -175,15 +176,22 @@ def _(target):
 def _(target):
     if target.is_secure:
         raise NotApplicable("over TLS packets travel on the connection")
-    with target.connect() as c, PortPair(target) as ports:
-        session = everything(c, describe(c, [WINDOWS]), ports, [WINDOWS])
-        session.play([WINDOWS])
-        begin = time.monotonic()
-        while (left := begin + session.timeout - time.monotonic()) > 0:
-            ports.receive(left)
-        demand_status(session.ask("GET_PARAMETER", [WINDOWS]), 200)
-        datagrams(ports, "its ping")
-        return f"{session.timeout} s"
+    for attempt in range(10):
+        with target.connect() as c, PortPair(target) as ports:
+            session = everything(c, describe(c, [WINDOWS]), ports, [WINDOWS])
+            asked = time.monotonic()
+            session.play([WINDOWS])
+            begin = time.monotonic()
+            while (left := begin + session.timeout - time.monotonic()) > 0:
+                ports.receive(left)
+            response = session.ask("GET_PARAMETER", [WINDOWS])
+            answered = time.monotonic()
+            # A busy machine may ping too late, and the server is right to have ended the session.
+            if response.status != 200 and answered - asked > session.timeout + 0.5 and attempt < 9:
+                continue
+            demand_status(response, 200)
+            datagrams(ports, "its ping", since=answered)
+            return f"{session.timeout} s"
 
 
 # ExoPlayer (Android)

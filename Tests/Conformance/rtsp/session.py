@@ -5,9 +5,15 @@ import base64
 import re
 import selectors
 import socket
+import struct
+import sys
 import time
 
-from wire import Unmet
+import wire
+from wire import Unmet, deadline_in
+
+# SO_TIMESTAMPNS of Linux, which the module socket has no name for: the kernel says when a datagram arrived.
+STAMPS = 35 if sys.platform == "linux" else None
 
 
 class Medium:
@@ -94,27 +100,20 @@ class Session:
             raise Unmet(f"PLAY was answered with {response}")
         return response
 
-    def plays(self, seconds=5.0):
+    def plays(self):
         """Demands that RTP comes on the connection, of each medium that was set up there."""
         missing = {pair[0] for pair in (self.channels, self.sound_channels) if pair}
-        deadline = time.monotonic() + seconds
+        deadline = deadline_in()
         while missing:
             item = self.connection.item(max(deadline - time.monotonic(), 0))
             if item is None:
-                raise Unmet(f"no RTP packet came within {seconds:g} s of PLAY on channel {', '.join(map(str, sorted(missing)))}")
+                raise Unmet(f"no RTP packet came within {wire.PATIENCE:g} s of PLAY on channel {', '.join(map(str, sorted(missing)))}")
             missing.discard(getattr(item, "channel", None))
 
-    def first_frame(self, seconds, channel=None):
-        """The first RTP packet of the medium that was set up first, or of another channel."""
+    def first_frame(self, channel=None):
+        """The first RTP packet of the medium that was set up first, or of another channel; None where none comes."""
         channel = self.channels[0] if channel is None else channel
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            item = self.connection.item(left)
-            if item is None:
-                return None
-            if getattr(item, "channel", None) == channel:
-                return item
-        return None
+        return next((frame for frame in self.connection.brings([channel]) if frame.channel == channel), None)
 
 
 def pair_in(transport, name):
@@ -154,7 +153,10 @@ class PortPair:
             except OSError:
                 self.close()
                 continue
-            self.rtp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+            make_room(self.rtp, 4 << 20)
+            if STAMPS:
+                self.rtp.setsockopt(socket.SOL_SOCKET, STAMPS, 1)
+                self.rtcp.setsockopt(socket.SOL_SOCKET, STAMPS, 1)
             self.port = port
             return
         raise OSError("no pair of UDP ports is free")
@@ -181,15 +183,58 @@ class PortPair:
         return f"RTP/AVP;unicast;client_port={self.port}-{self.port + 1}"
 
     def receive(self, seconds):
-        """All datagrams of this time: (is RTCP, bytes, arrival, the sender's port)."""
-        deadline = time.monotonic() + seconds
-        found = []
+        """All datagrams of this time, and what else has come by its end: (is RTCP, bytes, arrival, the sender's port)."""
+        return list(self.arrivals(seconds))
+
+    def comes(self, count=1, since=0.0):
+        """Whether so many RTP packets come that arrived at this time or later; returns as soon as they have."""
+        for is_control, _, at, _ in self.arrivals(wire.PATIENCE):
+            count -= not is_control and at >= since
+            if count <= 0:
+                return True
+        return False
+
+    def arrivals(self, seconds):
+        """The same as `receive`, one by one as they come."""
+        deadline, offset = deadline_in(seconds), wall_clock_offset()
         # Not select(2), which ends at descriptor 1023: rules of crowds run beside this one.
         with selectors.PollSelector() as poller:
             for port in (self.rtp, self.rtcp):
                 poller.register(port, selectors.EVENT_READ)
-            while (left := deadline - time.monotonic()) > 0:
-                for key, _ in poller.select(left):
-                    data, sender = key.fileobj.recvfrom(65536)
-                    found.append((key.fileobj is self.rtcp, data, time.monotonic(), sender[1]))
-        return found
+            while ready := poller.select(max(deadline - time.monotonic(), 0)):
+                for key, _ in ready:
+                    data, at, sender = self.take(key.fileobj, offset)
+                    yield key.fileobj is self.rtcp, data, at, sender[1]
+
+    @staticmethod
+    def take(port, offset):
+        """A datagram, its arrival in monotonic time, and the sender. By the kernel's clock where it tells: a busy machine looks late."""
+        if STAMPS:
+            data, more, _, sender = port.recvmsg(65536, socket.CMSG_SPACE(16))
+            for level, kind, stamp in more:
+                if (level, kind) == (socket.SOL_SOCKET, STAMPS) and len(stamp) == 16:
+                    seconds, nanoseconds = struct.unpack("qq", stamp)
+                    return data, seconds + nanoseconds / 1e9 + offset, sender
+        else:
+            data, sender = port.recvfrom(65536)
+        return data, time.monotonic(), sender
+
+
+def make_room(port, size):
+    """A receive buffer of this size; beyond the system's limit where that is allowed."""
+    port.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+    if sys.platform == "linux":
+        try:
+            # SO_RCVBUFFORCE
+            port.setsockopt(socket.SOL_SOCKET, 33, size)
+        except OSError:
+            pass
+
+
+def wall_clock_offset():
+    """Monotonic time less wall-clock time, by the quickest of a few looks at both."""
+    looks = []
+    for _ in range(5):
+        before, wall, after = time.monotonic(), time.time(), time.monotonic()
+        looks.append((after - before, (before + after) / 2 - wall))
+    return min(looks)[1]

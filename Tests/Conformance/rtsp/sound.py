@@ -8,10 +8,11 @@ import re
 import threading
 import time
 
-from media import SECONDS, Packet
+import wire
+from media import Packet, parts
 from rules import NotApplicable, demand, demand_status, rule
 from session import PortPair, Session, describe, everything
-from wire import PATIENCE, Frame, Response, Unmet
+from wire import Frame, Response, Unmet, deadline_in
 
 PICTURES, SOUND = "RTP/AVP/TCP;unicast;interleaved=0-1", "RTP/AVP/TCP;unicast;interleaved=2-3"
 
@@ -44,17 +45,28 @@ def packets(connection, seconds):
     return counts
 
 
-def goes_on(session, seconds=1.5):
-    """Demands that packets of both media still come on the connection, and not only those on their way."""
-    packets(session.connection, 0.5)
-    seen = packets(session.connection, seconds)
-    for name, pair in (("pictures", session.channels), ("sound", session.sound_channels)):
-        demand(not pair or seen.get(pair[0]), f"no packet of the {name} comes any more")
+def still_come(connection, *channels):
+    """The channels on which frames still come, and not only those on their way, until each of these has one."""
+    packets(connection, 0.5)
+    return {frame.channel for frame in connection.brings(channels)}
+
+
+def goes_on(session):
+    """Demands that packets of both media still come on the connection."""
+    pairs = {name: pair for name, pair in (("pictures", session.channels), ("sound", session.sound_channels)) if pair}
+    there = still_come(session.connection, *(pair[0] for pair in pairs.values()))
+    for name, pair in pairs.items():
+        demand(pair[0] in there, f"no packet of the {name} comes any more")
 
 
 def came(pair, seconds):
-    """RTP packets of these ports."""
-    return [Packet(data, at) for is_control, data, at, _ in pair.receive(seconds) if not is_control]
+    """RTP packets of these ports: those of this time, and where there is none, the first one after it."""
+    found = [Packet(data, at) for is_control, data, at, _ in pair.receive(seconds) if not is_control]
+    if not found:
+        for is_control, data, at, _ in pair.arrivals(wire.PATIENCE):
+            if not is_control:
+                return [Packet(data, at)]
+    return found
 
 
 # Description
@@ -149,7 +161,7 @@ def _(target, c, track):
 
 @sound("alone-tcp", "must", "Each medium can be set up alone, and only its packets come", "RFC 2326, 10.4")
 def _(target, c, track):
-    seen = []
+    counts = []
     for medium in (track.sound, track):
         with target.connect() as own:
             describe(own)
@@ -157,13 +169,13 @@ def _(target, c, track):
             demand(session.channels == (4, 5), f"the channels are {session.channels}")
             session.play()
             session.plays()
-            frames = own.frames(1)
+            frames = own.frames(1) + own.brings([4])
             strange = {frame.channel for frame in frames} - {4, 5}
             demand(not strange, f"packets came on the channels {sorted(strange)}, too")
             types = {Packet(frame.payload, frame.at).type for frame in frames if frame.channel == 4}
             demand(types == {medium.payload_type}, f"payload types {types} came, and {medium.payload_type} was set up")
-            seen.append(len(frames))
-    return f"{seen[0]} packets of sound, {seen[1]} of pictures in a second"
+            counts.append(len(frames))
+    return f"{counts[0]} packets of sound, {counts[1]} of pictures in a second"
 
 
 @sound("alone-udp", "must", "The same over UDP", "RFC 2326, 10.4")
@@ -208,8 +220,8 @@ def _(target, c, track):
     demand_status(response, 200)
     demand(response.get("Session", "").split(";")[0] == session.id, f"Session is '{response.get('Session')}', not '{session.id}'")
     session.play()
-    demand(session.first_frame(5), "no packet of the sound came")
-    demand(session.first_frame(5, channel=2), "no packet of the pictures came")
+    demand(session.first_frame(), "no packet of the sound came")
+    demand(session.first_frame(2), "no packet of the pictures came")
 
 
 @sound("same-channels", "must", "A second medium that asks for the first one's channels has others or is refused", "RFC 2326, 10.12")
@@ -257,7 +269,7 @@ def _(target, c, track):
             demand("answered with 4" in said, said)
         session.play()
         session.plays()
-        demand("answered with 4" in said or came(ports, 2), "SETUP of the sound was answered with 200, and no packet of it came")
+        demand("answered with 4" in said or ports.comes(), "SETUP of the sound was answered with 200, and no packet of it came")
         return said
 
 
@@ -272,8 +284,7 @@ def _(target, c, track):
     except Unmet as refusal:
         said = str(refusal)
         demand("answered with 4" in said, said)
-    packets(c, 0.5)
-    demand(packets(c, 1).get(session.channels[0]), f"the pictures ended ({said})")
+    demand(session.channels[0] in still_come(c, session.channels[0]), f"the pictures ended ({said})")
     return said
 
 
@@ -295,9 +306,9 @@ def _(target, c, track):
     c.send(c.line("PLAY", track.base, [("Session", session.id), ("Range", "npt=0.000-")]))
     first, response = {}, None
     # The first packets may come with the answer.
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and (response is None or not {0, 2} <= first.keys()):
-        item = c.item(deadline - time.monotonic())
+    deadline = deadline_in()
+    while response is None or not {0, 2} <= first.keys():
+        item = c.item(max(deadline - time.monotonic(), 0))
         if isinstance(item, Frame):
             first.setdefault(item.channel, Packet(item.payload, item.at) if item.channel in (0, 2) else None)
         elif isinstance(item, Response):
@@ -335,7 +346,7 @@ def _(target, c, track):
     response = session.ask("PLAY", url=track.sound.url)
     demand_status(response, 200, 460, 459)
     if response.status == 200:
-        demand(session.first_frame(5, session.sound_channels[0]), "no packet of the sound came")
+        demand(session.first_frame(session.sound_channels[0]), "no packet of the sound came")
     else:
         session.play()
         session.plays()
@@ -362,14 +373,14 @@ def _(target, c, track):
     session.plays()
     response = session.ask("TEARDOWN", url=track.sound.url)
     demand(response.status == 200 or 400 <= response.status < 500, f"answered with {response}")
-    packets(c, 0.5)
-    seen = packets(c, 1)
-    demand(seen.get(session.channels[0]), f"answered with {response}, and the pictures ended, too")
+    pictures, tone = session.channels[0], session.sound_channels[0]
+    there = still_come(c, pictures, *([] if response.status == 200 else [tone]))
+    demand(pictures in there, f"answered with {response}, and the pictures ended, too")
     if response.status == 200:
-        demand(not seen.get(session.sound_channels[0]), "answered with 200, and the sound goes on")
+        demand(tone not in there | packets(c, 1).keys(), "answered with 200, and the sound goes on")
         demand_status(session.ask("TEARDOWN"), 200)
     else:
-        demand(seen.get(session.sound_channels[0]), f"answered with {response}, and the sound ended")
+        demand(tone in there, f"answered with {response}, and the sound ended")
     return str(response)
 
 
@@ -392,31 +403,58 @@ def _(target, c, track):
         server = re.search(r"server_port=\d+-(\d+)", session.sound_transport)
         demand(server, f"the sound's Transport is '{session.sound_transport}'")
         session.play()
-        begin, seen = time.monotonic(), 0
+        begin = time.monotonic()
         while time.monotonic() < begin + 2 * session.timeout + 2:
             ports.sound.rtcp.sendto(report(), (target.host, int(server[1])))
             ports.sound.receive(0.5)
-            seen = len(came(ports, 0.5))
-        demand(seen, "the pictures ended")
+            ports.receive(0.5)
+        ports.sound.receive(0)
+        demand(ports.comes(since=time.monotonic()), "the pictures ended")
         return f"{2 * session.timeout} s"
 
 
 @sound("report-alone", "should", "A reader of one medium has its sender reports as one of both does: none is missing for 8 s", "RFC 3550, 6.2", is_long=True)
 def _(target, c, track):
-    with target.connect() as other:
+    with target.connect() as other, target.connect() as third:
         describe(other)
-        sessions = [Session(c, track, PICTURES), Session(other, track.sound, PICTURES)]
-        times = {"pictures": [], "sound": []}
-        for session in sessions:
+        whole = everything(third, describe(third))
+        alone = {"pictures": Session(c, track, PICTURES), "sound": Session(other, track.sound, PICTURES)}
+        given = {whole.channels[1]: [], whole.sound_channels[1]: []}
+        found = {name: [] for name in alone}
+
+        def listen():
+            for at, channel in stamps(whole, 0.5):
+                if channel in given:
+                    given[channel].append(at)
+            for name, session in alone.items():
+                found[name] += [at for at, channel in stamps(session, 0.5) if channel == session.channels[1]]
+
+        # The reader of both is there first, and goes on as long.
+        for session in (whole, *alone.values()):
             session.play()
-        begin = time.monotonic()
-        while (passed := time.monotonic() - begin) < 24:
-            for session, found in zip(sessions, times.values()):
-                found += [f.at - begin for f in session.connection.frames(0.5) if f.channel == session.channels[1] and f.payload[1] == 200]
-        for name, found in times.items():
-            gap = max(b - a for a, b in zip([0, *found], [*found, passed]))
-            demand(gap < 8, f"the reports of the {name} came after {', '.join(f'{at:.1f}' for at in found)} s")
-        return "; ".join(", ".join(f"{at:.1f}" for at in found) for found in times.values()) + " s"
+        listen()
+        begins = [max(len(times) - 1, 0) for times in given.values()]
+        end = time.monotonic() + 24
+        while time.monotonic() < end:
+            listen()
+        # By the times that the reports tell. A server that is held up has none for anybody, and the last may be on its way.
+        for (name, times), expected, begin in zip(found.items(), given.values(), begins):
+            demand(len(expected) > begin + 2, f"a reader of both had {len(expected)} reports of the {name}")
+            begin, until = expected[begin], expected[-2]
+            most = max(8, 1 + longest_step(expected))
+            gap = longest_step([begin, *(at for at in times if begin < at < until), until])
+            demand(times and gap < most, f"the reports of the {name} came after {', '.join(f'{at - begin:.1f}' for at in times)} s")
+        return "; ".join(", ".join(f"{at - times[0]:.1f}" for at in times) for times in found.values()) + " s"
+
+
+def stamps(session, seconds):
+    """The NTP time of each sender report that comes on the connection in this time, seconds, and its channel."""
+    return [(int.from_bytes(f.payload[8:16], "big") / 2**32, f.channel) for f in session.connection.frames(seconds)
+            if len(f.payload) >= 28 and f.payload[1] == 200]
+
+
+def longest_step(times):
+    return max(b - a for a, b in zip(times, times[1:]))
 
 
 # Who does harm
@@ -458,20 +496,21 @@ def _(target, c, track):
     with over_udp(target) as ports:
         session = everything(c, track, ports)
         session.play()
-        demand(came(ports, 2), "no packet of the pictures came")
+        demand(ports.comes(), "no packet of the pictures came")
         ports.sound.rtp.close()
         ports.sound.rtcp.close()
         ports.receive(1.5)
-        demand(len(came(ports, 1)) > 1, "the pictures ended")
+        demand(ports.comes(2, since=time.monotonic()), "the pictures ended")
         session.ask("TEARDOWN")
 
 
 def untouched(session, seconds):
     """Demands that both media of a session come without a gap."""
-    frames = session.connection.frames(seconds)
-    for name, channel in (("pictures", session.channels[0]), ("sound", session.sound_channels[0])):
+    media = (("pictures", session.channels[0]), ("sound", session.sound_channels[0]))
+    frames = session.connection.frames(seconds) + session.connection.brings([channel for _, channel in media], 3)
+    for name, channel in media:
         numbers = [int.from_bytes(f.payload[2:4], "big") for f in frames if f.channel == channel]
-        demand(len(numbers) > 2, f"{len(numbers)} packets of another reader's {name} came in {seconds:g} s")
+        demand(len(numbers) > 2, f"{len(numbers)} packets of another reader's {name} came")
         for a, b in zip(numbers, numbers[1:]):
             demand((b - a) & 0xffff == 1, f"packet {b} of another reader's {name} follows {a}")
 
@@ -546,19 +585,22 @@ class Both:
             session.play()
             where = {channel: (half, n == 1) for half, pair in ((self.pictures, session.channels), (self.sound, session.sound_channels))
                      for n, channel in enumerate(pair)}
-            for frame in c.frames(SECONDS):
-                demand(frame.channel in where, f"a frame came on channel {frame.channel}")
-                half, is_control = where[frame.channel]
-                half.take(is_control, frame.payload, frame.at)
+            begin = time.monotonic()
+            for seconds in parts(self.has_reports):
+                for frame in c.frames(seconds):
+                    demand(frame.channel in where, f"a frame came on channel {frame.channel}")
+                    half, is_control = where[frame.channel]
+                    half.take(is_control, frame.payload, frame.at)
         else:
             with over_udp(target) as ports:
                 session = everything(c, track, ports)
                 self.halves(session, track)
                 session.play()
+                begin = time.monotonic()
                 # Both at once, or the time of arrival would be that of the look.
                 taken = {}
-                waiting = [threading.Thread(target=lambda pair=pair: taken.update({pair: pair.receive(SECONDS / 2)})) for pair in (ports, ports.sound)]
-                for _ in range(2):
+                for seconds in parts(self.has_reports):
+                    waiting = [threading.Thread(target=lambda pair=pair: taken.update({pair: pair.receive(seconds)})) for pair in (ports, ports.sound)]
                     for thread in waiting:
                         thread.start()
                     for thread in waiting:
@@ -568,10 +610,13 @@ class Both:
                             half.senders.add((is_control, port))
                             half.take(is_control, data, at)
                     session.ask("GET_PARAMETER")
-                    waiting = [threading.Thread(target=lambda pair=pair: taken.update({pair: pair.receive(SECONDS / 2)})) for pair in (ports, ports.sound)]
                 session.ask("TEARDOWN")
+        self.seconds = round(time.monotonic() - begin)
         for name, half in (("pictures", self.pictures), ("sound", self.sound)):
-            demand(half.rtp, f"no RTP packet of the {name} came within {SECONDS:g} s")
+            demand(half.rtp, f"no RTP packet of the {name} came within {self.seconds} s")
+
+    def has_reports(self):
+        return all(len(list(half.reports())) > 1 for half in (self.pictures, self.sound))
 
     def halves(self, session, track):
         self.pictures, self.sound = Half(track, session.transport), Half(track.sound, session.sound_transport)
@@ -725,7 +770,7 @@ def _(seen):
 @both("report", "must", "Both media have RTCP: compounds with the source of their packets", "RFC 3550, 6.1")
 def _(seen):
     for name, half in (("pictures", seen.pictures), ("sound", seen.sound)):
-        demand(any(half.reports()), f"no sender report of the {name} came within {SECONDS:g} s")
+        demand(any(half.reports()), f"no sender report of the {name} came within {seen.seconds} s")
         half.names()
         sources = {int.from_bytes(data[4:8], "big") for data, _ in half.rtcp}
         demand(sources == {half.rtp[0].ssrc}, f"reports of the {name} are of {', '.join(f'{s:08x}' for s in sources)}, packets of {half.rtp[0].ssrc:08x}")
@@ -735,7 +780,7 @@ def _(seen):
 def _(seen):
     for name, half in (("pictures", seen.pictures), ("sound", seen.sound)):
         times = [at for *_, at in half.reports()]
-        demand(times, f"none of the {name} came within {SECONDS:g} s")
+        demand(times, f"none of the {name} came within {seen.seconds} s")
         demand(times[0] - half.rtp[0].at < 0.5, f"that of the {name} came after {times[0] - half.rtp[0].at:.1f} s")
 
 
@@ -749,7 +794,7 @@ def _(seen):
 def _(seen):
     found = list(seen.sound.reports())
     if len(found) < 2:
-        raise NotApplicable(f"{len(found)} sender report came within {SECONDS:g} s")
+        raise NotApplicable(f"{len(found)} sender report came within {seen.seconds} s")
     worst = 0
     for (ntp, rtp, _), (later, then, _) in zip(found, found[1:]):
         step = ((then - rtp + 2**31) % 2**32 - 2**31) / seen.sound.medium.rate
@@ -764,7 +809,7 @@ def _(seen):
     late = []
     for half in (seen.pictures, seen.sound):
         found = [at - ntp for ntp, _, at in half.reports()]
-        demand(found, f"a medium has no sender report within {SECONDS:g} s")
+        demand(found, f"a medium has no sender report within {seen.seconds} s")
         late.append(min(found))
     demand(abs(late[1] - late[0]) < 0.1, f"the reports of the sound tell a time that is {(late[0] - late[1]) * 1000:+.0f} ms from that of the pictures'")
     return f"{(late[0] - late[1]) * 1000:+.1f} ms"
@@ -773,7 +818,7 @@ def _(seen):
 @both("together", "must", "By these reports sound and pictures of one moment come at about the same time", "RFC 3550, 6.4.1; lip sync")
 def _(seen):
     for half in (seen.pictures, seen.sound):
-        demand(any(half.reports()), f"a medium has no sender report within {SECONDS:g} s")
+        demand(any(half.reports()), f"a medium has no sender report within {seen.seconds} s")
     apart = seen.sound.delay() - seen.pictures.delay()
     demand(abs(apart) < 0.5, f"the sound comes {apart:+.2f} s after pictures of its time")
     return f"the sound comes {apart * 1000:+.0f} ms after pictures of its time"

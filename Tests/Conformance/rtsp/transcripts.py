@@ -106,7 +106,7 @@ def _(target):
 def _(target):
     with target.connect() as c:
         c.send(f"OPTIONS {target.url} RTSP/1.0\nCSeq: 1\n\n")
-        return demand_status(c.response(2), 200)
+        return demand_status(c.response(), 200)
 
 
 @rule("message", "empty-lines", "should", "Empty lines before a request are skipped", "RFC 2068, 4.1")
@@ -352,7 +352,7 @@ def _(target):
         demand(info, "there is no RTP-Info")
         url = re.search(r"url=\"?([^;,\"]+)", info)
         demand(url and url[1].rstrip("/") == session.track.url.rstrip("/"), f"it is '{info}'")
-        first = session.first_frame(5)
+        first = session.first_frame()
         demand(first, "no packet came")
         for name, have in (("seq", int.from_bytes(first.payload[2:4], "big")), ("rtptime", int.from_bytes(first.payload[4:8], "big"))):
             said = re.search(name + r"=(\d+)", info)
@@ -487,7 +487,7 @@ def _(target):
         session.play()
         end = time.monotonic() + 2 * session.timeout
         while time.monotonic() < end:
-            demand(session.first_frame(5), "the packets ended")
+            demand(session.first_frame(), "the packets ended")
             c.frames(1)
         return f"{2 * session.timeout} s"
 
@@ -497,17 +497,26 @@ def _(target):
 def _(target):
     if target.is_secure:
         raise NotApplicable("over TLS packets travel on the connection")
+    # On a busy machine it may seem to have ended early, and not every time.
+    for _ in range(5):
+        last, timeout = silent_life(target)
+        demand(last < 2 * timeout + 4, f"packets came for {last:.0f} s and more, and the timeout is {timeout} s")
+        if last >= timeout - 0.5:
+            break
+    demand(last >= timeout - 0.5, f"it ended after {last:.1f} s, and the timeout is {timeout} s")
+    return f"{last:.1f} s at a timeout of {timeout} s"
+
+
+def silent_life(target):
+    """How long packets come over UDP to a client that says nothing, and the timeout it was told; seconds."""
     with target.connect() as c, PortPair(target) as ports:
         session = Session(c, describe(c), ports.transport)
         session.play()
         begin, last = time.monotonic(), None
-        while time.monotonic() < begin + 2 * session.timeout + 5:
-            came = ports.receive(0.5)
-            if came:
-                last = came[-1][2] - begin
-            elif last:
+        while (now := time.monotonic()) < begin + 2 * session.timeout + 5:
+            if came := ports.receive(0.5):
+                last = max(at for _, _, at, _ in came) - begin
+            elif last is not None and now - begin > last + 3:
                 break
-        demand(last, "no packet came at all")
-        demand(last < 2 * session.timeout + 4, f"packets came for {last:.0f} s and more, and the timeout is {session.timeout} s")
-        demand(last >= session.timeout - 0.5, f"it ended after {last:.1f} s, and the timeout is {session.timeout} s")
-        return f"{last:.1f} s at a timeout of {session.timeout} s"
+        demand(last is not None, "no packet came at all")
+        return last, session.timeout

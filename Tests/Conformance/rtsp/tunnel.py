@@ -80,7 +80,7 @@ def _(target):
 
 @tunnel("split", "Base64 that is cut in the middle of its groups of four")
 def _(target):
-    with Tunnel(target, step=5, gap=0.001) as c:
+    with Tunnel(target, step=21, gap=0.001) as c:
         dialogue(c)
 
 

@@ -12,8 +12,13 @@ import ssl
 import time
 from urllib.parse import unquote, urlsplit
 
-# Longest wait for an answer, seconds: a server that takes longer has failed.
+# Longest wait for what must come, seconds: a server that takes longer has failed. `--patience` sets it.
 PATIENCE = 5.0
+
+
+def deadline_in(seconds=None):
+    """The monotonic time when so many seconds are over, or the patience."""
+    return time.monotonic() + (PATIENCE if seconds is None else seconds)
 
 
 class Unmet(Exception):
@@ -88,6 +93,7 @@ class Connection:
 
     def send(self, data):
         try:
+            self.socket.settimeout(PATIENCE)
             self.socket.sendall(data if isinstance(data, bytes) else data.encode())
         except OSError:
             # It may close while we speak; what follows finds out.
@@ -133,14 +139,13 @@ class Connection:
     # In
 
     def fill(self, deadline):
-        """Reads what has come; False at the end of the connection or of the time."""
-        left = deadline - time.monotonic()
-        if left <= 0 or self.is_closed:
+        """Reads what has come, even when the time is over; False at the end of the connection, or where nothing came in time."""
+        if self.is_closed:
             return False
-        self.socket.settimeout(left)
+        self.socket.settimeout(max(deadline - time.monotonic(), 0))
         try:
             data = self.socket.recv(65536)
-        except (TimeoutError, ssl.SSLWantReadError):
+        except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
             return False
         except OSError:
             data = b""
@@ -148,9 +153,9 @@ class Connection:
         self.buffer += data
         return bool(data)
 
-    def item(self, seconds=PATIENCE):
+    def item(self, seconds=None):
         """The next answer or frame; None when none came, see `is_closed`."""
-        deadline = time.monotonic() + seconds
+        deadline = deadline_in(seconds)
         while True:
             found = self.parse()
             if found is not None:
@@ -180,9 +185,10 @@ class Connection:
         self.buffer = rest[size:]
         return Response(match[1], int(match[2]), match[3], headers, rest[:size])
 
-    def response(self, seconds=PATIENCE):
+    def response(self, seconds=None):
         """The next answer; frames before it are left out."""
-        deadline = time.monotonic() + seconds
+        seconds = PATIENCE if seconds is None else seconds
+        deadline = deadline_in(seconds)
         while True:
             found = self.item(max(deadline - time.monotonic(), 0))
             if isinstance(found, Response):
@@ -192,19 +198,30 @@ class Connection:
 
     def frames(self, seconds):
         """All frames that come in this time."""
-        deadline = time.monotonic() + seconds
+        deadline = deadline_in(seconds)
         found = []
-        while (left := deadline - time.monotonic()) > 0:
-            item = self.item(left)
-            if item is None:
-                break
+        while (item := self.item(max(deadline - time.monotonic(), 0))) is not None:
             if isinstance(item, Frame):
                 found.append(item)
         return found
 
-    def closes(self, seconds=PATIENCE):
+    def brings(self, channels, count=1):
+        """Frames that come until there are so many of each channel, or until the patience is over."""
+        deadline = deadline_in()
+        found, missing = [], {channel: count for channel in channels}
+        while any(left > 0 for left in missing.values()):
+            item = self.item(max(deadline - time.monotonic(), 0))
+            if item is None:
+                break
+            if isinstance(item, Frame):
+                found.append(item)
+                if item.channel in missing:
+                    missing[item.channel] -= 1
+        return found
+
+    def closes(self, seconds):
         """Whether the server ends the connection within this time."""
-        deadline = time.monotonic() + seconds
+        deadline = deadline_in(seconds)
         while self.fill(deadline):
             self.buffer = b""
         return self.is_closed

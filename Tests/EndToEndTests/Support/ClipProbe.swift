@@ -25,8 +25,7 @@ struct ClipProbe {
             ":stream=time_base,sample_aspect_ratio," + Self.tagNames.joined(separator: ",")
             + ":stream_side_data=displaymatrix"
         let outcome = try Tool.ffprobe.run(
-            "-v", "quiet", "-select_streams", "v:0", "-show_entries", frame + stream, "-of", "json", "file:" + path,
-            timeout: 60)
+            "-v", "quiet", "-select_streams", "v:0", "-show_entries", frame + stream, "-of", "json", "file:" + path)
         let answer = try JSON(parsing: outcome.output)
         let (frames, track) = (answer["frames"].list, answer["streams"][0])
         times = frames.map { $0["best_effort_timestamp_time"].string.flatMap { Double($0) } }

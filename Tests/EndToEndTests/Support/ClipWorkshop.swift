@@ -9,7 +9,7 @@ extension Tool {
 /// Makes clips with ffmpeg, plays them through the file chain, and looks at what comes out.
 struct ClipWorkshop {
     let workspace: Workspace
-    /// What a file must not take longer than.
+    /// What a file must not take longer than, in processor time.
     static let limit = 10.0
 
     init() throws { workspace = try Workspace() }
@@ -54,6 +54,10 @@ struct ClipWorkshop {
             ["id": "file", "use": "recorder", "path": result, "overwrite": true].merging(recorder) { $1 },
         ]
         let chain = try workspace.write("chain.json", JSONSerialization.data(withJSONObject: ["stages": stages]))
-        return (try Program.framehost.run([chain, "--quiet"], timeout: Self.limit), result)
+        let outcome = try Program.framehost.run([chain, "--quiet"], timeout: 180)
+        guard outcome.processorSeconds < Self.limit else {
+            throw TestFault("\(path) took \(outcome.processorSeconds) s of processor time: \(outcome.error)")
+        }
+        return (outcome, result)
     }
 }

@@ -17,16 +17,21 @@ enum DatagramLosses {
         return v4 + (v6?.split(separator: "\t").last.flatMap { Int($0) } ?? 0)
     }
 
-    /// What `body` gives: again where it is not good and the kernel has lost datagrams meanwhile, five times at most.
+    /// What `body` gives: again where it is not good, or fails, and the kernel has lost datagrams meanwhile, five times
+    /// at most.
     static func retrying<Value>(
         _ body: () throws -> Value, until isGood: (Value) -> Bool
     ) throws -> (value: Value, tries: Int) {
         var tries = 0
         while true {
             let before = count
-            let value = try body()
             tries += 1
-            if isGood(value) || count == before || tries == 5 { return (value, tries) }
+            do {
+                let value = try body()
+                if isGood(value) || count == before || tries == 5 { return (value, tries) }
+            } catch {
+                if count == before || tries == 5 { throw error }
+            }
         }
     }
 }

@@ -14,8 +14,10 @@ struct LipSync {
     let beeps: [Double]
 
     /// Sound minus picture of each flash that has a beep within 0.45 s, in milliseconds: above 0 where sound is late.
-    var offsets: [Double] {
-        flashes.compactMap { flash in
+    var offsets: [Double] { offsetsOfFlashes(after: -.infinity) }
+
+    func offsetsOfFlashes(after begin: Double) -> [Double] {
+        flashes.filter { $0 > begin }.compactMap { flash in
             beeps.map { ($0 - flash) * 1000 }.min { abs($0) < abs($1) }.flatMap { abs($0) < 450 ? $0 : nil }
         }
     }

@@ -15,8 +15,8 @@ final class NATSCluster {
 
     init(_ workspace: Workspace) throws {
         self.workspace = workspace
-        let free = try FreePorts.find(6)
-        (ports, routes) = (Array(free[..<3]), Array(free[3...]))
+        ports = try (0..<3).map { _ in try RTSPStream.freePort() }
+        routes = try (0..<3).map { _ in try RTSPStream.freePort() }
         for index in 0..<3 {
             try workspace.write(
                 "nats\(index).conf",
@@ -45,7 +45,7 @@ final class NATSCluster {
     func end(_ index: Int) throws {
         guard let server = servers[index] else { return }
         kill(server.pid, SIGKILL)
-        _ = try server.finish(timeout: 20)
+        _ = try server.finish()
         servers[index] = nil
     }
 
@@ -76,32 +76,8 @@ final class NATSCluster {
 
     private func look(_ what: String, _ name: String) throws -> String {
         let outcome = try Tool.python.run(
-            Self.looker, ports.map(String.init).joined(separator: ","), what, name, timeout: 90)
+            Self.looker, ports.map(String.init).joined(separator: ","), what, name)
         guard outcome.status == 0 else { throw TestFault("jetstream.py \(what) \(name): \(outcome.error)") }
         return outcome.output.trimmingCharacters(in: .whitespacesAndNewlines)
-    }
-}
-
-/// Ports of loopback that nobody has.
-enum FreePorts {
-    static func find(_ count: Int) throws -> [Int] {
-        var sockets: [Int32] = []
-        defer { for socket in sockets { close(socket) } }
-        return try (0..<count).map { _ in
-            let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            guard file >= 0 else { throw TestFault("no socket") }
-            sockets.append(file)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(file, $0, size) == 0 && getsockname(file, $0, &size) == 0
-                }
-            }
-            guard isBound else { throw TestFault("no free port") }
-            return Int(UInt16(bigEndian: address.sin_port))
-        }
     }
 }

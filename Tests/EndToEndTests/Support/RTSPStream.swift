@@ -38,7 +38,7 @@ final class RTSPStream {
             members += #", "from": ["h264", "sound"]"#
             tone = """
                 { "id": "tone", "use": "tone-source", "live": true },
-                { "id": "sound", "use": "audio-encoder", "codec": "\(sound)" },
+                { "id": "sound", "use": "audio-encoder", "codec": "\(sound)", "maxGapSeconds": 600 },
                 """
         }
         let end = frames.map { #", "frames": \#($0)"# } ?? ""
@@ -75,10 +75,7 @@ final class RTSPStream {
     func finish(bySignal: Bool = true) throws -> [String] {
         if bySignal { program.send(SIGINT) }
         let outcome = try program.finish()
-        let isBusy =
-            outcome.status == 1 && outcome.error.contains("the live chain lost")
-            && !outcome.errorLines.contains { $0.hasPrefix("error") }
-        guard outcome.status == 0 || isBusy else {
+        guard outcome.isDoneOrBusy else {
             throw TestFault("framehost ended with \(outcome.status): \(outcome.error)")
         }
         return try Self.pictures(["-i", workspace.path("out.mp4")])
@@ -86,9 +83,20 @@ final class RTSPStream {
 
     /// MD5 of each decoded picture, as ffmpeg's framemd5 writes them.
     static func pictures(_ input: [String], timeout: Double = 180) throws -> [String] {
-        let outcome = try Tool.ffmpeg.run(
-            ["-nostdin", "-v", "error"] + input + ["-an", "-fps_mode", "passthrough", "-f", "framemd5", "-"],
-            timeout: timeout)
+        try pictures(of: player(input), timeout: timeout)
+    }
+
+    /// An ffmpeg that says a line of framemd5 for each picture as it comes.
+    static func player(_ input: [String]) throws -> RunningProgram {
+        let player = try Tool.ffmpeg.start(
+            ["-nostdin", "-v", "error"] + input + ["-an", "-fps_mode", "passthrough", "-f", "framemd5", "-"])
+        player.closeInput()
+        return player
+    }
+
+    /// MD5 of each picture of a ``player(_:)``, once it has ended.
+    static func pictures(of player: RunningProgram, timeout: Double = 180) throws -> [String] {
+        let outcome = try player.finish(timeout: timeout)
         guard outcome.status == 0 else { throw TestFault("ffmpeg ended with \(outcome.status): \(outcome.error)") }
         return outcome.lines.filter { !$0.hasPrefix("#") }.compactMap { line in
             line.split(separator: ",").last.map { $0.trimmingCharacters(in: .whitespaces) }
@@ -99,6 +107,59 @@ final class RTSPStream {
     static func isRun(_ part: [String], of whole: [String]) -> Bool {
         guard let first = part.first else { return false }
         return whole.indices.contains { whole[$0] == first && whole[$0...].starts(with: part) }
+    }
+
+    /// Whether `seen` is what a client must get of a file that is served over and over; `whole` begins with all of it.
+    /// Of the group in which it joined it is given no more once the next keyframe comes (docs/design/006).
+    ///
+    /// - Parameters:
+    ///   - count: Pictures of the file.
+    ///   - group: From keyframe to keyframe.
+    static func isJoin(_ seen: [String], of whole: [String], count: Int, group: Int) -> Bool {
+        let clip = Array(whole.prefix(count))
+        guard clip.count == count, let begin = seen.first, let joined = clip.firstIndex(of: begin), joined % group == 0
+        else { return false }
+        let next = joined + group < count ? joined + group : 0
+        let first = seen.prefix { $0 != clip[next] }
+        return clip[joined...].starts(with: first) && isRun(Array(seen.dropFirst(first.count)), of: whole)
+    }
+
+    /// What a player sees of a stream, and what that recorded: again where datagrams were lost and it has seen no run
+    /// of so many pictures.
+    static func watch(
+        count: Int, _ play: (RTSPStream) throws -> [String]
+    ) throws -> (seen: [String], recorded: [String]) {
+        try DatagramLosses.retrying(
+            {
+                let stream = try RTSPStream()
+                let seen = try play(stream)
+                return (seen, try stream.finish())
+            },
+            until: { (watched: (seen: [String], recorded: [String])) in
+                watched.seen.count == count && isRun(watched.seen, of: watched.recorded)
+            }
+        ).value
+    }
+
+    /// Ends streams while a player is there, which must have a run of the pictures, and of one stream the last of them:
+    /// a player that reads too late gives up what waits in its socket when it is told of the end.
+    ///
+    /// - Parameter start: Starts a player, waits until it has shown some pictures, and gives what waits for its end.
+    static func expectTheEnd(_ start: (RTSPStream) throws -> () throws -> [String]) throws {
+        var hasSeenTheEnd = false
+        for _ in 0..<5 where !hasSeenTheEnd {
+            let (seen, recorded) = try DatagramLosses.retrying(
+                {
+                    let stream = try RTSPStream()
+                    let pictures = try start(stream)
+                    let recorded = try stream.finish()
+                    return (try withExtendedLifetime(stream, pictures), recorded)
+                }, until: { (watched: ([String], [String])) in isRun(watched.0, of: watched.1) }
+            ).value
+            #expect(seen.count >= 20 && isRun(seen, of: recorded), "\(seen.count) of \(recorded.count) pictures")
+            hasSeenTheEnd = seen == recorded.suffix(seen.count)
+        }
+        #expect(hasSeenTheEnd, "of none of five streams the player has seen the last picture")
     }
 
     // MARK: Times, in ticks of 1/90000 s
@@ -166,6 +227,19 @@ extension Tool {
     static let openssl = Tool(name: "openssl")
     static let curl = Tool(name: "curl")
     static let nm = Tool(name: "nm")
+}
+
+extension Outcome {
+    /// After its last picture `rtspsrc` says PAUSE and TEARDOWN. Where the answer to the first takes longer than
+    /// gst-launch's own way down, it cancels its connection, finds it cancelled ("end-of-file", without any system
+    /// call) and ends with status 1: the server has no part in it.
+    var hasGivenUpItsGoodbye: Bool {
+        let places = errorLines.filter { $0.hasPrefix("../") }
+        let ofGoodbye = ["gst_rtspsrc_try_send ()", "gst_rtspsrc_pause ()", "gst_rtspsrc_close ()"]
+        return status == 1 && !places.isEmpty
+            && places.allSatisfy { place in ofGoodbye.contains { place.contains($0) } }
+            && error.contains("(Received end-of-file)")
+    }
 }
 
 extension Trait where Self == ConditionTrait {

@@ -19,6 +19,7 @@ final class RunningProgram {
     private var status: Int?
     private var processorSeconds = 0.0
     private var framesAsked = 0
+    private var commandsSent = 0
     private static let spawning = NSLock()
 
     init(_ executable: String, _ arguments: [String], environment: [String: String], folder: String?, onTerminal: Bool)
@@ -143,6 +144,13 @@ final class RunningProgram {
 
     func waitForError(_ text: String, timeout: Double = 180) throws { try wait(for: text, in: 1, timeout) }
 
+    /// Waits until it has said so many lines.
+    func waitForLines(_ count: Int, timeout: Double = 180) throws {
+        let isThere = { [self] in texts[0].count { $0 == UInt8(ascii: "\n") } >= count }
+        pump(until: Date() + timeout, isThere)
+        guard isThere() else { throw TestFault("\(name) did not say \(count) lines within \(timeout) s.\n\(said)") }
+    }
+
     /// Asks a program with `--commands` for its figures until its sources have given so many frames: time that is
     /// counted in frames.
     func waitForFrames(_ count: Int, timeout: Double = 240) throws {
@@ -157,18 +165,46 @@ final class RunningProgram {
     /// How many frames the sources of a program with `--commands` have given: 0 before it knows.
     func frames(timeout: Double = 240) throws -> Int {
         framesAsked += 1
-        let tag = #""tag":"frames \#(framesAsked)""#
-        try write(#"{ "command": "figures", "tag": "frames \#(framesAsked)" }"# + "\n")
-        try waitForOutput(tag, timeout: timeout)
-        let line = output.split(separator: "\n").last { $0.contains(tag) }
-        return try line.flatMap { try JSON(parsing: String($0))["frame"].int } ?? 0
+        let tag = "frames \(framesAsked)"
+        try write("{ \"command\": \"figures\", \"tag\": \"\(tag)\" }\n")
+        return try waitForAnswer(tag, timeout: timeout)["frame"].int ?? 0
     }
 
-    /// Waits until so many commands have been answered, those of `waitForFrames` not counted.
+    /// Waits for the answer to the command with that tag, to the end of its line.
+    private func waitForAnswer(_ tag: String, timeout: Double) throws -> JSON {
+        let tag = #""tag":"\#(tag)""#
+        try waitForOutput(tag, timeout: timeout)
+        pump(until: Date() + timeout) { [self] in texts[0].last == UInt8(ascii: "\n") }
+        let line = output.split(separator: "\n").last { $0.contains(tag) }
+        return try line.map { try JSON(parsing: String($0)) } ?? JSON(nil)
+    }
+
+    /// Sends a command to a program with `--commands --events`, and gives its answer. A stage that gets no processor
+    /// for a second refuses a change as a whole and gives no snapshot: then the command is sent again.
+    ///
+    /// - Parameter command: A JSON object without a tag: each time it has one of its own.
+    func sendPatiently(_ command: String, timeout: Double = 180) throws -> JSON {
+        guard let end = command.lastIndex(of: "}") else { throw TestFault("'\(command)' is no JSON object") }
+        var refusal = ""
+        for _ in 0..<20 {
+            commandsSent += 1
+            let tag = "sent \(commandsSent)"
+            try write("\(command[..<end]), \"tag\": \"\(tag)\" }\n")
+            let answer = try waitForAnswer(tag, timeout: timeout)
+            refusal = answer["error"].string ?? ""
+            guard refusal.contains("gave no picture within") || refusal.contains("so nothing was changed") else {
+                return answer
+            }
+        }
+        throw TestFault("\(name) refused '\(command)' 20 times: \(refusal)\n\(said)")
+    }
+
+    /// Waits until so many commands have been answered, those of `waitForFrames` and `sendPatiently` not counted.
     func waitForAnswers(_ count: Int, timeout: Double = 180) throws {
         let isThere = { [self] in
             output.split(separator: "\n").count {
                 $0.contains(#""event":"command-answered""#) && !$0.contains(#""tag":"frames "#)
+                    && !$0.contains(#""tag":"sent "#)
             } >= count
         }
         pump(until: Date() + timeout, isThere)
@@ -272,6 +308,15 @@ final class RunningProgram {
                     readers[index] = -1
                 }
             }
+        }
+    }
+}
+
+extension RunningProgram {
+    /// How many changes it has refused as a whole since a stage got no processor for a second.
+    var refusals: Int {
+        output.split(separator: "\n").count {
+            $0.contains(#""event":"command-answered""#) && $0.contains(", so nothing was changed")
         }
     }
 }

@@ -19,9 +19,9 @@ struct Tool: CustomStringConvertible {
 
     static var isCI: Bool { ProcessInfo.processInfo.environment["CI"] == "true" }
 
-    func run(_ arguments: String..., timeout: Double = 60) throws -> Outcome { try run(arguments, timeout: timeout) }
+    func run(_ arguments: String..., timeout: Double = 180) throws -> Outcome { try run(arguments, timeout: timeout) }
 
-    func run(_ arguments: [String], timeout: Double = 60) throws -> Outcome {
+    func run(_ arguments: [String], timeout: Double = 180) throws -> Outcome {
         try program.run(arguments, timeout: timeout)
     }
 

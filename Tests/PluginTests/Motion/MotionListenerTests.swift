@@ -107,7 +107,7 @@ import Testing
 
     @Test func whatIsNoMotionIsToldOnceASecond() throws {
         let place = Self.freePlace()
-        let driver = try Self.driver(place)
+        let driver = try Self.driver(place, clock: ManualClock(at: 1_000_000_000))
         defer { try? driver.stop() }
         let sender = Sender(to: place)
         sender.send([0xFF, 0, 1])
@@ -133,7 +133,7 @@ import Testing
 
     @Test func onlyOneSenderAtATime() throws {
         let place = Self.freePlace()
-        let driver = try Self.driver(place)
+        let driver = try Self.driver(place, clock: ManualClock(at: 1_000_000_000))
         defer { try? driver.stop() }
         Sender(to: place).send(#"{"t":1,"gyro":[1,2,3]}"#)
         _ = try Self.samples(driver, turns: 1)

@@ -51,7 +51,7 @@ final class Peer {
     /// A port nobody has at the moment, below those that the kernel hands out.
     static func freePort() throws -> Int {
         for _ in 0..<200 {
-            let port = 16_000 + nextPort.wrappingAdd(1, ordering: .relaxed).oldValue % 6000
+            let port = 20_000 + nextPort.wrappingAdd(1, ordering: .relaxed).oldValue % 6000
             if let listener = try? Listener(port: port) {
                 listener.close()
                 return port

@@ -89,6 +89,8 @@ class Torture:
                 return 2
             for target in ("refusals.so",):
                 subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", os.path.join(self.work, target), os.path.join(HERE, "refusals.c"), "-ldl"], check=True)
+            # What is made first takes a busy machine minutes, and is no run.
+            self.begin = time.monotonic()
             threads = [threading.Thread(target=self.work_through, args=(number,)) for number in range(min(options.jobs, options.runs))]
             for thread in threads:
                 thread.start()

@@ -44,6 +44,8 @@ final class FakeRun: RunControl {
         /// System clock of each request.
         var keyframeTimes: [Int64] = []
         var makesKeyframes = true
+        /// The last unit found no room in an inbox.
+        var isBehindGap = false
         var format = EncodedFormat(
             codec: .h264, parameterSets: [0, 0, 0, 1, 0x67, 1, 0, 0, 0, 1, 0x68, 2],
             video: VideoFormat(.i420, width: 640, height: 360, frameRate: Rational(30)))
@@ -141,9 +143,11 @@ final class FakeRun: RunControl {
         header.dts = header.pts
         header.capturedAt = clock.now()
         let bytes = bytes ?? [0, 0, 0, 1, isKeyframe ? 0x65 : 0x41, UInt8(truncatingIfNeeded: number)]
-        for inbox in state.withLock({ $0.watchers }) {
-            bytes.withUnsafeBytes { _ = inbox.put("h264", header, $0, followsGap: followsGap) }
+        let (watchers, isBehindGap) = state.withLock { ($0.watchers, $0.isBehindGap) }
+        let areTaken = watchers.map { inbox in
+            bytes.withUnsafeBytes { inbox.put("h264", header, $0, followsGap: followsGap || isBehindGap) }
         }
+        state.withLock { $0.isBehindGap = areTaken.contains(false) }
     }
 
     func encode(_ picture: StagePicture, as form: PictureForm) throws -> [UInt8] {
@@ -181,6 +185,15 @@ extension ControlAPI {
             gate: Gate(
                 address: address, port: address.port, hosts: hosts, token: token.flatMap { AccessToken($0) }),
             pictures: PictureRequests(run), units: try! UnitFanOut(run), events: EventRing(run: "run"))
+    }
+
+    /// The answer with a picture. None within a second is an answer too: then it asks again, for a minute at most.
+    func askPicture(_ target: String) async -> Asked {
+        let deadline = Date() + 60
+        while true {
+            let asked = await ask("GET", target)
+            if asked.status != 204 || Date() > deadline { return asked }
+        }
     }
 
     /// The answer to a request of a program on this machine.

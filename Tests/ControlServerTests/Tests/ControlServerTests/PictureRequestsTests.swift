@@ -26,8 +26,8 @@ final class RunningRequests {
 @Suite struct PictureRequestsTests {
     @Test func aSnapshotIsTheNextPicture() async throws {
         let requests = try RunningRequests()
-        let asked = await requests.api.ask(
-            "GET", "/api/v1/stages/cam/picture?width=64&fit=fill&turn=1&mirror=true&quality=70")
+        let asked = await requests.api.askPicture(
+            "/api/v1/stages/cam/picture?width=64&fit=fill&turn=1&mirror=true&quality=70")
         #expect(asked.status == 200)
         #expect(asked.text == "picture 64")
         #expect(asked.field("Content-Type") == "image/jpeg")
@@ -46,7 +46,7 @@ final class RunningRequests {
         let requests = try RunningRequests()
         requests.run.state.withLock { $0.facesWhoLooks = true }
         for query in ["", "?preview=true", "?preview=true&mirror=true"] {
-            #expect(await requests.api.ask("GET", "/api/v1/stages/cam/picture\(query)").status == 200)
+            #expect(await requests.api.askPicture("/api/v1/stages/cam/picture\(query)").status == 200)
         }
         #expect(requests.run.state.withLock { $0.encoded.map(\.isMirrored) } == [false, true, false])
     }
@@ -71,7 +71,11 @@ final class RunningRequests {
         let shots = await withTaskGroup(of: String.self) { group in
             for number in 0..<12 {
                 group.addTask { [api = requests.api] in
-                    await api.ask("GET", "/api/v1/stages/cam/picture?width=\(number % 2 == 0 ? 64 : 32)").text
+                    var form = PictureForm()
+                    form.width = number % 2 == 0 ? 64 : 32
+                    let outcome = await api.pictures.next(of: "cam", as: form, patience: 60_000_000_000)
+                    guard case .shot(let shot) = outcome else { return "none" }
+                    return String(decoding: shot.bytes, as: UTF8.self)
                 }
             }
             group.addTask { [run = requests.run, api = requests.api] in
@@ -110,9 +114,10 @@ final class RunningRequests {
         try run.givePicture(of: "text")
         async let late = pictures.next(of: "text", as: PictureForm(), patience: 60_000_000_000)
         while pictures.waitingCount < 2 { await Task.yield() }
-        run.state.withLock { ($0.givers, $0.isEncoderBusy) = (["cam", "text"], false) }
+        run.state.withLock { $0.isEncoderBusy = false }
         #expect(number(await busy) == 0)
         #expect(number(await early) == 1, "it lay there for who asked before")
+        run.state.withLock { $0.givers = ["cam", "text"] }
         #expect(number(await late) == 2)
     }
 

@@ -165,9 +165,9 @@ private final class RunningUnits {
     }
 
     func wait(_ what: String, _ condition: () -> Bool) throws {
-        let deadline = Date() + 30
+        let deadline = Date() + 120
         while !condition() {
-            guard Date() < deadline else { throw LiveClient.Fault(description: "not within 30 s: \(what)") }
+            guard Date() < deadline else { throw LiveClient.Fault(description: "not within 120 s: \(what)") }
             usleep(1000)
         }
     }
@@ -183,57 +183,64 @@ private final class RunningUnits {
         #expect(units.watchers == 0 && units.asked == 0)
         let viewers = [units.watch(), units.watch()]
         try units.wait("watched") { units.watchers == 1 }
-        try units.wait("a keyframe is asked for") { units.asked == 1 }
+        try units.wait("a keyframe is asked for") { units.asked >= 1 }
         units.run.give(5, isKeyframe: true)
         units.run.give(6, isKeyframe: false)
         for viewer in viewers { try units.wait("units") { viewer.units == [5, 6] } }
+        let asked = units.asked
         units.fanOut.unwatch("h264", viewer: viewers[0].number.withLock { $0 })
         units.run.give(7, isKeyframe: false)
         try units.wait("the other one goes on") { viewers[1].units == [5, 6, 7] }
         #expect(viewers[0].units == [5, 6])
         units.fanOut.unwatch("h264", viewer: viewers[1].number.withLock { $0 })
-        #expect(units.watchers == 0)
-        #expect(units.asked == 1)
+        try units.wait("watched no more") { units.watchers == 0 }
+        #expect(units.asked == asked)
     }
 
     @Test func whoJoinsSoonAfterAKeyframeBeginsThere() throws {
         let units = try RunningUnits()
         let first = units.watch()
-        try units.wait("asked") { units.asked == 1 }
+        try units.wait("asked") { units.asked >= 1 }
         for number in 10...15 as ClosedRange<UInt64> { units.run.give(number, isKeyframe: number == 10) }
         try units.wait("units") { first.units.count == 6 }
+        let asked = units.asked
         let second = units.watch()
         try units.wait("from the keyframe on") { second.units == [10, 11, 12, 13, 14, 15] }
         #expect(second.gaps.withLock { $0 } == [10])
         units.run.give(16, isKeyframe: false)
         try units.wait("and on") { second.units.last == 16 && first.units.last == 16 }
-        #expect(units.asked == 1, "no keyframe was needed")
+        #expect(units.asked == asked, "no keyframe was needed")
     }
 
     /// However many want one, the encoder is asked once a second.
     @Test func asksForAKeyframeAtMostOnceASecond() throws {
         let units = try RunningUnits()
+        let begin = SystemTime.now()
         let first = units.watch()
-        try units.wait("asked") { units.asked == 1 }
+        try units.wait("asked") { units.asked >= 1 }
         units.run.give(0, isKeyframe: true)
         for number in 1...40 as ClosedRange<UInt64> { units.run.give(number, isKeyframe: false) }
         try units.wait("units") { first.units.count == 41 }
+        let asked = units.asked
         let others = (0..<20).map { _ in units.watch() }
         for _ in 0..<100 { units.fanOut.wantKeyframe("h264") }
-        try units.wait("asked again") { units.asked == 2 }
-        let times = units.run.state.withLock { $0.keyframeTimes }
-        #expect(times[1] - times[0] > 900_000_000)
+        try units.wait("asked again") { units.asked > asked }
         units.run.give(41, isKeyframe: true)
         for viewer in others { try units.wait("all go on") { viewer.units.last == 41 } }
+        let askedInAll = units.asked
         usleep(1_200_000)
-        #expect(units.asked == 2)
+        #expect(units.asked == askedInAll)
+        // Counted from the beginning: one that was noted late may be followed soon by the next.
+        for (number, time) in units.run.state.withLock({ $0.keyframeTimes }).enumerated() {
+            #expect(time - begin >= Int64(number) * 1_000_000_000)
+        }
     }
 
     @Test func aStageThatMakesNoKeyframesGivesTheGroupItIsIn() throws {
         let units = try RunningUnits()
         units.run.state.withLock { $0.makesKeyframes = false }
         let first = units.watch()
-        try units.wait("asked") { units.asked == 1 }
+        try units.wait("asked") { units.asked >= 1 }
         for number in 0...99 as ClosedRange<UInt64> { units.run.give(number, isKeyframe: number == 0) }
         try units.wait("units") { first.units.count == 100 }
         let second = units.watch()
@@ -259,10 +266,11 @@ private final class RunningUnits {
         units.run.give(1, isKeyframe: true)
         try units.wait("units") { viewer.units == [1] }
         for inbox in units.run.state.withLock({ $0.watchers }) { inbox.end("h264") }
-        try units.wait("watched again") { units.run.state.withLock { $0.watched } == 2 }
+        try units.wait("watched again") { units.run.state.withLock { $0.watched } >= 2 }
         units.run.give(2, isKeyframe: true)
         try units.wait("units") { viewer.units == [1, 2] }
-        try units.wait("silence") { units.run.state.withLock { $0.watched } == 3 }
+        let watched = units.run.state.withLock { $0.watched }
+        try units.wait("silence") { units.run.state.withLock { $0.watched } > watched }
     }
 }
 
@@ -314,22 +322,32 @@ private final class RunningUnits {
         #expect(Array(first[..<4]) == [2, 3, 0, 1])
         // Parameter sets, then the unit.
         #expect(Array(first[40...]) == running.run.state.withLock { $0.format.parameterSets } + [0, 0, 0, 1, 0x65, 0])
-        // It answers nothing: a bound of units is on the way, whatever the stage gives.
-        for number in 1...200 as ClosedRange<UInt64> { running.run.give(number, isKeyframe: number % 50 == 0) }
-        usleep(300_000)
-        try client.say(#"{"ping":1}"#)
-        var sent = 1
-        while let frame = try client.next(), frame.opcode == 2 {
-            sent += 1
-            #expect(Int(frame.payload[7]) == sent)
+        // It answers late: a bound of units is on the way, whatever the stage gives, until some are left out.
+        func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+        var (given, last, sent, shown): (UInt64, UInt64, UInt64, UInt64) = (0, 0, 1, 0)
+        var isBehindGap = false
+        let deadline = Date() + 120
+        while !isBehindGap, Date() < deadline {
+            for _ in 0..<200 {
+                given += 1
+                running.run.give(given, isKeyframe: given % 10 == 0)
+            }
+            try client.say(#"{"ping":1}"#)
+            while let frame = try client.next(), frame.opcode == 2 {
+                sent += 1
+                #expect(number(frame.payload[4..<8]) == sent)
+                #expect(sent - shown <= UInt64(UnitFlow.mostInFlight))
+                let unit = number(frame.payload[8..<16])
+                if unit != last + 1 {
+                    isBehindGap = true
+                    #expect(frame.payload[1] & 3 == 3, "a keyframe behind a gap")
+                }
+                last = unit
+            }
+            shown = sent
+            try client.say(#"{"shown":1,"number":\#(shown)}"#)
         }
-        #expect(sent <= UnitFlow.mostInFlight)
-        try client.say(#"{"shown":1,"number":\#(sent)}"#)
-        try client.say(#"{"ping":2}"#)
-        _ = try client.next(1)
-        running.run.give(201, isKeyframe: false)
-        running.run.give(202, isKeyframe: true)
-        #expect(try client.next(2).payload[1] & 3 == 3, "a keyframe behind a gap")
+        #expect(isBehindGap, "nothing was left out")
         // A client that has gone is watched for no more.
         try client.send(8, [3, 232])
         while running.run.state.withLock({ $0.watchers.count }) > 0 { usleep(1000) }

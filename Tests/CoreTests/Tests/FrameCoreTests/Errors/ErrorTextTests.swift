@@ -259,7 +259,7 @@ final class NameConverter: Transform {
             text
                 == """
                 test.json:1:3: stages[0].cuont: no such option. Did you mean 'count'?
-                test.json:1:26: stages[0].everyMs: -1 must be from 0 to 1000. Correct it, or leave the key out for 0.
+                test.json:1:26: stages[0].everyMs: -1 must be from 0 to 600000. Correct it, or leave the key out for 0.
                 test.json:1:11: stages[1].keep: expected a whole number, found a string. Write a whole number.
                 test.json: stages[2].from: 'file' takes H.264, but 'p' gives video. Put an encoder between them, or name one in 'from'.
                 """)

@@ -245,6 +245,8 @@ import Testing
         let found = Locked("")
         let producer = try TestThread("producer") { while full.push(0) { pushed.withLock { $0 += 1 } } }
         let consumer = try TestThread("consumer") { [self] in found.set(name(of: empty.queue.take())) }
+        // Two items lie in the queue, and the producer has the third in hand.
+        #expect(eventually { pushed.now == 2 && full.pool.freeCount == 1 })
         pauseTest(ms: 20)
         full.stop.raise()
         empty.stop.raise()
@@ -264,15 +266,13 @@ import Testing
             var number = 0
             while line.push(number) { number += 1 }
         }
-        #expect(eventually { line.depth == 8 })
-        pauseTest(ms: 20)
+        #expect(eventually { line.depth == 8 && line.room.isAsleep })
         #expect(line.takeNumber() == 0)
         pauseTest(ms: 20)
         #expect(line.depth == 7, "seven are plenty: the producer sleeps on")
         line.queue.settleWake()
-        #expect(eventually { line.depth == 8 })
         // Without being told to settle it wakes the producer once it has taken half.
-        pauseTest(ms: 20)
+        #expect(eventually { line.depth == 8 && line.room.isAsleep })
         for number in 1...4 { #expect(line.takeNumber() == number) }
         #expect(eventually { line.depth == 8 })
         line.stop.raise()

@@ -107,7 +107,7 @@ import Testing
             }
             if round < 3 { pauseTest(ms: 5) }
             if byReturnOfACopy { _ = taken.take() } else { _ = other.take() }
-            guard writer.join(within: 2) else { break }
+            guard writer.join(within: 120) else { break }
             let found = outcome.now
             #expect(found == (byReturnOfACopy ? "copy" : "unique"), "round \(round)")
             _ = taken.take()

@@ -69,7 +69,7 @@ import Testing
         chain!.set(stage: "src", options: [], reply: answers.reply(2))
         #expect(answers.count == 2)
         chain = nil
-        #expect(watched.isGone)
+        #expect(eventually { watched.isGone })
     }
 
     /// Keeps its context, as most do, and gives it what keeps the stage and the context.
@@ -120,7 +120,7 @@ import Testing
             ticks += 1
             if ticks == 2 { chain!.cancel() }
         }
-        #expect(result.isSuccess, "\(result)")
+        #expect(result.failures.isEmpty && result.ledgerFaults.isEmpty, "\(result)")
         chain = nil
         // The last stage thread lets go of its closure just after it has said that it ended.
         #expect(eventually { watched.isGone })

@@ -85,11 +85,15 @@ import Testing
 
     @Test func rendersWhileSomebodyIsGivenPictures() throws {
         let driver = try RunningChainDriver(sketch("status-rendering"))
-        #expect(try driver.chain.picture(of: "mid", within: 10) != nil)
+        // A busy machine may look only when nobody has looked for two seconds.
+        let deadline = ChainClock.system.now() + 60_000_000_000
+        repeat {
+            #expect(try driver.chain.picture(of: "mid", within: 60) != nil)
+        } while !words(driver, nil).contains("rendering") && ChainClock.system.now() < deadline
         waitForState(driver, nil, "rendering")
         // Two seconds after the last picture nobody looks any more.
         #expect(eventually { driver.chain.status.state == .streaming })
-        #expect(eventually { words(driver, nil) == ["streaming", "rendering", "streaming"] })
+        #expect(eventually { words(driver, nil).prefix(3) == ["streaming", "rendering", "streaming"] })
         #expect(words(driver, "mid") == [], "it is the chain's word")
         #expect(driver.finish().isSuccess)
     }
@@ -168,6 +172,7 @@ import Testing
         try sketch.add(RecordingSink.self, "sink", options: #"{"log": "status-silent"}"#)
         let driver = try RunningChainDriver(sketch)
         driver.waitForFrames(5)
+        #expect(eventually { driver.chain.runners[0].emitted.value == 5 })
         var watch = HealthWatch()
         func look(_ seconds: Int64) -> [String] {
             watch.look(at: driver.chain, now: 1_000_000 * Self.second + seconds * Self.second) { [] }

@@ -26,9 +26,9 @@ final class CommandAnswers: @unchecked Sendable {
     /// Answers to questions that had one already.
     var repeated: Int { condition.locked { more } }
 
-    /// Waits for it; nil after twenty seconds.
+    /// Waits for it; nil after two minutes.
     func wait(for number: Int) -> CommandAnswer? {
-        let deadline = ChainClock.system.now() + 20_000_000_000
+        let deadline = ChainClock.system.now() + 120_000_000_000
         return condition.locked {
             while answers[number] == nil, ChainClock.system.now() < deadline { condition.wait(until: deadline) }
             return answers[number]

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
 import Testing
 
 @testable import FrameCore
@@ -82,7 +81,8 @@ import Testing
         #expect(result.isSuccess, "\(result)")
         #expect(isGapless("tap-inner"))
         #expect(RecordingSink.log("tap-inner-late").entries.count == tap.taken.value)
-        #expect(RecordingSink.log("tap-inner-late").stops == 1)
+        // An attachment that was refused first has stopped a sink of its own.
+        #expect(RecordingSink.log("tap-inner-late").stops >= 1)
         #expect(driver.chain.ledger.isBalanced)
     }
 
@@ -127,9 +127,7 @@ import Testing
         driver.waitForEvent { $0.name == "branch-ended" }
         // The graph that runs knows nothing of it any more; the next change lets go of the one before.
         #expect(driver.change(to: plain).isOK)
-        let deadline = ChainClock.system.now() + 5_000_000_000
-        while pool != nil, ChainClock.system.now() < deadline { usleep(1000) }
-        #expect(pool == nil)
+        #expect(eventually { pool == nil })
         #expect(driver.finish().isSuccess)
     }
 
@@ -159,13 +157,14 @@ import Testing
         #expect(driver.change(to: tapped).isOK)
         // By then the source waits for a place before it.
         driver.waitForEvent { $0.name == "stage-hangs" && $0.stage == "late" }
+        let begin = driver.chain.clock.now()
         let detached = driver.change(to: plain)
         #expect(detached.isOK, "\(detached.error)")
         let before = driver.chain.progress.captured
-        driver.waitForFrames(before + 50)
-        #expect(!driver.allEvents.contains { $0.name == "stage-abandoned" }, "it is still given its time")
         let pool = try #require(driver.chain.pools.first { $0.name == "src" })
-        driver.waitForEvent { $0.name == "stage-abandoned" }
+        let abandoned = try #require(driver.waitForEvent { $0.name == "stage-abandoned" })
+        #expect(driver.chain.progress.captured >= before + 20, "the others go on meanwhile")
+        #expect(abandoned.time - begin >= 5_000_000_000, "it is given its time")
         #expect(driver.chain.buffersLost(in: pool) == 0)
         let result = driver.finish()
         #expect(result.abandoned == ["late (recording-sink)"])
@@ -176,16 +175,15 @@ import Testing
 
     @Test func aLiveSourceDropsAtATapInsteadOfWaiting() throws {
         var sketch = ChainSketch()
-        sketch.request.drainSeconds = 0.3
         try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "live": true, "everyMs": 1}"#)
         try sketch.add(RecordingSink.self, "file", options: #"{"log": "tap-live"}"#)
         try sketch.add(
-            RecordingSink.self, "slow", options: #"{"log": "tap-live-slow", "sleepUs": 20000}"#, from: ["src"],
+            RecordingSink.self, "slow", options: #"{"log": "tap-live-slow", "sleepUs": 300000}"#, from: ["src"],
             link: Self.copies)
         let driver = try RunningChainDriver(sketch)
         driver.waitForFrames(200)
         let result = driver.finish()
-        #expect(result.isSuccess, "\(result)")
+        #expect(result.keepsItsPromises, "\(result)")
         #expect(RecordingSink.log("tap-live-slow").entries.count < 100)
         #expect(driver.chain.pools.first { $0.name == "slow-copy" }?.starvedMs == 0)
         #expect(driver.chain.ledger.isBalanced)
@@ -195,7 +193,7 @@ import Testing
         var plain = ChainSketch()
         plain.request.spare = 0
         try plain.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
-        try plain.add(UnitEncoder.self, "enc", options: #"{"gop": 1000}"#)
+        try plain.add(UnitEncoder.self, "enc", options: #"{"gop": 1000000}"#)
         try plain.add(UnitSink.self, "file", options: #"{"log": "tap-units"}"#)
         let driver = try RunningChainDriver(plain)
         driver.waitForFrames(20)
@@ -209,12 +207,13 @@ import Testing
         let attached = driver.change(to: tapped)
         #expect(attached.isOK, "\(attached.error)")
         driver.waitForFrames(Int(attached.frame) + 100)
+        // No other keyframe comes: the wish for one goes through the tap to the encoder.
+        #expect(eventually { !UnitSink.keyframes("tap-units-late").isEmpty })
         #expect(driver.change(to: plain).isOK)
         driver.waitForEvent { $0.name == "branch-ended" }
         #expect(driver.finish().isSuccess)
-        // The wish for a keyframe goes through the tap to the encoder.
-        let first = UnitSink.keyframes("tap-units-late").first
-        #expect(first.map { $0 >= attached.frame && $0 < attached.frame + 50 } ?? false)
+        let first = try #require(UnitSink.keyframes("tap-units-late").first)
+        #expect(first >= attached.frame)
         #expect(driver.chain.ledger.isBalanced)
     }
 

@@ -10,11 +10,14 @@ import Testing
     private func run(_ sketch: ChainSketch, _ name: String) throws -> Chain {
         let chain = try Chain(sketch.request)
         var watch = ProgressWatch()
+        // Before it failed.
+        var last: JSONNode?
         let result = chain.run {
+            if chain.failures.withLock({ $0.isEmpty }) { last = chain.metrics }
             if watch.hasStoodStill(chain) { chain.cancel() }
         }
         #expect(!watch.isOver, "\(name) stood still:\n\(watch.standstill)")
-        #expect(result.isSuccess, "\(name): \(result)")
+        #expect(result.isSuccess, "\(name): \(result)\n\(last?.text() ?? "")")
         #expect(chain.ledger.dropped == 0 && chain.ledgerFaults(afterDrain: true).isEmpty, "\(name): \(chain.ledger)")
         return chain
     }

@@ -95,7 +95,8 @@ final class NotingJoin: Join {
     }
 
     private static func run(
-        _ log: String, _ a: String, _ b: String, _ join: JoinRequest? = nil, clock: ChainClock = ChainClock()
+        _ log: String, _ a: String, _ b: String, _ join: JoinRequest? = nil, clock: ChainClock = ChainClock(),
+        tick: (Chain) -> Void = { _ in }
     ) throws -> Ran {
         var sketch = ChainSketch()
         try sketch.add(TimedSource.self, "a", options: a)
@@ -104,8 +105,8 @@ final class NotingJoin: Join {
         sketch.request.stages[2].join = join
         try sketch.add(CountSink.self, "sink")
         let chain = try Chain(sketch.request, clock: clock)
-        let (result, events) = ChainTests.run(chain)
-        #expect(result.isSuccess, "\(result)")
+        let (result, events) = ChainTests.run(chain, tick: tick)
+        #expect(result.keepsItsPromises, "\(result)")
         #expect(chain.ledger.isBalanced, "\(chain.ledger)")
         #expect(chain.pools.allSatisfy { $0.freeCount == $0.bufferCount }, "a buffer did not come back")
         #expect(!events.contains { $0.name == "leases-grew" })
@@ -116,10 +117,27 @@ final class NotingJoin: Join {
         chain.figures["stages"]?.asArray?[2]["inputs"]?.asArray?[input]
     }
 
+    /// What warns of something else than a thread that is held up: a busy machine may do that.
+    private static func warnings(_ events: [Event]) -> [String] {
+        let held: Set = ["stage-hangs", "stage-returned", "link-stalled", "out-of-buffers"]
+        return events.filter { $0.level >= .warning && !held.contains($0.name) }.map(\.text)
+    }
+
+    /// The numbers of the second input's frames, of the notes that have one.
+    private static func partners(_ notes: some Sequence<String>) -> [Int] {
+        notes.compactMap { Int($0.drop { $0 != "+" }.dropFirst()) }
+    }
+
+    /// Frames that an input's source gave and that the join was not given.
+    private static func lost(_ chain: Chain, _ input: Int) -> Int {
+        let counts = chain.queues.first { $0.link.from == input }!.queue.snapshot().counts
+        return counts.dropped.reduce(0, +) + counts.evicted.reduce(0, +)
+    }
+
     @Test func pairsTimesThatWereRounded() throws {
         let ran = try Self.run("rounded", #"{"count": 89}"#, #"{"count": 89, "roundUs": 1000}"#)
         #expect(ran.notes == (0..<89).map { "\($0)+\($0)" })
-        #expect(!ran.events.contains { $0.level >= .warning })
+        #expect(Self.warnings(ran.events) == [])
         #expect(ran.chain.ledger.delivered == 89)
     }
 
@@ -151,10 +169,10 @@ final class NotingJoin: Join {
                 + " Use 'rate' to bring both to one rate, or name another input as \"lead\".")
     }
 
+    /// The second source has no end of its own: the run ends because the join ends it.
     @Test func endsWithTheLeadingInputAndEndsTheSourcesThatOnlyFedIt() throws {
         let ran = try Self.run("lead", #"{"count": 30}"#, "{}")
         #expect(ran.notes == (0..<30).map { "\($0)+\($0)" })
-        #expect(ran.chain.runners[1].made.value < 60, "the endless source went on")
         let dropped = ran.chain.ledger.dropped
         #expect(dropped == ran.chain.runners[1].made.value - 30, "all unmatched: the join had ended")
     }
@@ -176,7 +194,7 @@ final class NotingJoin: Join {
         let pools = ran.chain.plan.budget.pools
         #expect(pools[1].need == pools[0].need + 1)
         #expect(pools[1].shares.contains { $0.what == "pair last picture" && $0.count == 1 })
-        #expect(!ran.events.contains { $0.level >= .warning })
+        #expect(Self.warnings(ran.events) == [])
     }
 
     @Test func holdsAnInputThatLedToo() throws {
@@ -198,26 +216,48 @@ final class NotingJoin: Join {
 
     /// Two cameras with different phases and rates: every frame of the leading one, with the newest of the other.
     @Test func givesEveryFrameOfTheLeadingCameraUnderNewest() throws {
+        // Before the end, at which either camera may be the first.
+        var seen: [String] = []
         let ran = try Self.run(
-            "cameras", #"{"count": 60, "stepUs": 2000, "live": true}"#,
-            #"{"stepUs": 3100, "startUs": 700, "live": true}"#, JoinRequest(match: .newest))
-        let lost = ran.chain.queues[0].queue.snapshot().counts.dropped.reduce(0, +)
-        #expect(ran.notes.count == 60 - lost)
-        let newest = ran.notes.compactMap { Int($0.drop { $0 != "+" }.dropFirst()) }
-        #expect(newest.count * 2 >= ran.notes.count && newest == newest.sorted(), "\(ran.notes)")
+            "cameras", #"{"stepUs": 2000, "live": true}"#, #"{"stepUs": 3100, "startUs": 700, "live": true}"#,
+            JoinRequest(match: .newest)
+        ) { chain in
+            let notes = NotingJoin.notes("cameras")
+            let partners = Self.partners(notes)
+            guard seen.isEmpty, partners.count >= 30, Set(partners).count >= 10 else { return }
+            seen = notes
+            chain.drain()
+        }
+        #expect(ran.notes.count == ran.chain.runners[0].emitted.value - Self.lost(ran.chain, 0))
+        // The other camera may begin later.
+        let complete = seen.drop { $0.hasSuffix("-") }
+        let newest = Self.partners(complete)
+        #expect(newest.count == complete.count && newest == newest.sorted(), "\(seen)")
         let link = ran.chain.plan.links[1]
         #expect(link.settings == LinkSettings(capacity: 1, policy: .latest))
     }
 
     /// The same with two cameras of one rate and the default: whatever the phase, each leading frame has a partner.
     @Test func pairsCamerasOfDifferentPhases() throws {
+        // Before the end, at which either camera may be the first.
+        var seen: [String] = []
         let ran = try Self.run(
-            "phases", #"{"count": 60, "stepUs": 3000, "live": true}"#,
-            #"{"stepUs": 3000, "startUs": 1100, "live": true}"#)
+            "phases", #"{"stepUs": 3000, "live": true}"#, #"{"stepUs": 3000, "startUs": 1100, "live": true}"#
+        ) { chain in
+            let notes = NotingJoin.notes("phases")
+            guard seen.isEmpty, Self.partners(notes).count >= 30 else { return }
+            seen = notes
+            chain.drain()
+        }
+        #expect(ran.notes.count == ran.chain.runners[0].emitted.value - Self.lost(ran.chain, 0))
+        let steps = seen.compactMap { note -> Int? in
+            let numbers = note.split(separator: "+").compactMap { Int($0) }
+            return numbers.count == 2 ? numbers[1] - numbers[0] : nil
+        }
+        #expect(steps.count >= 30 && Set(steps).count == 1, "\(seen)")
         // A machine under load may lose frames at the cameras; all others have partners, but where one began later.
-        let lost = ran.chain.queues[0].queue.snapshot().counts.dropped.reduce(0, +)
-        #expect(ran.notes.count == 60 - lost)
-        #expect(ran.notes.count { !$0.contains("-") } * 4 >= ran.notes.count * 3, "\(ran.notes)")
+        let alone = seen.drop { $0.hasSuffix("-") }.count { $0.hasSuffix("-") }
+        #expect(alone <= Self.lost(ran.chain, 1) + ran.chain.runners[1].dropCount(.noBuffer), "\(seen)")
         #expect(
             ran.chain.plan.notes == [
                 "join pair: waits for the picture of 'b' that is nearest to that of 'a', up to one frame; \"match\": \"newest\" never waits"

@@ -96,8 +96,8 @@ import Testing
         let chain = try Chain(sketch.request)
         let runner = try #require(chain.graph.runner(id: stage))
         let (opened, refused) = (Locked(0), Locked(0))
-        // One before each of the three items and one before the end: two are left.
-        for _ in 0..<6 {
+        // One before each of the three items and one before the end: one is left.
+        for _ in 0..<5 {
             let message = ThreadState.Message(
                 open: {
                     opened.withLock { $0 += 1 }
@@ -107,7 +107,7 @@ import Testing
         }
         let (result, _) = ChainTests.run(chain)
         #expect(result.isSuccess, "\(result)")
-        #expect(opened.now == 6 && refused.now == 0)
+        #expect(opened.now == 5 && refused.now == 0)
     }
 
     // MARK: One thread
@@ -169,16 +169,27 @@ import Testing
 
     /// A change of the chain counts on it.
     @Test func anErrandIsDoneBeforeTheNextItem() {
-        let thread = ThreadState(name: "errand")
-        var read = 0
-        for _ in 0..<2 { #expect(thread.post(slowMessage { read += 1 })) }
-        let errand = Errand { read += 100 }
-        errand.post(to: thread)
-        for _ in 0..<2 { #expect(thread.post(slowMessage { read += 1 })) }
-        thread.readMail()
-        #expect(read == 102 && errand.isSettled && thread.hasMail)
-        thread.readRest()
-        #expect(read == 104 && !thread.hasMail)
+        func duration(_ body: () -> Void) -> Int64 {
+            let begin = ChainClock.system.now()
+            body()
+            return ChainClock.system.now() - begin
+        }
+        var isInTime = false
+        // A test that is held up meanwhile tries again.
+        for _ in 0..<20 where !isInTime {
+            let thread = ThreadState(name: "errand")
+            var read = 0
+            for _ in 0..<2 { #expect(thread.post(slowMessage { read += 1 })) }
+            let errand = Errand { read += 100 }
+            errand.post(to: thread)
+            for _ in 0..<2 { #expect(thread.post(slowMessage { read += 1 })) }
+            guard duration({ thread.readMail() }) < ThreadState.longestWayToErrandNs else { continue }
+            #expect(read == 102 && errand.isSettled && thread.hasMail)
+            guard duration({ thread.readRest() }) < ThreadState.longestRestNs else { continue }
+            #expect(read == 104 && !thread.hasMail)
+            isInTime = true
+        }
+        #expect(isInTime)
     }
 
     @Test func aStopEndsTheReadingToo() {

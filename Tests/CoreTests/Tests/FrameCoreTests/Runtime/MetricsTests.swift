@@ -21,6 +21,14 @@ import Testing
         metrics["stages"]?.asArray?.first { $0["id"]?.asString == id }
     }
 
+    /// Whether at least half of the samples are at most 10 ms: a busy machine may hold up some of them.
+    private func isMostlyShort(_ histogram: JSONNode) throws -> Bool {
+        let bucket = try #require(histogram["buckets"]?.asArray?.first { $0["le"]?.asDouble == 0.01 })
+        let short = try #require(bucket["count"]?.asInt)
+        let all = try #require(histogram["count"]?.asInt)
+        return short * 2 >= all
+    }
+
     @Test func countsWhatCameWentAndWasDropped() throws {
         let metrics = try chain("metrics-counts", timed: false).metrics
         let stages = try #require(metrics["stages"]?.asArray)
@@ -121,15 +129,18 @@ import Testing
         let chain = try Chain(sketch.request, timed: true)
         #expect(chain.run().isSuccess)
         let metrics = chain.metrics
-        func milliseconds(_ id: String) throws -> Double {
+        func time(_ id: String) throws -> JSONNode {
             let busy = try #require(stage(id, metrics)?["busy"])
             #expect(busy["count"]?.asInt == DeviceSource.count, "once for each item, \(id)")
+            return busy
+        }
+        func milliseconds(_ id: String) throws -> Double {
+            let busy = try time(id)
             return try #require(busy["sumSeconds"]?.asDouble) * 1000 / Double(DeviceSource.count)
         }
-        // A busy machine may take its time: each bound is far below what the stage waits, or those behind it take.
-        #expect(try milliseconds("cam") < 18, "of 20 ms for its device and the clock, and 44 ms behind it")
+        #expect(try isMostlyShort(time("cam")), "of 20 ms for its device and the clock, and 44 ms behind it")
         #expect(try milliseconds("mid") >= 4)
-        #expect(try milliseconds("copy") < 20, "of 40 ms behind it")
+        #expect(try isMostlyShort(time("copy")), "of 40 ms behind it")
         #expect(try milliseconds("sink") >= 40)
     }
 
@@ -144,7 +155,8 @@ import Testing
         #expect(chain.run().isSuccess)
         for id in ["src", "copy"] {
             let busy = try #require(stage(id, chain.metrics)?["busy"])
-            #expect(busy["count"]?.asInt == 20 && (busy["sumSeconds"]?.asDouble ?? 1) < 0.4, "of 0.8 s: \(busy.text())")
+            #expect(busy["count"]?.asInt == 20)
+            #expect(try isMostlyShort(busy), "most wait 40 ms: \(busy.text())")
         }
     }
 

@@ -6,7 +6,7 @@
 /// as its stages get on.
 struct ProgressWatch {
     /// At 50 ms and more from look to look.
-    static let looksNeeded = 80
+    static let looksNeeded = 1200
     private(set) var items = -1
     /// What the chain looked like; empty while it gets on.
     private(set) var standstill = ""

@@ -110,7 +110,7 @@ final class OrderSink: MultiSink {
         var input: Int
         var milliseconds: Int
         var isKeyframe = true
-        /// Of an access unit. A picture for which the source had no buffer leaves no hole in these.
+        /// The number that the encoder gave to a picture's access unit.
         var number: UInt64 = 0
     }
 

@@ -33,31 +33,41 @@ import Testing
     /// A filter on a live source's thread hands on through a queue that is full: the thread must not wait there either.
     @Test func neverWaitsOnALiveSourcesThreadWhicheverStageHandsOn() throws {
         var sketch = ChainSketch()
-        try sketch.add(CountingSource.self, "cam", options: #"{"count": 60, "live": true, "everyMs": 1}"#)
+        try sketch.add(CountingSource.self, "cam", options: #"{"count": 1000000, "live": true, "everyMs": 1}"#)
         try sketch.add(ProbeFilter.self, "inline", link: LinkRequest(queue: 0))
         try sketch.add(
             RecordingSink.self, "slow", options: #"{"log": "live-inline", "sleepUs": 10000}"#,
             link: LinkRequest(queue: 2))
         let chain = try Chain(sketch.request)
-        let (result, _) = ChainTests.run(chain)
-        #expect(result.isSuccess, "\(result)")
+        let (result, _) = ChainTests.run(chain) { chain in
+            let counts = chain.queues[0].queue.snapshot().counts
+            if counts.dropped[DropReason.noBuffer.rawValue] > 0 { chain.drain() }
+        }
+        #expect(result.keepsItsPromises, "\(result)")
         let counts = chain.queues[0].queue.snapshot().counts
-        #expect(counts.offered == 60)
+        #expect(counts.offered == chain.runners[0].emitted.value)
         #expect(counts.dropped[DropReason.noBuffer.rawValue] > 0, "the camera's thread waited")
         #expect(chain.ledger.isBalanced)
     }
 
     @Test func neverWaitsAtAForkBehindALiveSourceEither() throws {
         var sketch = ChainSketch()
-        try sketch.add(CountingSource.self, "cam", options: #"{"count": 60, "live": true, "everyMs": 1}"#)
+        try sketch.add(CountingSource.self, "cam", options: #"{"count": 1000000, "live": true, "everyMs": 1}"#)
         try sketch.add(ProbeFilter.self, "inline", link: LinkRequest(queue: 0))
         try sketch.add(
             RecordingSink.self, "slow", options: #"{"log": "live-fork-a", "sleepUs": 10000}"#, from: ["inline"])
         try sketch.add(RecordingSink.self, "fast", options: #"{"log": "live-fork-b"}"#, from: ["inline"])
         let chain = try Chain(sketch.request)
-        let (result, _) = ChainTests.run(chain)
-        #expect(result.isSuccess, "\(result)")
-        let slow = chain.queues.first { $0.link.to == 2 }!.queue.snapshot().counts
+        let queue = chain.queues.first { $0.link.to == 2 }!.queue
+        let (result, _) = ChainTests.run(chain) { chain in
+            guard queue.snapshot().counts.dropped[DropReason.noBuffer.rawValue] > 0 else { return }
+            let (slow, fast) = (RecordingSink.log("live-fork-a"), RecordingSink.log("live-fork-b"))
+            // More than what still waits for the slow one.
+            if fast.entries.count > slow.entries.count + 20 { chain.drain() }
+        }
+        #expect(result.keepsItsPromises, "\(result)")
+        let slow = queue.snapshot().counts
+        #expect(slow.offered == chain.runners[0].emitted.value)
         #expect(slow.dropped[DropReason.noBuffer.rawValue] > 0, "the camera's thread waited")
         #expect(RecordingSink.log("live-fork-b").entries.count > RecordingSink.log("live-fork-a").entries.count)
     }
@@ -78,7 +88,7 @@ import Testing
             clock.now() - 5_000_000_000 == 3_600_000_000_000, "each frame 40 ms after the one before, to the nanosecond"
         )
         #expect(
-            ChainClock().now() - begin < 60_000_000_000,
+            ChainClock().now() - begin < 1_800_000_000_000,
             "a second on an idle machine; sanitizers and neighbours take their part")
         let sink = chain.runners[2].instance.stage as! CountSink
         #expect(sink.lastCapture == clock.now())
@@ -119,7 +129,7 @@ import Testing
         let answers = CommandAnswers()
         chain.set(stage: "picky", options: [JSONNode.Member(key: "low", value: 9)], reply: answers.reply(1))
         _ = ChainTests.run(chain) { chain in
-            if chain.progress.captured > 5 { chain.cancel() }
+            if answers[1] != nil { chain.cancel() }
         }
         #expect(answers[1]?.text == "picky.low: 'low' is above 'high'. Lower it.")
     }

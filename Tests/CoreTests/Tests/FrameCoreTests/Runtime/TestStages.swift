@@ -13,7 +13,7 @@ final class CountingSource: Source {
     struct Options: StageOptions {
         @Option(help: "Frames.") var count = 100
         @Option(help: "Live.") var live = false
-        @Option(help: "Milliseconds between frames of a live source.", range: 0...1000) var everyMs = 0
+        @Option(help: "Milliseconds between frames of a live source.", range: 0...600_000) var everyMs = 0
         @Option(help: "Buffers the source itself keeps.", range: 0...8) var floor = 0
         @Option(help: "Width and height.", range: 1...64) var side = 16
     }
@@ -69,10 +69,12 @@ final class ProbeFilter: Filter {
         @Option(help: "Blocks in pause() at this frame.", range: -1...100_000) var pauseAt = -1
         @Option(help: "Microseconds per frame.", range: 0...1_000_000) var sleepUs = 0
         @Option(help: "A live value.", live: true) var level = 0
+        @Option(help: "Throws once, at this frame or the next that comes.", live: true) var failFrom = -1
     }
 
     var options: Options
     private var keptFrames = FrameRing(capacity: 9)
+    private var hasFailed = false
 
     init(options: Options, context: StageContext) { self.options = options }
 
@@ -85,7 +87,9 @@ final class ProbeFilter: Filter {
     func process(_ frame: inout Frame) throws -> Verdict {
         let number = Int(frame.sequenceNumber)
         if options.sleepUs > 0 { usleep(UInt32(options.sleepUs)) }
-        if number == options.failAt {
+        let failsNow = options.failFrom >= 0 && number >= options.failFrom && !hasFailed
+        if number == options.failAt || failsNow {
+            hasFailed = true
             throw FrameHostError(.callFailed, what: "the probe was told to fail", remedy: "Tell it otherwise.")
         }
         while number == options.pauseAt { pause() }
@@ -196,6 +200,7 @@ final class RecordingSink: Sink {
             help: "Blocks in pause() at this frame, or the next that comes: a live source may drop it.",
             range: -1...100_000)
         var pauseAt = -1
+        @Option(help: "Waits in each call until the run is stopped.") var waitsForStop = false
         @Option(help: "Throws at this frame.", range: -1...100_000) var failAt = -1
     }
 
@@ -216,9 +221,13 @@ final class RecordingSink: Sink {
     static func log(_ name: String) -> Log { logs.withLock { $0[name] ?? Log() } }
 
     var options: Options
+    private let context: StageContext
     private var keptFrames = FrameRing(capacity: 9)
 
-    init(options: Options, context: StageContext) { self.options = options }
+    init(options: Options, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
 
     var demand: StageDemand {
         var demand = Self.declaredDemand
@@ -230,6 +239,7 @@ final class RecordingSink: Sink {
         guard case .frame(let frame) = consume input else { return .dropped(.byStage) }
         if options.sleepUs > 0 { usleep(UInt32(options.sleepUs)) }
         while options.pauseAt >= 0, Int(frame.sequenceNumber) >= options.pauseAt { pause() }
+        while options.waitsForStop, !context.isStopped { usleep(1000) }
         if Int(frame.sequenceNumber) == options.failAt {
             throw FrameHostError(.exhausted, what: "the sink was told to fail")
         }

@@ -2,19 +2,21 @@
 
 @testable import FrameCore
 
-/// An encoder in the small: each frame's first pixel and number as an access unit, a keyframe every `gop`.
+/// An encoder in the small: each frame's first pixel as an access unit, a keyframe every `gop`. It numbers the units
+/// that it gives, so a frame that was lost before it leaves no hole.
 final class UnitEncoder: Transform {
     static let info = StageInfo(
         id: "unit-encoder", summary: "Encodes.", input: .video(.gray8), output: .encoded(.h264))
 
     struct Options: StageOptions {
-        @Option(help: "Frames from keyframe to keyframe.", range: 1...1000) var gop = 10
+        @Option(help: "Frames from keyframe to keyframe.", range: 1...1_000_000) var gop = 10
         @Option(help: "Bytes of a unit.", range: 9...1_000_000) var bytes = 100
         @Option(help: "Throws at this frame, after its answer.", range: -1...100_000) var failAfter = -1
     }
 
     var options: Options
     private var isWished = false
+    private var count = 0
     init(options: Options, context: StageContext) { self.options = options }
 
     func keyframeRequested() { isWished = true }
@@ -26,12 +28,13 @@ final class UnitEncoder: Transform {
 
     func process(_ input: consuming Sample, _ output: Output) throws {
         guard case .frame(let frame) = consume input else { return }
-        let number = Int(frame.sequenceNumber)
+        let number = count
+        count += 1
         var unit = try output.makeAccessUnit(byteCount: options.bytes)
         unit.withMutableBytes { $0[0] = frame.withPlane(0) { $0.row(0)[0] } }
         unit.pts = frame.pts
         unit.dts = frame.pts
-        unit.sequenceNumber = frame.sequenceNumber
+        unit.sequenceNumber = UInt64(number)
         unit.isKeyframe = number % options.gop == 0 || isWished
         isWished = false
         try output.emit(unit)

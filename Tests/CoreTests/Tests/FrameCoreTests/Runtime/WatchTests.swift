@@ -8,7 +8,7 @@ import Testing
 /// Stages that do not come back, chains that cannot go on, times that do not rise: who is named, when, and how the run
 /// ends.
 @Suite struct WatchTests {
-    /// Runs to the end, or fails the test after twenty seconds; `tick` is handed all events so far.
+    /// Runs to the end, or fails the test after two minutes; `tick` is handed all events so far.
     private static func run(_ chain: Chain, tick: (Chain, [Event]) -> Void) -> (result: Chain.Result, events: [Event]) {
         var events: [Event] = []
         let subscription = chain.subscribe()
@@ -16,8 +16,8 @@ import Testing
         let result = chain.run {
             events += subscription.take().events
             tick(chain, events)
-            if ChainClock().now() - begin > 20_000_000_000 {
-                Issue.record("the chain did not end in 20 s")
+            if ChainClock().now() - begin > 120_000_000_000 {
+                Issue.record("the chain did not end in two minutes")
                 chain.cancel()
             }
         }
@@ -38,27 +38,28 @@ import Testing
         try sketch.add(HangingFilter.self, "slow", options: #"{"call": "\#(call)", "gate": "\#(gate)"}"#)
         try sketch.add(RecordingSink.self, "sink", options: #"{"log": "\#(gate)", "sleepUs": 20000}"#)
         let chain = try Chain(sketch.request)
-        var asked = false
-        let (result, all) = Self.run(chain) { chain, seen in
-            if !asked, chain.currentState == .streaming {
-                asked = true
-                if call == "command" { chain.send(stage: "slow", command: "wait") { _ in } }
-                if call == "set" {
-                    chain.set(stage: "slow", options: [JSONNode.Member(key: "level", value: 2)]) { _ in }
-                }
-            }
-            // Let go only once it has been named: the warning comes while the stage hangs.
-            if seen.contains(where: { $0.name == "stage-hangs" }) { HangingFilter.open(gate) }
+        if call == "command" { chain.send(stage: "slow", command: "wait") { _ in } }
+        if call == "set" {
+            chain.set(stage: "slow", options: [JSONNode.Member(key: "level", value: 2)]) { _ in }
         }
-        let warning = try #require(all.first { $0.name == "stage-hangs" })
+        // A busy machine may make other calls long as well.
+        func isMeant(_ event: Event) -> Bool {
+            event.name == "stage-hangs" && event.stage == "slow" && event.text.hasPrefix(subject + " has ")
+        }
+        let (result, all) = Self.run(chain) { _, seen in
+            // Let go only once it has been named: the warning comes while the stage hangs.
+            if seen.contains(where: isMeant) { HangingFilter.open(gate) }
+        }
+        let warning = try #require(all.first(where: isMeant))
         #expect(warning.level == .warning)
-        #expect(warning.stage == "slow")
-        #expect(warning.text.hasPrefix(subject + " has not returned for 0."), "\(warning.text)")
-        #expect(warning.text.hasSuffix(" s. The chain waits for it."))
+        let pattern = /.+ has not returned for (\d+\.\d) s\. The chain waits for it\./
+        let match = try #require(try pattern.wholeMatch(in: warning.text), "\(warning.text)")
+        #expect(try #require(Double(match.1)) >= 0.2)
         #expect(all.contains { $0.name == "stage-returned" && $0.text.hasPrefix(subject + " took ") })
         // Nothing was lost: no source is live.
         #expect(result.isSuccess, "\(result)")
-        #expect(chain.callFigures.withLock { $0[1]?.slowCalls } == 1)
+        let returned = all.count { $0.name == "stage-returned" && $0.stage == "slow" }
+        #expect(chain.callFigures.withLock { $0[1]?.slowCalls } == returned)
     }
 
     /// Of a stage that hangs in a chain: what a watch says that looks at it every 50 ms of simulated time, and how old
@@ -103,18 +104,24 @@ import Testing
         try sketch.add(HangingFilter.self, "slow", options: #"{"call": "process", "gate": "hang-live"}"#)
         try sketch.add(RecordingSink.self, "sink", options: #"{"log": "hang-live"}"#)
         let chain = try Chain(sketch.request)
+        // The call at the gate, not one before it that a busy machine made long.
+        func isAtGate(_ event: Event) -> Bool {
+            event.stage == "slow" && event.details["call"]?.asString == "process"
+                && event.details["frame"]?.asInt ?? 0 >= 3
+        }
+        var lostBefore: Int?
         let (result, _) = Self.run(chain) { chain, events in
-            if events.contains(where: { $0.name == "stage-hangs" }), chain.itemsLostLive > 10 {
-                HangingFilter.open("hang-live")
-            }
-            if events.contains(where: { $0.name == "stage-returned" }) { chain.drain() }
+            guard events.contains(where: { $0.name == "stage-hangs" && isAtGate($0) }) else { return }
+            let lost = chain.itemsLostLive
+            if lost >= (lostBefore ?? lost) + 11 { HangingFilter.open("hang-live") }
+            lostBefore = lostBefore ?? lost
+            if events.contains(where: { $0.name == "stage-returned" && isAtGate($0) }) { chain.drain() }
         }
         #expect(result.failures.isEmpty)
-        let loss = try #require(result.losses.first)
         let pattern =
             /slow \(hanging-filter\): process of frame \d+ took \d+\.\d s; the live chain lost (\d+) frames meanwhile/
-        let match = try #require(try pattern.wholeMatch(in: loss), "\(loss)")
-        #expect(try #require(Int(match.1)) > 10)
+        let lost = try result.losses.compactMap { try pattern.wholeMatch(in: $0).flatMap { Int($0.1) } }
+        #expect(lost.contains { $0 > 10 }, "\(result.losses)")
         #expect(!result.isSuccess, "frames were lost, and the run calls itself a success")
     }
 
@@ -125,7 +132,7 @@ import Testing
         try sketch.add(HangingFilter.self, "slow", options: #"{"call": "start", "gate": "never-1"}"#)
         try sketch.add(RecordingSink.self, "sink", options: #"{"log": "never-1"}"#)
         let (result, _) = Self.run(try Chain(sketch.request)) { chain, events in
-            if events.contains(where: { $0.name == "stage-hangs" }) { chain.drain() }
+            if events.contains(where: { $0.name == "stage-hangs" && $0.stage == "slow" }) { chain.drain() }
         }
         HangingFilter.open("never-1")
         #expect(result.abandoned == ["slow (hanging-filter)"])

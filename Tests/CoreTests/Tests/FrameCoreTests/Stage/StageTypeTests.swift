@@ -17,7 +17,8 @@ import Testing
     @Test func goesFromAPluginToTheHostWithItsOptions() {
         let exports = PluginExports.take(PluginEntry.export(ProbeFilter.self, RecordingSink.self))
         #expect(exports.stages.map(\.info.id) == ["probe", "recording-sink"])
-        #expect(exports.stages[1].options.map(\.name) == ["log", "sleepUs", "keep", "pauseAt", "failAt"])
+        let names = exports.stages[1].options.map(\.name)
+        #expect(names == ["log", "sleepUs", "keep", "pauseAt", "waitsForStop", "failAt"])
     }
 
     @Test func demandsWhatItDeclares() {

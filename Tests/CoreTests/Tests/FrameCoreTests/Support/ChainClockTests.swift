@@ -17,10 +17,15 @@ import Testing
 
     @Test func mapsItsInstantsToWallClockTime() {
         let clock = ChainClock()
-        let now = clock.now()
-        let unix = clock.unixTime(at: now)
-        #expect(unix > 1_700_000_000_000_000_000, "after November 2023")
-        #expect(abs(clock.unixTime(at: now - 5_000_000_000) - (unix - 5_000_000_000)) < 100_000_000)
+        var least = Int64.max
+        // A busy machine may stop the thread between two looks at a clock.
+        for _ in 0..<10 {
+            let now = clock.now()
+            let unix = clock.unixTime(at: now)
+            #expect(unix > 1_700_000_000_000_000_000, "after November 2023")
+            least = min(least, abs(clock.unixTime(at: now - 5_000_000_000) - (unix - 5_000_000_000)))
+        }
+        #expect(least < 100_000_000)
     }
 
     @Test func sleepsUntilTheInstantAndNotLonger() {
@@ -28,7 +33,7 @@ import Testing
         let begin = context.clock.now()
         #expect(context.sleep(until: begin + 20_000_000))
         let slept = context.clock.now() - begin
-        #expect(slept >= 20_000_000 && slept < 2_000_000_000)
+        #expect(slept >= 20_000_000 && slept < 60_000_000_000)
         #expect(context.sleep(until: begin), "what has passed is no sleep")
     }
 
@@ -37,11 +42,11 @@ import Testing
         let context = StageContext(stageID: "cam")
         let wasWhole = Locked(true)
         let sleeper = try TestThread("sleeper") {
-            wasWhole.set(context.sleep(until: context.clock.now() + 60_000_000_000))
+            wasWhole.set(context.sleep(until: context.clock.now() + 3_600_000_000_000))
         }
         pauseTest(ms: 20)
         if byStop { context.stop.raise() } else { context.requestEnd() }
-        #expect(sleeper.join(within: 5))
+        #expect(sleeper.join(within: 60))
         #expect(!wasWhole.now)
         #expect(context.isEnded)
         #expect(!context.sleep(until: 0), "every later one too")

@@ -9,7 +9,7 @@ import Testing
         let condition = Condition()
         let begin = ChainClock().now()
         condition.locked { condition.wait(until: begin + 10_000_000) }
-        #expect(ChainClock().now() - begin < 2_000_000_000)
+        #expect(ChainClock().now() - begin < 60_000_000_000)
     }
 
     @Test func keepsOneThreadOutWhileAnotherIsIn() throws {
@@ -32,7 +32,7 @@ import Testing
         #expect(!stop.isRaised)
         stop.raise()
         stop.raise()
-        for thread in threads { thread.join(within: 5) }
+        for thread in threads { thread.join(within: 60) }
     }
 
     /// A chain that is changed for days makes queues and stages, and lets go of them.
@@ -47,7 +47,7 @@ import Testing
         }
         #expect(stop.registered <= 128)
         stop.raise()
-        waiter.join(within: 5)
+        waiter.join(within: 60)
         #expect(child.isRaised)
     }
 }

@@ -22,7 +22,7 @@ final class TestThread: Sendable {
 
     /// False, and a failure of the test, when the thread has not ended after `seconds`.
     @discardableResult
-    func join(within seconds: Int64 = 20, _ location: SourceLocation = #_sourceLocation) -> Bool {
+    func join(within seconds: Int64 = 120, _ location: SourceLocation = #_sourceLocation) -> Bool {
         let deadline = ChainClock().now() + seconds * 1_000_000_000
         done.lock()
         while !isOver, ChainClock().now() < deadline { done.wait(until: deadline) }
@@ -32,10 +32,10 @@ final class TestThread: Sendable {
     }
 }
 
-/// Waits until `holds`, at most ten seconds; whether it came true.
+/// Waits until `holds`, at most two minutes; whether it came true.
 func eventually(_ holds: () -> Bool) -> Bool {
     let condition = Condition()
-    let deadline = ChainClock().now() + 10_000_000_000
+    let deadline = ChainClock().now() + 120_000_000_000
     var looks: Int64 = 0
     while !holds() {
         let now = ChainClock().now()
