@@ -84,6 +84,16 @@ import Testing
         return try #require(events.first { $0["event"].string == event }?["time"].double) - begin
     }
 
+    /// Ends the receiver, then its server.
+    private func end(_ receiver: RunningProgram, before server: RunningProgram) throws -> Outcome {
+        receiver.send(SIGINT)
+        let received = try receiver.finish()
+        server.send(SIGINT)
+        _ = try server.finish()
+        #expect(received.isDoneOrBusy, "\(received.error)")
+        return received
+    }
+
     /// Runs again while it gives false: where the machine has left out pictures or stood still, a run says nothing.
     private func untilWhole(_ run: () throws -> Bool) throws {
         for _ in 0..<20 { if try run() { return } }
@@ -228,11 +238,7 @@ import Testing
             server = try serve(file: "again.mp4")
             try receiver.waitForOutput("stream-back")
             receiver.listen(seconds: 5)
-            receiver.send(SIGINT)
-            let received = try receiver.finish()
-            server.send(SIGINT)
-            _ = try server.finish()
-            #expect(received.isDoneOrBusy, "\(received.error)")
+            let received = try end(receiver, before: server)
             let net = try figures()
             let (lost, back) = try (Self.time(of: "stream-lost", received), Self.time(of: "stream-back", received))
             // Pictures go on while the stream is away.
@@ -259,11 +265,7 @@ import Testing
             receiver.listen(seconds: 3)
             let resumed = try receiver.sendPatiently(#"{ "stage": "net", "command": "resume" }"#)
             receiver.listen(seconds: 5)
-            receiver.send(SIGINT)
-            let received = try receiver.finish()
-            server.send(SIGINT)
-            _ = try server.finish()
-            #expect(received.isDoneOrBusy, "\(received.error)")
+            let received = try end(receiver, before: server)
             #expect(paused["ok"].bool == true && resumed["ok"].bool == true, "\(received.output)")
             let net = try figures()
             // The pause is the one gap. Access units go on with a keyframe, which comes each second.

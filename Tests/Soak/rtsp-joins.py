@@ -12,6 +12,7 @@ readers of the server are read: none may have grown since the first. Standard li
 import argparse
 import json
 import os
+import pathlib
 import random
 import socket
 import struct
@@ -20,6 +21,9 @@ import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Tools"))
+from exit_status import without_losses  # noqa: E402
 
 SESSION_SECONDS = 5
 # Memory that may come and go between two stops: buffers, and what malloc keeps of them.
@@ -157,13 +161,12 @@ class Server:
         return int(status["VmRSS"].split()[0]), len(os.listdir(f"{folder}/fd")), int(status["Threads"]), readers
 
     def end(self):
-        """What is wrong with how it ended; a live chain on a busy machine loses frames, and says so with status 1."""
+        """What is wrong with how it ended; None where nothing is."""
         self.process.terminate()
         status = self.process.wait(120)
         with open(self.said, errors="replace") as file:
             said = file.read()
-        is_busy = status == 1 and "the live chain lost" in said and not any(line.startswith("error") for line in said.splitlines())
-        return None if status == 0 or is_busy else f"framehost ended with {status}: {said}"
+        return f"framehost ended with {status}: {said}" if without_losses(status, said) else None
 
 
 def join(server, count, seed, totals, faults):

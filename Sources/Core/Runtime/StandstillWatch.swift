@@ -4,9 +4,9 @@
 /// progress for five seconds.
 ///
 /// A wait for the clock or for a network reader does not count, nor does a thread that was woken and waits for a
-/// processor: on a busy machine that may last. A chain with a live source, or with a stage whose own
-/// threads hold frames (``StageDemand/workers``), is never ended. The watch counts looks rather than time, so that a
-/// process that was suspended does not seem to stand still. The control thread calls it every 50 ms.
+/// processor: on a busy machine that may last. A chain with a live source, or with a stage whose own threads hold
+/// frames (``StageDemand/workers``), is never ended. The watch counts looks rather than time, so that a process that
+/// was suspended does not seem to stand still. The control thread calls it every 50 ms.
 struct StandstillWatch {
     static let looksNeeded = 100
     private var progress = -1

@@ -166,14 +166,11 @@ final class MQTTConnection: @unchecked Sendable {
     /// [control thread] Disconnects, and ends the thread.
     ///
     /// DISCONNECT deletes the last will (MQTT 3.1.1, 3.14.4). So it is sent only where the broker has acknowledged the
-    /// farewell; otherwise the connection breaks, and the broker publishes the will.
+    /// farewell. Otherwise the socket is closed without it, at the latest with the process, and the broker publishes the
+    /// will.
     func stop() {
         isStopping.withLock { $0 = true }
-        if hasFarewell {
-            mosquitto_disconnect(mosquitto)
-        } else {
-            shutdown(mosquitto_socket(mosquitto), Int32(SHUT_RDWR))
-        }
+        if hasFarewell { mosquitto_disconnect(mosquitto) }
         thread.withLock { $0 }?.wait(milliseconds: 200)
     }
 
