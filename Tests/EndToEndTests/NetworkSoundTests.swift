@@ -278,9 +278,10 @@ import Testing
             let sync = try LipSync("-i", workspace.path("got.mp4"))
             // A beep each second, the pause included; flashes before it and behind it.
             #expect(sync.beeps.count >= 8, "\(sync)")
-            // Not at the very beginning, where the stream's place on the clock is still found.
+            // Not at the very beginning. On a busy machine the stream's place on the clock is found by pictures that come
+            // some hundredths of a second late, and corrected later.
             let beeps = sync.beeps.filter { $0 > 1 }
-            #expect(zip(beeps, beeps.dropFirst()).allSatisfy { abs($1 - $0 - 1) < 0.02 }, "\(sync)")
+            #expect(zip(beeps, beeps.dropFirst()).allSatisfy { abs($1 - $0 - 1) < 0.1 }, "\(sync)")
             #expect(sync.flashes.count { $0 < 4 } >= 1 && sync.flashes.count { $0 > 5 } >= 2, "\(sync)")
             #expect(sync.offsets.count { abs($0) <= 80 } >= 4, "\(sync)")
             return true

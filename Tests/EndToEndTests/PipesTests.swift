@@ -86,9 +86,9 @@ import Testing
         #expect(outcome.error.contains("Done: 5 frames"))
     }
 
-    @Test func isOneStagesAlone() throws {
+    @Test(arguments: ["-", "/dev/stdout", "/proc/self/fd/1"]) func isOneStagesAlone(name: String) throws {
         let two = """
-            { "id": "a", "use": "y4m-sink" }, { "id": "b", "use": "null-sink", "from": "pictures", "dump": "-" }
+            { "id": "a", "use": "y4m-sink" }, { "id": "b", "use": "null-sink", "from": "pictures", "dump": "\(name)" }
             """
         try workspace.write("two.json", Self.endless(two))
         let check = try framehost.run(["check", "two.json"], folder: workspace.folder.path)
@@ -97,7 +97,10 @@ import Testing
             check.error.contains(
                 "dump: 'b' writes to standard output, as does 'a'. Name a file for one of them."),
             "\(check.error)")
-        try workspace.write("chain.json", Self.endless())
+        let sink =
+            name == "-"
+            ? #"{ "id": "out", "use": "y4m-sink" }"# : #"{ "id": "out", "use": "null-sink", "dump": "\#(name)" }"#
+        try workspace.write("chain.json", Self.endless(sink))
         for flag in ["--events", "--commands"] {
             let outcome = try framehost.run(["chain.json", flag], folder: workspace.folder.path)
             #expect(outcome.status == 2 && outcome.output == "")

@@ -328,6 +328,19 @@ import Testing
         let raw = try shell("\"$F\" y4m.json >&-")
         #expect(raw.status == 1, "\(raw.error)")
         #expect(raw.error.contains("standard output is closed. Start the program without '>&-'"), "\(raw.error)")
+        try workspace.write("chain.json", Chains.short)
+        for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+            try workspace.write(
+                "dump.json",
+                #"{ "stages": [ { "use": "test-source", "frames": 3 }, { "use": "null-sink", "dump": "\#(name)" } ] }"#)
+            let dump = try shell("\"$F\" dump.json --quiet >&-")
+            #expect(
+                dump.status == 1
+                    && dump.error.contains("cannot be written: Bad file descriptor. Start the program without '>&-'."),
+                "\(dump.error)")
+            let stats = try shell("\"$F\" chain.json --quiet --stats \(name) >&-")
+            #expect(stats.status != 0 && stats.error.contains("Bad file descriptor"), "\(stats.error)")
+        }
     }
 
     // MARK: A signal from outside

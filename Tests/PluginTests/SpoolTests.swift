@@ -2,7 +2,9 @@
 
 import Foundation
 import FrameCore
+import Glibc
 import Publishing
+import Synchronization
 import Testing
 
 /// A spool in a folder of its own.
@@ -198,6 +200,24 @@ private final class SpoolBox {
                 "spool: the folder '\(box.path)' is in use by another run. End that run, or name another folder with 'spool'."
             )
         }
+    }
+
+    /// A descriptor that is closed twice may be another thread's by then.
+    @Test func closesNothingOfOthersWhereAFolderIsInUse() throws {
+        let box = try SpoolBox()
+        let isOver = Atomic<Bool>(false)
+        let lost = Atomic<Int>(0)
+        let neighbour = Thread {
+            while !isOver.load(ordering: .relaxed) {
+                let file = Glibc.open("/dev/null", O_RDONLY)
+                for _ in 0..<50 where fcntl(file, F_GETFD) < 0 { lost.add(1, ordering: .relaxed) }
+                if Glibc.close(file) != 0 { lost.add(1, ordering: .relaxed) }
+            }
+        }
+        neighbour.start()
+        for _ in 0..<20_000 { #expect(throws: FrameHostError.self) { try SpoolFolder(box.path) } }
+        isOver.store(true, ordering: .relaxed)
+        #expect(lost.load(ordering: .relaxed) == 0)
     }
 
     @Test func findsTheUsualFolder() {

@@ -206,7 +206,7 @@ public final class RunFiles: Sendable {
     public func rewrite(
         _ path: String, as name: String, patience: Int64 = 0, unless isEnded: () -> Bool = { false }
     ) throws(FileRefusal) -> HeldFile {
-        let path = Self.opened(path)
+        let path = try Self.opened(path)
         let place = Place(path)
         if case .append(let own) = place.way { return try Self.again(own, path) }
         if case .unknown(let code) = place.facts.kind { throw .failed(code) }
@@ -248,9 +248,13 @@ public final class RunFiles: Sendable {
     }
 
     /// The path by which `path` is opened: descriptor 1 leads to standard error, so `/dev/stdout` would (``StandardOutput``).
-    private static func opened(_ path: String) -> String {
+    ///
+    /// - Throws: ``FileRefusal`` where standard output is closed: what stands in its place is open only for reading, but
+    ///   by its path it could be opened for writing.
+    private static func opened(_ path: String) throws(FileRefusal) -> String {
         let descriptor = StandardOutput.descriptor
         guard descriptor != STDOUT_FILENO, StandardStream.output.paths.contains(path) else { return path }
+        guard fcntl(descriptor, F_GETFL) & O_ACCMODE != O_RDONLY else { throw .failed(EBADF) }
         return "/proc/self/fd/\(descriptor)"
     }
 
@@ -304,9 +308,9 @@ public final class RunFiles: Sendable {
     ///   - isReplacing: Whether a regular file of that name is replaced; if not, it is refused as `.exists`.
     /// - Returns: What went wrong; nil when all of it is written.
     public func write(_ path: String, _ bytes: [UInt8], as name: String, isReplacing: Bool) -> FileRefusal? {
-        if !isReplacing, Place(Self.opened(path)).facts.kind == .regular { return .exists }
-        return bytes.withUnsafeBytes { bytes in
+        bytes.withUnsafeBytes { bytes in
             do throws(FileRefusal) {
+                if !isReplacing, Place(try Self.opened(path)).facts.kind == .regular { return .exists }
                 try write(path, bytes, as: name)
                 return nil
             } catch { return error }
@@ -316,7 +320,10 @@ public final class RunFiles: Sendable {
     /// Says what would keep `write` from writing there, as far as this can be seen without writing; nil when
     /// nothing would.
     public func refusalOfWriting(_ path: String) -> FileRefusal? {
-        let path = Self.opened(path)
+        do throws(FileRefusal) { return refusalOfWriting(opened: try Self.opened(path)) } catch { return error }
+    }
+
+    private func refusalOfWriting(opened path: String) -> FileRefusal? {
         let place = Place(path)
         if case .append = place.way { return nil }
         if case .unknown(let code) = place.facts.kind { return .failed(code) }
@@ -337,7 +344,7 @@ public final class RunFiles: Sendable {
     }
 
     private func write(_ path: String, _ bytes: UnsafeRawBufferPointer, as name: String) throws(FileRefusal) {
-        let path = Self.opened(path)
+        let path = try Self.opened(path)
         let place = Place(path)
         // The file is a recording of this run, or one of its stages has written it.
         if let identity = place.identity, hasMade(identity) { throw .isOwn }

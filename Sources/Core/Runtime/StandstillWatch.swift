@@ -15,18 +15,25 @@ struct StandstillWatch {
     /// The fault, once the chain has stood still for long enough.
     mutating func look(at chain: Chain, _ threads: [ThreadState]) -> FrameHostError? {
         let open = threads.filter { !$0.finished.load(ordering: .acquiring) }
-        let now = chain.runners.reduce(0) { $0 &+ $1.progress }
+        let now = Self.progress(of: chain)
         let mayGoOn =
-            now != progress || open.contains { $0.inside.load(ordering: .relaxed) != ThreadState.Place.chainWait }
+            now != progress || !open.allSatisfy(Self.waits)
             || chain.runners.contains { $0.shown.demand.isLive || $0.shown.demand.workers > 0 || $0.isPaused }
         progress = now
         looks = mayGoOn ? 0 : looks + 1
-        guard looks >= Self.looksNeeded else { return nil }
-        guard open.allSatisfy({ KernelThread.isAsleep($0.kernelNumber.load(ordering: .relaxed)) }) else {
-            looks = 0
-            return nil
-        }
+        guard looks >= Self.looksNeeded,
+            open.allSatisfy({ KernelThread.isAsleep($0.kernelNumber.load(ordering: .relaxed)) })
+        else { return nil }
+        // The threads were asked one after the other: one may have worked, and woken one that slept, between two of them.
+        guard Self.progress(of: chain) == now, open.allSatisfy(Self.waits) else { return nil }
         return Self.fault(chain, open)
+    }
+
+    private static func progress(of chain: Chain) -> Int { chain.runners.reduce(0) { $0 &+ $1.progress } }
+
+    private static func waits(_ thread: ThreadState) -> Bool {
+        thread.inside.load(ordering: .relaxed) == ThreadState.Place.chainWait
+            && !thread.finished.load(ordering: .acquiring)
     }
 
     private static func fault(_ chain: Chain, _ open: [ThreadState]) -> FrameHostError {

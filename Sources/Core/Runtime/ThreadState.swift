@@ -160,12 +160,12 @@ final class ThreadState: @unchecked Sendable {
         lastRead = ChainClock.system.now()
     }
 
-    /// [stage thread, after its last item] Does what was posted up to now, as far as ``longestRestNs`` go, and up to the
-    /// first errand: who posts an errand knows what to do where a thread has ended.
+    /// [stage thread, after its last item] Does what was posted up to now, as far as ``longestRestNs`` go. Leaves errands:
+    /// who posts one knows what to do where a thread has ended.
     func readRest() {
         let end = ChainClock.system.now() &+ Self.longestRestNs
         for _ in 0..<mail.locked({ messages.count }) {
-            guard !isStopped, ChainClock.system.now() < end, let (message, _) = takeMessage(orErrand: false) else {
+            guard !isStopped, ChainClock.system.now() < end, let (message, _) = takeMessage(isErrandLeft: true) else {
                 return
             }
             message.open()
@@ -174,11 +174,11 @@ final class ThreadState: @unchecked Sendable {
 
     private var isStopped: Bool { stop?.isRaised ?? false }
 
-    /// The oldest message, and whether there are errands behind it; nil where there is none, or one that is not wanted.
-    private func takeMessage(orErrand: Bool = true) -> (Message, hasErrands: Bool)? {
+    /// The oldest message, and whether there are errands behind it; nil where there is none.
+    private func takeMessage(isErrandLeft: Bool = false) -> (Message, hasErrands: Bool)? {
         mail.locked {
-            guard let first = messages.first, orErrand || !first.isErrand else { return nil }
-            messages.removeFirst()
+            guard let index = messages.firstIndex(where: { !isErrandLeft || !$0.isErrand }) else { return nil }
+            let first = messages.remove(at: index)
             if first.isErrand { errands -= 1 }
             mailFlag.store(!messages.isEmpty, ordering: .relaxed)
             return (first, errands > 0)

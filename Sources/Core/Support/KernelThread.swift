@@ -15,10 +15,10 @@ enum KernelThread {
     }
 
     /// [any thread] Whether a thread sleeps until something wakes it. A thread that runs, or that waits for a processor
-    /// or a disk, does not. True where the kernel does not say.
+    /// or a disk, does not. True where the kernel does not say, which is not so where only descriptors or memory lack.
     static func isAsleep(_ number: Int32) -> Bool {
         let file = open("/proc/self/task/\(number)/stat", O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return true }
+        guard file >= 0 else { return ![EMFILE, ENFILE, ENOMEM, EINTR].contains(errno) }
         defer { close(file) }
         // "TID (NAME) STATE …"; the name has at most 64 bytes, and may contain anything.
         var bytes = [UInt8](repeating: 0, count: 256)

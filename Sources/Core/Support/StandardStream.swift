@@ -22,8 +22,8 @@ public enum StandardStream: String, Sendable {
         StageDemand.Claim(rawValue, terms: terms, option: option, what: "\(use), as does", remedy: remedy)
     }
 
-    /// Paths that stand for the stream. They would lead to another file, since the program gives its descriptor 1 away
-    /// (``StandardOutput``).
+    /// Paths that stand for the stream. Opened by any but ``RunFiles`` they would lead to another file, since the program
+    /// gives its descriptor 1 away (``StandardOutput``).
     public var paths: [String] {
         let (word, descriptor) = self == .input ? ("stdin", 0) : ("stdout", 1)
         return ["/dev/\(word)", "/dev/fd/\(descriptor)", "/proc/self/fd/\(descriptor)"]

@@ -85,6 +85,7 @@ final class BatchDisplay {
         if !hasHeading { Terminal.complain(Self.row("file", "frames", "time", "fps", "speed", "size", "what")) }
         hasHeading = true
         let isMade = result.state == .made && result.seconds > 0
+        let isAgain = result.state == .made && !result.replaced.isEmpty
         Terminal.complain(
             Self.row(
                 Self.shown(result.output), isMade ? "\(result.frames)" : "–",
@@ -93,7 +94,7 @@ final class BatchDisplay {
                 isMade && result.mediaSeconds > 0 ? "\(Terminal.decimal(result.mediaSeconds / result.seconds))x" : "–",
                 isMade ? Terminal.bytes(Int(result.bytes)) : "–",
                 result.state.rawValue + (result.attempts > 1 ? ", attempt \(result.attempts)" : "")
-                    + (result.replaced.isEmpty ? "" : " again, because \(result.replaced) had changed")))
+                    + (isAgain ? " again, because \(result.replaced) had changed" : "")))
     }
 
     private static func row(_ cells: String...) -> String {

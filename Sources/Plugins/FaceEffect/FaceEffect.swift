@@ -70,9 +70,23 @@ final class FaceEffect: DelayingFilter {
         // As long as a face that is not found again is remembered and covered.
         demand.warmUp = WarmUp(
             frames: 2 * framesAhead, time: MediaTime(seconds: 3 + (options.privacy ? options.hold : 0)))
-        demand.writesFiles = [options.facesFile, options.reviewFile].compactMap { $0.map(context.resolve) }
+        (demand.writesFiles, demand.claims) = filesAndClaims
         demand.readsFiles = context.filesRead(options.image, options.model)
         return demand
+    }
+
+    /// What `facesFile` and `reviewFile` write to: files, or standard output, which takes lines of several stages.
+    private var filesAndClaims: ([String], [StageDemand.Claim]) {
+        let written = [("facesFile", options.facesFile, "lines"), ("reviewFile", options.reviewFile, nil)]
+        var (files, claims): ([String], [StageDemand.Claim]) = ([], [])
+        for case (let option, let path?, let terms) in written {
+            if StandardStream.output.paths.contains(path) {
+                claims.append(StandardStream.output.claim(option: option, terms: terms, remedy: "Name a file."))
+            } else {
+                files.append(context.resolve(path))
+            }
+        }
+        return (files, claims)
     }
 
     private var aheadBytes: Int {

@@ -95,8 +95,8 @@ final class MQTTConnection: @unchecked Sendable {
     private let address: ServerAddress
     private let keepAlive: Int32
 
+    // The thread holds this object while it uses it, and may be the one that ends it.
     deinit {
-        stop()
         mosquitto_destroy(mosquitto)
     }
 
@@ -136,7 +136,7 @@ final class MQTTConnection: @unchecked Sendable {
     /// This is not the library's own loop: that never begins where the first attempt fails at once, and ends for
     /// good when a certificate was wrong once (libmosquitto 2.0).
     private func loop(_ pause: inout Int) {
-        let code = mosquitto_loop(mosquitto, 500, 1)
+        let code = mosquitto_loop(mosquitto, 100, 1)
         guard code != MOSQ_ERR_SUCCESS.code else { return }
         if code != MOSQ_ERR_NO_CONN.code { note(reason(code)) }
         let end = SystemMilliseconds.now() + Int64(pause)

@@ -23,9 +23,12 @@ struct NullSinkOptions: StageOptions {
     )
     var dump: String? = nil
 
+    /// Whether the dump goes to standard output.
+    var isOutput: Bool { dump.map { $0 == "-" || StandardStream.output.paths.contains($0) } ?? false }
+
     func validate() throws(OptionFault) {
         if dump == "" { throw OptionFault("dump is empty", remedy: "Name a file, or - for standard output.") }
-        if dump == "-", report == .latency {
+        if isOutput, report == .latency {
             throw OptionFault(
                 "dump and report both use standard output", remedy: "Name a file for dump, or leave report out.")
         }
@@ -55,12 +58,12 @@ final class NullSink: Sink {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.isDivisible = options.dump == nil && options.report == .none
-        demand.writesFiles = options.dump.flatMap { $0 == "-" ? nil : [context.resolve($0)] } ?? []
-        if options.dump == "-" || options.report == .latency {
+        if let path = options.dump, !options.isOutput { demand.writesFiles = [context.resolve(path)] }
+        if options.isOutput || options.report == .latency {
             // Several stages may write lines to one output, but samples cannot be mixed with lines.
             demand.claims = [
                 StandardStream.output.claim(
-                    option: options.dump == "-" ? "dump" : "report", terms: options.dump == "-" ? nil : "lines",
+                    option: options.isOutput ? "dump" : "report", terms: options.isOutput ? nil : "lines",
                     remedy: "Name a file for one of them.")
             ]
         }
@@ -77,7 +80,7 @@ final class NullSink: Sink {
         }
         parameterSets = input.encoded?.parameterSets ?? []
         takesMotion = input.motion != nil
-        guard let path = options.dump, path != "-" else { return }
+        guard let path = options.dump, !options.isOutput else { return }
         try context.checkWritable(path, option: "dump")
     }
 
@@ -90,7 +93,7 @@ final class NullSink: Sink {
             context.showFigures { seen.figures }
         }
         guard let path = options.dump else { return }
-        dump = try RawDump(path: path == "-" ? path : context.resolve(path), context.files, as: context.stageID)
+        dump = try RawDump(path: options.isOutput ? "-" : context.resolve(path), context.files, as: context.stageID)
         try parameterSets.withUnsafeBytes { try dump?.write($0) }
         if takesMotion {
             var heading = MotionLine.heading

@@ -70,9 +70,16 @@ struct RawDump: ~Copyable {
     }
 
     private func fault(_ what: String) -> FrameHostError {
-        FrameHostError(
+        let code = errno
+        let remedy =
+            switch code {
+            case _ where path != "-": "Free some space, or name another file."
+            case EPIPE: "Its reader has closed the pipe."
+            case EBADF: "Start the program without '>&-'."
+            default: "Free some space, or write it to another file."
+            }
+        return FrameHostError(
             .unavailable, place: FaultPlace(path == "-" ? StandardStream.output.rawValue : path),
-            what: "\(what): \(String(cString: strerror(errno)))",
-            remedy: path == "-" ? "Its reader has closed the pipe." : "Free some space, or name another file.")
+            what: "\(what): \(String(cString: strerror(code)))", remedy: remedy)
     }
 }

@@ -18,8 +18,8 @@ package final class SpoolFolder: Sendable {
         lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard lock >= 0 else { throw Self.fault(path, "cannot be used", errno) }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+            // `deinit` closes it: all members are set.
             let reason = errno
-            close(lock)
             guard reason == EWOULDBLOCK else { throw Self.fault(path, "cannot be locked", reason) }
             throw FrameHostError(
                 .unavailable, place: "spool", what: "the folder '\(path)' is in use by another run",

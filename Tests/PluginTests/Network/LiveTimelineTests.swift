@@ -51,6 +51,16 @@ import Testing
         #expect(line.jumps == 0)
     }
 
+    @Test func doesNotTakeABacklogForASlowClock() {
+        var line = LiveTimeline(.arrival)
+        line.begin(age: time(8000))
+        // 200 pictures that were there at once, given at twice their speed.
+        for number in Int64(0)..<200 {
+            let placement = line.place(time(number * 40), now: 9000 * ms + number * 20 * ms, isBehind: number > 0)
+            #expect(placement == .init(time: 1000 * ms + number * 40 * ms))
+        }
+    }
+
     @Test(arguments: [LiveTimeline.Pace.arrival, .stream]) func beginsAnewWhereTheStreamStoodStill(
         pace: LiveTimeline.Pace
     ) {

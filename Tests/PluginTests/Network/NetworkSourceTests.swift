@@ -122,6 +122,31 @@ import Testing
         peer.kill()
     }
 
+    /// The queue behind a live source is short: what a sender has at once is given one by one.
+    @Test(.needsFFmpeg, arguments: [true, false]) func spreadsWhatComesAtOnce(isDecoded: Bool) throws {
+        let bytes = try transportStream()
+        let server = try Listener()
+        server.serve { $0 == 0 ? bytes : [] }
+        defer { server.close() }
+        let driver = try Self.driver("tcp://127.0.0.1:\(server.port)", "\"decode\": \(isDecoded)")
+        var given = 0
+        // From the first item on: what comes before it is the connection.
+        var begin: Int64?
+        while given < 41 {
+            let before = PacketQueue.now()
+            try #require(try driver.produce() == .more)
+            if isDecoded {
+                while driver.takeFrame() != nil { given += 1 }
+            } else {
+                while driver.takeAccessUnit() != nil { given += 1 }
+            }
+            if given > 0, begin == nil { begin = before }
+        }
+        // 40 steps of 40 ms at twice their speed.
+        #expect(PacketQueue.now() - begin! >= 795_000_000)
+        try driver.stop()
+    }
+
     @Test(.needsFFmpeg) func scalesToTheSizeThatIsAsked() throws {
         let port = try Peer.freePort()
         let peer = try Peer.ffmpeg(to: "tcp://127.0.0.1:\(port)?listen=1")

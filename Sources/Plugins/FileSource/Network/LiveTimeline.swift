@@ -56,7 +56,8 @@ struct LiveTimeline {
     /// - Parameters:
     ///   - given: The stream's own time; nil where it has none or an impossible one.
     ///   - now: The time of the chain clock.
-    mutating func place(_ given: MediaTime?, now: Int64) -> Placement {
+    ///   - isBehind: Whether further items wait, so that how late this one is tells nothing of the peer's clock.
+    mutating func place(_ given: MediaTime?, now: Int64, isBehind: Bool = false) -> Placement {
         var placement = Placement(time: now)
         if let given {
             if offset == nil { anchor(given, now - age) }
@@ -71,7 +72,7 @@ struct LiveTimeline {
                 if late < 0 {
                     anchor(given, now)
                     placement.time = now
-                } else if late < Self.mostLate {
+                } else if late < Self.mostLate, !isBehind {
                     follow(late)
                 }
             }

@@ -38,6 +38,7 @@ final class NetworkSource: Source {
     private var filter: AnnexBFilter?
     private var terms: StreamTerms?
     private var times: LiveTimeline
+    private var pacer = BurstPacer()
     private var packet: UnsafeMutablePointer<AVPacket>?
     private var picture: DecodedPicture?
     private var away = Away()
@@ -297,6 +298,7 @@ final class NetworkSource: Source {
         // A moment for the packets that were read to examine the stream: `ticksWaiting` counts them.
         _ = context.sleep(until: context.clock.now() + 20_000_000)
         times.begin(age: terms.timeBase.time(ofTicks: reader?.queue.ticksWaiting ?? 0))
+        pacer.begin()
         waitsForKeyframe = true
         isFresh = true
         do {
@@ -317,6 +319,28 @@ final class NetworkSource: Source {
 
     /// How many pictures a decoder holds at most: 16 to put them into order (H.264, A.3.1 h), and one for each thread.
     private static let mostDecoding = 32
+
+    /// The place of an item on the chain's clock, once its moment has come; nil when the stage is stopped.
+    private func place(_ given: MediaTime?, of terms: StreamTerms) -> LiveTimeline.Placement? {
+        var now = context.clock.now()
+        var isBehind = false
+        if times.pace == .arrival, let reader {
+            let instant = pacer.place(given, now: now, isUrgent: !reader.queue.hasAmpleRoom)
+            isBehind = instant > now
+            if isBehind {
+                guard context.sleep(until: instant) else { return nil }
+                now = context.clock.now()
+            }
+        }
+        let placement = times.place(given, now: now, isBehind: isBehind)
+        figures.jumps.store(times.jumps, ordering: .relaxed)
+        reader?.clock.set(times.offset, of: terms)
+        if times.pace == .stream, placement.time > now {
+            guard context.sleep(until: placement.time) else { return nil }
+        }
+        comeBack()
+        return placement
+    }
 
     /// Whether an item came while the stage was paused. A stream that is given by its own times stood still meanwhile;
     /// any other went on, and is not late now: its times keep their place.
@@ -344,13 +368,7 @@ final class NetworkSource: Source {
         if picture.isDamaged { noteDamage() }
         let given = time(picture.givenTick, terms)
         if isStale(given) { return .more }
-        let placement = times.place(given, now: context.clock.now())
-        figures.jumps.store(times.jumps, ordering: .relaxed)
-        reader?.clock.set(times.offset, of: terms)
-        if times.pace == .stream, placement.time > context.clock.now() {
-            guard context.sleep(until: placement.time) else { return .ended }
-        }
-        comeBack()
+        guard let placement = place(given, of: terms) else { return .ended }
         guard var frame = try output.makeFrame() else { return .more }
         look(at: PictureShape(picture, aspect: terms.shape.aspect), format)
         if picture.width == format.width, picture.height == format.height,
@@ -429,13 +447,7 @@ final class NetworkSource: Source {
             return .more
         }
         waitsForKeyframe = false
-        let placement = times.place(decoded, now: context.clock.now())
-        figures.jumps.store(times.jumps, ordering: .relaxed)
-        reader?.clock.set(times.offset, of: terms)
-        if times.pace == .stream, placement.time > context.clock.now() {
-            guard context.sleep(until: placement.time) else { return .ended }
-        }
-        comeBack()
+        guard let placement = place(decoded, of: terms) else { return .ended }
         if isKeyframe, let known = encoded?.parameterSets, !AnnexB.hasOnly(known, in: bytes) { reportSets() }
         var unit = try output.makeAccessUnit(byteCount: bytes.count)
         unit.withMutableBytes { $0.copyMemory(from: bytes) }

@@ -200,6 +200,11 @@ final class PacketQueue: @unchecked Sendable {
     /// [any thread] Whether there is room for another packet of usual size.
     var hasRoom: Bool { locked { !isFull(1 << 16) } }
 
+    /// [any thread] Whether at least a quarter of it is free.
+    var hasAmpleRoom: Bool {
+        locked { packetCount <= mostPackets - mostPackets / 4 && byteCount <= Self.mostBytes - Self.mostBytes / 4 }
+    }
+
     /// [any thread] How many packets wait.
     var packetsWaiting: Int { locked { packetCount } }
 

@@ -192,6 +192,23 @@ import Testing
         #expect(isInTime)
     }
 
+    /// Who posted the errand hears that the thread has ended, and what was sent behind it is done.
+    @Test func anErrandAtTheEndKeepsNothingFromBeingRead() {
+        let thread = ThreadState(name: "rest")
+        var (read, refused) = (0, 0)
+        let errand = Errand {
+            read += 100
+        } refused: {
+            refused += 1
+        }
+        errand.post(to: thread)
+        for _ in 0..<2 { #expect(thread.post(ThreadState.Message(open: { read += 1 }))) }
+        thread.readRest()
+        #expect(read == 2 && thread.hasMail && !errand.isSettled)
+        thread.closeMail()
+        #expect(read == 2 && refused == 1 && errand.isSettled && !thread.hasMail)
+    }
+
     @Test func aStopEndsTheReadingToo() {
         let (thread, stop) = (ThreadState(name: "stopped"), StopSignal())
         thread.stop = stop
