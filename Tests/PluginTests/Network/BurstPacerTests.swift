@@ -21,7 +21,7 @@ import Testing
     @Test func doesNotHoldUpWhatComesInItsTime() {
         var pacer = BurstPacer()
         for number in Int64(0)..<50 {
-            // 15 ms early and late in turn.
+            // 7 ms early and 8 ms late in turn.
             let now = 1000 * ms + number * 40 * ms + (number % 2 == 0 ? -7 : 8) * ms
             #expect(pacer.place(time(number * 40), now: now, isUrgent: false) == now)
         }
