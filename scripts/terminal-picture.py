@@ -25,7 +25,9 @@ def frames(commands, columns, rows):
                 lines[-1] = ''
             elif part and part != '\x1b[K':
                 lines[-1] += part
-        seen.append((now, [line[:columns] for line in lines[-rows:]]))
+        # A terminal goes on in the next row where a line is too long.
+        shown = [line[at:at + columns] for line in lines[-rows:] for at in range(0, max(len(line), 1), columns)]
+        seen.append((now, shown[-rows:]))
 
     for command in commands:
         put('$ ')

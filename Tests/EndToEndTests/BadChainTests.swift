@@ -64,7 +64,7 @@ import Testing
             try faults(chain) == ["3:28: expected ',' or '}' after a value, found '\"'. Put a comma between members."])
         #expect(
             try faults(#"{ "stages": [ { "use": "test-source" } "#) == [
-                "1:40: expected ',' or ']' after a value, found the end of the file. Close the list that starts at 1:13 with ']'."
+                "1:40: expected ',' or ']' after a value, found the end of the text. Close the list that starts at 1:13 with ']'."
             ])
         #expect(
             try faults("{ 'stages': [] }") == [
@@ -72,7 +72,7 @@ import Testing
             ])
         #expect(
             try faults(#"{ "stages": [] } x"#) == [
-                "1:18: expected nothing more, found 'x'. A file holds one value: remove the rest."
+                "1:18: expected nothing more, found 'x'. A JSON text is one value: remove the rest."
             ])
     }
 
@@ -94,7 +94,7 @@ import Testing
 
     @Test func saysWhatAFileHolds() throws {
         let nothing =
-            "expected a value, found the end of the file. Write a string, a number, a list, an object, true, false or null."
+            "expected a value, found the end of the text. Write a string, a number, a list, an object, true, false or null."
         #expect(try faults("") == ["1:1: \(nothing)"])
         #expect(try faults("  // only a comment\n") == ["2:1: \(nothing)"])
         #expect(try faults("[]") == [#"1:1: expected an object, found a list. Start with { "stages": [ … ] }."#])
@@ -113,7 +113,7 @@ import Testing
         try workspace.write("chain.json", Data("{\"stages\":[\"".utf8) + [0xff, 0xfe] + Data("\"]}".utf8))
         let outcome = try framehost.run(["check", "chain.json"], folder: workspace.folder.path)
         #expect(outcome.status == 2)
-        #expect(outcome.errorLines == ["chain.json:1:13: byte 0xFF is not UTF-8. Save the file as UTF-8."])
+        #expect(outcome.errorLines == ["chain.json:1:13: byte 0xFF is not UTF-8. Write the text in UTF-8."])
     }
 
     @Test func refusesDeepNestingWithoutFalling() throws {
@@ -159,8 +159,8 @@ import Testing
             "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",
             "7:81: stages[3].link.whenFull: \"latst\" must be one of wait, dropOldest, dropNewest, latest, dropToKeyframe. Did you mean 'latest'?",
             "7:99: stages[3].link.queue: -1 must be a whole number from 0 to 4096. Write a number of places, or leave the key out.",
-            "8:13: stages[4].id: 'a b' is not a valid id. Use at most 64 letters, digits, '-' and '_'.",
-            "8:27: stages[4].use: expected a string, found a number. Name a plugin.",
+            "8:13: stages[4].id: 'a b' must have 1 to 64 characters: letters from a to z and A to Z, digits, '-' and '_'. Choose another id.",
+            "8:27: stages[4].use: expected a string, found a number. Name a kind of stage: `framehost plugins` lists them.",
             "9:5: stages[5]: 'use' is missing. Write 'use' instead of 'type'.",
             "10:5: stages[6]: expected an object, found a number. Write { \"use\": \"…\" }.",
             "11:38: stages[7].onError: \"explode\" must be 'stop', 'continue', 'bypass' or 'restart'. Use one of these, or leave it out.",
@@ -188,7 +188,7 @@ import Testing
         #expect(
             try faults(chain) == [
                 "3:39: stages[0].frames: expected a whole number, found a string. Write a whole number.",
-                "3:55: stages[0].rate: 0 must be a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".",
+                "3:55: stages[0].rate: 0 must be a frame rate. Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\".",
                 "3:66: stages[0].live: expected true or false, found 1. Write true or false.",
                 "3:79: stages[0].format: 'i42' must be one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'i420'?",
                 "3:95: stages[0].color: \"red\" must be a colour. Write it as \"#rrggbb\".",
@@ -212,7 +212,7 @@ import Testing
             try faults(chain) == [
                 "3:37: stages[0].size: the environment variable 'FH_SIZE' is not set. Set it, or write ${FH_SIZE:-default}.",
                 "3:62: stages[0].pattern: 'brs' must be one of 'bars', 'gradient', 'balls', 'checker', 'solid', 'flash' or 'none'. Did you mean 'bars'?",
-                "3:92: stages[0].rate: 0 must be a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".",
+                "3:92: stages[0].rate: 0 must be a frame rate. Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\".",
                 "4:35: stages[1].dump: the environment variable 'FH_DUMP' is not set. Set it, or write ${FH_DUMP:-default}.",
             ])
     }
@@ -366,7 +366,7 @@ import Testing
             #expect(outcome.status == 2)
             #expect(
                 outcome.errorLines == [
-                    "\(path): 100000000 bytes exceed the limit of 16777216. Check that this is the file you mean."
+                    "\(path): 100000000 bytes exceed the limit of 16777216. Check that this is the chain file you mean."
                 ])
         }
     }
@@ -377,8 +377,8 @@ import Testing
         for (path, sentence) in [
             ("nofile.json", "nofile.json: cannot be opened: No such file or directory. Check the path."),
             ("/sys", "/sys: is a folder without chain files (*.json). Name a chain file, or a folder that has some."),
-            ("/dev/null", "/dev/null: must be a file or a pipe. Name a JSON file."),
-            ("/dev/zero", "/dev/zero: must be a file or a pipe. Name a JSON file."),
+            ("/dev/null", "/dev/null: must be a file or a pipe. Name a chain file."),
+            ("/dev/zero", "/dev/zero: must be a file or a pipe. Name a chain file."),
         ] {
             for command in ["check", "run"] {
                 let outcome = try framehost.run([command, path], folder: workspace.folder.path)

@@ -427,7 +427,7 @@ import Testing
     @Test(arguments: [
         (
             #""path": "now.jpg""#,
-            "'now.jpg' takes one picture, and every further one is refused, which ends the run with status 1"
+            "'now.jpg' takes one picture, and every further one is refused; the exit status of the run is then 1"
         ),
         (#""path": "now.jpg", "overwrite": true"#, "each picture replaces the one before it in 'now.jpg'"),
         (#""path": "%Y-%j.jpg""#, nil),

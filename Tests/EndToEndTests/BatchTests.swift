@@ -229,7 +229,7 @@ import Testing
         let outcome = try batch("in", "--out", "out", "--report", "report.csv")
         #expect(outcome.status == 0, "\(outcome.error)")
         let warnings = outcome.untimedErrorLines.filter { $0.hasPrefix("warning: ") }
-        #expect(outcome.error.contains("3 made, 3 of them with warnings."), "\(outcome.error)")
+        #expect(outcome.error.contains("3 made (3 with warnings)."), "\(outcome.error)")
         #expect(
             !warnings.isEmpty && warnings.allSatisfy { $0.contains("sound") || $0.contains("audio") }, "\(warnings)")
     }
@@ -288,7 +288,7 @@ import Testing
         (["in", "--out", "out", "--report", "r.txt"], "", "must end in .json or .csv"),
         (["in", "--out", "out", "--report", "nowhere/r.csv"], "", "--report nowhere/r.csv: cannot be written"),
         (["--out", "out"], "", "no input is named"),
-        (["in", "--out", "out", "--ending", "a/b"], "", "must be letters and digits"),
+        (["in", "--out", "out", "--ending", "a/b"], "", "must be the ending of a file's name"),
     ])
     func beginsNothingThatCannotBeDone(arguments: [String], chain: String, sentence: String) throws {
         try makeClip("in/a.mp4", frames: 2)

@@ -110,6 +110,7 @@ import Testing
         #expect(errors.first?.contains("chain.json:3:70: stages[0].rate: 0 must be a frame rate.") == true, "\(errors)")
         #expect(errors.first?.contains("chain.json:4:36: stages[1].tekst: ") == true, "\(errors)")
         #expect(errors.last?.hasPrefix("chain.json:3:45: stages[0].size: needs a restart:") == true, "\(errors)")
+        #expect(errors.allSatisfy { $0.hasSuffix(" The chain goes on without this change.") }, "\(errors)")
     }
 
     private func send(_ program: RunningProgram, _ line: String) throws { try program.write(line + "\n") }
@@ -343,8 +344,10 @@ import Testing
             id == "in"
             ? "--commands: 'in' reads standard input, where commands would come from."
             : "--events: '\(id)' writes to standard output, where events would go."
+        let outcomeOfReload = line.contains("reload") ? " The chain goes on without this change." : ""
         #expect(
-            answers[1]?["error"].string == "\(fault) Leave it out, or give '\(id)' a pipe made with 'mkfifo'.",
+            answers[1]?["error"].string
+                == "\(fault) Leave it out, or give '\(id)' a pipe made with 'mkfifo'.\(outcomeOfReload)",
             "\(answers)")
         #expect(answers[2]?["ok"].bool == true)
     }

@@ -127,7 +127,7 @@ import Testing
         #expect(
             errors == [
                 "command:1:1: expected a value, found 'hello'. Put text in double quotes.",
-                "command:1:6: expected ',' or ']' after a value, found the end of the file. Close the list that starts at 1:1 with ']'.",
+                "command:1:6: expected ',' or ']' after a value, found the end of the text. Close the list that starts at 1:1 with ']'.",
                 "expected an object, found a list. Write {\"stage\":\"…\",\"command\":\"…\"}.",
                 "command:1:1: expected a value, found U+0000. Write a string, a number, a list, an object, true, false or null.",
                 "the line is longer than 65536 bytes. Send one command per line.",
@@ -179,7 +179,7 @@ import Testing
             #expect(tags.sorted() == Array(0..<40))
             #expect(
                 answers[1]?["error"].string
-                    == #"the chain has no command 'quit'. It has 'attach', 'drain', 'figures', 'plan', 'reload', 'reload-plugin', 'status'; name a stage in "stage" for one of its own."#
+                    == #"the chain has no command 'quit'. It has 'attach', 'drain', 'figures', 'plan', 'reload', 'reload-plugin', 'status'. For a command of a stage, name the stage: "stage": "…"."#
             )
             // An answer that does not come within a second holds up no other one.
             let times = answered.compactMap { $0["time"].double }

@@ -193,6 +193,7 @@ final class ControlledRun {
         #expect(try format("a.jpg") == "mjpeg,64,48")
         let png = try run.snapshot("text", run.workspace.path("b.png"), "--turn", "1")
         #expect(png.status == 0, "\(png.error)")
+        #expect(png.output.hasPrefix("Wrote \(run.workspace.path("b.png")) ("), "\(png.output)")
         #expect(try format("b.png") == "png,240,320")
         let again = try run.snapshot("text", run.workspace.path("b.png"))
         #expect(again.status == 1 && again.error.contains("b.png"))
@@ -367,7 +368,9 @@ final class ControlledRun {
         let outcome = try run.ctl("reload", file)
         #expect(outcome.status == 1)
         #expect(
-            outcome.errorLines == ["\(file):4:7: stages[1].sise: no such option. Did you mean 'size'?"],
+            outcome.errorLines == [
+                "\(file):4:7: stages[1].sise: no such option. Did you mean 'size'? The chain goes on without this change."
+            ],
             "\(outcome.error)")
         try run.finish()
     }

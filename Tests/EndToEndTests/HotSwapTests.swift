@@ -129,7 +129,7 @@ import Testing
         try put(other)
         let byGate = try refusal()
         #expect(byGate.hasPrefix("\(name): was built against another Core (0000"), "\(byGate)")
-        #expect(byGate.hasSuffix(" The chain keeps the plugin it has."), "\(byGate)")
+        #expect(byGate.hasSuffix(" The chain goes on without this change."), "\(byGate)")
 
         try put(try #require(images[2]).prefix(5000))
         #expect(
@@ -146,20 +146,24 @@ import Testing
         try put(try #require(images[2]))
         try workspace.write("fail.txt", "init")
         let inInit = try refusal()
-        #expect(inInit.hasSuffix("version 2 does not want to. Ask it later."), "\(inInit)")
+        #expect(
+            inInit.hasSuffix("version 2 does not want to. Ask it later. The chain goes on without this change."),
+            "\(inInit)")
         try workspace.write("fail.txt", "start")
-        #expect(try refusal() == "mark (swap-mark): version 2 does not want to. Ask it later.")
+        #expect(
+            try refusal()
+                == "mark (swap-mark): version 2 does not want to. Ask it later. The chain goes on without this change.")
         try FileManager.default.removeItem(atPath: workspace.path("fail.txt"))
 
         let writer = try FileHandle(forWritingTo: URL(fileURLWithPath: workspace.path(name)))
         #expect(
             try refusal()
-                == "\(name): is being written. Load it when it is complete. The chain keeps the plugin it has.")
+                == "\(name): is being written. Load it when it is complete. The chain goes on without this change.")
         try writer.close()
 
         #expect(
             try ask(program, #""command": "reload-plugin", "plugin": "swap-mork""#)["error"].string
-                == "swap-mork: no such plugin. Did you mean 'swap-mark'?")
+                == "swap-mork: no such plugin. Did you mean 'swap-mark'? The chain goes on without this change.")
         #expect(
             try ask(program, #""command": "reload-plugin""#)["error"].string
                 == "'plugin' is missing. Name one of its stages or its file: \"plugin\": \"night-mode\".")

@@ -135,7 +135,7 @@ import Testing
             ])
         #expect(
             try faults("{}", at: #""use": "fps-meter", "from": "a""#) == [
-                "stages[2].join: 'mix' (fps-meter) takes one input and is not a join. Leave 'join' out."
+                "stages[2].join: 'mix' (fps-meter) is not a join. Leave 'join' out."
             ])
     }
 }

@@ -128,10 +128,10 @@ import Testing
         let host = try startHost()
         let away = "The MQTT server \(broker.address) takes no events: "
         try host.waitForError(away)
-        try host.waitForError(" They wait in the spool (")
+        try host.waitForError(" The events wait in the spool (")
         // Where the first try has not ended yet it says so.
         #expect(
-            host.error.contains("\(away)Connection refused.") || host.error.contains("\(away)no answer yet."),
+            host.error.contains("\(away)Connection refused.") || host.error.contains("\(away)it has not answered yet."),
             "\(host.error)")
         try post(1...50, host)
         // The next run has them too.

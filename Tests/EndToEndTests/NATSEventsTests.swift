@@ -103,7 +103,7 @@ import Testing
         try post(1001...1500, host)
         try cluster.end()
         try post(1501...2000, host)
-        try host.waitForError("takes no events")
+        try host.waitForError("take no events")
         try cluster.start()
         let messages = try wait(for: 2000)
         try host.waitForError(" again.")
@@ -134,7 +134,7 @@ import Testing
         try writeChain()
         // Nobody is there: the chain runs all the same.
         let first = try startHost()
-        try first.waitForError("takes no events")
+        try first.waitForError("take no events")
         try post(1...200, first)
         try waitForSpool(200)
         kill(first.pid, SIGKILL)
@@ -173,9 +173,9 @@ import Testing
         try disk.empty(room: 65_536)
         try writeChain(#", "spool": "small/spool""#)
         let host = try startHost()
-        try host.waitForError("takes no events")
+        try host.waitForError("take no events")
         try post(1...600, host)
-        try host.waitForError("The NATS spool cannot be written: \(disk.reason).")
+        try host.waitForError("cannot be written: \(disk.reason).")
         try cluster.start()
         #expect(numbers(try wait(for: 600)) == Array(1...600))
         try host.waitForError(" again.")
@@ -193,13 +193,13 @@ import Testing
     @Test func refusesASecondRunWithTheSameSpool() throws {
         try writeChain()
         let first = try startHost()
-        try first.waitForError("takes no events")
+        try first.waitForError("take no events")
         let second = try startHost()
         let outcome = try second.finish()
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                "nats: spool: the folder '\(workspace.path("state/framehost/events/door.nats"))' is in use by another run. End that run, or name another folder with 'spool'."
+                "nats: spool: the folder '\(workspace.path("state/framehost/events/door.nats"))' is in use by another run, or by another service of this one. End that run, or name another folder with 'spool'."
             ), "\(outcome.error)")
         kill(first.pid, SIGINT)
         let ended = try first.finish()
@@ -211,7 +211,7 @@ import Testing
         func ended() throws -> (seconds: Double, events: Int) {
             try? FileManager.default.removeItem(atPath: workspace.path("state"))
             let host = try startHost()
-            try host.waitForError("takes no events")
+            try host.waitForError("take no events")
             try post(1...100, host)
             try waitForSpool(100)
             try host.write(#"{"stage":"text","set":{"text":"last"},"tag":"end"}"# + "\n")

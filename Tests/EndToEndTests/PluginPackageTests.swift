@@ -198,6 +198,37 @@ import Testing
         #expect(workspace.names.isEmpty)
     }
 
+    @Test(arguments: [
+        ("frame", "Frame"), ("media-time", "MediaTime"), ("j-s-o-n-node", "JSONNode"), ("u-int8", "UInt8"),
+    ])
+    func refusesAnIDWhoseTypeWouldHideAnother(name: String, type: String) throws {
+        let outcome = try framehost.run(["new", "filter", name], folder: workspace.folder.path)
+        #expect(outcome.status == 2)
+        #expect(
+            outcome.errorLines == [
+                "'\(name)': the stage's type would be called \(type), a name that FrameCore or Swift has already. Choose another id, such as my-\(name)."
+            ])
+        #expect(workspace.names.isEmpty)
+    }
+
+    /// The names that `framehost new` refuses are those of Core's public types.
+    @Test func knowsThePublicTypesOfCore() throws {
+        let list = try String(
+            contentsOf: Repository.root.appending(path: "Sources/Host/Commands/TakenTypeNames.swift"), encoding: .utf8)
+        let parts = list.components(separatedBy: "\"\"\"")
+        try #require(parts.count == 5)
+        let known = Set(parts[1].split(whereSeparator: \.isWhitespace).map { String($0) })
+        let declaration =
+            #/(?m)^(?:@\w+(?:\([^)\n]*\))? )*public (?:(?:final|indirect) )*(?:class|struct|enum|protocol|typealias|actor) (\w+)/#
+        var found = Set<String>()
+        let files = try #require(FileManager.default.enumerator(at: Repository.core, includingPropertiesForKeys: nil))
+        for case let file as URL in files where file.pathExtension == "swift" && !file.path.contains("/.build/") {
+            let text = try String(contentsOf: file, encoding: .utf8)
+            for match in text.matches(of: declaration) { found.insert(String(match.1)) }
+        }
+        #expect(known == found, "\(known.symmetricDifference(found).sorted())")
+    }
+
     @Test func refusesAnIDThatAnotherPluginHas() throws {
         let outcome = try framehost.run(["new", "filter", "convert"], folder: workspace.folder.path)
         #expect(outcome.status == 2)

@@ -21,7 +21,7 @@ import Testing
             let outcome = try Program(URL(fileURLWithPath: "/bin/sh")).run(
                 ["-c", "ulimit -n \(limit); exec '\(program)' '\(workspace.path("chain.json"))'"])
             #expect([0, 1, 2].contains(outcome.status), "limit \(limit): \(outcome.error.suffix(2000))")
-            if outcome.error.contains("descriptors for its") { refused += 1 }
+            if outcome.error.contains("file descriptors for its") { refused += 1 }
         }
         #expect(refused > 0)
     }

@@ -73,29 +73,28 @@ import Testing
             ])
     }
 
+    /// Also where another option makes the value moot.
     @Test func refusesTimesAndCountsOfNothing() throws {
+        let seconds = "it must be a number of seconds from 0.001 to 1000000000, such as 10."
+        let frames = "it must be a whole number from 1 to 9223372036854775807."
         for (arguments, sentence) in [
+            (["--for", "0"], "'0' is invalid for '--for <seconds>': \(seconds)"),
+            (["--for", "nan"], "'nan' is invalid for '--for <seconds>': \(seconds)"),
+            (["--for", "1e300"], "'1e300' is invalid for '--for <seconds>': \(seconds)"),
+            (["--for", "1e10"], "'1e10' is invalid for '--for <seconds>': \(seconds)"),
+            (["--for", "ten"], "'ten' is invalid for '--for <seconds>': \(seconds)"),
+            (["--for", "-5"], "'-5' is invalid for '--for <seconds>': \(seconds)"),
+            (["--for", "0", "--for", "10"], "'0' is invalid for '--for <seconds>': \(seconds)"),
+            (["--frames", "0"], "'0' is invalid for '--frames <frames>': \(frames)"),
+            (["--frames", "1.5", "--verbose", "--quiet"], "'1.5' is invalid for '--frames <frames>': \(frames)"),
             (
-                ["--for", "0"],
-                "Error: --for 0.0: must be a time from 0.001 to 1000000000 s. Write for example --for 10."
+                ["--frames", "3", "--trace-megabytes", "0"],
+                "'0' is invalid for '--trace-megabytes <number>': it must be a whole number from 1 to 1000000."
             ),
-            (
-                ["--for", "nan"],
-                "Error: --for nan: must be a time from 0.001 to 1000000000 s. Write for example --for 10."
-            ),
-            (
-                ["--for", "1e300"],
-                "Error: --for 1e+300: must be a time from 0.001 to 1000000000 s. Write for example --for 10."
-            ),
-            (
-                ["--for", "1e10"],
-                "Error: --for 10000000000.0: must be a time from 0.001 to 1000000000 s. Write for example --for 10."
-            ),
-            (["--frames", "0"], "Error: --frames 0: must be a whole number of 1 or more."),
         ] {
             let outcome = try framehost.run([try workspace.write("chain.json", Chains.short)] + arguments)
             #expect(outcome.status == 2)
-            #expect(outcome.errorLines.first == sentence)
+            #expect(outcome.errorLines.first == "Error: The value \(sentence)")
         }
     }
 
@@ -281,7 +280,7 @@ import Testing
         #expect(
             warnings.first?.wholeMatch(
                 of:
-                    /warning: h264: \d+ dropped between cam and h264 \(no room: queue full or no free buffer\), \d+ in all\. h264 \(x264-encoder\) is too slow: it was at work \d+ % of the time\. Use a smaller picture, a lower rate or a faster setting\./
+                    /warning: h264: \d+ frames? dropped between cam and h264 \(queue full\), \d+ in all\. h264 \(x264-encoder\) is too slow: it was at work \d+ % of the time\. Use a smaller picture, a lower rate or a faster setting\./
             ) != nil, "\(outcome.error)")
         let end = try #require(outcome.errorLines.firstIndex { $0.hasPrefix("Done: ") || $0.hasPrefix("Failed: ") })
         #expect(
@@ -368,7 +367,8 @@ import Testing
         #expect(mkfifo(workspace.path("p"), 0o600) == 0)
         let program = try framehost.start(["check", "chain.json"], folder: workspace.folder.path)
         try program.waitForError(
-            "in (y4m-source) is still negotiating: it waits for its file, pipe, device or server. Ctrl-C ends this.\n")
+            "in (y4m-source) is still negotiating. It may be waiting for a file, pipe, device or server. Ctrl-C ends this.\n"
+        )
         program.send(SIGINT)
         #expect(try program.finish().status == 128 + Int(SIGINT))
     }

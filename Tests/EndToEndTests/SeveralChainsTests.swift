@@ -252,7 +252,8 @@ import Testing
         func answer(_ tag: Int) -> JSON { answers.first { $0["tag"].int == tag } ?? JSON(nil) }
         #expect(
             answer(1)["error"].string
-                == #"'chain' must name one of 2 chains. Write "chain": "cam1" for one of 'cam1', 'cam2'."#)
+                == #"'chain' must be the name of the chain that the command is for. Name one of 'cam1', 'cam2': "chain": "cam1"."#
+        )
         #expect(answer(2)["error"].string == "chain: no chain 'cam3'. Did you mean 'cam1'?")
         #expect(answer(3)["ok"].bool == true)
         #expect(answer(3)["chain"].string == "cam1")

@@ -100,7 +100,7 @@ import Testing
         )
         #expect(try String(contentsOfFile: workspace.path("mine.jpg"), encoding: .utf8) == "not a picture")
         #expect(texts[1] == "h264 (x264-encoder): gives no pictures. Ask for those of 'turned'.")
-        #expect(texts[2] == "path: 'path' is missing. Write \"path\": \"picture.jpg\".")
+        #expect(texts[2] == "'path' is missing. Write \"path\": \"picture.jpg\".")
         #expect(
             texts[3] == """
                 path: 'x.gif' must end in .jpg, .jpeg or .png. The ending sets the file's format.
@@ -110,7 +110,7 @@ import Testing
         #expect(texts[4].contains("no/such"), "\(texts[4])")
         #expect(texts[5] == "camera: gave no picture within 1 s. Try again when frames flow.")
         #expect(!FileManager.default.fileExists(atPath: workspace.path("x.jpg")))
-        #expect(answers[9]?["error"].string?.hasPrefix("path: 'path' must not contain a zero character") == true)
+        #expect(answers[9]?["error"].string?.hasPrefix("path: must not contain a zero character") == true)
         #expect(!FileManager.default.fileExists(atPath: workspace.path("x")))
         let status = answers[8]?["status"]
         #expect(status?["state"].string == "paused" && status?["healthy"].bool == true)
@@ -167,10 +167,10 @@ import Testing
     /// Before any server is asked.
     @Test func refusesWrongArgumentsWithStatus2() throws {
         for (arguments, text) in [
-            (["--width", "0"], "--width 0: must be a whole number from 1 to 16384."),
-            (["--height", "99999"], "--height 99999: must be a whole number from 1 to 16384."),
-            (["--turn", "4"], "--turn 4: must be a whole number from 0 to 3."),
-            (["--quality", "0"], "--quality 0: must be a whole number from 1 to 100."),
+            (["--width", "0"], "'--width <width>': it must be a whole number from 1 to 16384."),
+            (["--height", "99999"], "'--height <height>': it must be a whole number from 1 to 16384."),
+            (["--turn", "4"], "'--turn <turn>': it must be a whole number from 0 to 3."),
+            (["--quality", "0"], "'--quality <quality>': it must be a whole number from 1 to 100."),
             (["--fit", "all"], "--fit all: must be one of fill, fit."),
         ] {
             let outcome = try framehost.run(["snapshot", "127.0.0.1:1", "camera", workspace.path("x.jpg")] + arguments)

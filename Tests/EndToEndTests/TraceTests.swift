@@ -176,7 +176,7 @@ extension Trait where Self == ConditionTrait {
         #expect(
             outcome.errorLines.contains {
                 $0.hasPrefix(
-                    "warning: The trace 't.pftrace' ends here; the run goes on: it has reached its limit with ")
+                    "warning: The trace 't.pftrace' ends here, because it has reached its limit with ")
                     && $0.hasSuffix("Allow more with --trace-megabytes.")
             }, "\(outcome.error)")
         let trace = try read("t.pftrace")

@@ -252,7 +252,7 @@ import Testing
             "\(outcome.error)")
         #expect(
             outcome.error.contains(
-                "Run in a desktop session, or set DISPLAY or WAYLAND_DISPLAY to one. Otherwise remove the stage from the chain."
-            ))
+                "Neither DISPLAY nor WAYLAND_DISPLAY is set: start framehost in a terminal of a desktop session, or on a text console with access to /dev/dri. Unset SDL_VIDEODRIVER=x11, so that SDL tries all its drivers. Without a screen, remove the stage from the chain."
+            ), "\(outcome.error)")
     }
 }

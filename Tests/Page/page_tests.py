@@ -420,7 +420,7 @@ class PageTests(Case):
         text = page.get_by_label("Stages, as in the chain file")
         text.fill('[ { "id": "more", "use": "null-sink" ')
         page.get_by_role("button", name="Add", exact=True).click()
-        self.assertIn("not JSON", page.locator("#branch-fault").inner_text())
+        self.assertIn("must be JSON", page.locator("#branch-fault").inner_text())
         text.fill('[ { "id": "more", "use": "null-sinc" } ]')
         page.get_by_role("button", name="Add", exact=True).click()
         until(lambda: "null-sinc" in page.locator("#branch-fault").inner_text(), "the server's fault is told")
@@ -528,6 +528,14 @@ class PageTests(Case):
         self.server.stop()
         until(lambda: "No figures since" in page.locator("#connection").inner_text(), "the page says so")
 
+    def test_says_that_the_run_could_not_be_ended(self):
+        page = self.ready()
+        page.route("**/api/v1/drain", lambda route: route.abort())
+        page.get_by_role("button", name="End the run…").click()
+        page.locator("#question").get_by_role("button", name="End the run").click()
+        until(lambda: '"End the run" failed: ' in page.locator("#connection").inner_text(), "it is shown")
+        until(lambda: '"End the run" failed: ' in page.locator("#announce").text_content(), "and read out")
+
     def screenshots_for_the_documentation(self):
         for scheme in ("light", "dark"):
             page = self.ready(scheme=scheme, height=1000)
@@ -562,7 +570,7 @@ class MockTests(PageTests):
         # What a link that keeps the newest leaves out is no loss.
         self.assertNotIn("lost", row("watch"))
         self.choose(page, "h264")
-        until(lambda: "no room: queue full" in page.locator("#stage .hurts").inner_text(), "the reason is told")
+        until(lambda: "queue full or no free buffer" in page.locator("#stage .hurts").inner_text(), "the reason is told")
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             self.assert_no_violation(page, f"{scheme}, in trouble")

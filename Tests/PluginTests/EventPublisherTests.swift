@@ -24,7 +24,7 @@ import Testing
         (#"{"servers":["tls://a:4222","tls://[::1]"]}"#, ""),
         (
             #"{"servers":["http://a"]}"#,
-            "servers: 'servers' must start with nats:// or tls://. Write it like \"nats://192.168.1.7:4222\"."
+            "servers: 'servers' has \"http://a\", which must start with nats:// or tls://. Write it like \"nats://192.168.1.7:4222\"."
         ),
         (
             #"{"servers":["nats://me:secret@a"]}"#,
@@ -32,24 +32,24 @@ import Testing
         ),
         (
             #"{"servers":["nats://a:70000"]}"#,
-            "servers: 'servers' must have a port from 1 to 65535. Correct it, or leave it out for 4222."
+            "servers: 'servers' has \"nats://a:70000\", which must have a port from 1 to 65535. Correct the port, or leave it out for 4222."
         ),
         (
             #"{"servers":["nats://a","tls://b"]}"#,
-            "servers: 'servers' has both nats:// and tls://, but one connection goes to all of them. Use tls:// for all."
+            "servers: 'servers' has both nats:// and tls://, but all servers must use the same one. Use tls:// for all."
         ),
         (#"{"servers":[]}"#, "servers: 'servers' must name 1 to 32 servers. Write [\"nats://127.0.0.1:4222\"]."),
         (
             #"{"caFile":"ca.pem"}"#,
-            "caFile: 'caFile' is set, but nats:// has no certificates. Use tls://, or leave it out."
+            "caFile: 'caFile' is set, but nats:// has no certificates. Use tls://, or leave 'caFile' out."
         ),
         (
             #"{"subject":"a.>"}"#,
-            "subject: 'subject' \"a.>\" must be words of letters, digits, - and _ with dots between them. Write it like \"framehost\" or \"site.framehost\"."
+            "subject: 'subject' \"a.>\" must be 1 to 8 words of 1 to 64 ASCII letters, digits, - and _, with dots between them. Write it like \"framehost\" or \"site.framehost\"."
         ),
         (
             #"{"events":["Motion *"]}"#,
-            "events: 'events' has \"Motion *\", which must be the name of an event. Write \"recording-did-stop\", or \"recording-*\" for all names that begin with recording-; `framehost describe STAGE` lists the events."
+            "events: 'events' has \"Motion *\", which must be the name of an event: 1 to 64 lower-case letters, digits and hyphens. Write \"recording-did-stop\", or \"recording-*\" for all names that begin with recording-; `framehost describe STAGE` lists the events."
         ),
         (
             #"{"spoolMegabytes":0}"#,
@@ -63,15 +63,15 @@ import Testing
         ("{}", ""), (#"{"broker":"MQTTS://broker.example"}"#, ""),
         (
             #"{"broker":"10.0.0.1"}"#,
-            "broker: 'broker' must start with mqtt:// or mqtts://. Write it like \"mqtt://192.168.1.7:1883\"."
+            "broker: 'broker' \"10.0.0.1\" must start with mqtt:// or mqtts://. Write it like \"mqtt://192.168.1.7:1883\"."
         ),
         (
             #"{"broker":"mqtt://a b"}"#,
-            "broker: 'broker' must have only a host and a port after ://. Write it like \"mqtt://192.168.1.7:1883\"."
+            "broker: 'broker' \"mqtt://a b\" must have HOST or HOST:PORT after ://. Write it like \"mqtt://192.168.1.7:1883\", and an IPv6 address in brackets: \"mqtt://[fd00::7]:1883\"."
         ),
         (
             #"{"topic":"a/#"}"#,
-            "topic: 'topic' \"a/#\" must be words of letters, digits, - and _ with / between them. Write it like \"framehost\" or \"site/framehost\"."
+            "topic: 'topic' \"a/#\" must be 1 to 8 words of 1 to 64 ASCII letters, digits, - and _, with / between them. Write it like \"framehost\" or \"site/framehost\"."
         ),
         (
             #"{"broker":"mqtts://a","caFile":"a.pem","verify":false}"#,
@@ -90,6 +90,26 @@ import Testing
         for wrong in ["mqtt://", "mqtt://:1", "mqtt://[::1", "mqtt://a:0", "mqtt://a/b", "mqtt://a:1:2"] {
             #expect(throws: OptionFault.self) { try ServerAddress(wrong, option: "o", schemes: schemes) }
         }
+    }
+
+    @Test(arguments: [
+        "mqtt://me:secret", "mqtt://me:secret/", "mqtt://me:secret/host", "mqtt://me:1883:secret",
+        "mqtt://[::1]me:secret", "mqtt://[me:secret", "me:secret", "http://me:secret", "me:secret://host",
+        "me:secret@host",
+    ]) func quotesNoPasswordWhateverIsForgotten(address: String) throws {
+        let one = try Self.fault(MQTTEventsOptions.self, #"{"broker":"\#(address)"}"#)
+        #expect(one.hasPrefix("broker: 'broker' must ") && !one.contains("secret"), "\(one)")
+        let nats = address.hasPrefix("mqtt") ? "nats\(address.dropFirst(4))" : address
+        let several = try Self.fault(NATSEventsOptions.self, #"{"servers":["\#(nats)"]}"#)
+        #expect(
+            several.hasPrefix("servers: each address in 'servers' must ") && !several.contains("secret"), "\(several)")
+    }
+
+    @Test(arguments: ["mqtt://a:70000/", "mqtt://[::1]:0", "mqtt://[::1]x", "http://a", "a"])
+    func quotesAnAddressThatHasNoPassword(address: String) throws {
+        #expect(
+            try Self.fault(MQTTEventsOptions.self, #"{"broker":"\#(address)"}"#).hasPrefix(
+                "broker: 'broker' \"\(address)\" must "))
     }
 
     @Test func choosesEventsByLevelAndName() {
@@ -126,10 +146,10 @@ import Testing
     }
 
     @Test func saysOnceThatAServerIsAwayAndThatItIsBack() {
-        var news = OutwardNews(kind: "NATS", server: "nats://a:4222")
+        var news = OutwardNews(kind: "NATS", servers: ["nats://a:4222"], spool: "/s")
         #expect(
             news.disconnected("No server", waiting: 3, now: 0)?.text
-                == "The NATS server nats://a:4222 takes no events: No server. They wait in the spool (3 now) and are sent when it is back."
+                == "The NATS server nats://a:4222 takes no events: No server. The events wait in the spool (3 now) until they can be sent. If this lasts, check the server and the options of 'nats'."
         )
         #expect(news.disconnected("No server", waiting: 3, now: 599_999_999_999) == nil)
         #expect(news.disconnected("No server", waiting: 3, now: 600_000_000_000) != nil)
@@ -140,17 +160,22 @@ import Testing
     }
 
     @Test func addsUpLossesForAMinute() {
-        var news = OutwardNews(kind: "MQTT", server: "mqtt://a:1883")
+        var news = OutwardNews(kind: "MQTT", servers: ["mqtt://a:1883"], spool: "/s")
         let first = news.ofSpool(losses: [.spoolFull: 2, .tooFast: 1], fault: nil, now: 0)
         #expect(
-            first.map(\.text) == ["3 events were lost before the MQTT server: 2 spool-full, 1 too-fast; 3 in all."])
+            first.map(\.text) == [
+                "3 events for the MQTT server were lost: 2 (spool full), 1 (too many at once); 3 in all. 'mqtt.spoolMegabytes' sets the spool's size."
+            ])
         #expect(news.ofSpool(losses: [.refused: 1], fault: nil, now: 59_000_000_000) == [])
         #expect(
             news.ofSpool(losses: [:], fault: nil, now: 60_000_000_000).map(\.text)
-                == ["1 event was lost before the MQTT server: 1 refused; 4 in all."])
+                == ["1 event for the MQTT server was lost: 1 (refused by the server); 4 in all."])
+        let failed = news.ofSpool(losses: [:], fault: "No space left on device", now: 61_000_000_000)
+        #expect(failed.map(\.event) == ["spool-failed"])
         #expect(
-            news.ofSpool(losses: [:], fault: "No space left on device", now: 61_000_000_000).map(\.event)
-                == ["spool-failed"])
+            failed.map(\.text) == [
+                "The MQTT spool '/s' cannot be written: No space left on device. Free space on its disk, or make it writable for this user. Until then, only the last 1024 events are kept, in memory."
+            ])
         #expect(news.ofSpool(losses: [:], fault: nil, now: 62_000_000_000).map(\.event) == ["spool-recovered"])
     }
 
@@ -165,6 +190,37 @@ import Testing
         #expect(retained["framehost/cam_1/front_door/stage/cam/state"] == "recovering")
         #expect(retained["framehost/cam_1/front_door/details"]?.contains("unplugged") == true)
         #expect(retained.count == 4)
+    }
+
+    @Test func namesStagesThatShareATopic() {
+        let topics = MQTTTopics(topic: "framehost", host: "h", chain: "door")
+        #expect(topics.shared(by: ["clip", "clip.audio", "cam"]).isEmpty)
+        let shared = topics.shared(by: ["clip.audio", "cam", "clip_audio"])
+        #expect(shared.map { $0.topic } == ["framehost/h/door/stage/clip_audio/state"])
+        #expect(shared.map { $0.stages } == [["clip.audio", "clip_audio"]])
+    }
+
+    @Test func tellsOfEachSharedTopicOnce() {
+        let topics = MQTTTopics(topic: "framehost", host: "h", chain: "door")
+        var told = SharedTopics()
+        func take(_ stages: String...) -> [[String]] { told.take(topics.shared(by: stages)).map { $0.stages } }
+        #expect(take("a.b", "a_b") == [["a.b", "a_b"]])
+        #expect(take("a.b", "a_b", "cam").isEmpty)
+        #expect(take("a.b", "cam").isEmpty)
+        #expect(take("a.b", "a_b", "c.d", "c_d") == [["c.d", "c_d"]])
+        #expect(take("a.b", "a-b", "a_b").isEmpty)
+        let long = String(repeating: "x", count: 64)
+        #expect(take(long, "\(long).audio") == [[long, "\(long).audio"]])
+    }
+
+    @Test func saysWhatATLSConnectionNeeds() {
+        #expect(
+            MQTTConnection.tlsFault(host: "a", verify: true)
+                == "the TLS connection failed. The port must be one for TLS, and the certificate must name 'a' and be trusted ('caFile', or the system's certificates)"
+        )
+        #expect(
+            MQTTConnection.tlsFault(host: "a", verify: false)
+                == "the TLS connection failed. The port must be one for TLS")
     }
 
     /// The members that Home Assistant's documentation asks for: device, origin, components; of each its platform and

@@ -454,7 +454,8 @@ extension TwoWayGuard.Plan {
         var told = "nothing"
         do { _ = try LookAhead.frames(10, fast) } catch { told = "\(error)" }
         #expect(
-            told == "lookAhead: 10.0 s are 2400 frames, but lookAhead must be at most 600 frames. Choose at most 2.5.")
+            told == "lookAhead: 10.0 s are 2400 frames, but lookAhead must be at most 600 frames. Choose at most 2.5 s."
+        )
     }
 
     // MARK: The review

@@ -248,11 +248,11 @@ import Testing
         ),
         (
             #"{ "privacy": true, "lookAhead": 0, "blocks": 40 }"#,
-            "40 blocks across a face leave it recognisable. With privacy, use at most 12 blocks."
+            "blocks must be from 2 to 12 with privacy, but is 40: smaller blocks leave a face recognisable. Use at most 12."
         ),
         (
             #"{ "privacy": true, "lookAhead": 0, "effect": "blur", "strength": 0.1 }"#,
-            "a blur of strength 0.1 leaves a face recognisable. With privacy, use at least 0.4."
+            "strength must be from 0.4 to 1 for blur with privacy, but is 0.1: a weaker blur leaves a face recognisable. Use at least 0.4."
         ),
     ])
     func refusesWhatWouldNotCover(options: String, text: String) throws {

@@ -30,6 +30,12 @@ import Testing
         #expect(read.events.map(\.name) == ["decoded-in-place"])
     }
 
+    @Test func refusesAZeroCharacterInThePath() {
+        #expect {
+            _ = try StageDriver(FileSource.self, options: #"{ "path": "a\u0000.mp4" }"#)
+        } throws: { "\($0)".hasSuffix("'path' must not contain a zero character. Remove that character.") }
+    }
+
     /// Quality 0 loses nothing, so what comes out is what went in; 162 is no multiple of a stride.
     @Test func givesTheVeryPixels() throws {
         let folder = try ScratchFolder()

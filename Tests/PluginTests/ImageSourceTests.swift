@@ -175,6 +175,27 @@ import Testing
         #expect(fault?.what.hasPrefix("3 pictures could not be shown and were left out: ") == true)
     }
 
+    @Test func namesAPictureThatIsLeftOutOnce() {
+        #expect(
+            LeftOutPictures.text("a.png", ImageFault.damaged("a.png"))
+                == "'a.png' is damaged: not all of the picture can be decoded; the file is left out. Copy or create it again."
+        )
+        #expect(
+            LeftOutPictures.text("a.png", ImageFault.noPicture("a.png", cause: "Invalid data")) == """
+                'a.png' is not a picture that libavcodec can read; the file is left out. It may be damaged: check it with 'ffprobe'.
+                  Invalid data
+                """)
+        #expect(
+            LeftOutPictures.text("a.png", FrameHostError(.exhausted, what: "not enough memory for a decoder"))
+                == "'a.png' is left out: not enough memory for a decoder.")
+    }
+
+    @Test func refusesAZeroCharacterInThePath() {
+        #expect {
+            _ = try open(#"{ "path": "a\u0000.png" }"#)
+        } throws: { "\($0)".hasSuffix("'path' must not contain a zero character. Remove that character.") }
+    }
+
     /// As archives and memory cards of others bring them.
     @Test(arguments: [".", "*.png"])
     func namesPicturesWhoseNamesAreNotUTF8LeavesThemOutAndEndsWithAFault(path: String) throws {
@@ -227,7 +248,7 @@ import Testing
             #expect(fault?.description == text)
         }
         let fault = #expect(throws: FrameHostError.self) { _ = try open(#"{ "path": "bad" }"#) }
-        #expect(fault?.what == "none of the 1 pictures of '\(folder.file("bad"))' can be read")
+        #expect(fault?.what == "the only picture of '\(folder.file("bad"))' cannot be read")
     }
 
     /// Half transparent red.

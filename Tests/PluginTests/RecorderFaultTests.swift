@@ -89,7 +89,7 @@ import Testing
             texts == [
                 "'a.mp4' cannot be written: Too many open files. Raise the limit of open files (ulimit -n).",
                 "'a.mp4' cannot be written: No space left on device. Free some space, or record to another disk.",
-                "'a.mp4' cannot be written: Read-only file system. Name a folder where this user may write.",
+                "'a.mp4' cannot be written: Read-only file system. Record to another disk.",
                 "'a.mp4' cannot be written: No such file or directory. Create the folder again, or correct 'path'.",
             ])
     }

@@ -148,7 +148,7 @@ import Testing
             }
             #expect(
                 error?.description
-                    == "finalising ended because the run was stopped. The file stays in fragments and can be played.")
+                    == "not finished, because the run was stopped. The file stays in fragments and can be played.")
             #expect(RecorderStreams.names(in: folder) == ["a.mp4"])
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file("a.mp4"))) == before)
         }

@@ -522,7 +522,7 @@ import Testing
         let warnings = recorder.takeEvents().filter { $0.level == .warning }
         #expect(
             warnings.map(\.text) == [
-                "samples of motion are missing in '\(folder.file("a.mp4"))', since the pictures came too late after them"
+                "samples of motion are missing in '\(folder.file("a.mp4"))': the memory for motion was full before the pictures of their time came. Find the stage that delays the pictures."
             ])
         #expect(try Self.motion(of: folder.file("a.mp4")).count == 3 * Int(200 * 1.25 * 30))
     }

@@ -166,7 +166,10 @@ final class MadeUpSound: AudioOrigin {
     @Test func saysThatThereIsNone() throws {
         let events = try record(RecorderStreams.steady(5) { $0 == 0 }, nil)
         #expect(events[0].name == "sound-missing" && events[0].level == .warning)
-        #expect(events[0].text == "there is no sound to copy; the recording is silent")
+        #expect(
+            events[0].text
+                == "there is no sound to copy: no stage before the recorder offers any. To record other sound, name its 'audio-encoder' in 'from' too."
+        )
         #expect(try RecorderStreams.packets(of: folder.file("a.mp4")).packets.count == 5)
     }
 

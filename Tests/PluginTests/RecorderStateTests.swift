@@ -96,7 +96,7 @@ import Testing
             \.fault.description)
         #expect(
             texts == [
-                "a start is in progress and waits for a keyframe. Wait for recording-did-start.",
+                "the recorder is already starting a recording. Wait for recording-did-start.",
                 "the recorder is recording already. Send 'stop' first to start another file.",
                 "the recorder is still finishing the last recording. Wait for recording-did-stop.",
                 "the recorder is not recording. Send 'start' first.",

@@ -349,7 +349,7 @@ private struct SlowCopy {
         let error = #expect(throws: FrameHostError.self) { try driver.set(#"{ "step": { "delay": 3 } }"#) }
         #expect(
             error?.description
-                == "replicate: the last copy would be 9 frames late, but this stage keeps only 6 frames. Delay by at most 6, or set the longer delay in the chain file."
+                == "replicate: a copy would be 9 frames late, but this stage keeps only 6 frames while the chain runs. Delay by at most 6, or set the longer delay in the chain file and restart the chain."
         )
         #expect(try send(120)[12 * 64 + 16] == 120)
     }
@@ -362,10 +362,13 @@ private struct SlowCopy {
             #"{ "grid": "9x9" }"#, "grid",
             #""9x9" must be a grid. Write columns and rows as "4x4", at most 64 cells, or leave the key out for "2x2"."#
         ),
-        (#"{ "step": { "delay": 300 } }"#, "", "the last copy would be 900 frames late. Delay by at most 600."),
+        (
+            #"{ "step": { "delay": 300 } }"#, "",
+            "a copy would be 900 frames late, but a delay must be at most 600 frames. Lower 'delay' in 'first', 'step' or 'each', or lower 'copies'."
+        ),
         (
             #"{ "copies": 1, "each": [{}, {}] }"#, "each",
-            "each has 2 entries for 1 copies. Remove some entries, or raise 'copies'."
+            "each has 2 entries, but there is 1 copy. Remove some entries, or raise 'copies'."
         ),
     ])
     func saysWhatIsWrong(options: String, key: String, text: String) {

@@ -114,7 +114,7 @@ final class ClockedDriver<S: Join> {
         #expect((19...21).contains(shown.count))
         #expect(zip(shown.dropFirst(), shown).allSatisfy { (37.4...42.6).contains($0.ms - $1.ms) })
         let events = driver.driver.takeEvents().filter { $0.name == "input-switched" }
-        #expect(events.map(\.text) == ["source-switch shows '1' instead of '0': by command."])
+        #expect(events.map(\.text) == ["shows '1' instead of '0': by command."])
         #expect(events.first?.details["reason"] == "command")
     }
 
@@ -130,7 +130,7 @@ final class ClockedDriver<S: Join> {
         } throws: { "\($0)".contains("'1' has not given a picture yet") }
         #expect {
             try driver.driver.command("switch", arguments: ["to": 1])
-        } throws: { "\($0)".contains("'to' is missing") }
+        } throws: { "\($0)".contains("'to' must be the id of an input, but is 1") }
         #expect { try driver.driver.set(#"{ "active": "x" }"#) } throws: {
             "\($0)".contains("'x' must be an input of this stage")
         }

@@ -82,6 +82,13 @@ import Testing
         #expect(
             events.first?.text
                 == "this source missed the times of 3 pictures: the machine or the chain is too slow.")
+        // What follows within a minute is told at the end.
+        clock.advance(to: 1_020_000_000)
+        _ = try driver.produce()
+        _ = driver.takeFrame()
+        #expect(driver.takeEvents().isEmpty)
+        try driver.stop()
+        #expect(driver.takeEvents().map { $0.details["missed"]?.asInt } == [3])
     }
 
     @Test(arguments: PixelFormat.allCases) func paintsBarsInEveryFormat(format: PixelFormat) throws {

@@ -17,6 +17,8 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
 
     var nodes: [String: Node] = [:]
     var openFault: Int32 = 0
+    /// Devices that alone may not be opened.
+    var refused: Set<String> = []
     /// Errnos of the next calls of a request, first to last.
     var faults: [UInt: [Int32]] = [:]
     var bufferCount: UInt32 = 2
@@ -39,6 +41,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
 
     func open(_ path: String) -> Int32 {
         if openFault != 0 { return -openFault }
+        if refused.contains(path) { return -EACCES }
         guard nodes[path] != nil else { return -ENOENT }
         isOpen += 1
         paths.append(path)
@@ -211,7 +214,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
             calls.spoil = spoil
             #expect(
                 fault(calls)
-                    == "'/dev/video3' answers \(what). Another program may use it: the first program that reads or writes sets its format."
+                    == "'/dev/video3' answers \(what). Another program may use it, and the first one that reads or writes sets its format: end that program, then try again."
             )
         }
         #expect(calls.isOpen == 0)
@@ -219,14 +222,32 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
 
     @Test func namesTheGroupToJoinAndWhoeverIsThere() {
         let calls = ScriptedOutput("/dev/video3")
-        calls.openFault = EACCES
-        #expect(
-            fault(calls, #"{ "device": "/dev/video3" }"#)?.hasPrefix(
-                "this user may not open '/dev/video3'. Join the group 'video', which may open it: `sudo usermod -aG video $USER`"
-            ) == true)
+        for code in [EACCES, EPERM] {
+            calls.openFault = code
+            #expect(
+                fault(calls, #"{ "device": "/dev/video3" }"#)?.hasPrefix(
+                    "this user may not open '/dev/video3'. Join the group 'video', which may open it: `sudo usermod -aG video $USER`"
+                ) == true)
+            for options in ["{}", #"{ "device": "framehost" }"#] {
+                #expect(
+                    fault(calls, options)?.hasPrefix("this user may not open '/dev/video3'. Join the group 'video'")
+                        == true)
+            }
+        }
         calls.openFault = 0
         calls.faults = [fh_vidioc_s_fmt: [EBUSY]]
         #expect(fault(calls)?.hasPrefix("'/dev/video3' is in use by another program.") == true)
+    }
+
+    @Test func namesARefusalOnlyWhereNoDeviceCanBeOpened() {
+        let calls = ScriptedOutput("/dev/video0", "/dev/video1")
+        calls.refused = ["/dev/video0"]
+        calls.nodes["/dev/video1"]!.capabilities = UInt32(V4L2_CAP_VIDEO_CAPTURE)
+        #expect(fault(calls)?.hasPrefix("there is no virtual camera. No output device was found at all;") == true)
+        #expect(
+            fault(calls, #"{ "device": "x" }"#)?.hasPrefix("device: there is no virtual camera 'x'. No output device")
+                == true)
+        #expect(calls.isOpen == 0)
     }
 
     @Test func saysThatAPathIsNoDevice() {

@@ -156,7 +156,7 @@ import Testing
         let driver = try StageDriver(X264Encoder.self, options: #"{ "bitrateKbps": 200 }"#, input: .video(Self.format))
         let error = #expect(throws: FrameHostError.self) { try driver.set(#"{ "bitrateKbps": 3000 }"#) }
         #expect(
-            error?.description == "x264 can change its bitrate only if a VBV buffer limits the stream."
+            error?.description == "x264 can change its bitrate only if a VBV buffer limits the stream to it."
                 + " Set \"vbvBufferKbits\" without \"vbvMaxKbps\" in the chain file. A live chain has this by default.")
         #expect(driver.stage.options.bitrateKbps == 200)
     }

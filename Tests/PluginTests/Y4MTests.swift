@@ -18,6 +18,12 @@ import Testing
         #expect(throws: (any Error).self) { _ = try StageDriver(Y4MSource.self, options: #"{ "path": "/dev/stdin" }"#) }
     }
 
+    @Test func refusesAZeroCharacterInThePath() {
+        #expect {
+            _ = try StageDriver(Y4MSource.self, options: #"{ "path": "a\u0000.y4m" }"#)
+        } throws: { "\($0)".hasSuffix("'path' must not contain a zero character. Remove that character.") }
+    }
+
     @Test func readsWhatFFmpegAndMjpegtoolsWrite() throws {
         let ffmpeg = try header("YUV4MPEG2 W322 H242 F30000:1001 Ip A1:1 C420jpeg XYSCSS=420JPEG XCOLORRANGE=FULL")
         #expect((ffmpeg.width, ffmpeg.height) == (322, 242))

@@ -21,13 +21,16 @@ public struct FaultPlace: Sendable, Equatable {
     public var frame: UInt64?
     /// The PTS of that item.
     public var pts: MediaTime?
+    /// In a live chain, whose times are the clock's: how long after the start of the run that PTS is. Otherwise nil.
+    public var sinceStart: MediaTime?
     /// The rest of the place, in words: an option's key, a path, an address.
     public var words: String
 
     /// Makes a place of the parts that are known.
     public init(
         file: String? = nil, position: TextPlace? = nil, path: String? = nil, argument: String? = nil,
-        stage: String? = nil, title: String? = nil, frame: UInt64? = nil, pts: MediaTime? = nil, words: String = ""
+        stage: String? = nil, title: String? = nil, frame: UInt64? = nil, pts: MediaTime? = nil,
+        sinceStart: MediaTime? = nil, words: String = ""
     ) {
         self.file = file
         // Line 0: made by the program.
@@ -38,6 +41,7 @@ public struct FaultPlace: Sendable, Equatable {
         self.title = title
         self.frame = frame
         self.pts = pts
+        self.sinceStart = sinceStart
         self.words = words
     }
 
@@ -59,8 +63,8 @@ extension FaultPlace: ExpressibleByStringInterpolation {
 }
 
 extension FaultPlace: CustomStringConvertible {
-    /// `camera.json:7:5: stages[2].from`, `--set camera.rate=3`, or `cam (v4l2-source): frame 1841, PTS 61.366 s`.
-    /// Empty when there is no place.
+    /// `camera.json:7:5: stages[2].from`, `--set camera.rate=3`, or, in a live chain,
+    /// `cam (v4l2-source): frame 1841, 61.366 s after the start`. Empty when there is no place.
     public var description: String {
         var parts: [String] = []
         if let argument {
@@ -71,7 +75,10 @@ extension FaultPlace: CustomStringConvertible {
             if !member.isEmpty { parts.append(member) }
         }
         if let frame {
-            parts.append("frame \(frame)" + (pts.map { ", PTS \(text(seconds: $0.seconds)) s" } ?? ""))
+            let time =
+                sinceStart.map { ", \(text(seconds: $0.seconds)) s after the start" }
+                ?? pts.map { ", PTS \(text(seconds: $0.seconds)) s" } ?? ""
+            parts.append("frame \(frame)\(time)")
         }
         if !words.isEmpty { parts.append(words) }
         return parts.joined(separator: ": ")

@@ -32,7 +32,7 @@ public struct FrameHostError: Error, Sendable, Equatable {
 
     /// The broad class.
     public var code: Code
-    /// Where it is: `camera.json:7:5: stages[2].from`, or `cam (v4l2-source): frame 1841, PTS 61.366 s`.
+    /// Where it is: `camera.json:7:5: stages[2].from`, or `cam (v4l2-source): frame 1841, 61.366 s after the start`.
     public var place: FaultPlace
     /// What happened: one sentence without its full stop that names the value, the rule and the range.
     public var what: String

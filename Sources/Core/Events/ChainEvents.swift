@@ -59,8 +59,11 @@ public enum ChainEvents {
                 .number("count", "Items dropped since the last such event."),
                 .number("total", "Items dropped in total."),
                 .string("place", "Where they were dropped, in words."),
-                .string("tooSlow", "Id of the stage that is too slow, where one was found."),
-                .number("busyPercent", "Part of the last seconds in which that stage was at work."),
+                .string(
+                    "tooSlow",
+                    "Id of the stage that is too slow: the one in which a thread that was at work nearly all the time was found most often."
+                ),
+                .number("busyPercent", "Per cent of the last second in which that stage was at work."),
             ]),
     ]
 
@@ -129,7 +132,7 @@ public enum ChainEvents {
         stage("input-mostly-unmatched", "At the end: most items of an input matched no other item.", ofInput),
         stage(
             "usual-priority",
-            "A thread runs at normal priority, because the system refused it a higher one. On a busy machine pictures may be lost."
+            "A thread runs at normal priority, because the system refused it a higher one. On a busy machine what it captures may be lost."
         ),
         stage("job-failed", "A job that a stage left behind has failed.", [.string("job", "Name of the job.")]),
         chain(

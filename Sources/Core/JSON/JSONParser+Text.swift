@@ -124,18 +124,18 @@ extension JSONParser {
     }
 
     func notUTF8(_ byte: UInt8, _ place: TextPlace) -> FrameHostError {
-        fault(place, "byte 0x\(Unicode.Scalar(byte).hex.suffix(2)) is not UTF-8", remedy: "Save the file as UTF-8.")
+        fault(place, "byte 0x\(Unicode.Scalar(byte).hex.suffix(2)) is not UTF-8", remedy: "Write the text in UTF-8.")
     }
 
     func tooMany(_ what: String, remedy: String) -> FrameHostError { fault(here, "more than \(what)", remedy: remedy) }
 
     // MARK: What stands here
 
-    /// What stands here in words: `'"'`, `'True'`, `U+00A0`, `the end of the file`.
+    /// What stands here in words: `'"'`, `'True'`, `U+00A0`, `the end of the text`.
     private var found: String {
         let word = word(at: index, limit: 32)
         guard word.isEmpty else { return "'\(word)'" }
-        guard let scalar = scalarHere else { return "the end of the file" }
+        guard let scalar = scalarHere else { return "the end of the text" }
         if scalar == "'" { return "\"'\"" }
         if scalar.isASCII, scalar.value > 0x20, scalar.value < 0x7F { return "'\(scalar)'" }
         return switch scalar.properties.generalCategory {
@@ -159,12 +159,16 @@ extension JSONParser {
 
 extension FrameHostError {
     /// `count` is nil where the text was not read to its end.
-    static func tooLong(_ count: Int?, file: String, limits: JSONReader.Limits) -> FrameHostError {
+    ///
+    /// - Parameter remedy: What helps where the text comes from: a file, a command.
+    static func tooLong(
+        _ count: Int?, file: String, limits: JSONReader.Limits, remedy: String
+    ) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, place: FaultPlace(file: file),
             what: count.map { "\($0) bytes exceed the limit of \(limits.bytes)" }
                 ?? "more bytes than the limit of \(limits.bytes)",
-            remedy: "Check that this is the file you mean.")
+            remedy: remedy)
     }
 }
 

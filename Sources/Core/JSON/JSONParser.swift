@@ -39,14 +39,14 @@ struct JSONParser {
         try skipSpace()
         let node = try readValue()
         try skipSpace()
-        guard next == nil else { throw expected("nothing more", remedy: "A file holds one value: remove the rest.") }
+        guard next == nil else { throw expected("nothing more", remedy: "A JSON text is one value: remove the rest.") }
         return node
     }
 
     /// Reads the value that begins at `index`.
     private mutating func readValue(orEnd end: String = "") throws(FrameHostError) -> JSONNode {
         nodeCount += 1
-        guard nodeCount <= limits.nodes else { throw tooMany("\(limits.nodes) values", remedy: "Split the file.") }
+        guard nodeCount <= limits.nodes else { throw tooMany("\(limits.nodes) values", remedy: "Write fewer.") }
         let place = here
         switch next {
         case UInt8(ascii: "{"): return JSONNode(.object(try readMembers()), place: place)

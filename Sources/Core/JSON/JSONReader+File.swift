@@ -10,19 +10,24 @@ extension JSONReader {
     ///
     /// - Parameters:
     ///   - path: The file.
+    ///   - form: What the file should be, for remedies: `chain file`.
     ///   - limits: Most bytes, depth and so on.
     ///   - takesPipes: Whether a pipe or terminal is read as well; if not, only a regular file, which never waits.
     /// - Throws: ``FrameHostErrors``: `.unavailable` where the file cannot be opened or read, otherwise
     ///   `.invalidConfiguration`.
-    public static func read(path: String, limits: Limits = Limits(), takesPipes: Bool = true) throws -> JSONNode {
+    public static func read(
+        path: String, form: String = "JSON file", limits: Limits = Limits(), takesPipes: Bool = true
+    ) throws -> JSONNode {
         do {
-            return try read(contents(of: path, limits, takesPipes), file: path, limits: limits)
+            return try read(contents(of: path, form, limits, takesPipes), file: path, limits: limits)
         } catch let error as FrameHostError {
             throw FrameHostErrors([error])
         }
     }
 
-    private static func contents(of path: String, _ limits: Limits, _ takesPipes: Bool) throws -> [UInt8] {
+    private static func contents(
+        of path: String, _ form: String, _ limits: Limits, _ takesPipes: Bool
+    ) throws -> [UInt8] {
         // Without O_NONBLOCK this call would wait for the writer of a pipe.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (takesPipes ? 0 : O_NONBLOCK))
         guard descriptor >= 0 else { throw FrameHostError.noFile(path, "opened", errno) }
@@ -32,19 +37,24 @@ extension JSONReader {
         switch status.st_mode & S_IFMT {
         case S_IFREG:
             guard status.st_size <= limits.bytes else {
-                throw FrameHostError.tooLong(Int(status.st_size), file: path, limits: limits)
+                throw FrameHostError.tooLong(
+                    Int(status.st_size), file: path, limits: limits, remedy: remedyOfTooLong(form))
             }
-        case S_IFDIR: throw FrameHostError.noText(path, "is a folder")
+        case S_IFDIR: throw FrameHostError.noText(path, "is a folder", form)
         case _ where !takesPipes:
-            throw FrameHostError.noText(path, "must be a regular file, because the chain is running")
+            throw FrameHostError.noText(path, "must be a regular file, because the chain is running", form)
         case S_IFIFO: break
         case S_IFCHR where isatty(descriptor) == 1: break
-        default: throw FrameHostError.noText(path, "must be a file or a pipe")
+        default: throw FrameHostError.noText(path, "must be a file or a pipe", form)
         }
-        return try contents(of: descriptor, path: path, limits: limits)
+        return try contents(of: descriptor, path: path, form, limits)
     }
 
-    private static func contents(of descriptor: Int32, path: String, limits: Limits) throws -> [UInt8] {
+    private static func remedyOfTooLong(_ form: String) -> String { "Check that this is the \(form) you mean." }
+
+    private static func contents(
+        of descriptor: Int32, path: String, _ form: String, _ limits: Limits
+    ) throws -> [UInt8] {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 64 << 10)
         while true {
@@ -56,7 +66,8 @@ extension JSONReader {
             }
             bytes += chunk[..<count]
             guard bytes.count <= limits.bytes else {
-                throw FrameHostError.tooLong(nil, file: path, limits: limits)
+                throw FrameHostError.tooLong(
+                    nil, file: path, limits: limits, remedy: remedyOfTooLong(form))
             }
         }
     }
@@ -66,7 +77,8 @@ extension FrameHostError {
     fileprivate static func noFile(_ path: String, _ verb: String, _ number: Int32) -> FrameHostError {
         let remedy =
             switch number {
-            case ENOENT, ENOTDIR: "Check the path."
+            case ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG: "Check the path."
+            case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
             case EACCES: "Give this user the right to read it."
             default: ""
             }
@@ -75,7 +87,7 @@ extension FrameHostError {
             what: "cannot be \(verb): \(String(cString: strerror(number)))", remedy: remedy)
     }
 
-    fileprivate static func noText(_ path: String, _ what: String) -> FrameHostError {
-        FrameHostError(.invalidConfiguration, place: FaultPlace(file: path), what: what, remedy: "Name a JSON file.")
+    fileprivate static func noText(_ path: String, _ what: String, _ form: String) -> FrameHostError {
+        FrameHostError(.invalidConfiguration, place: FaultPlace(file: path), what: what, remedy: "Name a \(form).")
     }
 }

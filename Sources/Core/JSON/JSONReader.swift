@@ -36,7 +36,7 @@ public struct JSONReader {
     /// - Complexity: O(bytes).
     public static func read(_ bytes: [UInt8], file: String, limits: Limits = Limits()) throws -> JSONNode {
         guard bytes.count <= limits.bytes else {
-            throw FrameHostErrors([.tooLong(bytes.count, file: file, limits: limits)])
+            throw FrameHostErrors([.tooLong(bytes.count, file: file, limits: limits, remedy: "Write less.")])
         }
         var parser = JSONParser(bytes, file: file, limits: limits)
         do {

@@ -51,7 +51,25 @@ public enum DropReason: Int, Sendable, Hashable, CaseIterable {
     public var name: String { String(describing: self) }
 
     /// How messages put it.
-    var words: String { self == .noBuffer ? "no room: queue full or no free buffer" : name }
+    ///
+    /// - Parameter isLink: Whether a link dropped the item, rather than a stage.
+    func words(atLink isLink: Bool) -> String {
+        switch self {
+        case .noBuffer: isLink ? "queue full" : "no free buffer"
+        case .queueFull: "queue full"
+        case .evicted: "queue full, oldest dropped"
+        case .replaced: "replaced by a newer one"
+        case .untilKeyframe: "until the next keyframe"
+        case .unconnected: "no reader"
+        case .byStage: "by the stage"
+        case .damaged: "damaged"
+        case .unmatched: "no match"
+        case .failed: "stage failed"
+        case .paused: "paused"
+        case .stopped: "run stopped"
+        case .detached: "branch removed"
+        }
+    }
 }
 
 /// How a link holds items between two stages.

@@ -68,7 +68,12 @@ extension Frame {
     public mutating func withMutablePlane<Result>(_ index: Int, _ body: (MutablePlane) throws -> Result) rethrows
         -> Result
     {
-        precondition(isUnique, "writing a frame that others hold: declare access: .modify")
+        // Not a precondition, whose sentence a release build leaves out.
+        guard isUnique else {
+            fatalError(
+                "a stage writes into a frame that others hold too. Declare 'access: .modify' in its StageInfo, so that the host hands it a copy, or write into a frame of its own."
+            )
+        }
         return try body(mutablePlane(index))
     }
 

@@ -138,7 +138,7 @@ public struct FrameRate: OptionValue, Hashable, Comparable, CustomStringConverti
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> FrameRate {
         let fault = OptionFault(
             "\(node.text()) must be a frame rate",
-            remedy: "Use a number such as 30, or a fraction such as \"30000/1001\".")
+            remedy: "Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\".")
         if let text = node.asString {
             let parts = text.split(separator: "/", omittingEmptySubsequences: false).map {
                 wholeNumber($0).flatMap { Int32(exactly: $0) }

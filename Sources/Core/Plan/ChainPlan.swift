@@ -120,4 +120,12 @@ public struct ChainPlan: Sendable {
         while stages[stage].isInserted, let before = links.first(where: { $0.to == stage })?.from { stage = before }
         return stages[stage].id
     }
+
+    /// The id of the stage whose `link` in the file is the link into this one: for an inserted converter, the stage
+    /// after it.
+    func nameOfLink(into stage: Int) -> String {
+        var stage = stage
+        while stages[stage].isInserted, let after = links.first(where: { $0.from == stage })?.to { stage = after }
+        return stages[stage].id
+    }
 }

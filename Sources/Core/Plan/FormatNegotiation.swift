@@ -280,9 +280,14 @@ struct FormatNegotiation {
             let runsWith = running?[safe: input]?.video?.pixelFormat
             let accepted = runsWith.map { [$0] } ?? takes
             guard let format = producer.output?.video, !accepted.contains(format.pixelFormat) else { continue }
-            guard !stage.request.type.info.isConverter, let type = try request.converter(),
-                let target = FormatCost.best(from: format.pixelFormat, among: accepted)
-            else {
+            let type: StageType?
+            do {
+                type = try stage.request.type.info.isConverter ? nil : request.converter()
+            } catch {
+                faults.add(error, of: stage.request)
+                return false
+            }
+            guard let type, let target = FormatCost.best(from: format.pixelFormat, among: accepted) else {
                 // ``keep(_:_:inputs:)`` reports what is wrong with the input of a running stage.
                 if runsWith != nil { return true }
                 faults.addUnconvertible(stage.request, producer.id, gives: format.pixelFormat)
@@ -382,17 +387,20 @@ extension StageInstance {
         switch stage {
         case let source as any Source: return try source.negotiate()
         case let filter as any MultiFilter:
-            guard let format = inputs.first?.video else {
+            let input = try first(of: inputs)
+            guard let format = input.video else {
                 throw FrameHostError(
-                    .invalidConfiguration,
-                    what: "filters take video first, not \(inputs.first.map { "\($0)" } ?? "nothing")")
+                    .invalidConfiguration, what: "a filter takes video as its first input, but gets \(input)",
+                    remedy: "Name a stage that gives video first.")
             }
             try filter.negotiate(format, further: Array(inputs.dropFirst()))
             return inputs[0]
         case let filter as any Filter:
-            guard let format = inputs.first?.video else {
+            let input = try first(of: inputs)
+            guard let format = input.video else {
                 throw FrameHostError(
-                    .invalidConfiguration, what: "filters take video, not \(inputs.first.map { "\($0)" } ?? "nothing")")
+                    .invalidConfiguration, what: "a filter takes video, but gets \(input)",
+                    remedy: "Name a stage that gives video.")
             }
             try filter.negotiate(format)
             return inputs[0]

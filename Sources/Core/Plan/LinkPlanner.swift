@@ -119,7 +119,7 @@ struct LinkPlanner {
             before.request.link.copies != stage.request.link.copies
         {
             return faults.addRestart(
-                "'\(stage.id)' gets \(before.request.link.copies ? "copies" : "no copies")",
+                "'\(stage.id)' is running \(before.request.link.copies ? "with copies and would get none" : "without copies and would get them")",
                 at: (stage.request, "link.copy"))
         }
         guard let runs = running?.link(from: stages[producer].id, to: stage.id)?.settings, runs != settings,

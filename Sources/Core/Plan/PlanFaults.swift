@@ -208,7 +208,7 @@ struct PlanFaults {
             let stage = stages[budget.graph.edges[edge].to].request
             add(
                 stage, "link.queue",
-                "\(capacity) places are too few: the other path from '\(stages[fork].id)' to '\(stages[join].id)' delays so much that \(required) items wait here",
+                "\(capacity) \(capacity == 1 ? "place is" : "places are") too few: the other path from '\(stages[fork].id)' to '\(stages[join].id)' delays so much that \(required) items wait here",
                 "Use \(required) or more, or leave it out.")
         case .dropsBeforeDelay(let edge, let fork, let join):
             let stage = stages[budget.graph.edges[edge].to].request
@@ -219,7 +219,7 @@ struct PlanFaults {
         case .poolTooSmall(let allocator, _, let size, let min):
             add(
                 .buffers(of: stages[allocator].id),
-                "\(size) buffers are too few: with fewer than \(min) the chain can deadlock",
+                "\(size) \(size == 1 ? "buffer is" : "buffers are") too few: with fewer than \(min) the chain can deadlock",
                 "Use \(min) or more, or leave it out.")
         }
     }

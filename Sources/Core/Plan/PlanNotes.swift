@@ -43,7 +43,7 @@ struct PlanNotes {
     private func automatic(_ queue: AutomaticQueues.Queue) -> String {
         let link = plan.links[queue.link]
         return
-            "queue \(name(link.from)) → \(name(link.to)) of \(link.settings.capacity) inserted: the stages before it take about \(Self.text(queue.before)) a frame, those after it \(Self.text(queue.after)), and there are \(queue.processors) processors; \"link\": { \"queue\": 0 } in '\(plan.nameInFile(link.to))' prevents it"
+            "queue \(name(link.from)) → \(name(link.to)) of \(link.settings.capacity) inserted: the stages before it take about \(Self.text(queue.before)) a frame, those after it \(Self.text(queue.after)), and there are \(queue.processors) processors; \"link\": { \"queue\": 0 } in '\(plan.nameOfLink(into: link.to))' prevents it"
     }
 
     /// `4.3 ms`

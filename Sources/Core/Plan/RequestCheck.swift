@@ -45,7 +45,7 @@ struct RequestCheck {
         let info = stage.type.info
         if stage.join != nil, stage.type.kind != .join {
             faults.add(
-                stage, "join", "'\(stage.id)' (\(info.id)) takes one input and is not a join",
+                stage, "join", "'\(stage.id)' (\(info.id)) is not a join",
                 "Leave 'join' out.")
         }
         if info.input == .none, !stage.from.isEmpty {

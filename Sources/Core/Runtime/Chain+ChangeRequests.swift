@@ -133,7 +133,7 @@ extension Chain {
                 post("stage-restarted", id, "\(runner.title) was restarted.")
             } catch {
                 let fault = FrameHostError.wrap(error, place: runner.title)
-                post("restart-failed", id, fault.description)
+                post("restart-failed", id, level: .warning, fault.description)
                 guard !restarts.isToBeRestarted(runner, fault, now: ChainClock.system.now()) else { return }
                 failures.withLock { $0.append(fault) }
                 if !runners.contains(where: { $0.kind == .sink && !$0.hasFailed }) || runner.kind != .sink { drain() }
@@ -190,7 +190,8 @@ extension Chain {
         case .done: return (true, nil)
         case .refused, .underWay:
             let fault = FrameHostError(
-                .unavailable, place: runner.title, what: "the stage has ended", remedy: "Send it while the stage runs.")
+                .unavailable, place: runner.title, what: "the stage has ended",
+                remedy: "Send the command while the stage runs.")
             return (outcome == .underWay, fault)
         case .withdrawn: return (false, late(thread, runner))
         }

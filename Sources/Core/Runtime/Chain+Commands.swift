@@ -85,8 +85,9 @@ extension Chain {
                 CommandAnswer(
                     stage: id,
                     error: FrameHostError(
-                        .unavailable, place: id, what: "the stage has ended or does not read its commands",
-                        remedy: "Send commands while the chain runs.")))
+                        .unavailable, place: id,
+                        what: "the stage has ended, or has not read the commands that were sent before",
+                        remedy: "Send the command while the stage runs, after the answers to earlier ones.")))
         }
         if !runner.thread.post(.init(open: open, refuse: refuse)) { refuse() }
     }

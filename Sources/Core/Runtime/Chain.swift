@@ -67,6 +67,8 @@ public final class Chain: @unchecked Sendable {
     // Requests from any thread.
     let drainRequested = Atomic<Bool>(false)
     private let stopRequested = Atomic<Bool>(false)
+    /// When the run began, by the chain clock.
+    private let startedAt = Atomic<Int64>(0)
     private let state = Locked<State>(.stopped)
     let failures = Locked<[FrameHostError]>([])
 
@@ -172,7 +174,10 @@ public final class Chain: @unchecked Sendable {
         }
         if let clash {
             let reader = clash.other - plan.stages.count
-            let who = reader >= 0 ? fileReaders[reader].does : "belongs to '\(plan.stages[clash.other].id)'"
+            let who =
+                reader < 0
+                ? "belongs to '\(plan.stages[clash.other].id)'"
+                : fileReaders[reader].service.map { "is read by '\($0)'" } ?? "is the chain file"
             return FrameHostError(
                 .invalidConfiguration, place: option, what: "'\(path)' \(who)", remedy: "Name another file.")
         }
@@ -229,6 +234,7 @@ public final class Chain: @unchecked Sendable {
 
     /// [control thread] Runs the chain to its end, and calls `tick` about every 50 ms and once at the end.
     public func run(tick: () -> Void = {}) -> Result {
+        startedAt.store(clock.now(), ordering: .releasing)
         beginTrace()
         holdReadFiles()
         setState(.starting, "starting")
@@ -275,6 +281,7 @@ public final class Chain: @unchecked Sendable {
         setState(.streaming, "streaming")
         begin(workers: graph.workers)
         changes.open { beginChanges($0, $1) }
+        dropWatch.begin(now: systemNow())
         return finish(
             abandoned: watch(
                 { [self] in graph.everyWorker.map(\.state) + changes.threads + endings.withLock { $0 } }, tick), tick)
@@ -412,7 +419,7 @@ public final class Chain: @unchecked Sendable {
                 Event(
                     name: "leases-grew", level: .warning,
                     text:
-                        "pool \(pool.name): its table of leases grew \(pool.leaseGrowths) times, which allocated memory on a frame thread:"
+                        "pool \(pool.name): its table of leases grew \(pool.leaseGrowths == 1 ? "once" : "\(pool.leaseGrowths) times"), which allocated memory on a frame thread:"
                         + " a stage shares more frames than the hold in its StageInfo allows.",
                     time: clock.now()))
         }
@@ -446,10 +453,22 @@ public final class Chain: @unchecked Sendable {
     }
 
     private func stageFailed(_ runner: StageRunner, _ error: FrameHostError) {
+        var error = error
+        if let pts = error.place.pts { error.place.sinceStart = sinceStart(pts) }
         if restarts.isToBeRestarted(runner, error, now: systemNow()) { return postFailure(of: runner, error) }
         failures.withLock { $0.append(error) }
         postFailure(of: runner, error)
         if endsRun(runner) { drain() }
+    }
+
+    /// How long after the start of the run `pts` is, where all sources are live and so all times are the clock's;
+    /// otherwise nil.
+    private func sinceStart(_ pts: MediaTime) -> MediaTime? {
+        let start = startedAt.load(ordering: .acquiring)
+        guard pts.nanoseconds >= start, runners.allSatisfy({ $0.kind != .source || $0.shown.demand.isLive }) else {
+            return nil
+        }
+        return MediaTime(nanoseconds: pts.nanoseconds - start)
     }
 
     private func postFailure(of runner: StageRunner, _ error: FrameHostError) {

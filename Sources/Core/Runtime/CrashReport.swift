@@ -242,7 +242,10 @@ public enum CrashReport {
 
     private static func write(_ state: UnsafeMutablePointer<State>, _ signal: Int32) {
         state.pointee.length = 0
+        let remedy: StaticString
         if let (stage, call, frame) = stage(state) {
+            remedy =
+                "Send this and the lines that follow to its author. Remove the stage from the chain to run without it."
             add(state, "\nerror: ")
             add(state, stage.pointee.title)
             add(state, " crashed in ")
@@ -252,12 +255,16 @@ public enum CrashReport {
                 add(state, frame)
             }
         } else if let note = CrashNote.text {
+            remedy =
+                "Send this and the lines that follow to its author. Leave out what is named here to run without it."
             add(state, "\nerror: the program crashed while ")
             add(state, note)
         } else {
             add(state, "\nerror: the program crashed outside the calls of its stages, in the thread '")
             addThreadName(state)
             add(state, "'")
+            remedy =
+                "Send this and the lines that follow to the authors of framehost, or of the plugin that started the thread."
         }
         add(state, ": ")
         switch signal {
@@ -267,10 +274,9 @@ public enum CrashReport {
         case SIGFPE: add(state, "SIGFPE, it divided a whole number by 0")
         default: add(state, "it called abort")
         }
-        add(
-            state,
-            ". Send this and the lines that follow to its author. Remove the stage from the chain to run without it.\n"
-        )
+        add(state, ". ")
+        add(state, remedy)
+        add(state, "\n")
         _ = Glibc.write(STDERR_FILENO, state.pointee.line, state.pointee.length)
     }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Posts the event `frames-dropped` when items are dropped: at once, then at most every ten seconds for each stage or
-/// link and each reason. Where a live chain loses items, it says which stage is too slow: the one behind that place
-/// that was found at work most often.
+/// Posts the event `frames-dropped` when items are dropped: within a second, then at most every ten seconds for each
+/// stage or link and each reason. Where a live chain loses items and a thread behind that place was at work nearly all
+/// the time, it says which stage is too slow: the one on that thread that was found at work most often. Where no thread
+/// was, it waits for the second after the loss began, in which a stage shows that was idle before.
 ///
 /// The control thread calls it at each of its looks, every 50 ms; counters are read once a second.
 /// docs/design/021-live-operation.md.
@@ -10,8 +11,11 @@ struct DropWatch {
     static let repeatNs: Int64 = 10_000_000_000
     /// Losses that go on at one place are reported as a warning again after this long.
     static let warnAgainNs: Int64 = 60_000_000_000
-    /// A stage is called too slow only where at least this share of the looks finds it at work, per cent.
-    static let leastPercent = 50
+    /// A stage is called too slow only where at least this share of the looks finds its thread at work, per cent. With
+    /// less, something else may have kept the items waiting: a busy machine, a disk.
+    static let leastPercent = 80
+    /// With fewer looks nothing is said of who was at work.
+    private static let leastLooks = 10
     /// The most places whose losses are kept for the end. A chain that is changed over days may have had many.
     static let mostPlaces = 1000
     private static let pauseNs: Int64 = 1_000_000_000
@@ -31,34 +35,61 @@ struct DropWatch {
         var stage: String
         /// Index of the first stage behind the place. That stage and those behind it may be to blame.
         var behind: Int
-        /// Whether the items are access units, which messages do not call frames.
-        var isEncoded: Bool
+        /// What messages call an item: `frame`, `access unit`, `block`.
+        var unit: String
+        var isLink = false
     }
 
     /// What was lost at one place, and which stages were too slow then.
     private struct Loss {
-        var isEncoded: Bool
+        var unit: String
         var count = 0
-        /// Lost items by the title of the stage that was too slow. Items lost while no stage was too slow are not
-        /// in it.
+        /// Lost items by the title of the stage that was too slow. Items lost while no stage could be named are not in
+        /// it.
         var blamed: [String: Int] = [:]
+        /// Lost items of seconds in which no thread was at work nearly all the time.
+        var unexplained = 0
         var warnedAt: Int64?
     }
 
+    /// What the looks of the last second say of the threads behind a place.
+    private enum Verdict {
+        case tooSlow(Culprit)
+        /// No thread was at work nearly all the time.
+        case nobody
+        /// There were too few looks.
+        case unknown
+    }
+
+    /// The stage at which a thread was found most often that was at work nearly all the time.
     private struct Culprit {
-        var id: String
-        var title: String
+        var runner: StageRunner
+        /// The share of the looks that found the thread at work, per cent.
         var percent: Int
+        /// The share of the looks that found it in this stage, per cent.
+        var ownPercent: Int
+        /// The ids of the stages on that thread, without a source.
+        var stages: [String]
+        /// The id of the stage before which a queue divides that thread; nil where there is none.
+        var divider: String?
     }
 
     /// What was reported last, by place and reason. It contains only present stages and links.
     private(set) var told: [String: [DropReason: Told]] = [:]
     private var seen: [String: [DropReason: Int]] = [:]
     private var losses: [String: Loss] = [:]
-    /// For each stage, by number: the looks that found it in a call, in the current second and the one before.
-    private var busy: [[Int: Int]] = [[:], [:]]
-    private var looks = [0, 0]
+    /// By place and reason: lost items that no stage explained yet, and that wait for the next second.
+    private var open: [String: [DropReason: Int]] = [:]
+    /// For each stage, by number: the looks that found it in a call, in the current second.
+    private var busy: [Int: Int] = [:]
+    private var looks = 0
     private var nextLook = Int64.min
+
+    /// [control thread] Frames begin to flow: counters are read a second later, when enough looks can name a stage.
+    mutating func begin(now: Int64) {
+        nextLook = now + Self.pauseNs
+        (busy, looks) = ([:], 0)
+    }
 
     /// - Parameter isLast: The run has ended: counters are read at once.
     mutating func look(at chain: Chain, now: Int64, isLast: Bool = false) {
@@ -71,11 +102,12 @@ struct DropWatch {
         for (index, runner) in graph.runners.enumerated() {
             let place = Place(
                 key: "\(runner.number)", words: "at \(runner.id)", stage: runner.id, behind: index,
-                isEncoded: graph.plan.stages[index].output?.encoded != nil)
+                unit: Self.unit(of: graph.plan.stages[index].output))
             present.insert(place.key)
             for reason in DropReason.allCases {
                 let count = runner.dropCount(reason) + (reason == .unconnected ? runner.unconnected.value : 0)
-                tell(chain, graph, place, reason, count, isLoss: isLive && reason == .noBuffer, now: now)
+                tell(
+                    chain, graph, place, reason, count, isLoss: isLive && reason == .noBuffer, now: now, isLast: isLast)
             }
         }
         for entry in graph.queues {
@@ -83,51 +115,67 @@ struct DropWatch {
             let (from, to) = (graph.runners[entry.link.from], graph.runners[entry.link.to])
             let place = Place(
                 key: "\(from.number)-\(to.number)", words: "between \(from.id) and \(to.id)", stage: to.id,
-                behind: entry.link.to, isEncoded: entry.link.format.encoded != nil)
+                behind: entry.link.to, unit: Self.unit(of: entry.link.format), isLink: true)
             present.insert(place.key)
             for reason in DropReason.allCases {
                 let count = counts.dropped[reason.rawValue] + counts.evicted[reason.rawValue]
                 tell(
                     chain, graph, place, reason, count, isLoss: isLive && DropReason.lossesOfLinks.contains(reason),
-                    now: now)
+                    now: now, isLast: isLast)
             }
         }
         told = told.filter { present.contains($0.key) }
         seen = seen.filter { present.contains($0.key) }
-        (busy, looks) = ([busy[1], [:]], [looks[1], 0])
+        open = open.filter { present.contains($0.key) }
+        (busy, looks) = ([:], 0)
     }
 
     /// One sentence for each place of a live chain that lost something, the worst first: `139 frames lost between
     /// cam and h264: h264 (x264-encoder) was too slow.`
     var summary: [String] {
         losses.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.map { words, loss in
-            let unit = (loss.isEncoded ? "access unit" : "frame") + (loss.count == 1 ? "" : "s")
-            let blamed = loss.blamed.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map(\.key)
-            let why =
-                switch blamed.count {
-                case 0: "no stage was busy most of the time, so perhaps the machine was."
-                case 1: "\(blamed[0]) was too slow."
-                default: "\(blamed[0]) was too slow most often, then \(blamed[1])."
-                }
-            return "\(loss.count) \(unit) lost \(words): \(why)"
+            let blamed = loss.blamed.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+            let explained = blamed.reduce(0) { $0 + $1.value }
+            let lost = "\(Self.counted(loss.count, loss.unit)) lost \(words)"
+            switch blamed.count {
+            case 0 where loss.unexplained == 0: return "\(lost)."
+            case 0:
+                return
+                    "\(lost): no stage behind it was at work nearly all the time, so perhaps the machine was too busy."
+            // The stages that were too slow explain the loss only where they explain most of it.
+            case _ where explained * 2 < loss.count:
+                return "\(lost): \(blamed[0].key) was too slow for \(blamed[0].value) of them."
+            case 1: return "\(lost): \(blamed[0].key) was too slow."
+            default: return "\(lost): \(blamed[0].key) was too slow most often, then \(blamed[1].key)."
+            }
         }
     }
+
+    private static func unit(of format: MediaFormat?) -> String {
+        switch format {
+        case .encoded: "access unit"
+        case .audio, .motion: "block"
+        case .video, nil: "frame"
+        }
+    }
+
+    /// `3 frames`
+    private static func counted(_ count: Int, _ unit: String) -> String { "\(count) \(unit)\(count == 1 ? "" : "s")" }
 
     // MARK: Who is at work
 
     private mutating func sample(_ graph: RunningGraph) {
-        looks[1] += 1
+        looks += 1
         for worker in graph.workers {
             let number = Int(worker.state.inside.load(ordering: .relaxed))
-            if number >= 0 { busy[1][number, default: 0] += 1 }
+            if number >= 0 { busy[number, default: 0] += 1 }
         }
     }
 
-    /// The stage at `first` or behind it that was at work at most looks; nil where none was at half of them.
-    /// Sources are left out, since they wait for their device inside their call.
-    private func culprit(behind first: Int, in graph: RunningGraph) -> Culprit? {
-        let all = looks[0] + looks[1]
-        guard all > 0 else { return nil }
+    /// Finds the thread that was at work at most looks, of those that run the stage at `first` or one behind it, and its
+    /// busiest such stage. Sources are left out, since they wait for their device inside their call.
+    private func verdict(behind first: Int, in graph: RunningGraph) -> Verdict {
+        guard looks >= Self.leastLooks else { return .unknown }
         var reached: Set<Int> = [first]
         var open = [first]
         while let stage = open.popLast() {
@@ -135,46 +183,71 @@ struct DropWatch {
                 open.append(link.to)
             }
         }
-        func count(_ index: Int) -> Int {
-            let number = graph.runners[index].number
-            return (busy[0][number] ?? 0) + (busy[1][number] ?? 0)
+        let behind = Set(reached.map { graph.runners[$0].number })
+        func count(_ runner: StageRunner) -> Int { busy[runner.number] ?? 0 }
+        let found = graph.workers.compactMap { worker -> Culprit? in
+            let members = worker.members.filter { $0.kind != .source }
+            let sum = members.reduce(0) { $0 + count($1) }
+            guard sum * 100 >= looks * Self.leastPercent,
+                let worst = members.filter({ behind.contains($0.number) }).max(by: { count($0) < count($1) }),
+                count(worst) > 0
+            else { return nil }
+            return Culprit(
+                runner: worst, percent: sum * 100 / looks, ownPercent: count(worst) * 100 / looks,
+                stages: members.map(\.id), divider: divider(of: worker.members, before: worst, in: graph))
         }
-        let worst = reached.sorted().filter { graph.runners[$0].kind != .source }.max { count($0) < count($1) }
-        guard let worst, count(worst) * 100 >= all * Self.leastPercent else { return nil }
-        let runner = graph.runners[worst]
-        return Culprit(id: runner.id, title: runner.title, percent: count(worst) * 100 / all)
+        return found.max { $0.percent < $1.percent }.map { .tooSlow($0) } ?? .nobody
+    }
+
+    /// A thread begins with its first stage, so a queue before the busiest one divides it, or one behind that.
+    private func divider(of members: [StageRunner], before busiest: StageRunner, in graph: RunningGraph) -> String? {
+        guard let index = members.firstIndex(where: { $0 === busiest }), max(index, 1) < members.count,
+            let stage = graph.runners.firstIndex(where: { $0 === members[max(index, 1)] })
+        else { return nil }
+        return graph.plan.nameOfLink(into: stage)
     }
 
     // MARK: What is told
 
     private mutating func tell(
         _ chain: Chain, _ graph: RunningGraph, _ place: Place, _ reason: DropReason, _ count: Int, isLoss: Bool,
-        now: Int64
+        now: Int64, isLast: Bool
     ) {
         guard count > 0 else { return }
         let before = seen[place.key]?[reason] ?? 0
         // A new queue between the same two stages counts from 0.
         let grown = count < before ? count : count - before
         seen[place.key, default: [:]][reason] = count
-        let culprit = isLoss && grown > 0 ? culprit(behind: place.behind, in: graph) : nil
-        if isLoss, grown > 0 { note(grown, at: place, culprit) }
+        var verdict = Verdict.unknown
+        if isLoss {
+            let waiting = open[place.key]?.removeValue(forKey: reason) ?? 0
+            if grown + waiting > 0 { verdict = self.verdict(behind: place.behind, in: graph) }
+            if case .tooSlow = verdict {
+            } else if waiting == 0, grown > 0, !isLast {
+                open[place.key, default: [:]][reason] = grown
+                return
+            }
+            if grown + waiting > 0 { note(grown + waiting, at: place, verdict) }
+        }
 
         var last = told[place.key]?[reason]
         if let before = last, count < before.count { last = nil }
         if let last, count == last.count || now - last.at < Self.repeatNs { return }
         told[place.key, default: [:]][reason] = Told(count: count, at: now)
         let new = count - (last?.count ?? 0)
-        var text = "\(new) dropped \(place.words) (\(reason.words)), \(count) in all."
+        var text =
+            "\(Self.counted(new, place.unit)) dropped \(place.words) (\(reason.words(atLink: place.isLink))), \(count) in all."
         var details: [(String, JSONNode)] = [
             ("reason", .string(reason.name)), ("count", .number(new)), ("total", .number(count)),
             ("place", .string(place.words)),
         ]
-        if let culprit {
+        if case .tooSlow(let culprit) = verdict {
+            text += " " + Self.text(culprit)
+            details += [("tooSlow", .string(culprit.runner.id)), ("busyPercent", .number(culprit.ownPercent))]
+        } else if case .nobody = verdict {
             text +=
-                " \(culprit.title) is too slow: it was at work \(culprit.percent) % of the time. Use a smaller picture, a lower rate or a faster setting."
-            details += [("tooSlow", .string(culprit.id)), ("busyPercent", .number(culprit.percent))]
-        } else if isLoss {
-            text += " No stage was busy most of the time, so the machine may be too busy. Stop other programs."
+                " No stage behind it was at work nearly all the time, so perhaps the machine is too busy: stop other programs."
+            if let more = Self.moreRoom(at: place, in: graph) { text += " \(more) can bridge short delays." }
         }
         chain.hub.post(
             Event(
@@ -182,10 +255,40 @@ struct DropWatch {
                 text: text, details: .object(details), time: chain.clock.now()))
     }
 
-    private mutating func note(_ count: Int, at place: Place, _ culprit: Culprit?) {
+    private static func text(_ culprit: Culprit) -> String {
+        let title = culprit.runner.title
+        let isAlone = culprit.ownPercent >= leastPercent
+        let why =
+            isAlone
+            ? "\(title) is too slow: it was at work \(culprit.ownPercent) % of the time."
+            : "The thread of \(culprit.stages.joined(separator: ", ")) was at work \(culprit.percent) % of the time, most often (\(culprit.ownPercent) %) in \(title)."
+        let split =
+            isAlone
+            ? nil : culprit.divider.map { " With \"link\": { \"queue\": 2 }, '\($0)' gets a thread of its own." }
+        let remedy =
+            culprit.runner.kind == .sink
+            ? "Check the disk, the network or the device that it writes to, or give it less: a smaller picture, a lower rate."
+            : "Use a smaller picture, a lower rate or a faster setting."
+        return "\(why) \(remedy)\(split ?? "")"
+    }
+
+    /// What keeps more items where they were lost; nil where a chain file cannot say it.
+    private static func moreRoom(at place: Place, in graph: RunningGraph) -> String? {
+        if place.isLink {
+            return "A longer queue (\"link\": { \"queue\": N } of '\(graph.plan.nameOfLink(into: place.behind))')"
+        }
+        guard place.unit == "frame", !graph.plan.stages[place.behind].isInserted else { return nil }
+        return "More buffers (\"buffers\": { \"\(place.stage)\": N })"
+    }
+
+    private mutating func note(_ count: Int, at place: Place, _ verdict: Verdict) {
         guard losses[place.words] != nil || losses.count < Self.mostPlaces else { return }
-        losses[place.words, default: Loss(isEncoded: place.isEncoded)].count += count
-        if let culprit { losses[place.words]!.blamed[culprit.title, default: 0] += count }
+        losses[place.words, default: Loss(unit: place.unit)].count += count
+        switch verdict {
+        case .tooSlow(let culprit): losses[place.words]!.blamed[culprit.runner.title, default: 0] += count
+        case .nobody: losses[place.words]!.unexplained += count
+        case .unknown: break
+        }
     }
 
     private mutating func warns(of place: Place, _ isLoss: Bool, now: Int64) -> Event.Level {

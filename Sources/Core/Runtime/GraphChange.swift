@@ -169,7 +169,7 @@ struct GraphChange {
                 .invalidConfiguration, place: FaultPlace(exchange.runner.id),
                 what:
                     "a \(exchange.type.kind.rawValue) can replace a \(exchange.runner.kind.rawValue) only in a change that affects no other thread",
-                remedy: "Replace it in a change of its own.")
+                remedy: "Replace the stage in a change of its own.")
         }
         if thread == nil { try refuseOtherFormats() }
         try startStages()

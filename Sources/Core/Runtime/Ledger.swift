@@ -93,7 +93,9 @@ extension RunningGraph {
                 faults.append("ledger, pool \(pool.name): free \(free) + leased \(leased) ≠ \(pool.bufferCount)")
             }
         }
-        if afterDrain, l.inFlight != 0 { faults.append("ledger: \(l.inFlight) items still in flight after the drain") }
+        if afterDrain, l.inFlight != 0 {
+            faults.append("ledger: \(l.inFlight) item\(l.inFlight == 1 ? "" : "s") still in flight after the drain")
+        }
         return faults
     }
 }

@@ -757,7 +757,8 @@ final class StageRunner: @unchecked Sendable {
     private static let holdRemedy =
         "The chain may run out of buffers: raise hold in its StageInfo, or release buffers earlier."
     private func holdSentence(_ kept: Int) -> String {
-        "\(title) keeps \(kept) buffers after its call but declares hold \(demand.hold)"
+        "\(title) keeps \(kept) buffer\(kept == 1 ? "" : "s") after its call but declares hold \(demand.hold)"
+            + (inputs.map { $0.count > 1 ? " for each of its \($0.count) inputs" : "" } ?? "")
     }
 
     /// The fault of a stage that keeps more than it declares, for ``StageDriver``.

@@ -8,17 +8,23 @@ struct StarvationWatch {
     static let stallPatienceNs: Int64 = 2_000_000_000
     /// The same pool or link is reported again after this long.
     static let repeatNs: Int64 = 2_000_000_000
-    private var spokenOf: [String: Int64] = [:]
+    /// The same pool or link is reported again as a warning after this long.
+    static let warnAgainNs: Int64 = 60_000_000_000
+    /// A pool or link that was well for so long is reported as if for the first time.
+    static let newStallNs: Int64 = 10_000_000_000
+    private var spokenOf: [String: (at: Int64, warnedAt: Int64, seenAt: Int64)] = [:]
 
     mutating func look(at chain: Chain, _ hub: EventHub) {
         let now = chain.clock.now()
         let graph = chain.graph
         for pool in graph.pools {
             guard let since = pool.starvedSinceTime, now - since >= Self.patienceNs,
-                mayspeak(of: "pool \(pool.name)", now)
+                let level = level(of: "pool \(pool.name)", now)
             else { continue }
             let report = Self.report(pool, in: graph, now: now)
-            hub.post(report.event)
+            var event = report.event
+            event.level = level
+            hub.post(event)
             for index in report.holders {
                 guard let runner = graph.runner(number: index) else { continue }
                 _ = runner.thread.post(
@@ -32,15 +38,14 @@ struct StarvationWatch {
         for entry in graph.queues {
             let (link, queue) = (entry.link, entry.queue)
             let since = queue.stalledSince.load(ordering: .relaxed)
-            guard since != 0, now - since >= Self.stallPatienceNs, mayspeak(of: "link \(queue.name)", now) else {
-                continue
-            }
+            guard since != 0, now - since >= Self.stallPatienceNs, let level = level(of: "link \(queue.name)", now)
+            else { continue }
             let ms = (now - since) / 1_000_000
             hub.post(
                 Event(
-                    name: "link-stalled", stage: graph.runners[link.to].id, level: .warning,
+                    name: "link-stalled", stage: graph.runners[link.to].id, level: level,
                     text:
-                        "link \(queue.name) full for \(ms) ms: \(graph.runners[link.to].title) does not take the waiting items, and '\(graph.runners[link.from].id)' waits for it.",
+                        "the link \(queue.name) has been full for \(ms) ms: \(graph.runners[link.to].title) takes no item, and '\(graph.runners[link.from].id)' waits for it. Look at what '\(graph.runners[link.to].id)' waits for: a disk, a network, or a stage behind it.",
                     details: [
                         "from": JSONNode(.string(graph.runners[link.from].id)),
                         "to": JSONNode(.string(graph.runners[link.to].id)),
@@ -49,14 +54,25 @@ struct StarvationWatch {
         }
     }
 
-    private mutating func mayspeak(of name: String, _ now: Int64) -> Bool {
-        if let last = spokenOf[name], now - last < Self.repeatNs { return false }
-        spokenOf[name] = now
-        return true
+    /// The level at which the pool or link is reported now; nil where it was reported a moment ago.
+    private mutating func level(of name: String, _ now: Int64) -> Event.Level? {
+        guard let last = spokenOf[name], now - last.seenAt < Self.newStallNs else {
+            spokenOf[name] = (at: now, warnedAt: now, seenAt: now)
+            return .warning
+        }
+        spokenOf[name]!.seenAt = now
+        guard now - last.at >= Self.repeatNs else { return nil }
+        spokenOf[name]!.at = now
+        guard now - last.warnedAt >= Self.warnAgainNs else { return .debug }
+        spokenOf[name]!.warnedAt = now
+        return .warning
     }
 
-    /// `pool camera empty for 212 ms (7 of 7 held): recorder 3 (oldest 1.94 s, declared 2), face 2, preview 1, h264 1`
-    static func report(_ pool: FramePool, in graph: RunningGraph, now: Int64) -> (event: Event, holders: [Int]) {
+    /// The event, and what it says without a remedy: `pool camera empty for 212 ms (7 of 7 held): recorder 3 (oldest
+    /// 1.94 s, declared 2), face 2, preview 1, h264 1`
+    static func report(
+        _ pool: FramePool, in graph: RunningGraph, now: Int64
+    ) -> (event: Event, sentence: String, holders: [Int]) {
         struct Holding {
             var buffers = Set<Int32>()
             var oldest = Int64.max
@@ -100,10 +116,13 @@ struct StarvationWatch {
         }
         parts.sort { ($0.count, $1.text) > ($1.count, $0.text) }
         let over = stages.filter { isOver($0.key, $0.value) }.keys.sorted().map { runners[$0]!.id }
-        let blame = over.isEmpty ? "" : ". More than declared: \(over.joined(separator: ", "))"
-        let text =
+        let blame =
+            over.isEmpty
+            ? "Look at what the stages with most buffers wait for: a disk, a network, or a stage behind them."
+            : "More than declared: \(over.joined(separator: ", ")). Report this to \(over.count == 1 ? "the author of that plugin" : "the authors of these plugins")."
+        let sentence =
             "pool \(pool.name) empty for \(ms) ms (\(all.count) of \(pool.bufferCount) held): "
-            + parts.map(\.text).joined(separator: ", ") + blame
+            + parts.map(\.text).joined(separator: ", ")
         let holders = stages.map { index, holding in
             JSONNode(
                 .object([
@@ -114,14 +133,14 @@ struct StarvationWatch {
                 ]))
         }
         let event = Event(
-            name: "out-of-buffers", stage: pool.name, level: .warning, text: text,
+            name: "out-of-buffers", stage: pool.name, level: .warning, text: "\(sentence). \(blame)",
             details: [
                 "pool": JSONNode(.string(pool.name)), "ms": JSONNode(.number(String(ms))),
                 "held": JSONNode(.number(String(all.count))), "buffers": JSONNode(.number(String(pool.bufferCount))),
                 "holders": JSONNode(.array(holders)),
                 "overDeclaration": JSONNode(.array(over.map { JSONNode(.string($0)) })),
             ], time: now)
-        return (event, stages.keys.sorted())
+        return (event, sentence, stages.keys.sorted())
     }
 
     private static func hundredths(_ ns: Int64) -> String {

@@ -94,7 +94,9 @@ extension Stage {
     public func keyframeRequested() {}
     public func releaseCaches() {}
     public func command(_ name: String, arguments: JSONNode) throws {
-        throw FrameHostError(.broken, what: "the command '\(name)' is declared but not written")
+        throw FrameHostError(
+            .broken, what: "the plugin declares the command '\(name)' and does not implement it",
+            remedy: "Report this to the plugin's author.")
     }
 }
 

@@ -66,6 +66,6 @@ extension ThreadPriority.Outcome {
     var notice: String? {
         guard case .usual(let reason) = self else { return nil }
         return
-            "The capture thread has normal priority (\(String(cString: strerror(reason)))): on a busy machine pictures may be late or lost. Allow this user real-time priority 1: add the line '@video - rtprio 1' to /etc/security/limits.conf and log in again; in a systemd unit set LimitRTPRIO=1."
+            "The capture thread has normal priority (\(String(cString: strerror(reason)))): on a busy machine what it captures may be late or lost. Allow this user real-time priority 1: add the line '@video - rtprio 1' (for the group 'video') to /etc/security/limits.conf and log in again; in a systemd unit set LimitRTPRIO=1."
     }
 }

@@ -80,7 +80,7 @@ extension Chain {
         let lost =
             outcome.lost == 0
             ? ""
-            : " \(outcome.lost) entries were lost, because they came faster than they could be written: the trace has gaps there."
+            : " \(outcome.lost == 1 ? "1 entry was" : "\(outcome.lost) entries were") lost, because they came faster than they could be written: the trace has gaps there."
         switch outcome.end {
         case .finished:
             tellOfTrace(
@@ -88,7 +88,7 @@ extension Chain {
                 level: outcome.lost > 0 ? .warning : .info, outcome)
         case .full:
             tellOfTrace(
-                "The trace '\(tracePath)' ends here; the run goes on: it has reached its limit with \(size).\(lost) Allow more with --trace-megabytes.",
+                "The trace '\(tracePath)' ends here, because it has reached its limit with \(size); the run goes on.\(lost) Allow more with --trace-megabytes.",
                 level: .warning, outcome)
         case .failed(let code):
             tellOfTrace(

@@ -46,11 +46,15 @@ struct BatchCommand: ParsableCommand {
     var settings: [String] = []
 
     @ArgumentParser.Option(
-        help: "Number of files to process at once. Default: one per processor, fewer if memory is short.")
+        parsing: .unconditional,
+        help: "Number of files to process at once. Default: one per processor, fewer if memory is short.",
+        transform: NumberOption.whole(1...1024))
     var jobs: Int?
 
-    @ArgumentParser.Option(help: "Set a file aside after this many failed attempts.")
-    var attempts = 3
+    @ArgumentParser.Option(
+        parsing: .unconditional, help: "Set a file aside after this many failed attempts. Default: 3.",
+        transform: NumberOption.whole(1...1000))
+    var attempts: Int = 3
 
     @Flag(help: "Try files again that were set aside.")
     var retry = false
@@ -62,15 +66,17 @@ struct BatchCommand: ParsableCommand {
     var identity = InputIdentity.Kind.time
 
     @ArgumentParser.Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
-            "Take over the files of a batch on another machine if it has shown no sign of life for this long.",
-            valueName: "seconds"))
-    var lease = 60.0
+            "Take over the files of a batch on another machine if it has shown no sign of life for this long. Default: 60.",
+            valueName: "seconds"), transform: NumberOption.seconds(1...86_400, example: 120))
+    var lease: Double = 60
 
     @ArgumentParser.Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Divide each file into parts of this many seconds, which several workers process. Files less than twice as long are not divided. Must be a multiple of the encoder's keyframeSeconds.",
-            valueName: "seconds"))
+            valueName: "seconds"), transform: BatchCommand.partLength)
     var parts: Double?
 
     @ArgumentParser.Option(
@@ -112,24 +118,15 @@ struct BatchCommand: ParsableCommand {
         if inputs.filter({ $0 == "-" }).count + list.filter({ $0 == "-" }).count > 1 {
             throw ValidationError("standard input is named more than once. Write - once.")
         }
-        if let jobs, !(1...1024).contains(jobs) {
-            throw ValidationError("--jobs \(jobs): must be a whole number from 1 to 1024.")
-        }
-        if !(1...1000).contains(attempts) {
-            throw ValidationError("--attempts \(attempts): must be a whole number from 1 to 1000.")
-        }
-        if !(1...86400).contains(lease) {
-            throw ValidationError("--lease \(lease): must be a time from 1 to 86400 s. Write for example --lease 120.")
-        }
-        if let parts, !Self.partLengths.contains(parts) {
-            throw ValidationError("--parts \(parts): must be a time from 1 to 86400 s. Write for example --parts 60.")
-        }
         if wholeEnding.count < 2 || wholeEnding.contains("/") || UnitFolder.safe(wholeEnding) != wholeEnding {
-            throw ValidationError("--ending \(ending): must be letters and digits, such as .mp4 or .mkv.")
+            throw ValidationError(
+                "--ending \(ending): must be the ending of a file's name, such as .mp4 or .mkv, without /, %, {, }, $ and control characters."
+            )
         }
         if shard != nil, wholeShard == nil {
             throw ValidationError(
-                "--shard \(shard!): must be two numbers i/N with i from 1 to N. Write for example --shard 3/40.")
+                "--shard \(shard!): must be two numbers i/N with N from 1 to 1000000 and i from 1 to N. Write for example --shard 3/40."
+            )
         }
         for path in report where BatchReport(path) == nil {
             throw ValidationError("--report \(path): must end in .json or .csv.")
@@ -144,7 +141,8 @@ struct BatchCommand: ParsableCommand {
         try engine.check(on)
     }
 
-    static let partLengths = 1.0...86_400.0
+    /// Reads `--parts`.
+    static let partLength = NumberOption.seconds(1...86_400, example: 60)
 
     private var wholeEnding: String { ending.hasPrefix(".") ? ending : "." + ending }
 
@@ -363,7 +361,9 @@ struct BatchCommand: ParsableCommand {
         for report in reports {
             let text = report.text(work.tally.results, figures, count: work.queue.count, seconds: display.elapsed)
             if let fault = Terminal.writeFile(report.path, text) {
-                RunLog.logger.error("--report \(report.path): \(fault).")
+                RunLog.logger.error(
+                    "--report \(report.path): \(fault). Correct that and run the same command again: complete outputs are not made again."
+                )
                 isDone = false
             }
         }

@@ -111,14 +111,13 @@ final class BatchDisplay {
         update()
         closeLine()
         for (text, count) in repeated.sorted(by: { $0.key < $1.key }) where count > 0 {
-            RunLog.logger.warning("\(Self.files(count)) more: \(text)")
+            RunLog.logger.warning("\(count == 1 ? "1 more file" : "\(count) more files"): \(text)")
         }
         guard !isQuiet else { return }
         let figures = tally.figures
-        var parts = ["\(figures.made) made"]
+        var parts = ["\(figures.made) made\(withWarnings > 0 ? " (\(withWarnings) with warnings)" : "")"]
         if figures.present > 0 { parts.append("\(figures.present) there already") }
         if figures.madeElsewhere > 0 { parts.append("\(figures.madeElsewhere) made by other batches") }
-        if withWarnings > 0 { parts.append("\(withWarnings) of them with warnings") }
         if figures.setAside > 0 { parts.append("\(figures.setAside) set aside") }
         if count > figures.finished { parts.append("\(count - figures.finished) left") }
         let speed = figures.mediaSeconds > 0 ? ", \(Terminal.decimal(figures.mediaSeconds / elapsed))x" : ""

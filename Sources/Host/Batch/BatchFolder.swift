@@ -30,7 +30,7 @@ struct BatchFolder {
                 .invalidConfiguration, place: FaultPlace(argument: "--out \(path)"),
                 what: path.isEmpty
                     ? "names no folder" : "\(whole) has a %, {, } or $, which recorders read as a pattern",
-                remedy: "Name a folder whose path has no %, {, } or $.")
+                remedy: path.isEmpty ? "Name a folder." : "Name a folder whose path has no %, {, } or $.")
         }
         out = whole
         owners = "\(whole)/\(UnitFolder.hidden)/owners"

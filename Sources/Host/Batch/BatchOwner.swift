@@ -29,9 +29,12 @@ final class BatchOwner: Sendable {
         path = "\(folder)/\(name)"
         file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
         guard file >= 0 else {
+            let code = errno
             throw FrameHostError(
-                .unavailable, place: path, what: "cannot be created: \(String(cString: strerror(errno)))",
-                remedy: "Choose a folder that can be written.")
+                .unavailable, place: path, what: "cannot be created: \(String(cString: strerror(code)))",
+                remedy: code == ENOSPC || code == EDQUOT
+                    ? "Free some space, or name another folder with --out."
+                    : "Name a folder that can be written with --out.")
         }
         // On a file system without locks, only the lease counts.
         _ = flock(file, LOCK_EX | LOCK_NB)

@@ -437,7 +437,8 @@ struct UnitFolder {
             switch try publish(record) {
             case .published: return .committed(record)
             case .taken(let name), .changed(let name): return .taken(takenText(name))
-            case .missing: return .taken("\(folder) was changed while it was written.")
+            case .missing:
+                return .taken("another program changed \(folder) while the batch wrote it. Run the same command again.")
             }
         } catch {
             return .taken("\(FrameHostError.wrap(error))")

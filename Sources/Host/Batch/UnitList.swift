@@ -269,7 +269,10 @@ struct UnitList: Sendable {
         let stem = stem(entry)
         let isName = !stem.isEmpty && stem.last != UInt8(ascii: "/")
         guard isName, length <= Int(PATH_MAX) else {
-            return fault(String(decoding: path.prefix(100), as: UTF8.self), "names no file", "Leave it out.")
+            return fault(
+                String(decoding: path.prefix(100), as: UTF8.self),
+                isName ? "begins a path that is longer than \(PATH_MAX) bytes" : "names no file",
+                "Leave it out.")
         }
         // FNV-1a, 64 bits. Where hashes are equal, the names are compared.
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325

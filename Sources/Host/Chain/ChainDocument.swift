@@ -162,8 +162,8 @@ final class ChainDocument: @unchecked Sendable {
                 JSONNode.Member(key: "plugin", value: .string(next.path)),
                 JSONNode.Member(key: "images", value: .number(PluginImages.here.count(of: next.path))),
             ]
-        } reply: {
-            reply($0)
+        } reply: { [weak chain] in
+            reply($0.ofReload("the plugin", chain))
         }
     }
 

@@ -64,7 +64,7 @@ struct ChainFile {
             ])
         }
         do {
-            return try JSONReader.read(path: path, takesPipes: takesPipes)
+            return try JSONReader.read(path: path, form: "chain file", takesPipes: takesPipes)
         } catch let found as FrameHostErrors {
             // A chain file that cannot be opened counts as a wrong command line: exit status 2.
             throw FrameHostErrors(
@@ -228,7 +228,9 @@ struct ChainFile {
             }
             guard faults.count == count else { return }
             let service = ServiceRequest(key: key, type: type, options: options, file: name)
-            try service.make().check(folder: request.folder)
+            try CrashNote.during("the service '\(key)' was being checked") {
+                try service.make().check(folder: request.folder)
+            }
             request.services.append(service)
         } catch {
             for found in (error as? FrameHostErrors)?.errors ?? [.wrap(error)] {
@@ -287,8 +289,9 @@ struct ChainFile {
                 }
                 if !Self.isValidID(id) {
                     fault(
-                        given.place, "stages[\(index)].id", "'\(id)' is not a valid id",
-                        "Use at most 64 letters, digits, '-' and '_'.")
+                        given.place, "stages[\(index)].id",
+                        "'\(id)' must have 1 to 64 characters: letters from a to z and A to Z, digits, '-' and '_'",
+                        "Choose another id.")
                 }
             }
             if let first = ids[id] {
@@ -372,11 +375,15 @@ struct ChainFile {
             let near = members.first { $0.key == "type" || $0.key == "plugin" }.map {
                 "Write 'use' instead of '\($0.key)'."
             }
-            fault(node.place, path, "'use' is missing", near ?? "Name a plugin, such as \"use\": \"test-source\".")
+            fault(
+                node.place, path, "'use' is missing",
+                near ?? "Name a kind of stage, such as \"use\": \"test-source\".")
             return nil
         }
         guard let plugin = use.asString else {
-            fault(use.place, "\(path).use", "expected a string, found \(use.kindName)", "Name a plugin.")
+            fault(
+                use.place, "\(path).use", "expected a string, found \(use.kindName)",
+                "Name a kind of stage: `framehost plugins` lists them.")
             return nil
         }
         do {
@@ -651,8 +658,9 @@ struct ChainFile {
                 } else if let fallback {
                     result += fallback
                 } else {
+                    let how = getenv(name) == nil ? "not set" : "empty"
                     fault(
-                        place, path, "the environment variable '\(name)' is not set",
+                        place, path, "the environment variable '\(name)' is \(how)",
                         "Set it, or write ${\(name):-default}.")
                 }
             } else {

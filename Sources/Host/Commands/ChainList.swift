@@ -130,7 +130,7 @@ struct ChainList {
                     .invalidConfiguration, place: FaultPlace(argument: "\(option) \(value)"),
                     what: "no chain '\(name)'",
                     remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
-                        ?? "There are \(ChainsCommands.listed(names))."))
+                        ?? "Name one of \(ChainsCommands.listed(names))."))
         }
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
         return share

@@ -19,14 +19,14 @@ struct ChainsCommands: CommandReader.Taker {
         let names = languages.map(\.name)
         guard let name = command["chain"]?.asString else {
             throw FrameHostError(
-                .invalidConfiguration, what: "'chain' must name one of \(names.count) chains",
-                remedy: "Write \"chain\": \"\(names.first ?? "")\" for one of \(Self.listed(names)).")
+                .invalidConfiguration, what: "'chain' must be the name of the chain that the command is for",
+                remedy: "Name one of \(Self.listed(names)): \"chain\": \"\(names.first ?? "")\".")
         }
         guard let entry = languages.first(where: { $0.name == name }) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "chain", what: "no chain '\(name)'",
                 remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
-                    ?? "There are \(Self.listed(names)).")
+                    ?? "Name one of \(Self.listed(names)).")
         }
         guard let language = entry.language() else {
             throw FrameHostError(

@@ -134,7 +134,7 @@ final class ChainsSession: @unchecked Sendable {
             _exit(1)
         }
         guard count < 3, !wasGivingUp else {
-            RunLog.logger.error("ended by the third signal; what was being written may be incomplete.")
+            RunLog.logger.error("\(RunSession.endedBySignal)")
             _exit(1)
         }
         let live = Self.live(started)

@@ -30,18 +30,13 @@ struct CheckCommand: ParsableCommand {
     var json = false
 
     @ArgumentParser.Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Also check whether a batch can divide the file into parts of this many seconds, and at what cost.",
-            valueName: "seconds"))
+            valueName: "seconds"), transform: BatchCommand.partLength)
     var parts: Double?
 
     @OptionGroup var plugins: PluginOptions
-
-    func validate() throws {
-        if let parts, !BatchCommand.partLengths.contains(parts) {
-            throw ValidationError("--parts \(parts): must be a time from 1 to 86400 s. Write for example --parts 60.")
-        }
-    }
 
     func run() throws {
         var isSeveral = false
@@ -85,10 +80,11 @@ struct CheckCommand: ParsableCommand {
 
     /// Plans the chains one after the other, each with what those before it leave, as a run does.
     private func checkSeveral(_ list: ChainList) throws {
-        if let parts {
+        if parts != nil {
             throw FrameHostError(
-                .invalidConfiguration, place: FaultPlace(argument: "--parts \(parts)"), what: "is of one chain",
-                remedy: "Check the chains one after the other.")
+                .invalidConfiguration, place: FaultPlace(argument: "--parts"),
+                what: "is only for a single chain file, not for several or a folder",
+                remedy: "Check the chain files one after the other.")
         }
         let planning = try ChainsPlanning(list, registry: plugins.registry(), settings: settings)
         var faults: [FrameHostError] = []
@@ -107,7 +103,10 @@ struct CheckCommand: ParsableCommand {
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
         guard json else {
             let parts = checked.map { "\($0.chain.path):\n\(text($0.request, $0.plan))" }
-            let all = "\(list.chains.count) chains need \(Terminal.bytes(planning.memoryBytes)) of memory together."
+            let bytes = Terminal.bytes(planning.memoryBytes)
+            let all =
+                list.chains.count == 1
+                ? "1 chain needs \(bytes) of memory." : "\(list.chains.count) chains need \(bytes) of memory together."
             return Terminal.say((parts + [all]).joined(separator: "\n"))
         }
         let chains = checked.map { entry in

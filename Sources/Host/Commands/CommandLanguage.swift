@@ -87,15 +87,17 @@ struct CommandLanguage: Sendable {
             }
         case "reload":
             let file = node["file"]?.asString
+            let what = node["chain"] == nil ? file.map { "'\($0)'" } ?? "the chain file" : "the new chain"
+            let ofReload: CommandReply = { [weak chain] in reply($0.ofReload(what, chain)) }
             if let whole = node["chain"] {
                 guard file == nil else {
                     return refuse("'file' and 'chain' contradict each other", "Leave one of them out.", reply)
                 }
-                return change(nil, reply, resetting: .all, file: ChainDocument.inlineFile) {
+                return change(nil, ofReload, resetting: .all, file: ChainDocument.inlineFile) {
                     document.withServices(whole)
                 }
             }
-            change(nil, reply, resetting: .all, file: file) { try document.read(file) }
+            change(nil, ofReload, resetting: .all, file: file) { try document.read(file) }
         case "reload-plugin":
             guard let plugin = node["plugin"]?.asString else {
                 return refuse(
@@ -108,7 +110,7 @@ struct CommandLanguage: Sendable {
             refuse(
                 needsStage == nil ? "the chain has no command '\(command)'" : "'stage' is missing",
                 needsStage ?? near
-                    ?? "It has \(Self.ofChain.map { "'\($0)'" }.joined(separator: ", ")); name a stage in \"stage\" for one of its own.",
+                    ?? "It has \(Self.ofChain.map { "'\($0)'" }.joined(separator: ", ")). For a command of a stage, name the stage: \"stage\": \"…\".",
                 reply)
         }
     }

@@ -57,7 +57,9 @@ enum CommandReader {
                 return nil
             }, context)
         if result != 0 {
-            RunLog.logger.critical("--commands: no thread could be started: \(String(cString: strerror(result))).")
+            RunLog.logger.critical(
+                "--commands: no thread could be started: \(String(cString: strerror(result))). The chain runs, but no command is read."
+            )
         }
     }
 

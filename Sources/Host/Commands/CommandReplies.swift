@@ -39,3 +39,25 @@ final class CommandReplies: Sendable {
         }
     }
 }
+
+extension CommandAnswer {
+    /// The same as the answer to a reload: says what takes effect, or that the chain goes on without it. A signal and a
+    /// watched file have no sender who would know.
+    ///
+    /// - Parameter what: What was read: `the chain file`.
+    func ofReload(_ what: String, _ chain: Chain?) -> CommandAnswer {
+        var answer = self
+        guard !isDone else {
+            answer.text = "chain: \(what) takes effect at frame \(frame)."
+            return answer
+        }
+        // A chain that drains does not go on, and the fault of a stage that does not return says the same.
+        guard let state = chain?.currentState, [.starting, .streaming].contains(state),
+            !text.contains("so nothing was changed")
+        else { return self }
+        var faults = faults
+        let last = faults.count - 1
+        faults[last].remedy += (faults[last].remedy.isEmpty ? "" : " ") + "The chain goes on without this change."
+        return CommandAnswer(stage: stage, error: FrameHostErrors(faults))
+    }
+}

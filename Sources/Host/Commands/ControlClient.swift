@@ -125,7 +125,18 @@ struct ControlClient {
     /// The body of a good answer, as JSON.
     func json(_ method: String, _ path: String, body: JSONNode? = nil) throws -> JSONNode {
         let seconds = method == "GET" ? Self.readPatience : Self.patience
-        return try JSONReader.read(bytes(method, path, body: body, seconds: seconds) ?? [], file: base + path)
+        let bytes = try bytes(method, path, body: body, seconds: seconds) ?? []
+        do { return try JSONReader.read(bytes, file: base + path) } catch {
+            throw isNoServer("its answer to \(path) cannot be read as JSON", cause: "\(error)")
+        }
+    }
+
+    private func isNoServer(_ why: String, cause: String = "") -> FrameHostErrors {
+        FrameHostErrors([
+            FrameHostError(
+                .unavailable, place: base, what: "is not a control server: \(why)",
+                remedy: "Check the address and the port.", cause: cause)
+        ])
     }
 
     /// Calls `line` with each line of a stream until the stream ends or `line` returns false.
@@ -156,7 +167,7 @@ struct ControlClient {
             throw FrameHostErrors([
                 FrameHostError(
                     .unavailable, place: base, what: "cannot be reached: \(result.words)",
-                    remedy: "Check that the chain runs and has \"control\" in its file.")
+                    remedy: "Check the address, and that a chain with \"control\" in its file runs there.")
             ])
         }
         guard !(200..<300).contains(Int(result.status)) else { return }
@@ -167,13 +178,7 @@ struct ControlClient {
             first.remedy = "Set FRAMEHOST_TOKEN, or give a file that has the token with --token-file."
             throw FrameHostErrors([first])
         }
-        guard !faults.isEmpty else {
-            throw FrameHostErrors([
-                FrameHostError(
-                    .unavailable, place: base, what: "is not a control server: it answers \(result.status)",
-                    remedy: "Check the address and the port.")
-            ])
-        }
+        guard !faults.isEmpty else { throw isNoServer("it answers with HTTP status \(result.status)") }
         throw FrameHostErrors(faults)
     }
 

@@ -21,7 +21,8 @@ struct DevicesCommand: ParsableCommand {
             let ids = registry.plugins.flatMap { $0.manifest.stages.filter { $0.kind == "source" }.map(\.id) }
             for id in ids.sorted() {
                 guard let stage = try registry.stage(id), let devices = stage.devices else { continue }
-                found += try devices().map { (id, $0) }
+                let all = try CrashNote.during("\(id) was listing its devices") { try devices() }
+                found += all.map { (id, $0) }
             }
         } catch {
             throw report(error)

@@ -38,8 +38,10 @@ struct GraphCommand: ParsableCommand {
     var settings: [String] = []
 
     @ArgumentParser.Option(
-        help: ArgumentHelp("For a running chain: how long figures are collected.", valueName: "seconds"))
-    var interval = 1.0
+        parsing: .unconditional,
+        help: ArgumentHelp("For a running chain: how long figures are collected. Default: 1.", valueName: "seconds"),
+        transform: NumberOption.seconds(0.1...60, example: 5))
+    var interval: Double = 1
 
     @ArgumentParser.Option(
         name: .customLong("token-file"),
@@ -50,13 +52,6 @@ struct GraphCommand: ParsableCommand {
     var tokenFile: String?
 
     @OptionGroup var plugins: PluginOptions
-
-    func validate() throws {
-        if !(0.1...60).contains(interval) {
-            throw ValidationError(
-                "--interval \(interval): must be a time from 0.1 to 60 s. Write for example --interval 5.")
-        }
-    }
 
     func run() throws {
         let form: Format
@@ -89,7 +84,7 @@ struct GraphCommand: ParsableCommand {
             default:
                 throw FrameHostError(
                     .invalidConfiguration, place: "--output", what: "'\(output)' must end in .svg, .dot or .gv",
-                    remedy: "The ending sets the format, and so does --format.")
+                    remedy: "Name such a file, or set the format with --format.")
             }
         }
     }

@@ -19,8 +19,11 @@ struct LatencyCommand: ParsableCommand {
     @Argument(help: "The stream's address, such as rtsp://camera:8554/live: what network-source takes as its url.")
     var url: String
 
-    @ArgumentParser.Option(name: .customLong("for"), help: ArgumentHelp("Measure for so long.", valueName: "seconds"))
-    var seconds = 10.0
+    @ArgumentParser.Option(
+        name: .customLong("for"), parsing: .unconditional,
+        help: ArgumentHelp("Measure for this many seconds. Default: 10.", valueName: "seconds"),
+        transform: NumberOption.seconds(0.1...1e6, example: 10))
+    var seconds: Double = 10
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
@@ -45,12 +48,6 @@ struct LatencyCommand: ParsableCommand {
     var json = false
 
     @OptionGroup var plugins: PluginOptions
-
-    func validate() throws {
-        guard (0.1...1e6).contains(seconds) else {
-            throw ValidationError("--for \(seconds): must be a time from 0.1 to 1000000 s. Write for example --for 10.")
-        }
-    }
 
     private static let meter = "latency"
 
@@ -81,7 +78,7 @@ struct LatencyCommand: ParsableCommand {
                 FrameHostError(
                     .unavailable, place: "url",
                     what: pictures == 0
-                        ? "no picture came within \(Self.text(seconds)) s"
+                        ? "no picture was measured within \(Self.text(seconds)) s: those of the first second do not count"
                         : "none of \(pictures) pictures says when it was captured",
                     remedy: pictures == 0
                         ? "Measure longer (--for), or check with 'ffprobe' that the stream has keyframes."
@@ -96,10 +93,12 @@ struct LatencyCommand: ParsableCommand {
             return Terminal.say(figures.text(pretty: true))
         }
         func milliseconds(_ key: String) -> String { Self.text((figures[key]?.asDouble ?? 0)) }
+        let stamped = pictures - unstamped
         Terminal.say(
-            "\(pictures - unstamped) pictures: p50 \(milliseconds("p50Ms")) ms, p99 \(milliseconds("p99Ms")) ms (\(milliseconds("leastMs")) to \(milliseconds("mostMs")) ms)"
+            "\(stamped) \(stamped == 1 ? "picture" : "pictures"): p50 \(milliseconds("p50Ms")) ms, p99 \(milliseconds("p99Ms")) ms (\(milliseconds("leastMs")) to \(milliseconds("mostMs")) ms)"
         )
-        if unstamped > 0 { Terminal.say("\(unstamped) further pictures do not say when they were captured.") }
+        if unstamped == 1 { Terminal.say("1 further picture does not say when it was captured.") }
+        if unstamped > 1 { Terminal.say("\(unstamped) further pictures do not say when they were captured.") }
         guard let stages else { return }
         Terminal.say("Age of an item when a stage had handed it on, since the chain began:")
         let width = stages.map { TerminalText.width($0.id) }.max() ?? 0

@@ -10,7 +10,7 @@ struct PluginTemplate {
     /// `NightMode` from `night-mode`.
     private let type: String
 
-    /// - Throws: ``FrameHostError`` for a name that is not a valid id.
+    /// - Throws: ``FrameHostError`` for a name that is not a valid id, or whose type would hide another.
     init(_ kind: StageKind, id: String, core: String) throws {
         let words = id.split(separator: "-", omittingEmptySubsequences: false)
         let isKebab = words.allSatisfy { word in
@@ -27,6 +27,12 @@ struct PluginTemplate {
         self.kind = kind
         self.core = core
         type = words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
+        guard !TakenTypeNames.ofCore.contains(type), !TakenTypeNames.ofSwift.contains(type) else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "'\(id)'",
+                what: "the stage's type would be called \(type), a name that FrameCore or Swift has already",
+                remedy: "Choose another id, such as my-\(id).")
+        }
     }
 
     /// Path in the package, text.

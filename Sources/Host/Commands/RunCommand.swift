@@ -31,11 +31,14 @@ struct RunCommand: ParsableCommand {
     var settings: [String] = []
 
     @ArgumentParser.Option(
-        name: .customLong("for"),
-        help: ArgumentHelp("Drain after this many seconds of streaming.", valueName: "seconds"))
+        name: .customLong("for"), parsing: .unconditional,
+        help: ArgumentHelp("Drain after this many seconds of streaming.", valueName: "seconds"),
+        transform: NumberOption.seconds(0.001...1e9, example: 10))
     var seconds: Double?
 
-    @ArgumentParser.Option(help: "End each source after this many frames.")
+    @ArgumentParser.Option(
+        parsing: .unconditional, help: "End each source after this many frames.",
+        transform: NumberOption.whole(1...Int.max))
     var frames: Int?
 
     @ArgumentParser.Option(
@@ -50,8 +53,11 @@ struct RunCommand: ParsableCommand {
             valueName: "file"))
     var trace: String?
 
-    @ArgumentParser.Option(help: ArgumentHelp("End the trace at this many megabytes.", valueName: "number"))
-    var traceMegabytes = 1024
+    @ArgumentParser.Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("End the trace at this many megabytes. Default: 1024.", valueName: "number"),
+        transform: NumberOption.whole(1...1_000_000))
+    var traceMegabytes: Int = 1024
 
     @Flag(help: "Leave out those of several chains that are wrong, instead of running none. The exit status is then 1.")
     var skipWrong = false
@@ -99,10 +105,6 @@ struct RunCommand: ParsableCommand {
     @OptionGroup var plugins: PluginOptions
 
     func validate() throws {
-        if let seconds, !(0.001...1e9).contains(seconds) {
-            throw ValidationError(
-                "--for \(seconds): must be a time from 0.001 to 1000000000 s. Write for example --for 10.")
-        }
         if verbose, quiet {
             throw ValidationError("--verbose and --quiet contradict each other. Leave one of them out.")
         }
@@ -111,13 +113,9 @@ struct RunCommand: ParsableCommand {
                 "--snapshot-on-signal \(text): must be a stage's id, '=' and a file that ends in .jpg, .jpeg or .png. Write for example --snapshot-on-signal camera=now.jpg."
             )
         }
-        if !(1...1_000_000).contains(traceMegabytes) {
-            throw ValidationError("--trace-megabytes \(traceMegabytes): must be a whole number from 1 to 1000000.")
-        }
         if let trace, trace == stats {
             throw ValidationError("--trace and --stats name the same file. Give each a file of its own.")
         }
-        if let frames, frames < 1 { throw ValidationError("--frames \(frames): must be a whole number of 1 or more.") }
     }
 
     func run() throws {

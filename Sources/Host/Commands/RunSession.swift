@@ -109,10 +109,16 @@ final class RunSession: @unchecked Sendable {
                 Unmanaged<RunSession>.fromOpaque(context!).takeRetainedValue().control()
             }, context)
         guard result == 0 else {
-            RunLog.logger.critical("no thread could be started: \(String(cString: strerror(result))).")
+            RunLog.logger.critical(
+                "no thread could be started: \(String(cString: strerror(result))). Raise the limit of processes (ulimit -u)."
+            )
             exit(1)
         }
     }
+
+    /// What is said when a signal ends the process at once.
+    static let endedBySignal =
+        "A further signal ended the program at once. What was being written may be incomplete."
 
     /// [main thread] SIGHUP reloads the chain file, unless the terminal has gone. SIGUSR1 takes pictures. Of the other
     /// signals the first drains, the second stops, the third ends the process. Before there is a chain the first ends
@@ -139,7 +145,7 @@ final class RunSession: @unchecked Sendable {
                 continue
             }
             guard count < 3, !isGivingUp else {
-                RunLog.logger.error("ended by the third signal; what was being written may be incomplete.")
+                RunLog.logger.error("\(Self.endedBySignal)")
                 _exit(1)
             }
             if count == 1 {
@@ -184,9 +190,9 @@ final class RunSession: @unchecked Sendable {
     func reload(_ ended: @escaping CommandReply, begins: () -> Void = {}) -> Bool {
         guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else { return false }
         begins()
-        document.reload(chain) { [replies, clock = chain.clock] in
+        document.reload(chain) { [replies, clock = chain.clock, weak chain] in
             ended($0)
-            replies.add($0, number: 0, tag: nil, time: clock.now())
+            replies.add($0.ofReload("the chain file", chain), number: 0, tag: nil, time: clock.now())
         }
         return true
     }

@@ -20,22 +20,28 @@ struct SnapshotCommand: ParsableCommand {
     @Argument(help: "The file, whose name ends in .jpg, .jpeg or .png.", completion: .file())
     var file: String
 
-    @ArgumentParser.Option(help: "Width in pixels. Default: by the picture's shape.")
+    @ArgumentParser.Option(
+        parsing: .unconditional, help: "Width in pixels. Default: by the picture's shape.",
+        transform: NumberOption.whole(PictureForm.sides))
     var width: Int?
 
-    @ArgumentParser.Option(help: "Height in pixels. Default: by the picture's shape.")
+    @ArgumentParser.Option(
+        parsing: .unconditional, help: "Height in pixels. Default: by the picture's shape.",
+        transform: NumberOption.whole(PictureForm.sides))
     var height: Int?
 
     @ArgumentParser.Option(help: "fill: crop to width and height; fit: the whole picture on grey.")
     var fit: String?
 
-    @ArgumentParser.Option(help: "Quarter turns clockwise, 0 to 3.")
+    @ArgumentParser.Option(
+        parsing: .unconditional, help: "Quarter turns clockwise, 0 to 3.", transform: NumberOption.whole(0...3))
     var turn: Int?
 
     @Flag(help: "Mirror left and right.")
     var mirror = false
 
-    @ArgumentParser.Option(help: "JPEG quality, 1 to 100.")
+    @ArgumentParser.Option(
+        parsing: .unconditional, help: "JPEG quality, 1 to 100.", transform: NumberOption.whole(1...100))
     var quality: Int?
 
     @Flag(help: "Replace an existing file.")
@@ -49,14 +55,6 @@ struct SnapshotCommand: ParsableCommand {
     var tokenFile: String?
 
     func validate() throws {
-        let numbers = [
-            ("width", width, PictureForm.sides), ("height", height, PictureForm.sides), ("turn", turn, 0...3),
-            ("quality", quality, 1...100),
-        ]
-        for case (let name, let value?, let range) in numbers where !range.contains(value) {
-            throw ValidationError(
-                "--\(name) \(value): must be a whole number from \(range.lowerBound) to \(range.upperBound).")
-        }
         let words = PictureForm.Fit.allCases.map(\.rawValue)
         if let fit, !words.contains(fit) {
             throw ValidationError("--fit \(fit): must be one of \(words.joined(separator: ", ")).")
@@ -67,10 +65,12 @@ struct SnapshotCommand: ParsableCommand {
         do {
             let bytes = try bytes()
             try write(bytes)
+            Terminal.say("Wrote \(file) (\(Terminal.bytes(bytes.count))).")
         } catch {
             let errors = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
             _ = report(error)
-            throw ExitCode(errors.allSatisfy { ["file", "url"].contains($0.place.words) } ? 2 : 1)
+            let ofArguments = ["file", "url", "--token-file", "FRAMEHOST_TOKEN"]
+            throw ExitCode(errors.allSatisfy { ofArguments.contains($0.place.words) } ? 2 : 1)
         }
     }
 

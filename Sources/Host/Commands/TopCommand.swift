@@ -18,10 +18,14 @@ struct TopCommand: ParsableCommand {
     @Argument(help: "The server's address, such as 127.0.0.1:8080.")
     var url: String
 
-    @ArgumentParser.Option(help: ArgumentHelp("Time between two tables.", valueName: "seconds"))
-    var interval = 1.0
+    @ArgumentParser.Option(
+        parsing: .unconditional, help: ArgumentHelp("Time between two tables. Default: 1.", valueName: "seconds"),
+        transform: NumberOption.seconds(0.1...3600, example: 5))
+    var interval: Double = 1
 
-    @ArgumentParser.Option(help: ArgumentHelp("End after this many tables.", valueName: "tables"))
+    @ArgumentParser.Option(
+        parsing: .unconditional, help: ArgumentHelp("End after this many tables.", valueName: "tables"),
+        transform: NumberOption.whole(1...1_000_000_000))
     var count: Int?
 
     @Flag(help: "Print one line of JSON instead of each table.")
@@ -33,16 +37,6 @@ struct TopCommand: ParsableCommand {
             "A file with the server's token. Without it, the token is the value of $FRAMEHOST_TOKEN.", valueName: "file"
         ))
     var tokenFile: String?
-
-    func validate() throws {
-        if !(0.1...3600).contains(interval) {
-            throw ValidationError(
-                "--interval \(interval): must be a time from 0.1 to 3600 s. Write for example --interval 5.")
-        }
-        if let count, !(1...1_000_000_000).contains(count) {
-            throw ValidationError("--count \(count): must be a whole number of 1 or more.")
-        }
-    }
 
     func run() throws {
         let client: ControlClient

@@ -40,9 +40,7 @@ final class ChainsDisplay {
         for reply in replies { answers.add(reply, now: now) }
         for reply in answers.take(now: now) { show(reply) }
         let unread = Terminal.takeUnread()
-        if unread > 0 {
-            say(.warning, "\(unread) lines were left out: the program that should read them does not.", chain: nil)
-        }
+        if unread > 0 { say(.warning, Terminal.leftOut(unread), chain: nil) }
     }
 
     /// Whether it is time for the progress.

@@ -296,7 +296,7 @@ struct LiveFigures {
     ]
 
     private static let reasonWords = [
-        "noBuffer": "no room: queue full or no free buffer", "queueFull": "queue full",
+        "noBuffer": "queue full or no free buffer", "queueFull": "queue full",
         "evicted": "queue full, oldest dropped",
         "untilKeyframe": "until the next keyframe", "damaged": "damaged", "unmatched": "no match",
         "failed": "stage failed",

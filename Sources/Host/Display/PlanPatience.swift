@@ -25,7 +25,7 @@ enum PlanPatience {
                 // `pipe (y4m-source) was negotiating`: the words of a report after a crash.
                 let now = current.what.replacing(" was ", with: " is still ")
                 RunLog.logger.notice(
-                    "\(now): it waits for its file, pipe, device or server. Ctrl-C ends this.")
+                    "\(now). It may be waiting for a file, pipe, device or server. Ctrl-C ends this.")
             }
         }
         defer { isOver.value.store(true, ordering: .relaxed) }

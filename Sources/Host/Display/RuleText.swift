@@ -46,7 +46,7 @@ struct RuleText {
             let what =
                 command.node["overwrite"]?.asBool == true
                 ? "each picture replaces the one before it in '\(path)'"
-                : "'\(path)' takes one picture, and every further one is refused, which ends the run with status 1"
+                : "'\(path)' takes one picture, and every further one is refused; the exit status of the run is then 1"
             return
                 "\(command.path): \(what). A time in the name, such as %Y%m%d-%H%M%S, keeps all pictures\(command.node["overwrite"]?.asBool == true ? "" : "; \"overwrite\": true keeps the newest")."
         }

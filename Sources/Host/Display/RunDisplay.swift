@@ -58,8 +58,7 @@ final class RunDisplay {
         for reply in answers.take(now: now) { show(reply.event, chain) }
         let unread = name == nil ? Terminal.takeUnread() : 0
         if unread > 0 {
-            let lines = unread == 1 ? "1 line was" : "\(unread) lines were"
-            complain(.warning, "\(lines) left out: the program that should read them does not.")
+            complain(.warning, Terminal.leftOut(unread))
         }
         if lost > 0 {
             let events = lost == 1 ? "1 event was" : "\(lost) events were"

@@ -54,6 +54,12 @@ enum Terminal {
     /// Lines that were left out because nobody read them, since the last call.
     static func takeUnread() -> Int { unread.exchange(0, ordering: .relaxed) }
 
+    /// Says that ``takeUnread()`` has given this many lines.
+    static func leftOut(_ count: Int) -> String {
+        let lines = count == 1 ? "1 line of output was" : "\(count) lines of output were"
+        return "\(lines) left out: the program that gets the output had not read it for 1 s."
+    }
+
     /// Writes all of `text`. A reader that has gone is not a fault. Where a reader does not read, the text is left
     /// out and counted.
     static func write(_ text: String, to file: Int32) { writing.withLock { _ in writeAlone(text, to: file) } }

@@ -54,7 +54,7 @@ struct FetchLibrary {
             let ask = dlsym(handle, "fh_fetch_request"), let digestOfBytes = dlsym(handle, "fh_fetch_sha256_of")
         else {
             throw FrameHostError(
-                .unavailable, place: path, what: "the library for network requests cannot be loaded",
+                .unavailable, place: path, what: "the library for network requests and SHA-256 cannot be loaded",
                 remedy: "Install the packages libcurl4 and libnettle8, or build framehost again.",
                 cause: String(cString: dlerror()))
         }

@@ -197,7 +197,8 @@ struct ModelFetch {
             what: result.status >= 400 ? "the server answers \(result.status)" : "cannot be fetched: \(result.words)",
             remedy: got > 0
                 ? "\(got) of \(model.byteCount) bytes are there: the same command continues from them."
-                : "Check the connection, or get \(model.fileName) another way and name its folder with --from.")
+                : "Check the \(result.status >= 400 ? "address" : "connection"), or get \(model.fileName) another way and name its folder with --from."
+        )
     }
 
     // MARK: From a folder

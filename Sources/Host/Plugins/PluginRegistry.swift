@@ -238,23 +238,17 @@ final class PluginRegistry: @unchecked Sendable {
             return try (next, next.addingNew(name))
         }
         let old = next.plugins[index]
-        do {
-            let ids = Set(old.manifest.stages.map(\.id))
-            guard ids.contains(where: { loaded[$0] != nil }) else {
-                next.plugins[index].manifest = try gate.manifest(of: old.path)
-                try next.checkClaims(of: next.plugins[index])
-                return (next, old.path)
-            }
-            let (plugin, stages) = try next.load(old)
-            next.plugins[index] = plugin
-            for id in ids { next.loaded[id] = nil }
-            for stage in stages { next.loaded[stage.info.id] = stage }
+        let ids = Set(old.manifest.stages.map(\.id))
+        guard ids.contains(where: { loaded[$0] != nil }) else {
+            next.plugins[index].manifest = try gate.manifest(of: old.path)
+            try next.checkClaims(of: next.plugins[index])
             return (next, old.path)
-        } catch {
-            var fault = FrameHostError.wrap(error)
-            fault.remedy += (fault.remedy.isEmpty ? "" : " ") + "The chain keeps the plugin it has."
-            throw fault
         }
+        let (plugin, stages) = try next.load(old)
+        next.plugins[index] = plugin
+        for id in ids { next.loaded[id] = nil }
+        for stage in stages { next.loaded[stage.info.id] = stage }
+        return (next, old.path)
     }
 
     private init(of other: PluginRegistry) {

@@ -56,7 +56,7 @@ final class RuleRunner {
         if lost > 0, !book.isEmpty {
             post(
                 "rule-events-lost", level: .warning,
-                "\(lost) events came too fast for the rules. Conditions keep their state until the next event.",
+                "\(lost == 1 ? "1 event" : "\(lost) events") came too fast for the rules and did not reach them. Conditions keep their state until the next event.",
                 [("count", .number(lost))])
         }
         for answer in takeAnswers() { judge(answer) }

@@ -15,7 +15,11 @@ final class EncoderLoader: Sendable {
     func encoder() throws -> any PictureEncoder {
         try loaded.withLock { loaded in
             if let loaded { return loaded }
-            guard let plugin, let type = try PluginLoader.load(plugin).encoders.first else {
+            guard let plugin,
+                let type = try CrashNote.during(
+                    "the plugin \(plugin.path) was being loaded", { try PluginLoader.load(plugin) }
+                ).encoders.first
+            else {
                 throw FrameHostError(
                     .unavailable, what: "no plugin can write picture files",
                     remedy: "Build 'picture-encoder', or name its folder with --plugin-path.")

@@ -21,7 +21,9 @@ final class RunServices {
     func start(_ control: HostControl) throws {
         for (key, service) in services {
             begun.append(service)
-            do { try service.start(control) } catch { throw FrameHostError.wrap(error, place: FaultPlace(key)) }
+            do {
+                try CrashNote.during("the service '\(key)' was being started") { try service.start(control) }
+            } catch { throw FrameHostError.wrap(error, place: FaultPlace(key)) }
         }
     }
 

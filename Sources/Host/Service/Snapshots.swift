@@ -43,12 +43,12 @@ final class Snapshots: Sendable {
         do {
             guard let path = command["path"]?.asString, !path.isEmpty else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "path", what: "'path' is missing",
+                    .invalidConfiguration, what: "'path' is missing",
                     remedy: "Write \"path\": \"picture.jpg\".")
             }
             guard !path.utf8.contains(0) else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "path", what: "'path' must not contain a zero character",
+                    .invalidConfiguration, place: "path", what: "must not contain a zero character",
                     remedy: "Leave it out.")
             }
             let form = try PictureForm(command, path: path)

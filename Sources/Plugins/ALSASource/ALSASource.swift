@@ -24,6 +24,8 @@ final class ALSASource: Source {
 
     // Set from `negotiate` on.
     private var isThere = false
+    /// Why it could not be opened; empty where it could.
+    private var missing = ""
 
     // Set from `start` on; for the stage thread only.
     private(set) var session: CaptureSession?
@@ -44,7 +46,7 @@ final class ALSASource: Source {
     private var away = Away()
     private var isLost = false
 
-    private enum Beginning { case first, overrun, pause, jump, back }
+    private enum Beginning { case first, overrun, suspension, pause, jump, back }
 
     /// How long one wait for the card lasts, so that a stop is noticed, milliseconds.
     private static let wait: Int32 = 100
@@ -91,15 +93,16 @@ final class ALSASource: Source {
                 device.format.rate == options.sampleRate ? "" : ", resampled to \(options.sampleRate) Hz"
             context.note("\(name): \(device.format)\(resampled)")
         } catch {
-            let fault = Self.fault(error, options.device)
+            let fault = Self.fault(error, options.device, mayWait: options.ifMissing == .fail)
             guard options.ifMissing == .wait, fault.code == .unavailable else { throw fault }
+            missing = fault.what
             context.note("\(fault.what): the chain starts without it", isWarning: true)
         }
         return .audio(format)
     }
 
-    private static func fault(_ error: any Error, _ name: String) -> FrameHostError {
-        (error as? CardFault).map { CaptureFault.of($0, name) } ?? .wrap(error)
+    private static func fault(_ error: any Error, _ name: String, mayWait: Bool = false) -> FrameHostError {
+        (error as? CardFault).map { CaptureFault.of($0, name, mayWait: mayWait) } ?? .wrap(error)
     }
 
     var demand: StageDemand {
@@ -117,8 +120,8 @@ final class ALSASource: Source {
         context.showFigures { [figures] in figures.json }
         guard isThere else {
             isLost = true
-            away.begin(now: context.clock.now(), reason: "it was missing at the start")
-            context.recovering = "the device was missing at the start"
+            away.begin(now: context.clock.now(), reason: missing)
+            context.recovering = missing
             return
         }
         do {
@@ -182,7 +185,7 @@ final class ALSASource: Source {
                 return try waitOn(output)
             }
             session.isSuspended = false
-            beginning = isLost ? .back : .overrun
+            beginning = isLost ? .back : .suspension
         }
         guard try context.waiting({ () throws(CardFault) in try device.wait(milliseconds: Self.wait) }) else {
             return try waitOn(output)
@@ -238,34 +241,42 @@ final class ALSASource: Source {
         let missing = milliseconds(meeting.silence + meeting.hole)
         switch cause {
         case .first, .pause: break
-        case .overrun: tell(overrunOf: missing)
+        case .overrun, .suspension:
+            let why = cause == .overrun ? "The card's buffer has overrun" : "The system had suspended the card"
+            tell(overrun: why, missing, isFilled: meeting.hole == 0)
         case .jump:
             figures.add(figures.jumps)
-            tell(jumpBy: missing - milliseconds(meeting.excess))
+            tell(jumpBy: missing - milliseconds(meeting.excess), isFilled: meeting.hole == 0)
         case .back: tellBack()
         }
     }
 
     private func milliseconds(_ frames: Int) -> Int { frames * 1000 / format.sampleRate }
 
-    private func tell(jumpBy by: Int) {
+    private func gap(_ missing: Int, isFilled: Bool) -> String {
+        isFilled
+            ? "\(missing) ms of sound are missing and replaced by silence."
+            : "\(missing) ms of sound are missing, more than \(SoundTimeline.longestSilence) s: the times jump."
+    }
+
+    private func tell(jumpBy by: Int, isFilled: Bool) {
         if let told = lastJumpTold, lastSoundAt - told < 1_000_000_000 { return }
         lastJumpTold = lastSoundAt
         context.post(
             "sound-jumped", level: .warning,
             text: by < 0
                 ? "The card's time stamps have jumped back: \(-by) ms of sound are left out."
-                : "The card's time stamps have jumped: \(by) ms of sound are missing and replaced by silence.",
+                : "The card's time stamps have jumped: \(gap(by, isFilled: isFilled))",
             details: ["byMs": .number(by)])
     }
 
-    private func tell(overrunOf missing: Int) {
+    private func tell(overrun why: String, _ missing: Int, isFilled: Bool) {
         if let told = lastOverrunTold, lastSoundAt - told < 1_000_000_000 { return }
         lastOverrunTold = lastSoundAt
         let count = figures.overruns.load(ordering: .relaxed)
         context.post(
             "overrun", level: .warning,
-            text: "The card's buffer has overrun: \(missing) ms of sound are missing and replaced by silence.",
+            text: "\(why): \(gap(missing, isFilled: isFilled))",
             details: ["missingMs": .number(missing), "overruns": .number(count)])
     }
 

@@ -26,7 +26,7 @@ struct ALSASourceOptions: StageOptions {
     func validate() throws(OptionFault) {
         guard !DeviceName.isPlain(device) else { return }
         throw OptionFault(
-            "'device' must be the name of a device",
+            "'device' must be the name of a device, but is '\(device)'",
             remedy:
                 "Use a name that `framehost describe alsa-source` lists, or one without arguments from your ALSA configuration."
         )

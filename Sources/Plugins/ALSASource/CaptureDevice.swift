@@ -103,7 +103,10 @@ final class CaptureDevice: SoundCard {
         guard AudioFormat.sampleRates.contains(format.rate), (1...64).contains(format.channels),
             (1...mostBytes / format.frameBytes).contains(format.period),
             (format.period...16 * mostBytes).contains(format.buffer)
-        else { throw CaptureFault.noFormat(name) }
+        else {
+            throw CaptureFault.impossible(
+                name, rate: format.rate, channels: format.channels, period: format.period, buffer: format.buffer)
+        }
         return format
     }
 

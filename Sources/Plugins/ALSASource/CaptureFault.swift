@@ -25,9 +25,21 @@ enum CaptureFault {
                 ? "Use 'plug\(name)', which converts." : "`framehost describe alsa-source` lists the devices.")
     }
 
+    /// For a driver whose numbers no card can have.
+    static func impossible(_ name: String, rate: Int, channels: Int, period: Int, buffer: Int) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "device",
+            what:
+                "the driver of '\(name)' answers with impossible numbers: \(rate) Hz, \(channels) channels, \(period) samples at a time, a buffer of \(buffer)",
+            remedy: "`framehost describe alsa-source` lists the devices.")
+    }
+
     /// The fault for an answer of ALSA, with a remedy.
-    static func of(_ fault: CardFault, _ name: String) -> FrameHostError {
+    ///
+    /// - Parameter mayWait: Whether `"ifMissing": "wait"` would help.
+    static func of(_ fault: CardFault, _ name: String, mayWait: Bool = false) -> FrameHostError {
         let cause = text(fault)
+        let wait = mayWait ? " \"ifMissing\": \"wait\" starts the chain without this one." : ""
         switch fault.errno {
         case EACCES, EPERM:
             return FrameHostError(
@@ -41,16 +53,24 @@ enum CaptureFault {
                 remedy:
                     "End the program that uses it, or use a device that several programs can share, such as 'default'.",
                 cause: cause)
-        case ENOENT, ENODEV, ENXIO, EHOSTDOWN, ECONNREFUSED:
+        case ENOENT, ENODEV, ENXIO:
+            // alsa-lib answers the same for a card that this user may not open.
             return FrameHostError(
                 .unavailable, place: "device", what: "there is no device '\(name)' for capture",
                 remedy:
-                    "`framehost describe alsa-source` lists the devices. \"ifMissing\": \"wait\" starts the chain without this one.",
+                    "`framehost describe alsa-source` lists the devices. A user outside the group 'audio' may see no cards: `sudo usermod -aG audio $USER`, then log in again.\(wait)",
+                cause: cause)
+        case EHOSTDOWN, ECONNREFUSED:
+            return FrameHostError(
+                .unavailable, place: "device", what: "the sound server behind '\(name)' does not answer",
+                remedy:
+                    "Start the sound server (PipeWire or PulseAudio) as this user, or use a card: `framehost describe alsa-source` lists them.\(wait)",
                 cause: cause)
         default:
             return FrameHostError(
                 .callFailed, place: "device", what: "'\(name)' fails",
-                remedy: "Check `dmesg` for messages of its driver, or use 'plughw:' in place of 'hw:'.", cause: cause)
+                remedy: "Check `dmesg` for messages of its driver"
+                    + (name.hasPrefix("hw:") ? ", or use 'plug\(name)', which converts." : "."), cause: cause)
         }
     }
 }

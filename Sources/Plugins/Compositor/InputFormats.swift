@@ -51,11 +51,11 @@ struct InputFormats {
         }
         self.output = output
         if context.audio != nil {
-            context.note("\(context.stageID): the sound of the inputs is dropped", isWarning: true)
+            context.note("the sound of the inputs is dropped", isWarning: true)
         }
         for (index, input) in inputs.enumerated() where !input.hasColors(of: inputs[0]) {
             context.note(
-                "\(context.stageID): the pictures of '\(context.inputIDs[index])' have another colour matrix or range than those of '\(context.inputIDs[0])'. They are shown as if they had the same, so their colours are off",
+                "the pictures of '\(context.inputIDs[index])' have another colour matrix or range than those of '\(context.inputIDs[0])'. They are shown as if they had the same, so their colours are off",
                 isWarning: true)
         }
     }

@@ -202,7 +202,7 @@ final class SourceSwitch: Join {
             }
         context.post(
             "input-switched", level: change.reason == .lost ? .warning : .info,
-            text: "\(context.stageID) shows '\(to)' instead of '\(from)': \(why).",
+            text: "shows '\(to)' instead of '\(from)': \(why).",
             details: ["from": .string(from), "to": .string(to), "reason": .string(change.reason.rawValue)])
     }
 
@@ -212,8 +212,9 @@ final class SourceSwitch: Join {
     ///   for a lost one that the next tick would replace.
     func command(_ name: String, arguments: JSONNode) throws {
         guard let id = arguments["to"]?.asString else {
+            let given = arguments["to"].map { "is \($0.text())" } ?? "is missing"
             throw FrameHostError(
-                .invalidConfiguration, place: "arguments.to", what: "'to' is missing: the id of an input",
+                .invalidConfiguration, place: "arguments.to", what: "'to' must be the id of an input, but \(given)",
                 remedy: "Write \"arguments\": { \"to\": \"\(context.inputIDs[0])\" }.")
         }
         try choose(try input(id, "arguments.to"), "arguments.to")

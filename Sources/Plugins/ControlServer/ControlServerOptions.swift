@@ -23,7 +23,7 @@ struct ControlServerOptions: StageOptions {
     func validate() throws {
         guard let address = ListenAddress(listen) else {
             throw OptionFault(
-                "'listen' must be an IP address with a port",
+                "'listen' \"\(listen)\" must be an IP address with a port",
                 remedy: "Write \"127.0.0.1:8080\" or \"[::1]:8080\". Port 0 takes any free port.")
         }
         if token != nil, tokenFile != nil {

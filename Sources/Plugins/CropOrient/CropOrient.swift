@@ -67,7 +67,7 @@ final class CropOrient: Transform {
         orienter = PictureOrienter(geometry, from: input, to: output, bars: options.color)
         if geometry.isMoved {
             context.log(
-                "\(context.stageID): the crop starts at \(geometry.source.x),\(geometry.source.y) of the stored picture, up to one pixel further left or up than requested: in \(input.pixelFormat.rawValue) two pixels share a colour."
+                "\(context.stageID): the part that is kept starts at \(geometry.source.x),\(geometry.source.y) of the stored picture, one pixel further left or up than the options say: in \(input.pixelFormat.rawValue) two pixels share a colour."
             )
         }
     }

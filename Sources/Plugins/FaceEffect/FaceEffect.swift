@@ -220,7 +220,7 @@ final class FaceEffect: DelayingFilter {
     private func noteLookAhead(_ format: VideoFormat) {
         guard framesAhead > 0 else { return }
         context.note(
-            "looks \(framesAhead) frames ahead: a face is also covered before it is found and between two findings; \"lookAhead\": 0 turns that off"
+            "looks \(framesAhead) \(framesAhead == 1 ? "frame" : "frames") ahead: a face is also covered before it is found and between two findings; \"lookAhead\": 0 turns that off"
         )
     }
 

@@ -133,15 +133,18 @@ struct FaceEffectOptions: StageOptions {
         if !draw { throw OptionFault("privacy needs draw true", remedy: "Leave one of them out.") }
         if effect == .pixelate, blocks > 12 {
             throw OptionFault(
-                "\(blocks) blocks across a face leave it recognisable", remedy: "With privacy, use at most 12 blocks.")
+                "blocks must be from 2 to 12 with privacy, but is \(blocks): smaller blocks leave a face recognisable",
+                remedy: "Use at most 12.")
         }
         if effect == .blur, strength < 0.4 {
             throw OptionFault(
-                "a blur of strength \(strength) leaves a face recognisable", remedy: "With privacy, use at least 0.4.")
+                "strength must be from 0.4 to 1 for blur with privacy, but is \(strength): a weaker blur leaves a face recognisable",
+                remedy: "Use at least 0.4.")
         }
         if margin < 0.1 {
             throw OptionFault(
-                "a margin of \(margin) leaves the edge of a face uncovered", remedy: "With privacy, use at least 0.1.")
+                "margin must be from 0.1 to 1 with privacy, but is \(margin): a smaller one leaves the edge of a face uncovered",
+                remedy: "Use at least 0.1.")
         }
         if latency == .none {
             throw OptionFault(

@@ -3,17 +3,11 @@
 import FrameCore
 import Glibc
 
-/// The sentences about files that face-effect reads and writes.
+/// The sentence about a file that face-effect reads.
 enum FileFault {
     static func cannotRead(_ path: String, _ error: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "\(path) cannot be read: \(String(cString: strerror(error)))",
             remedy: "Check the path. A relative path starts at the chain file's folder.")
-    }
-
-    static func cannotWrite(_ path: String, _ error: Int32) -> FrameHostError {
-        FrameHostError(
-            .unavailable, what: "\(path) cannot be written: \(String(cString: strerror(error)))",
-            remedy: "Check the folder, its permissions and the free space.")
     }
 }

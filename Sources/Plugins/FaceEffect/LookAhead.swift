@@ -51,7 +51,7 @@ final class LookAhead {
                 throw FrameHostError(
                     .invalidConfiguration, place: "lookAhead",
                     what: "\(seconds) s are \(Int(wanted)) frames, but lookAhead must be at most \(mostFrames) frames",
-                    remedy: "Choose at most \(Double(Int(Double(mostFrames) / rate * 10)) / 10).")
+                    remedy: "Choose at most \(Double(Int(Double(mostFrames) / rate * 10)) / 10) s.")
             }
             return Int(wanted)
         }

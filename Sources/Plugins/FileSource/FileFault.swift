@@ -24,7 +24,7 @@ enum FileFault {
         case S_IFCHR:
             return FrameHostError(
                 .unavailable, what: "'\(path)' is a device",
-                remedy: "Name a file: 'file-source' plays only files.")
+                remedy: "Name a file. 'v4l2-source' gives the pictures of a camera.")
         default: return FrameHostError(.unavailable, what: "'\(path)' must be a regular file", remedy: "Name a file.")
         }
         if access(path, R_OK) != 0 { return unreadable(path, errno) }
@@ -45,16 +45,23 @@ enum FileFault {
         else { return nil }
         // A possible login is not quoted, nor anything after a question mark.
         let rest = path[mark.upperBound...].prefix { $0 != "?" }
+        let port = rest.prefix { $0 != "/" }.drop { $0 != ":" }.dropFirst()
+        let hasLogin = rest.contains("@") || !port.allSatisfy(\.isNumber)
         return OptionFault(
-            "'path' must be \(kind), but is the address \(path[..<mark.upperBound])\(rest.contains("@") ? "…" : rest)",
+            "'path' must be \(kind), but is the address \(path[..<mark.upperBound])\(hasLogin ? "…" : rest)",
             remedy: path.hasPrefix("file://") ? "Write only the path, without file://." : remedy)
     }
 
     static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
-        FrameHostError(
-            .unavailable, what: "'\(path)' cannot be read: \(String(cString: strerror(code)))",
-            remedy: code == EACCES || code == EPERM
-                ? "Give this user permission to read it." : "Check the disk that it is on.")
+        let remedy =
+            switch code {
+            case EACCES, EPERM: "Give this user permission to read it."
+            case ELOOP, ENAMETOOLONG: "Correct 'path'."
+            case EINVAL: "Check it with 'ffprobe'."
+            default: "Check the disk that it is on."
+            }
+        return FrameHostError(
+            .unavailable, what: "'\(path)' cannot be read: \(String(cString: strerror(code)))", remedy: remedy)
     }
 
     static func notMedia(_ path: String, cause: String) -> FrameHostError {
@@ -105,7 +112,8 @@ enum FileFault {
 
     static func decoderFailed(_ path: String, codec: String, reason: String, cause: String) -> FrameHostError {
         FrameHostError(
-            .callFailed, what: "the decoder for '\(path)' (\(codec)) could not be opened: \(reason)", cause: cause)
+            .callFailed, what: "the decoder for '\(path)' (\(codec)) could not be opened: \(reason)",
+            remedy: "Check it with 'ffprobe'.", cause: cause)
     }
 
     static func unconvertible(_ pixels: String, width: Int, height: Int) -> FrameHostError {
@@ -150,11 +158,13 @@ enum FileFault {
             remedy: "\(decodeInstead).")
     }
 
-    static func noKeyframe(_ path: String) -> FrameHostError {
+    /// - Parameter searched: How many access units were searched; 0 where they were not counted.
+    static func noKeyframe(_ path: String, searched: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
             what:
-                "'decode' is false, which needs a keyframe (IDR picture) to start at, but the first \(UnitReader.mostPacketsBeforeKeyframe) access units of '\(path)' have none",
+                "'decode' is false, which needs a keyframe (IDR picture) to start at, but '\(path)' has none"
+                + (searched > 1 ? " among its first \(searched) access units" : ""),
             remedy: "\(decodeInstead).")
     }
 
@@ -169,7 +179,7 @@ enum FileFault {
     static func unreadableParameterSets(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "'decode' is false, which needs parameter sets, but those of '\(path)' cannot be read",
-            remedy: "The file may be damaged: check it with 'ffprobe'.", cause: cause)
+            remedy: "Check it with 'ffprobe': it may be damaged.", cause: cause)
     }
 
     static func packetTooLarge(_ path: String, bytes: Int) -> FrameHostError {
@@ -187,7 +197,8 @@ enum FileFault {
                 remedy: "Check 'start' and 'duration', and the file with 'ffprobe'.")
             : FrameHostError(
                 .invalidMedia,
-                what: "no picture of '\(path)' could be shown; \(packets) packets were read",
+                what:
+                    "no picture of '\(path)' could be shown; \(packets == 1 ? "1 packet was" : "\(packets) packets were") read",
                 remedy: "The file may be damaged or have no keyframe: check it with 'ffprobe'.")
     }
 

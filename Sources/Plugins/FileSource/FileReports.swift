@@ -212,7 +212,8 @@ final class FileReports {
         guard copied + shared > 0 else { return }
         context.post(
             "decoded-in-place", level: .debug,
-            text: "\(shared) pictures were decoded into the chain's buffers; \(copied) were copied there",
+            text:
+                "\(Self.count(shared, "picture")) \(shared == 1 ? "was" : "were") decoded into the chain's buffers; \(copied) \(copied == 1 ? "was" : "were") copied there",
             details: ["inPlace": .number(shared), "copied": .number(copied)])
     }
 

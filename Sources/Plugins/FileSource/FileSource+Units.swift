@@ -16,7 +16,9 @@ extension FileSource {
             entry = try reader.keyframe(upTo: asked)?.tick
             try reader.enter(at: entry)
         }
-        guard try reader.readAhead() else { throw FileFault.noKeyframe(file.path) }
+        guard try reader.readAhead() else {
+            throw FileFault.noKeyframe(file.path, searched: reader.packetsBeforeKeyframe)
+        }
         let units = try UnitTrack(file, track, reader)
         if let asked, let entry, entry != asked { noteStart(entry, track) }
         // An edit list (ISO/IEC 14496-12, 8.6.6) hides times before the track's start, but a decoder must start

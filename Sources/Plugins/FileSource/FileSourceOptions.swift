@@ -56,7 +56,7 @@ struct FileSourceOptions: StageOptions {
                 remedy: "Leave one of the two out.")
         }
         if path.utf8.contains(0) {
-            throw OptionFault("'path' must not contain a zero character", remedy: "Leave it out.")
+            throw OptionFault("'path' must not contain a zero character", remedy: "Remove that character.")
         }
     }
 }

@@ -91,7 +91,8 @@ final class MediaFile {
         case .playlist(let name): return FileFault.playlist(path, kind: name)
         case .failed(let code):
             let errno = code == fh_averror_invalid_data ? 0 : fh_averror_errno(code)
-            return errno == 0 ? FileFault.notMedia(path, cause: said) : FileFault.unreadable(path, errno)
+            guard errno == 0 else { return FileFault.unreadable(path, errno) }
+            return looksInside ? FileFault.notMedia(path, cause: said) : ImageFault.noPicture(path, cause: said)
         }
     }
 

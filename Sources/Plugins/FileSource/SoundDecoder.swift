@@ -37,7 +37,8 @@ final class SoundDecoder {
         let format = AudioFormat(
             sampleRate: Int(parameters.sample_rate), channelCount: Int(parameters.ch_layout.nb_channels))
         try self.init(
-            file.stream(track).pointee.codecpar, timeBase: file.stream(track).pointee.time_base, of: file.path, format)
+            file.stream(track).pointee.codecpar, timeBase: file.stream(track).pointee.time_base,
+            of: "'\(file.path)'", format)
     }
 
     /// [stage thread] Opens the decoder of a stream's sound.
@@ -56,7 +57,7 @@ final class SoundDecoder {
         let name = String(cString: avcodec_get_name(parameters.pointee.codec_id))
         guard let codec = avcodec_find_decoder(parameters.pointee.codec_id) else {
             throw FrameHostError(
-                .invalidMedia, what: "the sound in '\(shown)' is \(name), which this libavcodec cannot decode",
+                .invalidMedia, what: "the sound of \(shown) is \(name), which this libavcodec cannot decode",
                 remedy: "Convert it to AAC first.")
         }
         context = avcodec_alloc_context3(codec)
@@ -72,8 +73,8 @@ final class SoundDecoder {
         let opened = avcodec_open2(context, codec, nil)
         guard opened == 0 else {
             throw FrameHostError(
-                .invalidMedia, what: "the decoder for the sound (\(name)) in '\(shown)' does not start",
-                remedy: "The file may be damaged: check it with 'ffprobe'.", cause: LibavText.of(opened))
+                .invalidMedia, what: "the decoder for the sound (\(name)) of \(shown) does not start",
+                remedy: "Check it with 'ffprobe': it may be damaged.", cause: LibavText.of(opened))
         }
     }
 
@@ -167,8 +168,10 @@ final class SoundDecoder {
         if made >= 0 { made = swr_init(resampler) }
         guard made >= 0 else {
             throw FrameHostError(
-                .invalidMedia, what: "sound of \(rate) Hz with \(channels) channels cannot be converted",
-                cause: LibavText.of(made))
+                .invalidMedia,
+                what:
+                    "sound of \(rate) Hz with \(channels == 1 ? "1 channel" : "\(channels) channels") cannot be converted to \(format)",
+                remedy: "Check it with 'ffprobe': it may be damaged.", cause: LibavText.of(made))
         }
     }
 }

@@ -18,7 +18,7 @@ final class EffectInstance {
         guard let instance = library.functions.construct(UInt32(width), UInt32(height)) else {
             throw FrameHostError(
                 .callFailed, place: "effect",
-                what: "\(library.name) does not accept pictures of \(width)x\(height) (f0r_construct)",
+                what: "\(library.name) could not be started for pictures of \(width)x\(height) (f0r_construct)",
                 remedy: "Use another size or effect.")
         }
         self.instance = instance

@@ -76,8 +76,8 @@ struct EffectLibrary {
             throw FrameHostError(
                 .unavailable, place: "effect",
                 what:
-                    "\(path) is of frei0r version \(info.frei0r_version), type \(info.plugin_type), colour model \(info.color_model)",
-                remedy: "Use an effect of frei0r version 1.")
+                    "\(path) must be of frei0r version \(FREI0R_MAJOR_VERSION), type 0 to 3 and colour model 0 to 2, but is of version \(info.frei0r_version), type \(info.plugin_type) and colour model \(info.color_model)",
+                remedy: "Use another effect.")
         }
         self.kind = kind
         self.colorModel = colorModel

@@ -31,7 +31,7 @@ package final class FontFace {
         let bytes = try Self.contents(of: path)
         var isKept = false
         defer { if !isKept { bytes.deallocate() } }
-        try Self.check(FT_Init_FreeType(&library), path, "FreeType could not be started")
+        try Self.check(FT_Init_FreeType(&library), path, "FreeType could not be started", remedy: "")
         let error = FT_New_Memory_Face(
             library, bytes.baseAddress?.assumingMemoryBound(to: FT_Byte.self), FT_Long(bytes.count), 0, &face)
         guard error == 0, let face else {
@@ -47,7 +47,9 @@ package final class FontFace {
                 .invalidMedia, place: "font", what: "\(path) has \(lacks)",
                 remedy: "Name a font with outlines, such as DejaVuSans.ttf.")
         }
-        do { try Self.check(FT_Stroker_New(library, &stroker), path, "not enough memory for outlines") } catch {
+        do {
+            try Self.check(FT_Stroker_New(library, &stroker), path, "not enough memory for outlines", remedy: "")
+        } catch {
             FT_Done_FreeType(library)
             throw error
         }
@@ -93,9 +95,12 @@ package final class FontFace {
         return bytes
     }
 
-    private static func check(_ error: FT_Error, _ path: String, _ what: String) throws {
+    private static func check(
+        _ error: FT_Error, _ path: String, _ what: String, remedy: String = "Name another font file with 'font'."
+    ) throws {
         guard error != 0 else { return }
-        throw FrameHostError(.callFailed, place: "font", what: "\(path): \(what) (FreeType error \(error))")
+        throw FrameHostError(
+            .callFailed, place: "font", what: "\(path): \(what) (FreeType error \(error))", remedy: remedy)
     }
 
     // MARK: Size
@@ -150,7 +155,7 @@ package final class FontFace {
     /// Coverage of the loaded glyph after `change`; nil where nothing is covered.
     private func bitmap(_ change: (inout FT_Glyph?) -> FT_Error) throws -> GlyphBitmap? {
         var glyph: FT_Glyph?
-        try Self.check(FT_Get_Glyph(face.pointee.glyph, &glyph), path, "not enough memory for a glyph")
+        try Self.check(FT_Get_Glyph(face.pointee.glyph, &glyph), path, "not enough memory for a glyph", remedy: "")
         defer { FT_Done_Glyph(glyph) }
         try Self.check(change(&glyph), path, "a letter cannot be outlined")
         try Self.check(FT_Glyph_To_Bitmap(&glyph, FT_RENDER_MODE_NORMAL, nil, 1), path, "a letter cannot be drawn")

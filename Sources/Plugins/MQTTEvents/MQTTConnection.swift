@@ -22,7 +22,7 @@ final class MQTTConnection: @unchecked Sendable {
         var isConnected = false
         /// Rises with each connection.
         var connections = 0
-        var reason = "no answer yet"
+        var reason = "it has not answered yet"
         /// Whether the broker has said why it takes no connection.
         var isRefused = false
         /// Messages that the broker has acknowledged. ``births`` counts how often Home Assistant has said that it
@@ -63,13 +63,15 @@ final class MQTTConnection: @unchecked Sendable {
     ) throws {
         guard Self.isReady, let made = mosquitto_new(client, false, nil) else {
             throw FrameHostError(
-                .callFailed, what: "libmosquitto cannot be used: \(String(cString: strerror(errno)))")
+                .callFailed, what: "libmosquitto cannot be used: \(String(cString: strerror(errno)))",
+                remedy: "End other programs to free memory, then start the chain again.")
         }
         mosquitto = made
         self.doorbell = doorbell
         self.subscription = subscription
         self.address = address
         self.keepAlive = Int32(keepAlive)
+        self.verify = verify
         mosquitto_user_data_set(made, Unmanaged.passUnretained(self).toOpaque())
         try check(mosquitto_will_set(made, will.topic, Int32(will.payload.utf8.count), will.payload, 1, true), "topic")
         if let login { try check(mosquitto_username_pw_set(made, login.name, login.password), "login") }
@@ -94,6 +96,7 @@ final class MQTTConnection: @unchecked Sendable {
 
     private let address: ServerAddress
     private let keepAlive: Int32
+    private let verify: Bool
 
     // The thread holds this object while it uses it, and may be the one that ends it.
     deinit {
@@ -157,7 +160,14 @@ final class MQTTConnection: @unchecked Sendable {
         guard address.scheme == "mqtts", code == MOSQ_ERR_TLS.code || code == MOSQ_ERR_INVAL.code else {
             return Self.text(code)
         }
-        return "the TLS handshake failed; the certificate must be trusted, and be for this name"
+        return Self.tlsFault(host: address.host, verify: verify)
+    }
+
+    static func tlsFault(host: String, verify: Bool) -> String {
+        let certificate =
+            verify
+            ? ", and the certificate must name '\(host)' and be trusted ('caFile', or the system's certificates)" : ""
+        return "the TLS connection failed. The port must be one for TLS\(certificate)"
     }
 
     /// Notes why there is no connection. A reason that the broker itself has given stays.

@@ -61,7 +61,7 @@ final class MQTTEvents: Service {
             keepAlive: options.keepAliveSeconds, login: login, caFile: caFile, verify: options.verify,
             will: MQTTConnection.Will(topic: topics.status, payload: "offline"), subscription: home?.birthTopic,
             doorbell: spool.doorbell)
-        let news = Locked(OutwardNews(kind: "MQTT", server: "\(address)"))
+        let news = Locked(OutwardNews(kind: "MQTT", servers: ["\(address)"], spool: spool.folderPath))
         let intake = EventIntake(
             control, key: "mqtt", filter: EventFilter(level: options.level, events: options.events),
             identity: identity, spool: spool, news: news)
@@ -144,6 +144,7 @@ final class MQTTSender: Sendable {
         /// What the retained topics hold.
         var retained: [String: String] = [:]
         var stages: [String] = []
+        var shared = SharedTopics()
         var occasions = 0
         var nextLook: Int64 = 0
         /// How many acknowledgements are known.
@@ -184,7 +185,8 @@ final class MQTTSender: Sendable {
         // The first attempt takes a moment; a broker that restarts takes a second.
         if state.awaySince == nil { state.awaySince = now }
         guard now - (state.awaySince ?? now) > (isConnected ? Self.patience : 2000) else { return }
-        let reason = isConnected ? "it acknowledges nothing" : connection.reason
+        let reason =
+            isConnected ? "it has acknowledged nothing for \(Self.patience / 1000) s" : connection.reason
         say { $0.disconnected(reason, waiting: spool.waitingCount, now: control.clock.now()) }
     }
 
@@ -236,9 +238,13 @@ final class MQTTSender: Sendable {
         }
     }
 
-    private func look(_ state: inout Sending) {
+    /// - Parameter isLast: Whether the run ends: nothing more is reported then.
+    private func look(_ state: inout Sending, isLast: Bool = false) {
         let status = control.status
         let stages = status.stages.map(\.id)
+        if stages != state.stages, !isLast {
+            state.shared.take(topics.shared(by: stages)).forEach { reportShared($0.topic, $0.stages) }
+        }
         if let home, stages != state.stages || state.retained.isEmpty {
             let removed = state.stages.filter { !stages.contains($0) }
             _ = connection.publish(
@@ -256,10 +262,22 @@ final class MQTTSender: Sendable {
         state.retained = wanted
     }
 
+    /// Reports that several stages have one topic.
+    private func reportShared(_ topic: String, _ stages: [String]) {
+        let names = stages.map { "'\($0)'" }.joined(separator: " and ")
+        control.post(
+            "topic-shared", level: .warning,
+            text:
+                "The stages \(names) share the MQTT topic '\(topic)', which only shows the state of '\(stages.last ?? "")'. Rename one of them.",
+            details: [
+                "publisher": "mqtt", "topic": .string(topic), "stages": .array(stages.map { .string($0) }),
+            ])
+    }
+
     /// Publishes the last state, and what the last will would say.
     private func sayGoodbye(_ state: inout Sending) {
         guard connection.isConnected else { return }
-        look(&state)
+        look(&state, isLast: true)
         _ = connection.publish("offline", to: topics.status, retained: true, isFarewell: true)
         for _ in 0..<100 where connection.inFlightCount > 0 && connection.isConnected { usleep(1000) }
         acknowledge(&state)

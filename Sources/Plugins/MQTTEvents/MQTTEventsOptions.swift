@@ -15,7 +15,7 @@ struct MQTTEventsOptions: StageOptions {
     @Option(help: "Name of this machine in topics and ids. Default: its host name.") var host: String? = nil
     @Option(
         help:
-            "Keep-alive time. If this client is silent for one and a half times this long, the broker publishes its last will.",
+            "Keep-alive time. If this client is silent for one and a half times this long, the broker publishes the last will of this client.",
         range: 5...3600, unit: "s")
     var keepAliveSeconds = 15
     @Option(help: "Publishes what Home Assistant needs to find the chain by itself.") var homeAssistant = true
@@ -32,7 +32,9 @@ struct MQTTEventsOptions: StageOptions {
             "Folder where events wait for the broker. Default: events/CHAIN.mqtt in $STATE_DIRECTORY, $XDG_STATE_HOME/framehost or ~/.local/state/framehost."
     )
     var spool: String? = nil
-    @Option(help: "Most bytes on disk; when it is full, the oldest events go.", range: 1...65_536, unit: "MiB")
+    @Option(
+        help: "Most space of the spool on disk. When the spool is full, the oldest events are deleted.",
+        range: 1...65_536, unit: "MiB")
     var spoolMegabytes = 64
 
     var address: ServerAddress {
@@ -43,27 +45,32 @@ struct MQTTEventsOptions: StageOptions {
 
     func validate() throws {
         let address = try address
-        for (name, value) in [("login", login), ("caFile", caFile), ("spool", spool)] {
+        for (name, value, kind) in [
+            ("login", login, "a file, or env:NAME"), ("caFile", caFile, "a file"), ("spool", spool, "a folder"),
+        ] {
             if let value, value.isEmpty || value.utf8.contains(0) {
                 throw OptionFault(
-                    "'\(name)' must be the name of a file or folder", remedy: "Correct it, or leave it out.")
+                    "'\(name)' must name \(kind), but \(value.isEmpty ? "is empty" : "has a zero byte")",
+                    remedy: "Correct it, or leave it out.")
             }
         }
         if caFile != nil, address.scheme != "mqtts" {
             throw OptionFault(
-                "'caFile' is set, but mqtt:// has no certificates", remedy: "Use mqtts://, or leave it out.")
+                "'caFile' is set, but mqtt:// has no certificates", remedy: "Use mqtts://, or leave 'caFile' out.")
         }
         if caFile != nil, !verify {
             throw OptionFault(
                 "'caFile' names trusted certificates, but \"verify\": false trusts all",
                 remedy: "Leave one of the two out.")
         }
-        for (name, value) in [("topic", topic), ("discoveryTopic", discoveryTopic)] {
+        for (name, value, usual) in [
+            ("topic", topic, "framehost"), ("discoveryTopic", discoveryTopic, "homeassistant"),
+        ] {
             let words = value.split(separator: "/", omittingEmptySubsequences: false)
             if words.contains(where: { $0.isEmpty || String($0) != EventName.word(String($0)) }) || words.count > 8 {
                 throw OptionFault(
-                    "'\(name)' \(JSONNode(.string(value)).text()) must be words of letters, digits, - and _ with / between them",
-                    remedy: "Write it like \"framehost\" or \"site/framehost\".")
+                    "'\(name)' \(JSONNode(.string(value)).text()) must be 1 to 8 words of 1 to 64 ASCII letters, digits, - and _, with / between them",
+                    remedy: "Write it like \"\(usual)\" or \"site/\(usual)\".")
             }
         }
         if host == "" { throw OptionFault("'host' is empty", remedy: "Leave it out for the machine's own name.") }

@@ -25,6 +25,12 @@ struct MQTTTopics: Sendable {
     /// Events of one name; not retained.
     func event(_ name: String) -> String { "\(base)/events/\(name)" }
 
+    /// Topics that states of several stages would go to, with these stages in their order.
+    func shared(by stages: [String]) -> [(topic: String, stages: [String])] {
+        Dictionary(grouping: stages) { state(ofStage: $0) }.filter { $0.value.count > 1 }
+            .sorted { $0.key < $1.key }.map { (topic: $0.key, stages: $0.value) }
+    }
+
     /// What the retained topics hold, ``status`` aside.
     func retained(_ status: ChainStatus) -> [String: String] {
         var all = [
@@ -32,5 +38,17 @@ struct MQTTTopics: Sendable {
         ]
         for stage in status.stages { all[state(ofStage: stage.id)] = stage.state.rawValue }
         return all
+    }
+}
+
+/// Which shared topics have been reported: each, with its stages, once in a run.
+struct SharedTopics {
+    private var told: Set<[String]> = []
+    /// No more are remembered or reported.
+    private static let most = 1000
+
+    /// Those of `shared` that were not reported before.
+    mutating func take(_ shared: [(topic: String, stages: [String])]) -> [(topic: String, stages: [String])] {
+        shared.filter { told.count < Self.most && told.insert([$0.topic] + $0.stages).inserted }
     }
 }

@@ -123,7 +123,7 @@ final class MotionSync: MultiFilter {
         let milliseconds = (frame.pts - since).nanoseconds / 1_000_000
         let without = figures.without.load(ordering: .relaxed)
         context.post(
-            "motion-present", text: "Pictures have motion again, after \(milliseconds) ms without.",
+            "motion-present", text: "Pictures have motion, after \(milliseconds) ms without.",
             details: ["missingMs": .number(Int(milliseconds)), "withoutMotion": .number(without)])
     }
 

@@ -32,8 +32,12 @@ final class NATSConnection: @unchecked Sendable {
         servers: [ServerAddress], name: String, login: ServerLogin?, credentials: String?, caFile: String?, verify: Bool
     ) throws {
         var made: OpaquePointer?
-        try Self.check(natsOptions_Create(&made), "")
-        guard let made else { throw FrameHostError(.exhausted, what: "libnats has no memory") }
+        let status = natsOptions_Create(&made)
+        guard status == NATS_OK, let made else {
+            throw FrameHostError(
+                .exhausted, what: "libnats cannot be used: \(Self.text(status))",
+                remedy: "End other programs to free memory, then start the chain again.")
+        }
         options = made
         let texts = servers.map { "\($0)" }
         var pointers = texts.map { UnsafePointer<CChar>(strdup($0)) }
@@ -54,7 +58,11 @@ final class NATSConnection: @unchecked Sendable {
         }
         guard servers.contains(where: { $0.scheme == "tls" }) else { return }
         try Self.check(natsOptions_SetSecure(options, true), "servers")
-        if let caFile { try Self.check(natsOptions_LoadCATrustedCertificates(options, caFile), "caFile") }
+        if let caFile {
+            try Self.check(
+                natsOptions_LoadCATrustedCertificates(options, caFile), "caFile",
+                remedy: "Name a PEM file with the trusted certificates.")
+        }
         if !verify { try Self.check(natsOptions_SkipServerVerification(options, true), "verify") }
     }
 
@@ -64,11 +72,11 @@ final class NATSConnection: @unchecked Sendable {
         natsOptions_Destroy(options)
     }
 
-    private static func check(_ status: natsStatus, _ option: String) throws {
+    private static func check(_ status: natsStatus, _ option: String, remedy: String? = nil) throws {
         guard status != NATS_OK else { return }
         throw FrameHostError(
             .invalidConfiguration, place: FaultPlace(option), what: "libnats refuses '\(option)': \(text(status))",
-            remedy: "Correct '\(option)'.")
+            remedy: remedy ?? "Correct '\(option)'.")
     }
 
     /// The library's words, with what it noted on this thread.
@@ -164,9 +172,10 @@ final class NATSConnection: @unchecked Sendable {
         if status == NATS_OK { return nil }
         guard status == NATS_NOT_FOUND else {
             return status == NATS_NO_RESPONDERS
-                ? "JetStream does not answer; it is not enabled, or has no leader" : Self.text(status)
+                ? "JetStream does not answer: it is not enabled on the server (nats-server -js), or has no leader"
+                : Self.text(status)
         }
-        guard creates else { return "there is no stream '\(name)', and \"createStream\" is false" }
+        guard creates else { return "there is no stream '\(name)'; create it, or set \"createStream\": true" }
         let (nameCopy, subject) = (strdup(name), strdup(subjects))
         defer {
             free(nameCopy)
@@ -186,7 +195,8 @@ final class NATSConnection: @unchecked Sendable {
             let status = js_AddStream(&made, jetStream, &config, nil, &code)
             jsStreamInfo_Destroy(made)
             // Another publisher was faster: 10058.
-            return status == NATS_OK || code.rawValue == 10_058 ? nil : "stream '\(name)': \(Self.text(status))"
+            return status == NATS_OK || code.rawValue == 10_058
+                ? nil : "the stream '\(name)' cannot be created: \(Self.text(status))"
         }
     }
 

@@ -55,7 +55,8 @@ final class NATSEvents: Service {
         let connection = try NATSConnection(
             servers: addresses, name: "framehost \(identity.host) \(control.chainName)", login: login,
             credentials: credentials, caFile: caFile, verify: options.verify)
-        let news = Locked(OutwardNews(kind: "NATS", server: addresses.map { "\($0)" }.joined(separator: ", ")))
+        let news = Locked(
+            OutwardNews(kind: "NATS", servers: addresses.map { "\($0)" }, spool: spool.folderPath))
         let intake = EventIntake(
             control, key: "nats", filter: EventFilter(level: options.level, events: options.events),
             identity: identity, spool: spool, news: news)

@@ -34,7 +34,9 @@ struct NATSEventsOptions: StageOptions {
             "Folder where events wait for the server. Default: events/CHAIN.nats in $STATE_DIRECTORY, $XDG_STATE_HOME/framehost or ~/.local/state/framehost."
     )
     var spool: String? = nil
-    @Option(help: "Most bytes on disk; when it is full, the oldest events go.", range: 1...65_536, unit: "MiB")
+    @Option(
+        help: "Most space of the spool on disk. When the spool is full, the oldest events are deleted.",
+        range: 1...65_536, unit: "MiB")
     var spoolMegabytes = 64
 
     var addresses: [ServerAddress] {
@@ -42,7 +44,8 @@ struct NATSEventsOptions: StageOptions {
             var result: [ServerAddress] = []
             for server in servers {
                 result.append(
-                    try ServerAddress(server, option: "servers", schemes: [("nats", 4222), ("tls", 4222)]))
+                    try ServerAddress(
+                        server, option: "servers", isInList: true, schemes: [("nats", 4222), ("tls", 4222)]))
             }
             return result
         }
@@ -56,21 +59,26 @@ struct NATSEventsOptions: StageOptions {
         let isSecured = addresses.contains { $0.scheme == "tls" }
         if isSecured, addresses.contains(where: { $0.scheme == "nats" }) {
             throw OptionFault(
-                "'servers' has both nats:// and tls://, but one connection goes to all of them",
+                "'servers' has both nats:// and tls://, but all servers must use the same one",
                 remedy: "Use tls:// for all.")
         }
         if login != nil, credentials != nil {
             throw OptionFault("'login' and 'credentials' cannot be used together", remedy: "Leave one of them out.")
         }
-        for (name, value) in [("login", login), ("credentials", credentials), ("caFile", caFile), ("spool", spool)] {
+        let (file, folder) = ("a file", "a folder")
+        for (name, value, kind) in [
+            ("login", login, "a file, or env:NAME"), ("credentials", credentials, file), ("caFile", caFile, file),
+            ("spool", spool, folder),
+        ] {
             if let value, value.isEmpty || value.utf8.contains(0) {
                 throw OptionFault(
-                    "'\(name)' must be the name of a file or folder", remedy: "Correct it, or leave it out.")
+                    "'\(name)' must name \(kind), but \(value.isEmpty ? "is empty" : "has a zero byte")",
+                    remedy: "Correct it, or leave it out.")
             }
         }
         if caFile != nil, !isSecured {
             throw OptionFault(
-                "'caFile' is set, but nats:// has no certificates", remedy: "Use tls://, or leave it out.")
+                "'caFile' is set, but nats:// has no certificates", remedy: "Use tls://, or leave 'caFile' out.")
         }
         if caFile != nil, !verify {
             throw OptionFault(
@@ -85,7 +93,7 @@ struct NATSEventsOptions: StageOptions {
         let tokens = subject.split(separator: ".", omittingEmptySubsequences: false)
         if tokens.contains(where: { $0.isEmpty || String($0) != EventName.word(String($0)) }) || tokens.count > 8 {
             throw OptionFault(
-                "'subject' \(JSONNode(.string(subject)).text()) must be words of letters, digits, - and _ with dots between them",
+                "'subject' \(JSONNode(.string(subject)).text()) must be 1 to 8 words of 1 to 64 ASCII letters, digits, - and _, with dots between them",
                 remedy: "Write it like \"framehost\" or \"site.framehost\".")
         }
         if host == "" { throw OptionFault("'host' is empty", remedy: "Leave it out for the machine's own name.") }

@@ -15,7 +15,7 @@ enum NullReport: String, OptionChoice {
 struct NullSinkOptions: StageOptions {
     @Option(
         help:
-            "Prints a line at the end. latency prints the time since capture. stream shows this time as figures, from the stamps that x264-encoder writes with \"stamp\": true."
+            "What to report of the time since capture: latency prints a line with it at the end. stream shows it as figures, from the stamps that x264-encoder writes with \"stamp\": true."
     ) var report = NullReport.none
     @Option(
         help:

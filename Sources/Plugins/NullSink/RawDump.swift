@@ -71,15 +71,15 @@ struct RawDump: ~Copyable {
 
     private func fault(_ what: String) -> FrameHostError {
         let code = errno
+        guard path == "-" else { return FileRefusal.failed(code).fault(path) }
         let remedy =
             switch code {
-            case _ where path != "-": "Free some space, or name another file."
             case EPIPE: "Its reader has closed the pipe."
             case EBADF: "Start the program without '>&-'."
             default: "Free some space, or write it to another file."
             }
         return FrameHostError(
-            .unavailable, place: FaultPlace(path == "-" ? StandardStream.output.rawValue : path),
+            .unavailable, place: FaultPlace(StandardStream.output.rawValue),
             what: "\(what): \(String(cString: strerror(code)))", remedy: remedy)
     }
 }

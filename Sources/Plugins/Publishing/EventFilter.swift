@@ -39,7 +39,7 @@ package struct EventFilter: Sendable {
                 !name.isEmpty, name.utf8.count <= 64
             else {
                 return OptionFault(
-                    "'events' has \(JSONNode(.string(name)).text()), which must be the name of an event",
+                    "'events' has \(JSONNode(.string(name)).text()), which must be the name of an event: 1 to 64 lower-case letters, digits and hyphens",
                     remedy:
                         "Write \"recording-did-stop\", or \"recording-*\" for all names that begin with recording-; `framehost describe STAGE` lists the events."
                 )

@@ -24,7 +24,9 @@ package struct OutwardNews: Sendable {
 
     /// `NATS` or `MQTT`, and where it is.
     private let kind: String
-    private let server: String
+    private let servers: [String]
+    /// The spool's folder.
+    private let spool: String
     private var isConnected: Bool?
     private var lastAway: Int64 = 0
     private var losses: [Spool.Loss: Int] = [:]
@@ -32,15 +34,19 @@ package struct OutwardNews: Sendable {
     private var lastLoss: Int64?
     private var hasFault = false
 
-    package init(kind: String, server: String) {
+    /// - Parameters:
+    ///   - servers: Addresses, not empty.
+    ///   - spool: The spool's folder.
+    package init(kind: String, servers: [String], spool: String) {
         self.kind = kind
-        self.server = server
+        self.servers = servers
+        self.spool = spool
     }
 
     private var members: [JSONNode.Member] {
         [
             JSONNode.Member(key: "publisher", value: .string(kind.lowercased())),
-            JSONNode.Member(key: "server", value: .string(server)),
+            JSONNode.Member(key: "server", value: .string(servers.joined(separator: ", "))),
         ]
     }
 
@@ -66,9 +72,11 @@ package struct OutwardNews: Sendable {
         let isFirst = isConnected != false
         isConnected = false
         lastAway = now
+        let (noun, verb) = servers.count == 1 ? ("server", "takes") : ("servers", "take")
+        let shown = servers.joined(separator: ", ")
         return said(
             "publisher-disconnected", .warning,
-            "The \(kind) server \(server) \(isFirst ? "takes" : "still takes") no events: \(reason). They wait in the spool (\(waiting) now) and are sent when it is back.",
+            "The \(kind) \(noun) \(shown) \(isFirst ? verb : "still \(verb)") no events: \(reason). The events wait in the spool (\(waiting) now) until they can be sent. If this lasts, check the \(noun) and the options of '\(kind.lowercased())'.",
             [
                 JSONNode.Member(key: "reason", value: .string(reason)),
                 JSONNode.Member(key: "waiting", value: .number(waiting)),
@@ -82,7 +90,7 @@ package struct OutwardNews: Sendable {
             result.append(
                 said(
                     "spool-failed", .warning,
-                    "The \(kind) spool cannot be written: \(fault). Until it can be, only the last \(Spool.mostUnwritten) events are kept, in memory.",
+                    "The \(kind) spool '\(spool)' cannot be written: \(fault). Free space on its disk, or make it writable for this user. Until then, only the last \(Spool.mostUnwritten) events are kept, in memory.",
                     [JSONNode.Member(key: "reason", value: .string(fault))]))
         } else if fault == nil, hasFault {
             hasFault = false
@@ -93,16 +101,18 @@ package struct OutwardNews: Sendable {
         guard count > 0, lastLoss.map({ now - $0 >= Self.lossPause }) ?? true else { return result }
         lastLoss = now
         total += count
-        let reasons = Spool.Loss.allCases.compactMap { loss in losses[loss].map { (loss.rawValue, $0) } }
+        let reasons = Spool.Loss.allCases.compactMap { loss in losses[loss].map { (loss, $0) } }
+        let shown = reasons.map { "\($0.1) (\($0.0.words))" }.joined(separator: ", ")
+        let remedy = losses[.spoolFull] == nil ? "" : " '\(kind.lowercased()).spoolMegabytes' sets the spool's size."
         losses = [:]
         result.append(
             said(
                 "events-lost", .warning,
-                "\(count) event\(count == 1 ? " was" : "s were") lost before the \(kind) server: \(reasons.map { "\($0.1) \($0.0)" }.joined(separator: ", ")); \(total) in all.",
+                "\(count) \(count == 1 ? "event" : "events") for the \(kind) server \(count == 1 ? "was" : "were") lost: \(shown); \(total) in all.\(remedy)",
                 [
                     JSONNode.Member(key: "count", value: .number(count)),
                     JSONNode.Member(key: "total", value: .number(total)),
-                    JSONNode.Member(key: "reasons", value: .object(reasons.map { ($0.0, .number($0.1)) })),
+                    JSONNode.Member(key: "reasons", value: .object(reasons.map { ($0.0.rawValue, .number($0.1)) })),
                 ]))
         return result
     }

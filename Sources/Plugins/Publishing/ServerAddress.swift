@@ -14,16 +14,31 @@ package struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
     /// - Parameters:
     ///   - text: The address; without a port it has the scheme's.
     ///   - option: The option's key, for sentences.
+    ///   - isInList: Whether the option is a list of addresses.
     ///   - schemes: The schemes there are, with their ports; the first is the example's.
     /// - Throws: ``OptionFault``, which quotes no login.
-    package init(_ text: String, option: String, schemes: [(name: String, port: Int)]) throws(OptionFault) {
-        let example = "Write it like \"\(schemes[0].name)://192.168.1.7:\(schemes[0].port)\"."
-        guard let mark = text.firstRange(of: "://"),
+    package init(
+        _ text: String, option: String, isInList: Bool = false, schemes: [(name: String, port: Int)]
+    ) throws(OptionFault) {
+        let example = "Write it like \"\(schemes[0].name)://192.168.1.7:\(schemes[0].port)\""
+        func subject(isShown: Bool) -> String {
+            guard isShown else { return isInList ? "each address in '\(option)'" : "'\(option)'" }
+            let shown = JSONNode(.string(text)).text()
+            return isInList ? "'\(option)' has \(shown), which" : "'\(option)' \(shown)"
+        }
+        let misshapen = OptionFault(
+            "\(subject(isShown: Self.isFreeOfSecrets(text))) must have HOST or HOST:PORT after ://",
+            remedy:
+                "\(example), and an IPv6 address in brackets: \"\(schemes[0].name)://[fd00::7]:\(schemes[0].port)\".")
+        let separator = text.firstRange(of: "://")
+        guard let mark = separator,
             let known = schemes.first(where: { $0.name == text[..<mark.lowerBound].lowercased() })
         else {
+            // Without a known scheme, a colon may as well be that of name:password.
+            let isShown = !text.contains("@") && text.utf8.count(where: { $0 == 58 }) == (separator == nil ? 0 : 1)
             throw OptionFault(
-                "'\(option)' must start with \(schemes.map { "\($0.name)://" }.joined(separator: " or "))",
-                remedy: example)
+                "\(subject(isShown: isShown)) must start with \(schemes.map { "\($0.name)://" }.joined(separator: " or "))",
+                remedy: "\(example).")
         }
         let rest = text[mark.upperBound...]
         guard !rest.contains("@") else {
@@ -34,12 +49,11 @@ package struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
         let bare = rest.hasSuffix("/") ? rest.dropLast() : rest
         var (host, tail) = (bare, Substring(""))
         if bare.first == "[" {
-            guard let end = bare.firstIndex(of: "]") else {
-                throw OptionFault("'\(option)' must have a host after ://", remedy: example)
-            }
+            guard let end = bare.firstIndex(of: "]") else { throw misshapen }
             host = bare[bare.index(after: bare.startIndex)..<end]
             tail = bare[bare.index(after: end)...]
         } else if let colon = bare.firstIndex(of: ":") {
+            guard colon == bare.lastIndex(of: ":") else { throw misshapen }
             (host, tail) = (bare[..<colon], bare[colon...])
         }
         let isHost = host.utf8.allSatisfy { byte in
@@ -49,19 +63,28 @@ package struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
             default: byte >= 128
             }
         }
-        guard isHost, !host.isEmpty, host.utf8.count <= 255 else {
-            throw OptionFault("'\(option)' must have only a host and a port after ://", remedy: example)
-        }
+        guard isHost, !host.isEmpty, host.utf8.count <= 255 else { throw misshapen }
         if tail.isEmpty {
             port = known.port
         } else {
             guard tail.first == ":", let number = UInt16(tail.dropFirst()), number > 0 else {
                 throw OptionFault(
-                    "'\(option)' must have a port from 1 to 65535",
-                    remedy: "Correct it, or leave it out for \(known.port).")
+                    "\(subject(isShown: Self.isFreeOfSecrets(text))) must have a port from 1 to 65535",
+                    remedy: "Correct the port, or leave it out for \(known.port).")
             }
             port = Int(number)
         }
         (scheme, self.host) = (known.name, String(host))
+    }
+
+    /// Whether a message may quote an address. A password may stand before an @; where the host was forgotten, it stands
+    /// where the port should be.
+    private static func isFreeOfSecrets(_ text: String) -> Bool {
+        guard !text.contains("@"), let mark = text.firstRange(of: "://") else { return false }
+        var rest = text[mark.upperBound...]
+        if rest.first == "[", let end = rest.firstIndex(of: "]") { rest = rest[end...].dropFirst() }
+        if rest.last == "/" { rest = rest.dropLast() }
+        guard let colon = rest.firstIndex(of: ":") else { return true }
+        return rest[colon...].dropFirst().utf8.allSatisfy { (48...57).contains($0) }
     }
 }

@@ -22,6 +22,18 @@ package final class Spool: Sendable {
         case tooFast = "too-fast"
         /// The server does not take the event.
         case refused
+
+        /// For people: "2 (spool full)".
+        var words: String {
+            switch self {
+            case .spoolFull: "spool full"
+            case .memoryFull: "spool not writable, memory full"
+            case .damaged: "spool damaged"
+            case .tooLarge: "more than \(EventText.mostBytes >> 10) KiB"
+            case .tooFast: "too many at once"
+            case .refused: "refused by the server"
+            }
+        }
     }
 
     /// Records that are kept in memory while the disk takes nothing.
@@ -89,6 +101,9 @@ package final class Spool: Sendable {
     package var waitingCount: Int {
         state.withLock { Int(clamping: $0.next - 1 - min($0.acknowledged, $0.next - 1)) }
     }
+
+    /// The folder.
+    package var folderPath: String { folder.path }
 
     /// Why events are only in memory; nil while the disk takes them.
     package var fault: String? { state.withLock { $0.fault } }
@@ -382,7 +397,7 @@ package final class Spool: Sendable {
             if errno == EISDIR { return (0, 0) }
             throw FrameHostError(
                 .unavailable, place: "spool", what: "'\(path(segment.first))' cannot be read: \(reason())",
-                remedy: "Start again when it can be read, or name another folder with 'spool'.")
+                remedy: "Make the file readable for this user, or name another folder with 'spool'.")
         }
         var (end, number): (Int, UInt64) = (0, 0)
         var rest = bytes[...]

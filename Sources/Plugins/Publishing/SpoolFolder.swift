@@ -22,7 +22,8 @@ package final class SpoolFolder: Sendable {
             let reason = errno
             guard reason == EWOULDBLOCK else { throw Self.fault(path, "cannot be locked", reason) }
             throw FrameHostError(
-                .unavailable, place: "spool", what: "the folder '\(path)' is in use by another run",
+                .unavailable, place: "spool",
+                what: "the folder '\(path)' is in use by another run, or by another service of this one",
                 remedy: "End that run, or name another folder with 'spool'.")
         }
     }
@@ -60,7 +61,7 @@ package final class SpoolFolder: Sendable {
             var status = stat()
             // A folder above that exists, where mkdir(2) may not write.
             if stat(done, &status) == 0 { continue }
-            throw fault(path, "cannot be made", reason)
+            throw fault(path, "cannot be created", reason)
         }
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {

@@ -14,23 +14,26 @@ enum CredentialsFile {
         let name = isVariable ? String(place.dropFirst(4)) : resolve(place)
         let shown = isVariable ? "the environment variable '\(name)'" : "the file '\(name)'"
         guard let text = isVariable ? getenv(name).map({ String(cString: $0) }) : contents(name) else {
+            let reason = errno
             throw FrameHostError(
-                .unavailable,
+                .unavailable, place: "users",
                 what: isVariable
-                    ? "\(shown) is not set" : "\(shown) cannot be read: \(String(cString: strerror(errno)))",
+                    ? "\(shown) is not set" : "\(shown) cannot be read: \(String(cString: strerror(reason)))",
                 remedy: isVariable
                     ? "Set it to lines of name:password, or name a file."
-                    : "Correct 'users', or make the file readable for this user.")
+                    : reason == EFBIG
+                        ? "Name a file of at most \(mostBytes >> 20) MiB."
+                        : "Correct 'users', or make the file readable for this user.")
         }
         let (credentials, faultyLine) = Credentials.parse(text)
         guard let credentials else {
             throw FrameHostError(
-                .invalidConfiguration, what: "line \(faultyLine) of \(shown) must be name:password",
+                .invalidConfiguration, place: "users", what: "line \(faultyLine) of \(shown) must be name:password",
                 remedy: "Correct that line.")
         }
         guard !credentials.isEmpty else {
             throw FrameHostError(
-                .invalidConfiguration, what: "\(shown) must name a user",
+                .invalidConfiguration, place: "users", what: "\(shown) must name a user",
                 remedy: "Add a line name:password, or leave 'users' out to let every client play.")
         }
         return credentials

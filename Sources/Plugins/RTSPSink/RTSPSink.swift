@@ -50,11 +50,10 @@ final class RTSPSink: MultiSink {
     func negotiate(_ inputs: [MediaFormat]) throws {
         let places = inputs.indices.filter { inputs[$0].encoded?.audio == nil }
         guard let place = places.first, places.count == 1, inputs.count <= 2 else {
-            let pictures = places.isEmpty ? "none" : "\(places.count)"
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
-                    "\(pictures) of the \(inputs.count) inputs have pictures, but a path must have exactly one input with pictures and at most one with sound",
+                    "'from' must name exactly one input with pictures and at most one with sound, but names \(places.count) with pictures and \(inputs.count - places.count) with sound",
                 remedy: "Name one input with H.264, and at most one with AAC or Opus.")
         }
         guard let format = inputs[place].encoded, format.framing == .annexB,
@@ -62,8 +61,9 @@ final class RTSPSink: MultiSink {
         else {
             throw FrameHostError(
                 .broken,
-                what: "the RTSP sink needs H.264 with start codes and parameter sets, but was offered \(inputs[place])"
-            )
+                what:
+                    "the RTSP sink needs H.264 with start codes and parameter sets, but was offered \(inputs[place])",
+                remedy: "Report this to the author of the stage before it.")
         }
         self.format = format
         self.sets = sets
@@ -107,7 +107,7 @@ final class RTSPSink: MultiSink {
                     + "\(options.maxConnectionsPerAddress)",
                 option: "port", what: "serves port \(options.port) with other settings than",
                 remedy:
-                    "Give both stages the same 'address', 'certificate', 'key', 'sessionSeconds' and 'maxConnectionsPerAddress', or another 'port'."
+                    "Give both stages the same 'address', 'certificate', 'key', 'sessionSeconds' and 'maxConnectionsPerAddress', or give one of them another 'port'."
             ),
             StageDemand.Claim(
                 "rtsp-path \(options.port) \(options.path)", option: "path",
@@ -292,7 +292,11 @@ final class RTSPSink: MultiSink {
                 ("more than \(options.keptSeconds) s apart", "Raise 'keptSeconds'")
             case .bytes:
                 ("more than \(options.keptMegabytes) MB apart", "Raise 'keptMegabytes'")
-            case .units: ("more than \(groupLimits.mostUnits) pictures apart", "Raise 'keptSeconds'")
+            case .units:
+                (
+                    "more than \(groupLimits.mostUnits) \(sound == nil ? "pictures" : "units of pictures and sound") apart",
+                    "Raise 'keptSeconds'"
+                )
             }
         context.post(
             "group-too-large", level: .warning,
@@ -322,7 +326,7 @@ final class RTSPSink: MultiSink {
     func command(_ name: String, arguments: JSONNode) throws {
         let readers = server?.readers(of: options.path) ?? []
         context.post(
-            "readers", text: "\(readers.count) readers of \(options.path)",
+            "readers", text: "\(readers.count) \(readers.count == 1 ? "reader" : "readers") of \(options.path)",
             details: .object(
                 [
                     ("path", .string(options.path)), ("readers", .array(readers.map(ReaderReports.details))),

@@ -51,7 +51,7 @@ struct RTSPSinkOptions: StageOptions {
     var maxReaders = 1000
 
     @Option(
-        help: "Most connections from one address. This machine's own connections are not counted.", range: 1...100_000)
+        help: "Most connections from one address. Connections over loopback are not limited.", range: 1...100_000)
     var maxConnectionsPerAddress = 256
 
     @Option(
@@ -91,8 +91,9 @@ struct RTSPSinkOptions: StageOptions {
         func add(_ what: String, _ remedy: String) { faults.append(OptionFault(what, remedy: remedy)) }
         if RTSPURL(path)?.path != path || path == "/" {
             add(
-                "'path' \"\(path)\" must be the path of a stream",
-                "Start it with a slash and end it without one: \"path\": \"/live\".")
+                "'path' \"\(path)\" must be a slash and a name, such as \"/live\"",
+                "Start it with a slash and end it without one, write single slashes between names, leave out ? and %, and do not end it with a name such as trackID=1, which stands for a track."
+            )
         }
         if !address.isEmpty, IPAddress(address) == nil {
             add(
@@ -113,7 +114,7 @@ struct RTSPSinkOptions: StageOptions {
         }
         if certificate != nil, transport == .udp {
             add(
-                "with TLS, packets can only travel on the TCP connection",
+                "'transport' \"udp\" cannot be used with 'certificate': with TLS, packets only travel on the TCP connection",
                 "Leave 'transport' out, or set it to \"tcp\".")
         }
         guard faults.isEmpty else { throw OptionFaults(faults) }

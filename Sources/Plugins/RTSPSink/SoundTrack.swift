@@ -38,7 +38,8 @@ struct SoundTrack {
         guard (1...RTPClock.mostTicksPerSecond).contains(ticksPerSecond) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
-                what: "\(ticksPerSecond) samples per second must be from 1 to \(RTPClock.mostTicksPerSecond)",
+                what:
+                    "the sound's sample rate of \(ticksPerSecond) Hz must be from 1 to \(RTPClock.mostTicksPerSecond) Hz",
                 remedy: "Encode the sound at 48000 samples per second.")
         }
         description = SoundDescription(codec: codec, bitrateKbps: format.bitrateKbps)

@@ -80,7 +80,7 @@ struct Finaliser: Sendable {
         func goOn() throws {
             guard isCancelled() else { return }
             throw FrameHostError(
-                .stopped, what: "finalising ended because the run was stopped",
+                .stopped, what: "not finished, because the run was stopped",
                 remedy: "The file stays in fragments and can be played."
             )
         }
@@ -153,7 +153,7 @@ struct Finaliser: Sendable {
         do {
             try file.takeOver(from: original)
             try file.sync()
-        } catch { throw Self.fault(String(cString: strerror(abs(error.code)))) }
+        } catch { throw Self.fault("the copy cannot be completed: \(String(cString: strerror(abs(error.code))))") }
         if let refusal = files.exchange(file.held, over: path, meant: original.held.identity, own: original.held) {
             throw Self.fault(refusal.fault(path).what)
         }
@@ -170,7 +170,7 @@ struct Finaliser: Sendable {
             return try OutputFile.create(temporary, overwrite: false, isNamed: false, files)
         } catch {
             let isOther = [.exists, .writtenElsewhere, .writtenHere(OutputFile.holder)].contains(error)
-            throw Self.fault(isOther ? "another program makes the same copy" : error.fault(temporary).what)
+            throw Self.fault(isOther ? "the same copy is being made already" : error.fault(temporary).what)
         }
     }
 

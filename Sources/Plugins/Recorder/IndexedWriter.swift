@@ -30,7 +30,7 @@ final class IndexedWriter {
         sourceBases = streams.map(\.pointee.time_base)
         hasMotion = streams.contains { $0.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_DATA }
         guard ends.count == streams.count else {
-            throw Finaliser.fault("the file has \(streams.count) tracks, but \(ends.count) were recorded")
+            throw Finaliser.fault("the number of tracks in the file is \(streams.count), but must be \(ends.count)")
         }
         self.ends = ends
         waiting = streams.map { _ in nil }
@@ -115,7 +115,7 @@ final class IndexedWriter {
         try check(result)
         if hasMotion {
             do { try MotionTrackName.set(in: file) } catch {
-                throw Finaliser.fault(String(cString: strerror(error.code)))
+                throw Finaliser.fault("the copy cannot be written: \(String(cString: strerror(error.code)))")
             }
         }
         return true
@@ -123,6 +123,7 @@ final class IndexedWriter {
 
     private func check(_ result: Int32) throws {
         guard result < 0 || file.failure != 0 else { return }
-        throw Finaliser.fault(file.failure != 0 ? String(cString: strerror(file.failure)) : MuxerHandle.text(result))
+        let reason = file.failure != 0 ? String(cString: strerror(file.failure)) : MuxerHandle.text(result)
+        throw Finaliser.fault("the copy cannot be written: \(reason)")
     }
 }

@@ -64,7 +64,8 @@ final class MuxerHandle {
             let packet = av_packet_alloc()
         else {
             avformat_free_context(context)
-            throw FrameHostError(.callFailed, what: "this libavformat cannot write \(container.rawValue)")
+            throw FrameHostError(
+                .callFailed, what: "libavformat has no writer for '\(container.rawValue)', or no memory is left")
         }
         self.packet = packet
         tracks = []
@@ -341,8 +342,8 @@ final class MuxerHandle {
         let number = file.failure != 0 ? file.failure : fh_averror_errno(code)
         let saved = (savedFrames, savedSpan.seconds)
         return RecordingFault.writing(
-            file.path, reason: number != 0 ? String(cString: strerror(number)) : Self.text(code),
-            isFull: number == ENOSPC || number == EDQUOT || number == EFBIG, saved: saved)
+            file.path, reason: number != 0 ? String(cString: strerror(number)) : Self.text(code), code: number,
+            saved: saved)
     }
 
     private func close() {

@@ -17,6 +17,8 @@ final class OutputFile {
     private(set) var size: Int64 = 0
     /// The files beside it that were asked for. They are made and removed with it.
     var sidecars: [Sidecar: HeldFile] = [:]
+    /// Why a file beside it that was asked for could not be made.
+    var refusals: [Sidecar: FileRefusal] = [:]
     private let files: RunFiles
     private var offset: Int64 = 0
 

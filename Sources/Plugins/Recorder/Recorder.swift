@@ -163,7 +163,7 @@ final class Recorder: MultiSink {
             guard let obstacle = TrackDescriptions.obstacle(to: track, in: container) else { continue }
             throw FrameHostError(
                 .invalidConfiguration, what: obstacle,
-                remedy: container == .mkv
+                remedy: TrackDescriptions.obstacle(to: track, in: .mkv) != nil
                     ? "Set \"audio\": \"none\" to record without sound." : "Record to .mkv, or set \"audio\": \"none\"."
             )
         }
@@ -187,7 +187,10 @@ final class Recorder: MultiSink {
         guard options.audio == .copy else { return }
         guard let origin = context.audio, !origin.tracks.isEmpty else {
             return context.post(
-                "sound-missing", level: .warning, text: "there is no sound to copy; the recording is silent")
+                "sound-missing", level: .warning,
+                text:
+                    "there is no sound to copy: no stage before the recorder offers any. To record other sound, name its 'audio-encoder' in 'from' too."
+            )
         }
         sound = try SoundFeed(origin) { [context] in context.post("sound-ended", level: .warning, text: $0) }
     }
@@ -296,13 +299,16 @@ final class Recorder: MultiSink {
         return verdict
     }
 
+    /// `'out.mp4'`
+    private var recordingName: String { recording.map { "'\($0.path)'" } ?? "the recording" }
+
     private func reportLoss(_ motion: MotionInput) {
         guard motion.hasBeenTooSmall, !hasReportedMotion else { return }
         hasReportedMotion = true
         context.post(
             "motion-incomplete", level: .warning,
             text:
-                "samples of motion are missing in '\(recording?.path ?? "")', since the pictures came too late after them"
+                "samples of motion are missing in \(recordingName): the memory for motion was full before the pictures of their time came. Find the stage that delays the pictures."
         )
     }
 
@@ -323,7 +329,9 @@ final class Recorder: MultiSink {
         hasReportedSound = true
         context.post(
             "sound-incomplete", level: .warning,
-            text: "sound is missing in '\(recording?.path ?? "")', since the pictures came too late after it")
+            text:
+                "sound is missing in \(recordingName): the memory for sound was full before the pictures of its time came. Find the stage that delays the pictures."
+        )
     }
 
     private func keep(_ about: RecordedUnit, _ unit: borrowing AccessUnit, _ ring: PreEventRing) {
@@ -377,7 +385,8 @@ final class Recorder: MultiSink {
         ring = nil
         guard !hasBegun, format != nil, options.record == .atStart else { return }
         hasBegun = true
-        context.log("the recorder received nothing; '\(files.nextName(at: 0))' was not written", level: .warning)
+        let name = files.nextName(at: context.clock.unixTime(at: context.clock.now()))
+        context.log("no keyframe reached the recorder, so '\(name)' was not written", level: .warning)
     }
 
     private func end(isDraining: Bool) throws {

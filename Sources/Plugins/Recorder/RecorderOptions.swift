@@ -87,7 +87,7 @@ struct RecorderOptions: StageOptions {
                     : "Name a file. 'rtsp-sink' serves a stream; no stage can send to an address yet.")
         }
         if path.utf8.contains(0) {
-            throw OptionFault("'path' must not contain a zero character", remedy: "Leave it out.")
+            throw OptionFault("'path' must not contain a zero character", remedy: "Remove that character.")
         }
         if Container(path: path) == nil {
             throw OptionFault(

@@ -270,18 +270,24 @@ final class Recording {
         motionHasEnded = true
         context.post(
             "motion-ended", level: .warning,
-            text: "the motion ends here in '\(path)': its next sample is too far away for \(setup.container.name)",
+            text:
+                "the motion ends here in '\(path)': its next sample comes later than \(setup.container.name) can express",
             details: ["path": .string(path)])
     }
 
     private func reportLack(of sidecar: Sidecar, beside file: OutputFile) {
         let name = sidecar.path(beside: file.path)
-        postEnd(of: sidecar, name, "'\(name)' cannot be written; the recording goes on without it")
+        let reason =
+            file.refusals[sidecar]?.fault(name).what ?? "'\(file.path)' is a device, so '\(name)' is not written"
+        postEnd(of: sidecar, name, "\(reason); the recording goes on without that file")
     }
 
     private func report(_ log: SidecarLog) {
         guard log.failure != 0 else { return }
-        postEnd(of: log.kind, log.path, "'\(log.path)' ends here: \(String(cString: strerror(log.failure)))")
+        postEnd(
+            of: log.kind, log.path,
+            "'\(log.path)' ends here and cannot be written any further: \(String(cString: strerror(log.failure)))"
+        )
     }
 
     private func postEnd(of sidecar: Sidecar, _ path: String, _ text: String) {
@@ -301,7 +307,7 @@ final class Recording {
         context.post(
             "sound-ended", level: .warning,
             text:
-                "audio track \(track + 1) ends here in '\(path)': its next packet is too far away for \(setup.container.name)"
+                "audio track \(track + 1) ends here in '\(path)': its next packet comes later than \(setup.container.name) can express"
         )
     }
 

@@ -43,7 +43,9 @@ enum RecordingFault {
     /// What is wrong with a folder for new files; nil when they can be made there.
     static func ofFolder(_ folder: String) -> FrameHostError? {
         var status = stat()
-        guard stat(folder, &status) == 0 else { return missing(folder) }
+        guard stat(folder, &status) == 0 else {
+            return errno == ENOENT ? missing(folder) : unwritable(folder, errno)
+        }
         guard status.st_mode & S_IFMT == S_IFDIR else {
             return FrameHostError(
                 .invalidConfiguration, what: "'\(folder)' must be a folder, but is a file", remedy: "Correct 'path'.")
@@ -74,7 +76,11 @@ enum RecordingFault {
         switch refusal {
         case .exists: return exists(path)
         case .failed(let code): return unwritable(path, code)
-        case .writtenHere(OutputFile.holder), .writtenElsewhere:
+        case .writtenElsewhere:
+            return FrameHostError(
+                .invalidConfiguration, what: "'\(path)' is being written by another chain or program",
+                remedy: "Wait until it has finished, or give this recorder another 'path'.")
+        case .writtenHere(OutputFile.holder):
             return FrameHostError(
                 .invalidConfiguration, what: "'\(path)' is being written by another recorder",
                 remedy: "Give each recorder its own 'path'.")
@@ -91,6 +97,8 @@ enum RecordingFault {
             case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
             case ENOSPC, EDQUOT: "Free some space, or record to another disk."
             case ENOENT: "Create the folder again, or correct 'path'."
+            case ENOTDIR, ELOOP, ENAMETOOLONG: "Correct 'path'."
+            case EROFS: "Record to another disk."
             default: "Name a folder where this user may write."
             }
         return FrameHostError(
@@ -106,17 +114,29 @@ enum RecordingFault {
             remedy: container == .mkv ? "Check the times of the recorded pictures." : "Record to .mkv.")
     }
 
-    /// - Parameter saved: Frames and seconds in the file that play.
-    static func writing(_ path: String, reason: String, isFull: Bool, saved: (frames: Int, seconds: Double))
+    /// - Parameters:
+    ///   - code: The errno; 0 where there is none.
+    ///   - saved: Frames and seconds in the file that play.
+    static func writing(_ path: String, reason: String, code: Int32, saved: (frames: Int, seconds: Double))
         -> FrameHostError
     {
+        let span = "(\(shortSeconds(saved.seconds)) s)"
         let rest =
-            saved.frames == 0
-            ? "Nothing of it was saved."
-            : "The first \(count(saved.frames)) (\(shortSeconds(saved.seconds)) s) are saved and can be played."
+            switch saved.frames {
+            case 0: "Nothing of it was saved."
+            case 1: "The first frame \(span) is saved and can be played."
+            default: "The first \(saved.frames) frames \(span) are saved and can be played."
+            }
+        let remedy =
+            switch code {
+            case ENOSPC, EDQUOT: "Free some space, or record to another disk. "
+            case EFBIG:
+                "Set 'segmentMegabytes' to go on in new files, or lower it (4000 suits FAT32), raise the limit of file sizes (ulimit -f), or record to another disk. "
+            case EIO: "Check the disk, or record to another one. "
+            default: ""
+            }
         return FrameHostError(
-            .unavailable, what: "writing '\(path)' failed: \(reason)",
-            remedy: (isFull ? "Free some space, or record to another disk. " : "") + rest)
+            .unavailable, what: "writing '\(path)' failed: \(reason)", remedy: remedy + rest)
     }
 
     /// The fault of a file that was deleted while it was written.

@@ -133,7 +133,10 @@ final class RecordingFiles {
                     overwrite
                     ? try files.replace(name, as: OutputFile.holder) : try files.create(name, as: OutputFile.holder)
             } catch {
-                guard !overwrite else { continue }
+                guard !overwrite else {
+                    file.refusals[sidecar] = error
+                    continue
+                }
                 file.cut(to: 0)
                 throw error
             }

@@ -129,7 +129,7 @@ enum RecordingRefusal: Error {
         switch self {
         case .alreadyStarting:
             FrameHostError(
-                .invalidConfiguration, what: "a start is in progress and waits for a keyframe",
+                .invalidConfiguration, what: "the recorder is already starting a recording",
                 remedy: "Wait for recording-did-start.")
         case .alreadyRecording:
             FrameHostError(

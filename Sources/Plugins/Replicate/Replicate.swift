@@ -109,8 +109,9 @@ final class Replicate: Transform {
             throw FrameHostError(
                 .invalidConfiguration, place: context.stageID,
                 what:
-                    "the last copy would be \(options.mostDelay) frames late, but this stage keeps only \(mostDelay) frames",
-                remedy: "Delay by at most \(mostDelay), or set the longer delay in the chain file.")
+                    "a copy would be \(options.mostDelay) frames late, but this stage keeps only \(mostDelay) frames while the chain runs",
+                remedy:
+                    "Delay by at most \(mostDelay), or set the longer delay in the chain file and restart the chain.")
         }
         plan()
     }

@@ -26,11 +26,13 @@ struct ReplicateOptions: StageOptions {
         let count = copyCount
         guard each.count <= count else {
             throw OptionFault(
-                "each has \(each.count) entries for \(count) copies", remedy: "Remove some entries, or raise 'copies'.")
+                "each has \(each.count == 1 ? "1 entry" : "\(each.count) entries"), but there \(count == 1 ? "is 1 copy" : "are \(count) copies")",
+                remedy: "Remove some entries, or raise 'copies'.")
         }
         guard mostDelay <= Self.mostDelay else {
             throw OptionFault(
-                "the last copy would be \(mostDelay) frames late", remedy: "Delay by at most \(Self.mostDelay).")
+                "a copy would be \(mostDelay) frames late, but a delay must be at most \(Self.mostDelay) frames",
+                remedy: "Lower 'delay' in 'first', 'step' or 'each', or lower 'copies'.")
         }
     }
 

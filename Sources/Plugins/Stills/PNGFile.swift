@@ -26,7 +26,12 @@ package struct PNGFile {
     ) throws {
         // libpng would wait for a pipe's writer.
         var status = stat()
-        if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+        guard stat(path, &status) == 0, access(path, R_OK) == 0 else {
+            throw FrameHostError(
+                .unavailable, place: FaultPlace(option),
+                what: "\(path) cannot be read: \(String(cString: strerror(errno)))", remedy: remedy)
+        }
+        if status.st_mode & S_IFMT != S_IFREG {
             throw FrameHostError(
                 .unavailable, place: FaultPlace(option), what: "\(path) must be a regular file", remedy: remedy)
         }

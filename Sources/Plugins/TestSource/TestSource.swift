@@ -89,6 +89,9 @@ final class TestSource: Source {
         origin = nil
     }
 
+    /// [stage thread] Reports what was missed since the last report.
+    func stop() { late.report(context) }
+
     /// [stage thread] One frame. Live: sleeps until it is due.
     func produce(_ output: Output) throws -> SourceProgress {
         if let frames = options.frames, count >= frames { return .ended }
@@ -158,7 +161,8 @@ extension TimeBase {
     }
 }
 
-/// Counts pictures for which a live source was too late, and reports them at most once a second.
+/// Counts pictures for which a live source was too late, and reports them at once, then at most once a minute, and at
+/// the end.
 private struct LateReport {
     private var missed: Int64 = 0
     private var lastReport = Int64.min / 2
@@ -167,15 +171,18 @@ private struct LateReport {
     mutating func add(_ count: Int64, _ context: StageContext) {
         missed += count
         hasGap = true
-        let now = context.clock.now()
-        guard now - lastReport >= 1_000_000_000 else { return }
+        if context.clock.now() - lastReport >= 60_000_000_000 { report(context) }
+    }
+
+    mutating func report(_ context: StageContext) {
+        guard missed > 0 else { return }
         context.post(
             "late", level: .warning,
             text:
                 "this source missed the \(missed == 1 ? "time of 1 picture" : "times of \(missed) pictures"): the machine or the chain is too slow.",
             details: ["missed": .number(missed)])
         missed = 0
-        lastReport = now
+        lastReport = context.clock.now()
     }
 
     mutating func takeGap() -> Bool {

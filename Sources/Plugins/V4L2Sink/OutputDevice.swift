@@ -40,10 +40,16 @@ final class OutputDevice {
     private static func code(_ text: String) -> UInt32 { text.utf8.reversed().reduce(0) { $0 << 8 | UInt32($1) } }
 
     /// - Throws: ``FrameHostError``.
-    init(_ path: String, _ calls: any OutputCalls) throws {
+    convenience init(_ path: String, _ calls: any OutputCalls) throws {
+        try self.init(path, opened: calls.open(path), calls)
+    }
+
+    /// - Parameter descriptor: What `open` of the calls gave for the path: less than 0 where it failed.
+    /// - Throws: ``FrameHostError``.
+    private init(_ path: String, opened descriptor: Int32, _ calls: any OutputCalls) throws {
         self.path = path
         self.calls = calls
-        descriptor = calls.open(path)
+        self.descriptor = descriptor
         guard descriptor >= 0 else {
             throw OutputFault.of("open", -descriptor, path, group: calls.group(of: path))
         }
@@ -55,7 +61,7 @@ final class OutputDevice {
         name = withUnsafeBytes(of: &value.card) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         guard fault == 0 else {
             calls.close(descriptor)
-            descriptor = -1
+            self.descriptor = -1
             throw OutputFault.of("VIDIOC_QUERYCAP", fault, path, group: nil)
         }
     }
@@ -236,41 +242,57 @@ final class OutputDevice {
     /// Finds the requested output device by its path, or by its name or a part of it; nil for the first one.
     static func find(_ asked: String?, _ calls: any OutputCalls) throws -> OutputDevice {
         if let asked, asked.hasPrefix("/") {
-            do {
-                let device = try OutputDevice(asked, calls)
-                guard device.isOutput else {
-                    throw device.isLoopback
-                        ? OutputFault.inUse(asked) : OutputFault.noOutput(asked, name: device.name)
-                }
-                return device
-            } catch let fault as FrameHostError where fault.cause.hasPrefix("open: No such file") {
-                throw OutputFault.none(asked: asked, there: all(calls).filter(\.isOutput).map { ($0.path, $0.name) })
+            let descriptor = calls.open(asked)
+            guard descriptor != -ENOENT else {
+                let there = all(calls).devices.filter(\.isOutput)
+                throw OutputFault.none(asked: asked, there: there.map { ($0.path, $0.name) })
             }
+            let device = try OutputDevice(asked, opened: descriptor, calls)
+            guard device.isOutput else {
+                throw device.isLoopback ? OutputFault.inUse(asked) : OutputFault.noOutput(asked, name: device.name)
+            }
+            return device
         }
-        let all = all(calls)
-        let there = all.filter(\.isOutput)
+        let (devices, refusal) = all(calls)
+        let there = devices.filter(\.isOutput)
         // Another program writes to it: it exists, but is not free.
-        let busy = all.first { device in
+        let busy = devices.first { device in
             device.isLoopback && !device.isOutput
                 && (asked.map { device.name.lowercased().contains($0.lowercased()) } ?? there.isEmpty)
         }
         guard let asked else {
             if let first = there.first { return first }
-            throw busy.map { OutputFault.inUse($0.path) } ?? OutputFault.none(asked: nil, there: [])
+            throw busy.map { OutputFault.inUse($0.path) } ?? refusal ?? OutputFault.none(asked: nil, there: [])
         }
         let exact = there.filter { $0.name == asked }
         let meant = exact.isEmpty ? there.filter { $0.name.lowercased().contains(asked.lowercased()) } : exact
         guard let first = meant.first else {
             if let busy { throw OutputFault.inUse(busy.path) }
+            if let refusal { throw refusal }
             throw OutputFault.none(asked: asked, there: there.map { ($0.path, $0.name) })
         }
         guard meant.count == 1 else { throw OutputFault.several(asked, meant.map(\.path)) }
         return first
     }
 
-    /// All video devices in the order of their numbers; devices that may not be opened are skipped.
-    private static func all(_ calls: any OutputCalls) -> [OutputDevice] {
-        calls.names(in: "/dev").compactMap { $0.hasPrefix("video") ? Int($0.dropFirst("video".count)) : nil }.sorted()
-            .compactMap { try? OutputDevice("/dev/video\($0)", calls) }
+    /// All video devices that can be opened, in the order of their numbers.
+    ///
+    /// - Returns: Where none can be opened, also the fault of the first one that this user may not open.
+    private static func all(_ calls: any OutputCalls) -> (devices: [OutputDevice], refusal: FrameHostError?) {
+        let numbers = calls.names(in: "/dev").compactMap {
+            $0.hasPrefix("video") ? Int($0.dropFirst("video".count)) : nil
+        }
+        var devices: [OutputDevice] = []
+        var refusal: FrameHostError?
+        for number in numbers.sorted() {
+            let path = "/dev/video\(number)"
+            let descriptor = calls.open(path)
+            do { devices.append(try OutputDevice(path, opened: descriptor, calls)) } catch {
+                // The second comes from the device cgroup of a container.
+                let isRefused = descriptor == -EACCES || descriptor == -EPERM
+                if isRefused, refusal == nil { refusal = FrameHostError.wrap(error) }
+            }
+        }
+        return (devices, devices.isEmpty ? refusal : nil)
     }
 }

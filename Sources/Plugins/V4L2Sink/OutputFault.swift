@@ -52,7 +52,9 @@ enum OutputFault {
     static func answered(_ path: String, _ what: String) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(path)' answers \(what)",
-            remedy: "Another program may use it: the first program that reads or writes sets its format.")
+            remedy:
+                "Another program may use it, and the first one that reads or writes sets its format: end that program, then try again."
+        )
     }
 
     /// The fault for an error of the kernel, with a remedy.
@@ -72,7 +74,7 @@ enum OutputFault {
             return FrameHostError(
                 .unavailable, place: "device", what: "'\(path)' is not a video device",
                 remedy: "Name one, such as /dev/video10; v4l2loopback makes one: `\(loadModule)`.", cause: cause)
-        case ENODEV, ENXIO, ENOENT, EIO:
+        case ENODEV, ENXIO, ENOENT:
             return FrameHostError(
                 .unavailable, what: "'\(path)' has disappeared",
                 remedy: "Load the module again: `\(loadModule)`.",

@@ -11,7 +11,7 @@ struct V4L2SinkOptions: StageOptions {
     func validate() throws(OptionFault) {
         if device == "" { throw OptionFault("'device' is empty", remedy: "Name one, or leave the key out.") }
         if device?.utf8.contains(0) == true {
-            throw OptionFault("'device' must not contain a zero character", remedy: "Leave it out.")
+            throw OptionFault("'device' must not contain a zero character", remedy: "Remove that character.")
         }
     }
 }

@@ -12,11 +12,13 @@ enum CameraFault {
             remedy: "Choose another 'size' or 'format'. `framehost devices` lists them.")
     }
 
-    static func none(asked: String?, there: [FoundCamera]) -> FrameHostError {
-        let remedy =
+    /// - Parameter mayWait: Whether `"ifMissing": "wait"` would help.
+    static func none(asked: String?, there: [FoundCamera], mayWait: Bool) -> FrameHostError {
+        let advice =
             there.isEmpty
-            ? "No camera was found. Plug one in, or load its driver. \"ifMissing\": \"wait\" starts without it."
-            : "There \(there.count == 1 ? "is" : "are") \(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", ")); `framehost devices` shows details. \"ifMissing\": \"wait\" starts without it."
+            ? "\(asked == nil ? "" : "No camera was found. ")Plug one in, or load its driver."
+            : "There \(there.count == 1 ? "is" : "are") \(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", ")); `framehost devices` shows details."
+        let remedy = advice + (mayWait ? " \"ifMissing\": \"wait\" starts without it." : "")
         return FrameHostError(
             .unavailable, place: asked == nil ? "" : "device",
             what: asked.map { "there is no camera '\($0)'" } ?? "there is no camera", remedy: remedy)
@@ -44,17 +46,19 @@ enum CameraFault {
             return answered("no usable size for \(known.map(\.description).joined(separator: ", "))")
         }
         let own = there.isEmpty ? "no format at all" : there.map(\.description).joined(separator: ", ")
+        let others = there.compactMap { CameraPixels($0) }
+        let remedy =
+            others.contains(.h264) ? "\"format\": \"h264\" passes on what the camera encodes." : "Use another camera."
         guard let asked else {
             return FrameHostError(
                 .unavailable,
                 what:
                     "'\(path)' must give one of \(CameraPixels.byCost.map(\.rawValue).joined(separator: ", ")), but has \(own)",
-                remedy: there.contains { CameraPixels($0) == .h264 }
-                    ? "\"format\": \"h264\" passes on what the camera encodes." : "Use another camera.")
+                remedy: remedy)
         }
         return FrameHostError(
             .invalidConfiguration, place: "format", what: "'\(path)' does not support \(asked.rawValue); it has \(own)",
-            remedy: "Leave 'format' out to use the nearest one.")
+            remedy: others.contains { $0 != .h264 } ? "Leave 'format' out to use the nearest one." : remedy)
     }
 
     static func noSets(_ path: String, _ why: String) -> FrameHostError {

@@ -67,22 +67,28 @@ enum CameraList {
 
     /// The path of the requested camera.
     ///
-    /// - Parameter asked: A path, a stable id, a serial number, a name or a part of it; nil for the first camera.
+    /// - Parameters:
+    ///   - asked: A path, a stable id, a serial number, a name or a part of it; nil for the first camera.
+    ///   - mayWait: Whether `"ifMissing": "wait"` would help where there is none.
     /// - Throws: ``FrameHostError`` where there is none, or more than one.
-    static func path(of asked: String?, _ calls: any DeviceCalls) throws -> String {
+    static func path(of asked: String?, _ calls: any DeviceCalls, mayWait: Bool = false) throws -> String {
         if let asked, asked.hasPrefix("/") {
-            guard calls.realPath(asked) != nil else { throw CameraFault.none(asked: asked, there: all(calls)) }
+            guard calls.realPath(asked) != nil else {
+                throw CameraFault.none(asked: asked, there: all(calls), mayWait: mayWait)
+            }
             return asked
         }
         let there = all(calls)
         guard let asked else {
             guard let first = there.first(where: { $0.fault == nil }) ?? there.first else {
-                throw CameraFault.none(asked: nil, there: [])
+                throw CameraFault.none(asked: nil, there: [], mayWait: mayWait)
             }
             return first.path
         }
         let ranks = there.map { $0.rank(of: asked) }
-        guard let best = ranks.compactMap({ $0 }).min() else { throw CameraFault.none(asked: asked, there: there) }
+        guard let best = ranks.compactMap({ $0 }).min() else {
+            throw CameraFault.none(asked: asked, there: there, mayWait: mayWait)
+        }
         let meant = zip(there, ranks).filter { $0.1 == best }.map(\.0)
         guard meant.count == 1 else { throw CameraFault.several(asked, meant) }
         return meant[0].path

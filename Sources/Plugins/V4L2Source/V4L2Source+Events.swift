@@ -19,7 +19,7 @@ extension V4L2Source {
                 .number("awayMs", "How long it was lost (ms)."),
             ]),
         EventDeclaration(
-            "camera-refused", "The camera is back, but cannot be used."),
+            "camera-refused", "The camera is there, but cannot be used. Each reason is posted once."),
         EventDeclaration(
             "rate-differs", "The camera uses another rate than it lists.",
             [

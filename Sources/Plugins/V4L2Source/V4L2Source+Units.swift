@@ -79,7 +79,10 @@ extension V4L2Source {
             if !stream.sets.isEmpty { return stream.sets }
         }
         throw CameraFault.noSets(
-            device.path, buffers == 0 ? "no picture came within 5 s" : "none were among \(buffers) access units")
+            device.path,
+            buffers == 0
+                ? "no picture came within 5 s"
+                : "none were among \(buffers == 1 ? "1 access unit" : "\(buffers) access units")")
     }
 
     // MARK: One access unit

@@ -31,6 +31,8 @@ final class V4L2Source: Source, DeviceStage {
     var units: CameraUnits?
     private var lends = false
     private var path: String?
+    /// Why it could not be opened; empty where it could.
+    private var missing = ""
     private var slate: Slate?
 
     // Set from `start` on; for the stage thread only.
@@ -68,10 +70,13 @@ final class V4L2Source: Source, DeviceStage {
             color: options.slateColor, picturePath: options.slatePicture.map(context.resolve), text: options.slateText)
         noteDefaults()
         do {
-            let path = try CameraList.path(of: options.device, calls)
+            // A camera's own H.264 needs the camera at the start.
+            let mayWait = options.ifMissing == .fail && options.format != .h264
+            let path = try CameraList.path(of: options.device, calls, mayWait: mayWait)
             try choose(CameraSession.open(path, calls))
         } catch let fault as FrameHostError {
             guard options.ifMissing == .wait, fault.code == .unavailable else { throw fault }
+            missing = fault.what
             format = Self.plannedWithout(asked)
             context.note("\(fault.what): the chain starts without it, for \(asked.size) in i420", isWarning: true)
         }
@@ -182,8 +187,8 @@ final class V4L2Source: Source, DeviceStage {
         context.showFigures { [figures] in figures.json }
         lookedFor = options.device
         guard let path else {
-            away.begin(now: context.clock.now(), reason: "it was missing at the start")
-            context.recovering = "the camera was missing at the start"
+            away.begin(now: context.clock.now(), reason: missing)
+            context.recovering = missing
             return
         }
         let session = try CameraSession(path: path, mode: mode, asked: asked, format: format, calls: calls)

@@ -13,6 +13,8 @@ final class Window {
     /// The orientation of the last picture, so that it can be drawn again when the window changes.
     private var last: (orientation: Orientation, isMirroredInPreviews: Bool)?
     private var isFullscreen = false
+    /// Whether SDL draws without the graphics card.
+    private let isSoftware: Bool
     /// SDL's milliseconds: when the next picture may be drawn.
     private var nextDrawing: Int64 = 0
 
@@ -40,7 +42,9 @@ final class Window {
             return fault
         }
         var info = SDL_RendererInfo()
-        if SDL_GetRendererInfo(renderer, &info) == 0, info.max_texture_width > 0, info.max_texture_height > 0,
+        let isKnown = SDL_GetRendererInfo(renderer, &info) == 0
+        let isSoftware = isKnown && info.flags & SDL_RENDERER_SOFTWARE.rawValue != 0
+        if isKnown, info.max_texture_width > 0, info.max_texture_height > 0,
             format.width > Int(info.max_texture_width) || format.height > Int(info.max_texture_height)
         {
             throw giveUp(WindowFault.tooLarge(format, Int(info.max_texture_width), Int(info.max_texture_height)))
@@ -52,10 +56,11 @@ final class Window {
                 renderer, Self.pixels(format.pixelFormat), Int32(SDL_TEXTUREACCESS_STREAMING.rawValue),
                 Int32(format.width),
                 Int32(format.height))
-        else { throw giveUp(WindowFault.call("SDL_CreateTexture", Self.reason)) }
+        else { throw giveUp(WindowFault.texture("SDL_CreateTexture", Self.reason, isSoftware: isSoftware)) }
         SDL_SetTextureBlendMode(texture, SDL_BLENDMODE_NONE)
         SDL_SetTextureScaleMode(texture, SDL_ScaleModeLinear)
         (self.slot, self.window, self.renderer, self.texture) = (slot, window, renderer, texture)
+        self.isSoftware = isSoftware
         id = SDL_GetWindowID(window)
         clear()
         SDL_RenderPresent(renderer)
@@ -151,7 +156,9 @@ final class Window {
             default:
                 frame.withPlane(0) { SDL_UpdateTexture(texture, nil, $0.baseAddress, Int32($0.strideBytes)) }
             }
-        guard status == 0 else { throw WindowFault.call("updating the texture", Self.reason) }
+        guard status == 0 else {
+            throw WindowFault.texture("updating the texture", Self.reason, isSoftware: isSoftware)
+        }
     }
 
     // MARK: How

@@ -23,7 +23,7 @@ struct WindowOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         if title?.utf8.contains(0) == true {
-            throw OptionFault("'title' must not contain a zero character", remedy: "Leave it out.")
+            throw OptionFault("'title' must not contain a zero character", remedy: "Remove that character.")
         }
     }
 

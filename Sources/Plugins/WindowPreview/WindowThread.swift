@@ -74,7 +74,7 @@ final class WindowThread: Sendable {
                 windows.all.append(try Window(slot))
                 tell(.success(()))
             } catch {
-                tell(.failure(.wrap(error, place: "window-preview")))
+                tell(.failure(.wrap(error)))
             }
         } refuse: {
             tell(.failure($0))
@@ -145,14 +145,14 @@ final class WindowThread: Sendable {
             (SDL_HINT_RENDER_SCALE_QUALITY, "1"),
         ] { SDL_SetHint(hint, value) }
         guard SDL_InitSubSystem(SDL_INIT_VIDEO) == 0 else {
-            let fault = WindowFault.noScreen(Window.reason)
+            let fault = WindowFault.noScreen("'\(Window.reason)'")
             return giveUp(fault)
         }
         // Where nothing else works SDL uses a driver that shows nothing, and reports success.
         let driver = SDL_GetCurrentVideoDriver().map { String(cString: $0) } ?? ""
         if ["dummy", "offscreen"].contains(driver), SDL_getenv("SDL_VIDEODRIVER") == nil {
             SDL_QuitSubSystem(SDL_INIT_VIDEO)
-            return giveUp(WindowFault.noScreen("nothing but \(driver)"))
+            return giveUp(WindowFault.noScreen("only its driver '\(driver)' starts, which shows nothing"))
         }
         DisplayServer.watch()
         showWindows()
@@ -200,7 +200,7 @@ final class WindowThread: Sendable {
                 guard let again = try window.drawNewest(now: now) else { continue }
                 next = min(next ?? again, again)
             } catch {
-                window.slot.report(.failed(.wrap(error, place: "window-preview")))
+                window.slot.report(.failed(.wrap(error)))
                 window.slot.isClosed = true
                 windows.remove(window.slot)
                 window.slot.empty()

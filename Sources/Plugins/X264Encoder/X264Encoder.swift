@@ -161,7 +161,7 @@ final class X264Encoder: Transform {
             guard isAdjustable else {
                 throw FrameHostError(
                     .invalidConfiguration,
-                    what: "x264 can change its bitrate only if a VBV buffer limits the stream",
+                    what: "x264 can change its bitrate only if a VBV buffer limits the stream to it",
                     remedy:
                         "Set \"vbvBufferKbits\" without \"vbvMaxKbps\" in the chain file. A live chain has this by default."
                 )

@@ -95,7 +95,7 @@ struct X264EncoderOptions: StageOptions {
 
     @Option(
         help:
-            "Average bitrate. Default: 4000, unless crf is set. Can change while running if a VBV buffer limits the stream.",
+            "Average bitrate. Default: 4000, unless crf or qp is set. Can change while running if a VBV buffer limits the stream.",
         range: 64...300_000, unit: "kbit/s", live: true)
     var bitrateKbps: Int? = nil
 
@@ -109,7 +109,8 @@ struct X264EncoderOptions: StageOptions {
     var qp: Int? = nil
 
     @Option(
-        help: "Highest bitrate over the duration of the buffer. Default: bitrateKbps in a live chain, otherwise none.",
+        help:
+            "Highest bitrate over the duration of the buffer. Default: bitrateKbps in a live chain or with vbvBufferKbits, otherwise none.",
         range: 64...600_000, unit: "kbit/s")
     var vbvMaxKbps: Int? = nil
 
@@ -160,6 +161,12 @@ struct X264EncoderOptions: StageOptions {
         }
         if vbvMaxKbps == nil, vbvBufferKbits != nil, crf != nil {
             throw OptionFault("'vbvBufferKbits' needs 'vbvMaxKbps'", remedy: "Set both, or neither.")
+        }
+        // As in x264_param_apply_profile.
+        if let profile, let crf, crf < 1 {
+            throw OptionFault(
+                "'crf' must be from 1 to 51 with the profile '\(profile.rawValue)', but is \(crf.optionJSON.text()): below 1 x264 is lossless, which this profile does not permit",
+                remedy: "Raise 'crf', or leave 'profile' out.")
         }
         if profile == .baseline, let bframes, bframes > 0 {
             throw OptionFault(

@@ -164,7 +164,9 @@ final class X264Handle {
         var units: UnsafeMutablePointer<x264_nal_t>?
         var count: Int32 = 0
         let size = x264_encoder_encode(encoder, &units, &count, input, output)
-        guard size >= 0 else { throw FrameHostError(.callFailed, what: "x264 failed", cause: log.lastLine) }
+        guard size >= 0 else {
+            throw FrameHostError(.callFailed, what: "x264 could not encode the picture", cause: log.lastLine)
+        }
         guard size > 0, let first = units?.pointee.p_payload else { return nil }
         // The payloads of one call lie one after the other (x264.h, x264_encoder_encode).
         return EncodedPicture(
@@ -182,7 +184,8 @@ final class X264Handle {
         guard x264_param_default_preset(&parameters, settings.preset.rawValue, tune) == 0 else {
             throw FrameHostError(
                 .callFailed,
-                what: "x264 has no preset '\(settings.preset.rawValue)' with tune '\(settings.tune.rawValue)'")
+                what: "x264 has no preset '\(settings.preset.rawValue)' with tune '\(settings.tune.rawValue)'",
+                remedy: "Use another 'preset' or 'tune'.")
         }
         parameters.i_csp = format.pixelFormat == .nv12 ? X264_CSP_NV12 : X264_CSP_I420
         parameters.i_width = Int32(format.width)
@@ -201,7 +204,7 @@ final class X264Handle {
         if let profile = settings.profile, x264_param_apply_profile(&parameters, profile.rawValue) != 0 {
             throw FrameHostError(
                 .invalidConfiguration, what: "x264 cannot use the profile '\(profile.rawValue)' with these options",
-                remedy: "Leave 'profile' out, or use \"high\".")
+                remedy: "Leave 'profile' out.")
         }
         return parameters
     }

@@ -51,12 +51,15 @@ enum PipeFault {
     /// - Parameter name: `standard input`, or the quoted path.
     static func noHeader(_ name: String, seconds: Int) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "nothing arrived from \(name) for \(seconds) s",
+            .unavailable, what: "no y4m header arrived from \(name) within \(seconds) s",
             remedy: "Check the program that writes there.")
     }
 
     static func empty(_ name: String) -> FrameHostError {
-        FrameHostError(.invalidMedia, what: "\(name) ended before a y4m header", remedy: pipeIn)
+        FrameHostError(
+            .invalidMedia, what: "\(name) ended before a y4m header",
+            remedy: name == StandardStream.input.rawValue
+                ? pipeIn : "Check the program that writes it. \(Y4MHeader.makeIt).")
     }
 
     static func header(_ fault: Y4MHeader.Fault, _ name: String) -> FrameHostError {
@@ -90,7 +93,9 @@ enum PipeFault {
     }
 
     static func readFailed(_ name: String, _ code: Int32) -> FrameHostError {
-        FrameHostError(.unavailable, what: "\(name) cannot be read: \(String(cString: strerror(code)))")
+        FrameHostError(
+            .unavailable, what: "\(name) cannot be read: \(String(cString: strerror(code)))",
+            remedy: "Check the program that writes there, or the disk that it is on.")
     }
 
     // MARK: Writing
@@ -108,8 +113,11 @@ enum PipeFault {
     static func writeFailed(_ name: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "\(name) cannot be written: \(String(cString: strerror(code)))",
-            remedy: code == ENOSPC || code == EDQUOT || code == EFBIG
-                ? "Free some space." : "Check the program that reads there, or the disk that it is on.")
+            remedy: code == ENOSPC || code == EDQUOT
+                ? "Free some space."
+                : code == EFBIG
+                    ? "Raise the limit of `ulimit -f`, or use a disk whose file system permits larger files."
+                    : "Check the program that reads there, or the disk that it is on.")
     }
 
     static func noRateToWrite() -> FrameHostError {

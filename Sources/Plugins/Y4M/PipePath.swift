@@ -18,7 +18,7 @@ struct PipePath {
     static func check(_ option: String, _ stream: StandardStream) throws(OptionFault) {
         if option.isEmpty { throw OptionFault("'path' is empty", remedy: "Name a pipe, or - for \(stream.rawValue).") }
         if option.utf8.contains(0) {
-            throw OptionFault("'path' must not contain a zero character", remedy: "Leave it out.")
+            throw OptionFault("'path' must not contain a zero character", remedy: "Remove that character.")
         }
         if stream.paths.contains(option) {
             throw OptionFault("'\(option)' is \(stream.rawValue)", remedy: "Write \"path\": \"-\", or leave it out.")

@@ -50,7 +50,7 @@ struct Outcome {
     /// Lines of standard error, but not what planning waits for: a busy machine may let any plan take that long.
     var errorLines: [String] {
         error.split(separator: "\n").map(String.init).filter {
-            !$0.hasSuffix(": it waits for its file, pipe, device or server. Ctrl-C ends this.")
+            !$0.hasSuffix(". It may be waiting for a file, pipe, device or server. Ctrl-C ends this.")
         }
     }
 

@@ -20,6 +20,9 @@ final class SmallDisk {
 
     deinit { if isMounted { _ = try? Tool(name: "umount").run("-l", folder) } }
 
+    /// Whether it is a limit on the size of a file.
+    var isLimit: Bool { !isMounted }
+
     /// What the system says when there is no room.
     var reason: String { isMounted ? "No space left on device" : "File too large" }
 

@@ -124,6 +124,29 @@ import Testing
         #expect(try #require(driver.takeBlocks().first).isDiscontinuity == false)
     }
 
+    @Test func warnsOnceAMinuteWhereItGoesOn() throws {
+        let clock = ManualClock(at: 1_000_000_000)
+        let driver = try driver(#"{ "live": true }"#, clock: clock)
+        _ = try driver.produce()
+        var missed: [Int: Int] = [:]
+        func note(_ second: Int) {
+            for event in driver.takeEvents() where event.name == "late" {
+                missed[second] = event.details["missed"]?.asInt
+            }
+        }
+        for second in [3, 5, 7, 63, 65] {
+            clock.advance(to: Int64(second) * 1_000_000_000)
+            _ = try driver.produce()
+            _ = driver.takeBlocks()
+            note(second)
+        }
+        try driver.stop()
+        note(66)
+        // Each advance but the first skips what lies between, less the block that is due.
+        #expect(missed.keys.sorted() == [3, 63, 66], "\(missed)")
+        #expect(missed.values.reduce(0, +) + 6 == 6400 + 1, "\(missed)")
+    }
+
     @Test func refusesWhatCannotBeHeard() {
         #expect(
             throws: OptionFault(

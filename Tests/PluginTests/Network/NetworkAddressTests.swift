@@ -47,7 +47,8 @@ import Testing
     func refusesAPortThatThereCannotBe(url: String) {
         #expect(
             fault(url)
-                == "'url' must have a port from 1 to 65535 Correct it, or leave it out for the usual port.")
+                == "'url' must have a port from 1 to 65535 Correct it, or with rtsp, rtmp or http leave it out for the usual port."
+        )
     }
 
     @Test func putsTheLoginInForLibavformatAlone() throws {

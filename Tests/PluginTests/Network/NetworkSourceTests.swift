@@ -241,7 +241,8 @@ import Testing
         let port = try Peer.freePort()
         #expect(
             fault("rtsp://127.0.0.1:\(port)/live").contains(
-                "'rtsp://127.0.0.1:\(port)/live' cannot be opened: Connection refused. Check that its server runs."))
+                "'rtsp://127.0.0.1:\(port)/live' cannot be opened: Connection refused. Check 'url', and that its server runs."
+            ))
     }
 
     @Test(arguments: ["rtsp", "http", "tcp", "rtmp", "srt", "udp"]) func givesUpAServerThatDoesNotAnswerInTime(

@@ -303,7 +303,7 @@ import Testing
         camera.nodes = []
         #expect(
             fault()
-                == "there is no camera. No camera was found. Plug one in, or load its driver. \"ifMissing\": \"wait\" starts without it."
+                == "there is no camera. Plug one in, or load its driver. \"ifMissing\": \"wait\" starts without it."
         )
     }
 

@@ -49,6 +49,8 @@ struct FramehostManifest: BuildToolPlugin {
 
     enum ManifestError: Error, CustomStringConvertible {
         case noCore
-        var description: String { "A framehost plugin depends on the package Core (framehost's Sources/Core)." }
+        var description: String {
+            "This package does not depend on the package Core: add framehost's Sources/Core to its dependencies."
+        }
     }
 }

@@ -191,7 +191,9 @@ struct SourceScan {
             }
             return (id[1], kind)
         }
-        throw ManifestTool.Fault("\(type) is exported and declared in no source file of this target")
+        throw ManifestTool.Fault(
+            "\(type) is exported, but no source file of this target declares it with its protocol: final class \(type): Filter"
+        )
     }
 
     private func matches(_ pattern: String, in text: String) -> [[String]] {

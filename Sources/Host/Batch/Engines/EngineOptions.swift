@@ -4,19 +4,27 @@ import ArgumentParser
 
 /// Options for the cluster that runs a batch.
 struct EngineOptions: ParsableArguments {
-    @ArgumentParser.Option(help: "Number of tasks that share the files. Default: one per file, at most 200.")
+    @ArgumentParser.Option(
+        parsing: .unconditional, help: "Number of tasks that share the files. Default: one per file, at most 200.",
+        transform: NumberOption.whole(1...1_000_000))
     var tasks: Int?
 
     @ArgumentParser.Option(
-        name: .customLong("tasks-at-once"),
-        help: "Most tasks to run at once. Default: as many as the cluster has room for.")
+        name: .customLong("tasks-at-once"), parsing: .unconditional,
+        help: "Most tasks to run at once. Default: as many as the cluster has room for.",
+        transform: NumberOption.whole(1...1_000_000))
     var tasksAtOnce: Int?
 
-    @ArgumentParser.Option(help: "Cores for each task. Default: the number of busy threads in the chain's plan.")
+    @ArgumentParser.Option(
+        parsing: .unconditional,
+        help: "Cores for each task. Default: the number of busy threads in the chain's plan.",
+        transform: NumberOption.whole(1...1024))
     var cores: Int?
 
     @ArgumentParser.Option(
-        help: ArgumentHelp("Memory for each task. Default: what the chain's plan needs.", valueName: "MiB"))
+        parsing: .unconditional,
+        help: ArgumentHelp("Memory for each task. Default: what the chain's plan needs.", valueName: "MiB"),
+        transform: NumberOption.whole(1...(1 << 30)))
     var memory: Int?
 
     @ArgumentParser.Option(
@@ -30,19 +38,10 @@ struct EngineOptions: ParsableArguments {
     var volume: [String] = []
 
     func check(_ on: BatchEngine?) throws {
-        for (name, value, range) in [
-            ("tasks", tasks, 1...1_000_000), ("tasks-at-once", tasksAtOnce, 1...1_000_000), ("cores", cores, 1...1024),
-            ("memory", memory, 1...(1 << 30)),
-        ] {
-            guard let value else { continue }
-            guard on != nil else {
-                throw ValidationError(
-                    "--\(name) is only for a cluster. Name the engine with --on, or leave --\(name) out.")
-            }
-            if !range.contains(value) {
-                throw ValidationError(
-                    "--\(name) \(value): must be a whole number from \(range.lowerBound) to \(range.upperBound).")
-            }
+        let ofTasks = [("tasks", tasks), ("tasks-at-once", tasksAtOnce), ("cores", cores), ("memory", memory)]
+        if on == nil, let (name, _) = ofTasks.first(where: { $0.1 != nil }) {
+            throw ValidationError(
+                "--\(name) is only for a cluster. Name the engine with --on, or leave --\(name) out.")
         }
         if on != .kubernetes, image != nil {
             throw ValidationError("--image is only for Kubernetes. Leave --image out, or add --on kubernetes.")

@@ -29,7 +29,7 @@ struct PartCost {
 
     var text: String {
         let before = [
-            part.warmUp.frames > 0 ? "\(part.warmUp.frames) frames" : nil,
+            part.warmUp.frames > 0 ? Self.frames(part.warmUp.frames) : nil,
             part.warmUp.time > .zero ? "\(Self.short(part.warmUp.time.seconds)) s" : nil,
         ].compactMap { $0 }.joined(separator: " or ")
         guard !before.isEmpty || part.lookAhead > 0 else {
@@ -37,11 +37,13 @@ struct PartCost {
         }
         let what = [
             before.isEmpty ? nil : "\(before) before each",
-            part.lookAhead > 0 ? "\(part.lookAhead) frames after it" : nil,
+            part.lookAhead > 0 ? "\(Self.frames(part.lookAhead)) after it" : nil,
         ].compactMap { $0 }.joined(separator: " and ")
         let cost = more.map { ": \(Self.short(100 * $0 / seconds)) % more work" } ?? ""
         return "parts of \(Self.short(seconds)) s: \(what) are worked on twice\(cost)"
     }
+
+    private static func frames(_ count: Int) -> String { count == 1 ? "1 frame" : "\(count) frames" }
 
     private static func short(_ value: Double) -> String {
         let text = Terminal.decimal(value)

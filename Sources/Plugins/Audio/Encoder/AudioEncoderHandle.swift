@@ -63,12 +63,12 @@ final class AudioEncoderHandle {
         guard let context = opened, let frame = madeFrame, let packet = madePacket else {
             throw FrameHostError(.exhausted, what: "not enough memory for an audio encoder")
         }
-        func check(_ code: Int32, _ what: String) throws {
+        func check(_ code: Int32, _ what: String, _ remedy: String = "") throws {
             guard code < 0 else { return }
             avcodec_free_context(&opened)
             av_frame_free(&madeFrame)
             av_packet_free(&madePacket)
-            throw FrameHostError(.callFailed, what: what, cause: audioErrorText(code))
+            throw FrameHostError(.callFailed, what: what, remedy: remedy, cause: audioErrorText(code))
         }
         context.pointee.sample_fmt = isPlanar ? AV_SAMPLE_FMT_FLTP : AV_SAMPLE_FMT_FLT
         context.pointee.sample_rate = Int32(format.sampleRate)
@@ -79,13 +79,14 @@ final class AudioEncoderHandle {
         av_channel_layout_default(&context.pointee.ch_layout, Int32(channelCount))
         try check(
             avcodec_open2(context, encoder, nil),
-            "the \(codec.title) encoder cannot be opened for \(format) at \(bitrateKbps) kbit/s")
+            "the \(codec.title) encoder cannot be opened for \(format) at \(bitrateKbps) kbit/s",
+            "Use another 'bitrateKbps' or 'codec'.")
         frame.pointee.format = context.pointee.sample_fmt.rawValue
         frame.pointee.sample_rate = context.pointee.sample_rate
         frame.pointee.nb_samples = context.pointee.frame_size
         try check(
             av_channel_layout_copy(&frame.pointee.ch_layout, &context.pointee.ch_layout),
-            "no memory for a channel layout")
+            "not enough memory for a channel layout")
         try check(av_frame_get_buffer(frame, 0), "not enough memory for a frame of sound")
         self.context = context
         self.frame = frame

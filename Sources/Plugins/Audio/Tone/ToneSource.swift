@@ -19,7 +19,7 @@ final class ToneSource: Source {
 
     /// A live block that is later than this is skipped, as by a sound card whose buffer is full. Nanoseconds.
     static let patience: Int64 = 200_000_000
-    private static let reportInterval: Int64 = 1_000_000_000
+    private static let reportInterval: Int64 = 60_000_000_000
 
     var options: ToneSourceOptions
     private let context: StageContext
@@ -98,6 +98,9 @@ final class ToneSource: Source {
         return isOver ? .ended : .more
     }
 
+    /// [stage thread] Reports what was skipped since the last report.
+    func stop() { report(context.clock.now()) }
+
     private var isOver: Bool { grid.start(of: index) >= mostSamples || options.blocks.map { given >= $0 } == true }
 
     /// False when the run ends. Skips the blocks that have been over for longer than ``patience``, and those of a
@@ -127,7 +130,11 @@ final class ToneSource: Source {
         missed += block - index
         index = block
         hasGap = true
-        guard now - lastReport >= Self.reportInterval else { return }
+        if now - lastReport >= Self.reportInterval { report(now) }
+    }
+
+    private func report(_ now: Int64) {
+        guard missed > 0 else { return }
         context.post(
             "late", level: .warning,
             text:

@@ -34,7 +34,9 @@ struct MetricsText {
                 state == status.state ? "1" : "0")
         }
         add("chain_healthy", "gauge", "1 while the chain is healthy.", [], status.isHealthy ? "1" : "0")
-        add("chain_problems", "gauge", "Number of reasons why it is not healthy.", [], "\(status.problems.count)")
+        add(
+            "chain_problems", "gauge", "Number of reasons why the chain is not healthy.", [],
+            "\(status.problems.count)")
         for stage in metrics["stages"]?.asArray ?? [] { add(stage: stage, status) }
         for link in metrics["links"]?.asArray ?? [] { add(link: link) }
         for pool in metrics["pools"]?.asArray ?? [] { add(pool: pool) }

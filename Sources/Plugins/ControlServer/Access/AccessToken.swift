@@ -41,7 +41,7 @@ struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConverti
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else {
             throw FrameHostError(
-                .invalidConfiguration, place: "control.tokenFile",
+                .invalidConfiguration, place: "tokenFile",
                 what: "the file '\(path)' cannot be read: \(String(cString: strerror(errno)))",
                 remedy: "Correct 'tokenFile', or make the file readable for this user.")
         }
@@ -50,14 +50,14 @@ struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConverti
         let count = Glibc.read(file, &bytes, bytes.count)
         guard count >= 0 else {
             throw FrameHostError(
-                .invalidConfiguration, place: "control.tokenFile",
+                .invalidConfiguration, place: "tokenFile",
                 what: "the file '\(path)' cannot be read: \(String(cString: strerror(errno)))",
                 remedy: "Name a regular file.")
         }
         let line = bytes[..<count].prefix { $0 != 10 && $0 != 13 }
         guard let token = AccessToken(String(decoding: line, as: UTF8.self)) else {
             throw FrameHostError(
-                .invalidConfiguration, place: "control.tokenFile",
+                .invalidConfiguration, place: "tokenFile",
                 what: "the first line of '\(path)' must be \(rule)", remedy: remedy)
         }
         return token

@@ -56,15 +56,17 @@ struct Gate: Sendable {
                 "Use the address that the server was started with.")
         }
         guard isOurs(host) else {
+            let name = host.name.contains(":") ? "[\(host.name)]" : host.name
             return Refusal(
-                421, "misdirected", place: "Host", "this server is not '\(host.name)'",
-                "Use its address, or add the name to 'hosts' of 'control'.")
+                421, "misdirected", place: "Host", "this server is not '\(text)'",
+                "Use its address, or add '\(name)' to 'hosts' of 'control'.")
         }
         if let origin = head["origin"] {
             guard isOwn(origin, host: text) else {
                 return Refusal(
                     403, "forbidden", place: "Origin", "pages of other origins must not use this server",
-                    "Open the server's own address.")
+                    "\(Self.ownAddress) A proxy with TLS must pass on the field Host, and its name must be in 'hosts' of 'control', without a port."
+                )
             }
         } else if room == .socket {
             return Refusal(
@@ -74,7 +76,7 @@ struct Gate: Sendable {
         if let site = head["sec-fetch-site"], site != "same-origin", site != "none", room != .page {
             return Refusal(
                 403, "forbidden", place: "Sec-Fetch-Site", "pages of other origins must not use this server",
-                "Open the server's own address.")
+                Self.ownAddress)
         }
         if let token, room == .api || room == .socket {
             let field = head["authorization"].map(Self.bearer)
@@ -94,6 +96,8 @@ struct Gate: Sendable {
         }
         return nil
     }
+
+    private static let ownAddress = "Open the server's own address."
 
     private func isOurs(_ host: HostName) -> Bool {
         if hasName(host) || configured.contains(host.name) { return true }

@@ -34,7 +34,8 @@ enum LiveMessage: Equatable {
             node = try JSONReader.read(text, file: "message", limits: Self.limits)
         } catch {
             throw LiveFault(
-                "message", "the message must be JSON",
+                "message",
+                "the message must be JSON with at most \(Self.limits.nodes) values, \(Self.limits.depth) levels deep",
                 "Send one small object, such as {\"pause\":1}.")
         }
         guard let members = node.asObject else {
@@ -44,7 +45,7 @@ enum LiveMessage: Equatable {
         let said = Self.verbs.filter { verb in members.contains { $0.key == verb } }
         guard said.count == 1, let verb = said.first, let value = node[verb] else {
             throw LiveFault(
-                "message", "a message must have one of \(Self.verbs.joined(separator: ", "))",
+                "message", "a message must have exactly one of \(Self.verbs.joined(separator: ", "))",
                 "Send for example {\"ping\":1}."
             )
         }

@@ -119,7 +119,11 @@ final class LiveSocket: ChannelInboundHandler {
             (parts?.count ?? 0) + payload.readableBytes <= LiveProtocol.mostMessageBytes
         else {
             parts = nil
-            return act(session.end(1009, "a message is too long or has too many parts"))
+            return act(
+                session.end(
+                    1009,
+                    "a message must have at most \(LiveProtocol.mostMessageBytes) bytes in \(LiveProtocol.mostFragments) frames"
+                ))
         }
         parts?.append(contentsOf: payload.readableBytesView)
     }

@@ -138,7 +138,7 @@ final class UnitFanOut: Sendable {
                 guard format.codec == .h264 else {
                     throw FrameHostError(
                         .unavailable, place: stage, what: "previews need H.264, but this stage gives \(format.codec)",
-                        remedy: "Preview the stage before it.")
+                        remedy: "Preview a stage that gives H.264 or pictures.")
                 }
                 let isWatched = state.withLock { state in
                     guard state.stages[stage] != nil else { return false }

@@ -84,7 +84,7 @@ export function askForBranch(stage, attach) {
       stages = JSON.parse(text.value)
     } catch (error) {
       text.setAttribute("aria-invalid", "true")
-      setText(fault, `This is not JSON: ${error.message}.`)
+      setText(fault, `The stages must be JSON: ${error.message}.`)
       return text.focus()
     }
     submit.disabled = true

@@ -32,7 +32,7 @@ export class EventList {
 
   /** Reads for ever: from the page's WebSocket, or a stream of its own where there is none. */
   async run() {
-    this.live.onEvent = (event) => this.takeEvent(event)
+    this.live.onEvent = (event) => this.takeOne(event)
     this.live.onLost = (count) => this.takeLost(count)
     this.live.onChange.push(() => {
       setText(this.state, this.live.isOpen ? "" : "Not connected; trying again.")
@@ -74,13 +74,18 @@ export class EventList {
     } catch {
       return
     }
-    if (event.event === "events-lost") this.takeLost(event.count)
+    this.takeOne(event)
+  }
+
+  /** The server's note of what it has lost has no text; a publisher's event of the same name has one. */
+  takeOne(event) {
+    if (event.event === "events-lost" && event.text == null) this.takeLost(event.count)
     else this.takeEvent(event)
   }
 
   takeLost(count) {
     this.takeEvent({
-      event: "events-lost", level: "warning", text: `${count} events were lost on the way to this page.`,
+      event: "events-lost", level: "warning", text: `${count === 1 ? "1 event was" : `${count} events were`} lost on the way to this page.`,
       wallTime: new Date().toISOString(),
     })
   }

@@ -185,7 +185,7 @@ class VideoViewer extends PushedViewer {
         isMirroredInPreviews: head.isMirroredInPreviews,
       })
     }, (number) => live.send({ shown: this.id, number }), (text) => this.begin(text))
-    this.change = () => { if (live.hasGivenUp) onWords("H.264 previews need the page's WebSocket, which could not be opened.") }
+    this.change = () => { if (live.hasGivenUp) onWords("H.264 previews need a WebSocket, which could not be opened. The page keeps trying. Previews of raw pictures need none.") }
     live.onChange.push(this.change)
     if (!this.player) onWords("This browser cannot show H.264.")
   }

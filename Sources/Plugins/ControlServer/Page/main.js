@@ -33,6 +33,10 @@ class Page {
     this.lastMisfit = ""
     this.wake = () => {}
     this.lostSince = null
+    // What the notice says: that the server is away, and for a while that the run could not be ended.
+    this.lost = ""
+    this.failed = ""
+    this.failedTimer = null
     session.onUnauthorised = (used) => askForToken(used)
     find("#sign-out").addEventListener("click", () => {
       session.token = null
@@ -137,17 +141,23 @@ class Page {
     this.live.start()
     if (this.lostSince == null) return
     this.lostSince = null
-    find("#connection").hidden = true
-    setText(find("#connection"), "")
+    this.lost = ""
+    this.showNotice()
     document.body.classList.remove("stale")
   }
 
   disconnected(fault) {
     this.lostSince ??= new Date().toISOString()
     const why = fault.status === 0 ? "The run has ended, or the network connection is lost." : (fault.text ?? String(fault))
-    setText(find("#connection"), `No figures since ${clock(this.lostSince).slice(0, 8)}. ${why} The page tries again every second.`)
-    find("#connection").hidden = false
+    this.lost = `No figures since ${clock(this.lostSince).slice(0, 8)}. ${why} The page tries again every second.`
+    this.showNotice()
     document.body.classList.add("stale")
+  }
+
+  showNotice() {
+    const notice = find("#connection")
+    setText(notice, [this.lost, this.failed].filter(Boolean).join(" "))
+    notice.hidden = notice.textContent === ""
   }
 
   async drain() {
@@ -156,7 +166,15 @@ class Page {
     try {
       await api.drain()
     } catch (fault) {
-      announce(fault.text ?? String(fault))
+      this.failed = `"End the run" failed: ${fault.text ?? String(fault)}`
+      // Screen readers miss the text of a notice that was hidden until now.
+      announce(this.failed)
+      this.showNotice()
+      clearTimeout(this.failedTimer)
+      this.failedTimer = setTimeout(() => {
+        this.failed = ""
+        this.showNotice()
+      }, 15_000)
     }
   }
 }

@@ -17,7 +17,7 @@ const fullLooks = 3
 const wanted = new Set(["replaced", "byStage", "paused", "detached", "unconnected", "stopped"])
 
 const reasonWords = {
-  noBuffer: "no room: queue full or no free buffer", queueFull: "queue full", evicted: "queue full, oldest dropped",
+  noBuffer: "queue full or no free buffer", queueFull: "queue full", evicted: "queue full, oldest dropped",
   untilKeyframe: "until the next keyframe", damaged: "damaged", unmatched: "no match", failed: "stage failed",
   replaced: "replaced by a newer one", byStage: "by the stage", paused: "paused", detached: "branch removed",
   unconnected: "no reader", stopped: "stopped",
@@ -242,7 +242,7 @@ export function hurts(stage) {
     const reasons = [stage.dropped, ...stage.into.map((link) => link.dropped)].flatMap((counts) =>
       Object.keys(counts ?? {}).filter((reason) => !wanted.has(reason)))
     say("warn", `lost ${count(stage.lost)}`,
-      `${count(stage.lost)} frames were lost in the last ${lossSeconds} s (${list([...new Set(reasons)].map(reasonWord))}).`)
+      `${stage.lost === 1 ? "1 frame was" : `${count(stage.lost)} frames were`} lost in the last ${lossSeconds} s (${list([...new Set(reasons)].map(reasonWord))}).`)
   }
   for (const link of stage.into) {
     if (link.fullFor >= fullLooks) {

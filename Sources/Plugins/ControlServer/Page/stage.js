@@ -125,7 +125,7 @@ export class StagePanel {
       const help = `command-${command.name}-help`
       return make("div", { class: "command" },
         make("button", { type: "button", "aria-describedby": help, onclick: () => this.act(() =>
-          api.command(planned.id, command.name, this.arguments(field)), `'${command.name}' was sent`) }, name),
+          api.command(planned.id, command.name, this.arguments(field)), `'${command.name}' takes effect`) }, name),
         make("span", { class: "help", id: help }, command.summary))
     })
     return make("section", { "aria-label": "Commands" }, make("h3", {}, "Commands"), rows,
@@ -138,7 +138,7 @@ export class StagePanel {
     try {
       return JSON.parse(field.value)
     } catch (error) {
-      throw new Error(`The arguments are not JSON: ${error.message}.`)
+      throw new Error(`The arguments must be a JSON object: ${error.message}.`)
     }
   }
 
@@ -170,7 +170,7 @@ export class StagePanel {
   preview(id) {
     const tile = this.previews.add(id)
     tile?.element.scrollIntoView({ block: "nearest" })
-    setText(this.said, tile ? "The preview is open." : "There are too many previews; close one.")
+    setText(this.said, tile ? "The preview is open." : "32 previews are open; close one of them first.")
   }
 
   snapshot(id, kind) {

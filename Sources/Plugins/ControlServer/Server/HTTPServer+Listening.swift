@@ -44,7 +44,7 @@ extension HTTPServer {
     static func cannotListen(_ address: ListenAddress, _ error: Int32) -> FrameHostError {
         let isTaken = error == EADDRINUSE
         return FrameHostError(
-            .unavailable, place: "control.listen",
+            .unavailable, place: "listen",
             what: isTaken
                 ? "\(address.authority) is in use by another program" : "cannot listen on \(address.authority)",
             remedy: isTaken

@@ -285,7 +285,7 @@ final class HTTPServer: Sendable {
     private static func turnAway(_ channel: any Channel) -> EventLoopFuture<Void> {
         let text = """
             {"error":{"what":"the server has no free connection","place":"connections","remedy":"Close \
-            one of them, or try again later.","code":"exhausted"}}
+            another connection, or try again later.","code":"exhausted"}}
 
             """
         let answer =

@@ -89,7 +89,7 @@ final class MessageRules: ChannelDuplexHandler, RemovableChannelHandler {
         if hosts.count > 1 { return "the request must have one Host field, but has \(hosts.count)" }
         if hosts.isEmpty, !isOld(head) { return "the request must have a Host field" }
         guard let (scheme, authority, path) = absolute(head.uri) else { return nil }
-        guard scheme == "http" else { return "the target must be an http address, but is one of '\(scheme)'" }
+        guard scheme == "http" else { return "the target must be an http address, but its scheme is '\(scheme)'" }
         if let host = hosts.first, withoutUsualPort(host) != withoutUsualPort(authority) {
             return "the target and the Host field must name the same host"
         }

@@ -27,7 +27,9 @@ struct FaceNotices {
                 context.post(
                     "detector-failed", level: .warning,
                     text: "the detector failed: \(fault.what). "
-                        + (privacy == nil ? "Known faces are no longer tracked." : "Frames are covered completely.")
+                        + (privacy == nil
+                            ? "Until a search succeeds, no new face is found and known faces are lost."
+                            : "Frames are covered completely.")
                         + (fault.cause.isEmpty ? "" : " \(fault.cause)"))
             }
         }
@@ -49,7 +51,8 @@ struct FaceNotices {
     func finish(_ finder: FaceFinder, _ privacy: PrivacyGuard?, to context: StageContext) {
         context.post(
             "face-searches", level: .debug,
-            text: "\(finder.searchCount) searches for \(finder.frame + 1) frames, \(failures) failed.",
+            text:
+                "\(finder.searchCount) \(finder.searchCount == 1 ? "search" : "searches") for \(Self.frames(finder.frame + 1)), \(failures) failed.",
             details: [
                 "searches": .number(finder.searchCount), "frames": .number(finder.frame + 1),
                 "failed": .number(failures),
@@ -85,6 +88,9 @@ struct FaceNotices {
             remedy: "Fetch its model again ('framehost models' checks it), or choose another detector.")
     }
 
+    /// `1 frame`, `2 frames`
+    static func frames(_ count: Int) -> String { count == 1 ? "1 frame" : "\(count) frames" }
+
     private mutating func tellFaces(_ finder: FaceFinder, level: Event.Level, to context: StageContext) {
         let count = finder.tracks.tracks.count(where: \.isConfirmed)
         guard count != faceCount else { return }
@@ -106,7 +112,7 @@ extension PrivacyGuard {
         func count(_ mode: Mode) -> Int { counts[mode.rawValue] }
         let whole = Mode.allCases.filter(\.coversAll)
         return
-            "\(counts.reduce(0, +)) frames: \(count(.searched)) searched in time, \(count(.held)) with a known face covered that their search did not find, \(whole.reduce(0) { $0 + count($1) }) covered completely (\(whole.map { "\($0.name) \(count($0))" }.joined(separator: ", "))); \(uncoveredCount) passed on unchanged because no face was found."
+            "\(FaceNotices.frames(counts.reduce(0, +))): \(count(.searched)) searched in time, \(count(.held)) with a known face covered that their search did not find, \(whole.reduce(0) { $0 + count($1) }) covered completely (\(whole.map { "\($0.name) \(count($0))" }.joined(separator: ", "))); \(uncoveredCount) passed on unchanged because no face was found."
     }
 
     /// The same, for programs.

@@ -67,7 +67,7 @@ final class LineWriter {
     private func flush() throws {
         let code = file.write(UnsafeRawBufferPointer(start: buffer, count: count))
         count = 0
-        guard code == 0 else { throw FileFault.cannotWrite(path, code) }
+        guard code == 0 else { throw FileRefusal.failed(code).fault(path) }
     }
 
     func put(_ text: StaticString) {

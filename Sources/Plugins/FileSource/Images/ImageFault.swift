@@ -64,7 +64,7 @@ enum ImageFault {
     static func tooMany(_ path: String, _ most: Int) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, place: "path", what: "'\(path)' has more than \(most) pictures",
-            remedy: "Use a narrower pattern.")
+            remedy: "Use a pattern that fewer files match.")
     }
 
     static func noPicture(_ path: String, cause: String) -> FrameHostError {
@@ -73,10 +73,27 @@ enum ImageFault {
             remedy: "It may be damaged: check it with 'ffprobe'.", cause: cause)
     }
 
-    /// - Parameter count: How many pictures the list has.
-    static func noneReadable(_ path: String, count: Int, first: String) -> FrameHostError {
+    static func damaged(_ path: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, place: "path", what: "none of the \(count) pictures of '\(path)' can be read",
+            .invalidMedia, what: "'\(path)' is damaged: not all of the picture can be decoded",
+            remedy: "Copy or create it again.")
+    }
+
+    static func noDecoder(_ path: String, codec: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, what: "the picture in '\(path)' is \(codec), which this libavcodec cannot decode",
+            remedy: "Convert it to PNG or JPEG first.")
+    }
+
+    /// - Parameters:
+    ///   - tried: How many pictures were opened.
+    ///   - count: How many pictures the list has.
+    static func noneReadable(_ path: String, tried: Int, of count: Int, first: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, place: "path",
+            what: count == 1
+                ? "the only picture of '\(path)' cannot be read"
+                : "none of the \(tried < count ? "first " : "")\(tried) pictures of '\(path)' can be read",
             remedy: "Check one with 'ffprobe'.", cause: first)
     }
 
@@ -84,7 +101,9 @@ enum ImageFault {
         FrameHostError(
             .exhausted,
             what: "'\(path)' has \(pixels) pixels, but memory is reserved for at most \(most)",
-            remedy: "Restart the chain with this picture in place: the largest picture sets the limit.")
+            remedy:
+                "Scale it down, or restart the chain: the largest of the first \(ImageMeasures.most) pictures sets the limit."
+        )
     }
 
     /// The fault at the end of a run.

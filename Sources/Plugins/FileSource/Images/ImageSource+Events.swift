@@ -13,7 +13,7 @@ extension ImageSource {
         EventDeclaration(
             "orientation-changed", "A picture has another orientation than those before.",
             [
-                .string("to", "How.")
+                .string("to", "The new orientation.")
             ]),
     ]
 }

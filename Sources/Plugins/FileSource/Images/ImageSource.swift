@@ -63,7 +63,9 @@ final class ImageSource: Source {
         guard let first = measures.first else {
             let fault = measures.faults.first
             if list.kind == .picture, let fault { throw fault }
-            throw ImageFault.noneReadable(path, count: list.paths.count, first: fault?.description ?? "")
+            throw ImageFault.noneReadable(
+                path, tried: min(list.paths.count, ImageMeasures.most), of: list.paths.count,
+                first: fault?.description ?? "")
         }
         let size = options.size ?? PictureSize(first.measure.width, first.measure.height)
         var format = Self.format(options.format, size, rate: rate)
@@ -107,7 +109,9 @@ final class ImageSource: Source {
         if let fault = measures.faults.first {
             let number = measures.faults.count
             context.note(
-                "\(number == 1 ? "a picture" : "\(number) pictures") cannot be read and \(number == 1 ? "is" : "are") left out: \(fault.what)",
+                number == 1
+                    ? "a picture cannot be read and is left out: \(fault.what)"
+                    : "\(number) pictures cannot be read and are left out; the first: \(fault.what)",
                 isWarning: true)
         }
         if !list.unreadableNames.isEmpty {
@@ -118,7 +122,7 @@ final class ImageSource: Source {
             context.note(
                 options.loop && options.seconds != nil || list.kind != .picture
                     ? "the pictures repeat until the run is ended"
-                    : "the picture is shown until the run is ended; 'seconds' ends it")
+                    : "the picture is shown until the run is ended" + (options.loop ? "" : "; 'seconds' ends it"))
         }
     }
 
@@ -339,8 +343,15 @@ struct LeftOutPictures {
         count += 1
         if names.count < Self.mostListed { names.append(path) }
         context.post(
-            "picture-damaged", level: .warning, text: "'\(path)' is left out: \(fault)",
-            details: ["path": .string(path)])
+            "picture-damaged", level: .warning, text: Self.text(path, fault), details: ["path": .string(path)])
+    }
+
+    /// Says what is wrong and that the file is left out, and names it once: most faults do that already.
+    static func text(_ path: String, _ fault: FrameHostError) -> String {
+        guard fault.what.firstRange(of: "'\(path)'") != nil else { return "'\(path)' is left out: \(fault)" }
+        var told = fault
+        told.what += "; the file is left out"
+        return "\(told)"
     }
 
     /// The fault for all of them, once.

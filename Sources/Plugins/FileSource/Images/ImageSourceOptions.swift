@@ -46,7 +46,7 @@ struct ImageSourceOptions: StageOptions {
                 "'path' is missing", remedy: "Name a picture, a folder or a pattern: \"path\": \"shots/*.png\".")
         }
         if path.utf8.contains(0) {
-            throw OptionFault("'path' must not contain a zero character", remedy: "Leave it out.")
+            throw OptionFault("'path' must not contain a zero character", remedy: "Remove that character.")
         }
         if path == "-" {
             throw OptionFault(

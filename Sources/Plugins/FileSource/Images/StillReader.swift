@@ -87,7 +87,7 @@ final class StillReader {
             }
             throw ImageFault.noPicture(path, cause: cause)
         }
-        guard !picture.isDamaged else { throw ImageFault.noPicture(path, cause: "") }
+        guard !picture.isDamaged else { throw ImageFault.damaged(path) }
         picture.sayThatGrayIsFullRange()
         return picture
     }
@@ -103,6 +103,8 @@ final class StillReader {
                 && avcodec_find_decoder(file.parameters($0).codec_id) != nil
         }
         guard let track else {
+            let unknown = (0..<file.trackCount).first { file.parameters($0).codec_type == AVMEDIA_TYPE_VIDEO }
+            if let unknown { throw ImageFault.noDecoder(path, codec: file.codecName(unknown)) }
             throw FileFault.noVideo(path, tracks: file.otherTracks(than: nil).map { "\($0.kind) (\($0.codec))" })
         }
         var context = try makeDecoder(file, track)

@@ -54,13 +54,14 @@ struct NetworkAddress: Sendable {
         }
         guard Self.isHost(host.first == "@" ? host.dropFirst() : host) else {
             throw OptionFault(
-                "'url' must have a host and a port after ://",
+                "'url' must have a host after ://, or a host, a colon and a port number",
                 remedy: "Write it like \"rtsp://192.168.1.7:554/stream\".")
         }
         guard Self.hasPossiblePort(host) else {
             // Not quoted, since it may be a part of a login.
             throw OptionFault(
-                "'url' must have a port from 1 to 65535", remedy: "Correct it, or leave it out for the usual port.")
+                "'url' must have a port from 1 to 65535",
+                remedy: "Correct it, or with rtsp, rtmp or http leave it out for the usual port.")
         }
         self.scheme = scheme
         self.rest = rest

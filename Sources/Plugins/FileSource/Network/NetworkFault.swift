@@ -10,14 +10,21 @@ enum NetworkFault {
     /// - Parameters:
     ///   - cause: libavformat's own text, without secrets.
     ///   - seconds: How long the source waited.
-    static func opening(_ shown: String, _ code: Int32, cause: String, seconds: Double, hasLogin: Bool)
-        -> FrameHostError
-    {
+    ///   - mayWait: Whether `"ifMissing": "wait"` would help.
+    static func opening(
+        _ shown: String, _ code: Int32, cause: String, seconds: Double, hasLogin: Bool, mayWait: Bool
+    ) -> FrameHostError {
         if code != fh_averror_exit, let fault = untrusted(shown, cause: cause) { return fault }
         switch code {
         case fh_averror_exit, -ETIMEDOUT:
-            return noAnswer(shown, seconds: seconds)
-        case fh_averror_unauthorized, fh_averror_forbidden:
+            return noAnswer(shown, seconds: seconds, mayWait: mayWait)
+        case fh_averror_forbidden:
+            return FrameHostError(
+                .unavailable, what: "the server refuses access to '\(shown)' (403 Forbidden)",
+                remedy: hasLogin
+                    ? "Use a login that may play this stream, or correct the path in 'url'."
+                    : "Set 'login' if the server needs one, or correct the path in 'url'.")
+        case fh_averror_unauthorized:
             return FrameHostError(
                 .unavailable, what: hasLogin ? "'\(shown)' refuses the login" : "'\(shown)' asks for a login",
                 remedy: hasLogin
@@ -38,7 +45,7 @@ enum NetworkFault {
             let reason = LibavText.of(code)
             return FrameHostError(
                 .unavailable, what: "'\(shown)' cannot be opened: \(reason)",
-                remedy: "Check that its server runs. \"ifMissing\": \"wait\" starts without it.",
+                remedy: "Check 'url', and that its server runs.\(wait(mayWait))",
                 // `Connection to tcp://… failed: Connection refused` says nothing more.
                 cause: cause.hasSuffix(reason) ? "" : cause)
         }
@@ -56,30 +63,37 @@ enum NetworkFault {
             cause: cause)
     }
 
-    static func noAnswer(_ shown: String, seconds: Double) -> FrameHostError {
+    static func noAnswer(_ shown: String, seconds: Double, mayWait: Bool) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "'\(shown)' did not answer within \(seconds) s",
-            remedy:
-                "Check that its server runs, or raise 'connectSeconds'. \"ifMissing\": \"wait\" starts without it.")
+            .unavailable, what: "'\(shown)' gave no stream within \(seconds) s",
+            remedy: "Check that its server or sender runs, or raise 'connectSeconds'.\(wait(mayWait))")
     }
+
+    private static func wait(_ mayWait: Bool) -> String {
+        mayWait ? " \"ifMissing\": \"wait\" starts without it." : ""
+    }
+
+    /// What lengthens the look at a stream, which ends at the first of these three.
+    private static let lookLonger =
+        "Raise 'analyzeSeconds' above the time from one keyframe to the next, 'connectSeconds' above 'analyzeSeconds', and 'probeBytes' for a high bitrate."
 
     static func noVideo(_ shown: String) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(shown)' has no video that can be decoded",
-            remedy: "Check it with 'ffprobe', or raise 'analyzeSeconds' to wait longer for video.")
+            remedy: "Check it with 'ffprobe'. If its video comes late, raise 'analyzeSeconds' and 'connectSeconds'.")
     }
 
     static func noSize(_ shown: String) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "the size of the pictures of '\(shown)' could not be determined",
-            remedy: "Raise 'analyzeSeconds' above the time from one keyframe to the next.")
+            remedy: lookLonger)
     }
 
     static func impossibleSize(_ shown: String, width: Int, height: Int) -> FrameHostError {
         FrameHostError(
             .unavailable,
             what:
-                "the pictures of '\(shown)' are \(width)x\(height), but a side must be at most 16384 pixels and a picture at most 67108864",
+                "the pictures of '\(shown)' are \(width)x\(height), but a side must be at most 16384 pixels, and a picture at most 67108864 pixels",
             remedy: "Set the sender to a smaller size.")
     }
 
@@ -100,8 +114,8 @@ enum NetworkFault {
         FrameHostError(
             .unavailable,
             what:
-                "'decode' is false, which needs parameter sets (SPS and PPS), but '\(shown)' did not send them within 'analyzeSeconds'",
-            remedy: "Raise 'analyzeSeconds' above the time from one keyframe to the next.")
+                "'decode' is false, which needs parameter sets (SPS and PPS), but '\(shown)' did not send them within 'analyzeSeconds' and 'probeBytes'",
+            remedy: lookLonger)
     }
 
     static func anotherSize(_ shown: String, width: Int, height: Int, planned: PictureSize) -> FrameHostError {

@@ -68,8 +68,9 @@ final class NetworkInput {
 
     /// Connects and finds the video; ends within `connectSeconds`.
     ///
+    /// - Parameter mayWait: Whether `"ifMissing": "wait"` would help where that fails.
     /// - Throws: ``FrameHostError``.
-    init(_ settings: Settings, _ interrupt: Interrupt) throws {
+    init(_ settings: Settings, _ interrupt: Interrupt, mayWait: Bool) throws {
         self.settings = settings
         self.interrupt = interrupt
         guard let context = avformat_alloc_context() else {
@@ -85,7 +86,7 @@ final class NetworkInput {
         do {
             guard opened >= 0, let container else {
                 // An interrupted call may report any error.
-                throw Self.fault(interrupt.mustStop ? fh_averror_exit : opened, said, settings)
+                throw Self.fault(interrupt.mustStop ? fh_averror_exit : opened, said, settings, mayWait: mayWait)
             }
             let found = av_find_best_stream(container, AVMEDIA_TYPE_VIDEO, -1, -1, nil, 0)
             guard found >= 0, avcodec_find_decoder(Self.codec(container, found)) != nil else {
@@ -160,10 +161,10 @@ final class NetworkInput {
         return options
     }
 
-    private static func fault(_ code: Int32, _ said: String, _ settings: Settings) -> FrameHostError {
+    private static func fault(_ code: Int32, _ said: String, _ settings: Settings, mayWait: Bool) -> FrameHostError {
         NetworkFault.opening(
             settings.address.shown, code, cause: settings.address.hide(settings.login, in: said),
-            seconds: settings.connectSeconds, hasLogin: settings.login != nil)
+            seconds: settings.connectSeconds, hasLogin: settings.login != nil, mayWait: mayWait)
     }
 
     private static func close(_ container: inout UnsafeMutablePointer<AVFormatContext>?, _ interrupt: Interrupt) {

@@ -118,7 +118,9 @@ final class NetworkReader: @unchecked Sendable {
         while !interrupt.hasEnded {
             state.withLock { $0.attempts += 1 }
             do {
-                let input = try NetworkInput(settings, interrupt)
+                // Without decoding the stream must be there at the start.
+                let mayWait = failsAtOnce && settings.isDecoded && state.withLock { $0.attempts == 1 }
+                let input = try NetworkInput(settings, interrupt, mayWait: mayWait)
                 if interrupt.hasEnded { return }
                 if let planned = state.withLock({ $0.planned }),
                     planned != PictureSize(input.terms.shape.width, input.terms.shape.height)

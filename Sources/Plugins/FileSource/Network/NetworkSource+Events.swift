@@ -18,7 +18,8 @@ extension NetworkSource {
                 .number("awayMs", "How long it was lost (ms).")
             ]),
         EventDeclaration(
-            "stream-refused", "The stream is there, but cannot be used."),
+            "stream-refused",
+            "The stream could not be opened, or cannot be used. Each reason is posted once for each loss."),
         EventDeclaration(
             "stream-damaged", "A packet or picture was damaged. Posted only for the first."),
         EventDeclaration(

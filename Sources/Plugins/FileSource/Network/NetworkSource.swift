@@ -134,7 +134,7 @@ final class NetworkSource: Source {
         case .refused(let fault): throw fault
         default:
             if context.isStopped { throw FrameHostError(.stopped, what: "stopped while connecting") }
-            throw NetworkFault.noAnswer(address.shown, seconds: options.connectSeconds)
+            throw NetworkFault.noAnswer(address.shown, seconds: options.connectSeconds, mayWait: options.decode)
         }
     }
 

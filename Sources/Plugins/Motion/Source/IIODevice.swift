@@ -54,8 +54,8 @@ final class IIODevice {
             throw IIOFault(
                 what: "there is no IIO device '\(wanted)'",
                 remedy: there.isEmpty
-                    ? "No sensor has an IIO driver here: \(places.devices) is empty."
-                    : "There are \(there.joined(separator: ", ")).", isMissing: true)
+                    ? "No sensor has an IIO driver here: \(places.devices) lists none."
+                    : "There \(there.count == 1 ? "is" : "are") \(there.joined(separator: ", ")).", isMissing: true)
         }
         id = found
         self.name = name(of: found)
@@ -97,7 +97,9 @@ final class IIODevice {
         for channel in channels {
             if let code = write("scan_elements/\(channel.name)_en", "1") { throw refused(code, "\(channel.name)_en") }
         }
-        guard var layout = IIOLayout(channels) else { throw IIOFault(what: "the channels of '\(name)' make no scan") }
+        guard var layout = IIOLayout(channels) else {
+            throw IIOFault(what: "the channels of '\(name)' make no scan", remedy: "Name another IIO device.")
+        }
         layout.rotation = sensor("in_anglvel")
         layout.acceleration = sensor("in_accel")
         self.layout = layout
@@ -162,9 +164,12 @@ final class IIODevice {
             )
         case EBUSY:
             return IIOFault(what: cause, remedy: "End the program that reads the device: only one program can read it.")
-        case ENOENT, ENODEV, ENXIO: return IIOFault(what: cause, isMissing: true)
+        case ENOENT, ENODEV, ENXIO:
+            return IIOFault(what: cause, remedy: "Check that the device is connected.", isMissing: true)
         case EINVAL:
-            return IIOFault(what: cause, remedy: "It may need a trigger: see 'current_trigger' in its folder of sysfs.")
+            return IIOFault(
+                what: cause,
+                remedy: "It may need a trigger: write the name of one to \(folder)/trigger/current_trigger.")
         default: return IIOFault(what: cause, remedy: "Check `dmesg` for messages of its driver.")
         }
     }

@@ -172,7 +172,11 @@ final class MotionContainer: MotionReader {
     private func end(_ result: Int32, _ samples: inout [MotionSample], _ given: Int) throws -> Bool {
         merge.end(into: &samples)
         guard result == fh_averror_eof else {
-            throw MotionText.unreadable(path, ErrorText.of(max(fh_averror_errno(result), 0)))
+            let reason = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+                av_strerror(result, buffer.baseAddress!, buffer.count)
+                return String(cString: buffer.baseAddress!)
+            }
+            throw MotionText.unreadable(path, reason)
         }
         var indexed: Int32 = 0
         _ = fh_av_largest_indexed(stream(track), &indexed)

@@ -64,7 +64,7 @@ struct MotionSourceOptions: StageOptions {
         if let path { try Self.check(path) }
         if let device, device.isEmpty || device.contains("/") || device.utf8.contains(0) {
             throw OptionFault(
-                "'device' is '\(device)', which is not the name of an IIO device",
+                "'device' must be the name of an IIO device, but is '\(device)'",
                 remedy: "Use a name below /sys/bus/iio/devices: \"iio:device0\", or what its file 'name' says.")
         }
         if pace == .realtime, path == nil {
@@ -99,9 +99,9 @@ struct SocketPlace: OptionValue, Equatable {
 
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> SocketPlace {
         guard let text = node.asString else {
-            throw OptionFault("\(node.text()) must be an address with a port", remedy: remedy)
+            throw OptionFault("\(node.text()) must be a numeric address with a port", remedy: remedy)
         }
-        let fault = OptionFault("'\(text)' must be an address with a port", remedy: remedy)
+        let fault = OptionFault("'\(text)' must be a numeric address with a port", remedy: remedy)
         guard let colon = text.lastIndex(of: ":") else { throw fault }
         let digits = text[text.index(after: colon)...]
         guard digits.utf8.allSatisfy({ (48...57).contains($0) }), let port = Int(digits), 1...65535 ~= port else {

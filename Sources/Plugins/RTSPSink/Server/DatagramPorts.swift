@@ -11,6 +11,8 @@ struct DatagramPorts {
     /// What comes to either port.
     let channels: [any Channel]
 
+    private static let attempts = 200
+
     /// [control thread] Binds a pair that is free.
     ///
     /// - Throws: ``FrameHostError`` `.unavailable`.
@@ -18,10 +20,15 @@ struct DatagramPorts {
         address: IPAddress, isIPv6: Bool, group: any EventLoopGroup,
         heard: @escaping @Sendable (Signalling.Endpoint, ByteBuffer) -> Void
     ) throws -> DatagramPorts {
-        for _ in 0..<200 {
+        var reason: Int32 = 0
+        for _ in 0..<attempts {
             let port = UInt16.random(in: 10_000...32_000) * 2
-            guard let media = bound(address, port, isIPv6) else { continue }
+            guard let media = bound(address, port, isIPv6) else {
+                reason = errno
+                continue
+            }
             guard let control = bound(address, port + 1, isIPv6) else {
+                reason = errno
                 close(media)
                 continue
             }
@@ -37,9 +44,21 @@ struct DatagramPorts {
             }
             return DatagramPorts(ports: TransportSpec.Pair(port, port + 1), sender: sender, channels: channels)
         }
-        throw FrameHostError(
-            .unavailable, what: "no pair of UDP ports is free between 20000 and 64001",
-            remedy: "End the programs that use them, or set \"transport\": \"tcp\".")
+        throw fault(reason)
+    }
+
+    /// - Parameter reason: The errno of the last attempt.
+    static func fault(_ reason: Int32) -> FrameHostError {
+        let remedy =
+            switch reason {
+            case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
+            case EADDRINUSE: "End programs that use these ports."
+            default: ""
+            }
+        return FrameHostError(
+            .unavailable,
+            what: "\(attempts) attempts to open a pair of UDP ports from 20000 to 64001 failed",
+            remedy: remedy, cause: String(cString: strerror(reason)))
     }
 
     /// A bound socket with room for bursts; nil where the port is taken.

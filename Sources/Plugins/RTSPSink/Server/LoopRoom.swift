@@ -24,7 +24,7 @@ enum LoopRoom {
                 throw FrameHostError(
                     .unavailable,
                     what:
-                        "the server needs \(count) descriptors for its \(loops) threads: \(String(cString: strerror(errno)))",
+                        "the RTSP server needs \(count) file descriptors for its network threads: \(String(cString: strerror(errno)))",
                     remedy: "Raise the limit of open files (ulimit -n).")
             }
             files.append(file)
@@ -37,7 +37,8 @@ enum LoopRoom {
             guard result == 0 else {
                 throw FrameHostError(
                     .unavailable,
-                    what: "the server cannot start its \(loops) threads: \(String(cString: strerror(result)))",
+                    what:
+                        "the RTSP server cannot start its network threads (\(loops)): \(String(cString: strerror(result)))",
                     remedy: "Raise the thread limit (ulimit -u), or end other programs.")
             }
             threads.append(thread)

@@ -86,7 +86,8 @@ final class RTSPServer: Sendable {
             try channel.pipeline.syncOperations.addHandler(RTSPConnection(server: self, isSecure: tls != nil))
         } ranShort: { [weak self] error in
             let reason = String(cString: strerror(error.errnoCode))
-            self?.locked { $0.refusals.add("no connection can be accepted: \(reason)") }
+            let remedy = error.errnoCode == EMFILE ? " (raise the limit of open files, ulimit -n)" : ""
+            self?.locked { $0.refusals.add("no connection can be accepted: \(reason)\(remedy)") }
         }
         locked { state in
             state.listeners.append(channel)

@@ -40,7 +40,8 @@ struct ServerEndpoint: Sendable, Equatable {
             return try NIOSSLContext(configuration: configuration)
         } catch {
             throw FrameHostError(
-                .unavailable, what: "the certificate '\(certificatePath)' with the key '\(keyPath)' cannot be used",
+                .unavailable, place: "certificate",
+                what: "the certificate '\(certificatePath)' with the key '\(keyPath)' cannot be used",
                 remedy: "Name a PEM file with the certificate chain and one with its private key.",
                 cause: Self.reason(error))
         }
@@ -49,8 +50,9 @@ struct ServerEndpoint: Sendable, Equatable {
     /// Sentences for NIO's errors that are only names, such as `failedToLoadCertificate`.
     private static func reason(_ error: any Error) -> String {
         switch error as? NIOSSLError {
-        case .failedToLoadCertificate: "The first file has no certificate in the form PEM."
-        case .failedToLoadPrivateKey: "The second file has no private key in the form PEM."
+        case .failedToLoadCertificate: "The first file has no certificate in PEM format."
+        case .failedToLoadPrivateKey:
+            "The second file has no private key in PEM format that can be read without a password."
         default: String(describing: error)
         }
     }

@@ -63,7 +63,9 @@ final class ServerRegistry: Sendable {
                 throw FrameHostError(
                     .invalidConfiguration,
                     what: "port \(endpoint.port) is already served with another address or certificate",
-                    remedy: "Give both stages the same 'address', 'certificate' and 'key', or another 'port'.")
+                    remedy:
+                        "Give both stages the same 'address', 'certificate' and 'key', or give one of them another 'port'."
+                )
             }
             guard entry.policy.timeoutSeconds == policy.timeoutSeconds,
                 entry.policy.mostConnectionsPerAddress == policy.mostConnectionsPerAddress
@@ -73,7 +75,8 @@ final class ServerRegistry: Sendable {
                     what:
                         "port \(endpoint.port) is already served with another 'sessionSeconds' or 'maxConnectionsPerAddress'",
                     remedy: "Give both stages \"sessionSeconds\": \(entry.policy.timeoutSeconds) and "
-                        + "\"maxConnectionsPerAddress\": \(entry.policy.mostConnectionsPerAddress), or another 'port'.")
+                        + "\"maxConnectionsPerAddress\": \(entry.policy.mostConnectionsPerAddress), "
+                        + "or give one of them another 'port'.")
             }
             guard entry.server.add(stream, served) else {
                 throw FrameHostError(

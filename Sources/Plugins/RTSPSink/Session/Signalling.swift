@@ -130,7 +130,7 @@ struct Signalling: Sendable {
         }
         var use = addresses[peer] ?? AddressUse(bucket: RateBucket(perSecond: policy.requestsPerSecond, now: now))
         guard use.connections < policy.mostConnectionsPerAddress || peer.isLoopback else {
-            return "\(peer) already has \(policy.mostConnectionsPerAddress) connections"
+            return "\(peer) already has \(policy.mostConnectionsPerAddress) connections ('maxConnectionsPerAddress')"
         }
         use.connections += 1
         addresses[peer] = use

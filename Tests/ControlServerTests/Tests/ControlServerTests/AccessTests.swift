@@ -95,8 +95,19 @@ import Testing
 
     @Test func saysWhatIsWrongAndWhatToDo() {
         let refusal = gate().refusal(of: RequestHead(method: "GET", target: "/", host: "rebound.example:8080"))
-        #expect(refusal?.what == "this server is not 'rebound.example'")
-        #expect(refusal?.remedy == "Use its address, or add the name to 'hosts' of 'control'.")
+        #expect(refusal?.what == "this server is not 'rebound.example:8080'")
+        #expect(refusal?.remedy == "Use its address, or add 'rebound.example' to 'hosts' of 'control'.")
+        func remedy(_ name: String, _ value: String) -> String? {
+            var head = RequestHead(method: "GET", target: "/", host: "127.0.0.1:8080")
+            head.fields = [(name, value)]
+            return gate(hosts: ["cam.example"]).refusal(of: head)?.remedy
+        }
+        // As from a proxy that does not pass on Host.
+        #expect(
+            remedy("origin", "https://cam.example")
+                == "Open the server's own address. A proxy with TLS must pass on the field Host, and its name must be in 'hosts' of 'control', without a port."
+        )
+        #expect(remedy("sec-fetch-site", "cross-site") == "Open the server's own address.")
         let challenge = gate(token: "0123456789abcdef").refusal(
             of: RequestHead(method: "GET", target: "/", host: "127.0.0.1:8080"))
         #expect(challenge?.fields["WWW-Authenticate"] == #"Bearer realm="framehost""#)

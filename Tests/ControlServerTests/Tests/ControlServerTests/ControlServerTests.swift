@@ -324,7 +324,7 @@ final class Client {
         }
         #expect(
             error?.description
-                == "control.listen: 127.0.0.1:\(running.port) is in use by another program. End that program, or set another port. Port 0 takes any free port."
+                == "listen: 127.0.0.1:\(running.port) is in use by another program. End that program, or set another port. Port 0 takes any free port."
         )
     }
 

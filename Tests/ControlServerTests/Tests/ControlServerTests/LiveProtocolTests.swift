@@ -123,10 +123,14 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "the message must be JSON"), ("{", "the message must be JSON"),
+        ("", "the message must be JSON with at most 64 values, 3 levels deep"),
+        ("{", "the message must be JSON with at most 64 values, 3 levels deep"),
         ("[1]", "a message must be an object, but is a list"),
-        ("{}", "a message must have one of open, close, pause, resume, shown, ping, events"),
-        (#"{"pause":1,"resume":1}"#, "a message must have one of open, close, pause, resume, shown, ping, events"),
+        ("{}", "a message must have exactly one of open, close, pause, resume, shown, ping, events"),
+        (
+            #"{"pause":1,"resume":1}"#,
+            "a message must have exactly one of open, close, pause, resume, shown, ping, events"
+        ),
         (#"{"pause":1,"x":1}"#, "'pause' has no such member"),
         (#"{"pause":65536}"#, "'pause' must be a whole number from 0 to 65535"),
         (#"{"pause":"1"}"#, "'pause' must be a whole number from 0 to 65535"),
@@ -151,7 +155,7 @@ import Testing
         (#"{"shown":1,"number":-1}"#, "'number' must be a whole number from 0 to 4294967295"),
         (#"{"ping":"x"}"#, "'ping' must be a whole number"),
         (#"{"events":false}"#, "'events' must be true or the id of an event"),
-        (#"{"a":{"b":{"c":{"d":{"e":1}}}}}"#, "the message must be JSON"),
+        (#"{"a":{"b":{"c":{"d":{"e":1}}}}}"#, "the message must be JSON with at most 64 values, 3 levels deep"),
     ]) func refusesWhatIsWrong(text: String, what: String) {
         let fault = #expect(throws: LiveFault.self) { try read(text) }
         #expect(fault?.what == what)

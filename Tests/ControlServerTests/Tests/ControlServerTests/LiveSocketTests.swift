@@ -281,8 +281,11 @@ final class LiveClient {
     }
 
     @Test(arguments: [
-        ("no JSON", 1007, "message: the message must be JSON"),
-        (#"{"fly":1}"#, 1007, "message: a message must have one of open, close, pause, resume, shown, ping, events"),
+        ("no JSON", 1007, "message: the message must be JSON with at most 64 values, 3 levels deep"),
+        (
+            #"{"fly":1}"#, 1007,
+            "message: a message must have exactly one of open, close, pause, resume, shown, ping, events"
+        ),
         (#"{"open":1,"stage":"cam","width":1}"#, 1008, "width: 'width' must be a whole number from 16 to 4096"),
     ]) func aWrongMessageIsToldAndEndsTheSocket(text: String, code: Int, reason: String) throws {
         let running = try RunningServer()

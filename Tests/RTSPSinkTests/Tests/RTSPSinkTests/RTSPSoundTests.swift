@@ -428,11 +428,11 @@ import Testing
         }
         #expect(
             fault([RTSPSinkTests.format, RTSPSinkTests.format])?.what
-                == "2 of the 2 inputs have pictures, but a path must have exactly one input with pictures and at most one with sound"
+                == "'from' must name exactly one input with pictures and at most one with sound, but names 2 with pictures and 0 with sound"
         )
         #expect(
             fault([RTSPSinkTests.format, Self.aac, Self.aac])?.what
-                == "1 of the 3 inputs have pictures, but a path must have exactly one input with pictures and at most one with sound"
+                == "'from' must name exactly one input with pictures and at most one with sound, but names 1 with pictures and 2 with sound"
         )
         let bare = fault([RTSPSinkTests.format, Self.sound(.aac, samples: 1024, extradata: [])])
         #expect(bare?.what == "the AAC comes without an AudioSpecificConfig, which clients need to decode it")

@@ -302,7 +302,7 @@ private final class Dialogue {
         #expect(client.open(2, peer: Dialogue.client, local: here, isSecure: false, now: 0) == nil)
         #expect(
             client.open(3, peer: Dialogue.client, local: here, isSecure: false, now: 0)
-                == "192.168.1.7 already has 2 connections")
+                == "192.168.1.7 already has 2 connections ('maxConnectionsPerAddress')")
         #expect(client.open(3, peer: .loopback, local: here, isSecure: false, now: 0) == nil)
         #expect(client.open(4, peer: .loopback, local: here, isSecure: false, now: 0) == nil)
         #expect(

@@ -26,6 +26,9 @@ import Testing
         running.pts = MediaTime(seconds: 61.366)
         running.words = "/dev/video0"
         #expect(running.description == "cam (v4l2-source): frame 1841, PTS 61.366 s: /dev/video0")
+        // The times of a live chain are the clock's, which no reader can place.
+        running.sinceStart = MediaTime(seconds: 0.4)
+        #expect(running.description == "cam (v4l2-source): frame 1841, 0.400 s after the start: /dev/video0")
         let words: FaultPlace = "model"
         #expect(words.description == "model" && words == FaultPlace("model"))
     }

@@ -79,7 +79,7 @@ struct JSONReaderTests {
         arguments: [
             (
                 "",
-                "1:1: expected a value, found the end of the file. Write a string, a number, a list, an object, true, false or null."
+                "1:1: expected a value, found the end of the text. Write a string, a number, a list, an object, true, false or null."
             ),
             ("True", "1:1: expected a value, found 'True'. Did you mean 'true'?"),
             ("undefined", "1:1: expected a value, found 'undefined'. Did you mean 'null'?"),
@@ -93,7 +93,7 @@ struct JSONReaderTests {
             ),
             ("# x\n1", "1:1: expected a value, found '#'. Start comments with // or /*."),
             ("1 /", "1:3: expected nothing more, found '/'. Start comments with // or /*."),
-            ("{} {}", "1:4: expected nothing more, found '{'. A file holds one value: remove the rest."),
+            ("{} {}", "1:4: expected nothing more, found '{'. A JSON text is one value: remove the rest."),
             ("[,]", "1:2: expected a value or ']', found ','. Leave the extra comma out."),
             ("{\"a\":1,,}", "1:8: expected a key or '}', found ','. Leave the extra comma out."),
             ("{a: 1}", "1:2: expected a key or '}', found 'a'. Put keys in double quotes."),
@@ -113,15 +113,15 @@ struct JSONReaderTests {
             ),
             (
                 "\n{\"a\": 1",
-                "2:8: expected ',' or '}' after a value, found the end of the file. Close the object that starts at 2:1 with '}'."
+                "2:8: expected ',' or '}' after a value, found the end of the text. Close the object that starts at 2:1 with '}'."
             ),
             (
                 "[1,",
-                "1:4: expected a value or ']', found the end of the file. Close the list that starts at 1:1 with ']'."
+                "1:4: expected a value or ']', found the end of the text. Close the list that starts at 1:1 with ']'."
             ),
             (
                 "{",
-                "1:2: expected a key or '}', found the end of the file. Close the object that starts at 1:1 with '}'."
+                "1:2: expected a key or '}', found the end of the text. Close the object that starts at 1:1 with '}'."
             ),
             ("{]", "1:2: expected a key or '}', found ']'. Close the object that starts at 1:1 with '}'."),
             ("\n /* a\n b", "2:2: a comment is not closed. Close it with '*/'."),
@@ -212,7 +212,7 @@ struct JSONReaderTests {
             (Array("1 ".utf8) + [0xF0, 0x9F, 0x91], "1:3: byte 0xF0"),
         ] as [([UInt8], String)])
     func refusesBytesThatAreNotUTF8(bytes: [UInt8], message: String) {
-        #expect(faults(bytes) == "chain.json:\(message) is not UTF-8. Save the file as UTF-8.")
+        #expect(faults(bytes) == "chain.json:\(message) is not UTF-8. Write the text in UTF-8.")
     }
 
     @Test func refusesMoreThanItsLimits() {
@@ -233,10 +233,10 @@ struct JSONReaderTests {
         limits.nodes = 3
         limits.bytes = 8
         #expect(faults("[1,2]", limits: limits) == "")
-        #expect(faults("[1,2,\n3]", limits: limits) == "chain.json:2:1: more than 3 values. Split the file.")
+        #expect(faults("[1,2,\n3]", limits: limits) == "chain.json:2:1: more than 3 values. Write fewer.")
         #expect(
             faults("[1,2,3,4]", limits: limits)
-                == "chain.json: 9 bytes exceed the limit of 8. Check that this is the file you mean.")
+                == "chain.json: 9 bytes exceed the limit of 8. Write less.")
     }
 }
 
@@ -295,7 +295,7 @@ struct JSONFileTests {
         let fullPath = "/proc/self/fd/\(full[0])"
         #expect(
             faults(path: fullPath, limits: limits)
-                == "\(fullPath): more bytes than the limit of 11. Check that this is the file you mean.")
+                == "\(fullPath): more bytes than the limit of 11. Check that this is the JSON file you mean.")
     }
 
     @Test func refusesAHugeFileWithoutReadingIt() {
@@ -304,7 +304,8 @@ struct JSONFileTests {
         #expect(truncate(path, 100_000_000_000) == 0)
         #expect(
             faults(path: path)
-                == "\(path): 100000000000 bytes exceed the limit of 16777216. Check that this is the file you mean.")
+                == "\(path): 100000000000 bytes exceed the limit of 16777216. Check that this is the JSON file you mean."
+        )
     }
 
     @Test func refusesWhatIsNoFile() {

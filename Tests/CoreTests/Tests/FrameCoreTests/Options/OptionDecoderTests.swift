@@ -155,7 +155,7 @@ private struct AllOptions: StageOptions, Equatable {
     func refusesWhatIsNoFrameRate(text: String) {
         #expect(
             faults(#"{ "rate": \#(text) }"#)
-                == "o:1:11: rate: \(text) must be a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\"."
+                == "o:1:11: rate: \(text) must be a frame rate. Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\"."
         )
     }
 
@@ -341,7 +341,8 @@ private final class Knobs: Filter {
     @Test func doesNotCallAnOptionMissingWhoseValueIsWrong() {
         #expect(
             faultsOfNeeded(#"{ "rate": "x", "name": "n", "place": "p" }"#)
-                == #"o: rate: "x" must be a frame rate. Use a number such as 30, or a fraction such as "30000/1001"."#)
+                == #"o: rate: "x" must be a frame rate. Use a number from 0.001 to 100000, such as 30, or a fraction such as "30000/1001"."#
+        )
     }
 
     /// A command cannot leave a key out to get its default.

@@ -96,12 +96,24 @@ import Testing
         #expect(fault?.contains("the stage swallowed 1") ?? false, "\(fault ?? "nothing")")
     }
 
+    /// Alone in a test nobody else holds the frame; in a chain with a fork somebody does.
+    @Test func endsWhereAStageWritesWithoutSayingSo() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let driver = try StageDriver(SilentWriter.self, input: Self.grey)
+            try driver.send(driver.makeFrame())
+        }
+        let said = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(said.contains("Declare 'access: .modify' in its StageInfo"), "\(said)")
+    }
+
     /// As the planner does: no input where one is needed is a sentence, not a trap.
     @Test func saysThatAnInputIsMissing() {
         #expect(
             Self.fault { _ = try StageDriver(CopyTransform.self) }
                 == "the stage needs an input, and none is given. Name its format.")
-        #expect(Self.fault { _ = try StageDriver(ProbeFilter.self) } == "filters take video, not nothing.")
+        #expect(
+            Self.fault { _ = try StageDriver(ProbeFilter.self) }
+                == "the stage needs an input, and none is given. Name its format.")
     }
 }
 
@@ -134,6 +146,22 @@ final class LyingTransform: Transform {
     }
 
     func stop() { kept = nil }
+}
+
+/// Writes into what it gets, and does not declare it.
+final class SilentWriter: Filter {
+    static let info = StageInfo(
+        id: "silent-writer", summary: "Writes.", input: .video(.gray8), output: .sameAsInput)
+
+    struct Options: StageOptions {}
+
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+
+    func process(_ frame: inout Frame) -> Verdict {
+        frame.withMutablePlane(0) { $0.row(0)[0] = 1 }
+        return .forward
+    }
 }
 
 /// Forgets what has no partner.

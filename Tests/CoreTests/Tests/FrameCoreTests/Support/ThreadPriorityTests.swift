@@ -55,7 +55,7 @@ import Testing
         #expect(priority.outcome == .usual(EPERM))
         #expect(
             priority.outcome?.notice
-                == "The capture thread has normal priority (Operation not permitted): on a busy machine pictures may be late or lost. Allow this user real-time priority 1: add the line '@video - rtprio 1' to /etc/security/limits.conf and log in again; in a systemd unit set LimitRTPRIO=1."
+                == "The capture thread has normal priority (Operation not permitted): on a busy machine what it captures may be late or lost. Allow this user real-time priority 1: add the line '@video - rtprio 1' (for the group 'video') to /etc/security/limits.conf and log in again; in a systemd unit set LimitRTPRIO=1."
         )
         priority.restore()
         #expect(kernel.asked.withLock { $0.count } == 2, "what was not changed is not changed back")

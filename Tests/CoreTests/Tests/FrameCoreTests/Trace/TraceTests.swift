@@ -265,7 +265,7 @@ import Testing
         let bytes = try #require(end.details["bytes"]?.asInt)
         #expect(bytes <= Chain.leastTraceBytes && bytes > Chain.leastTraceBytes - 40_000, "\(bytes)")
         #expect(
-            end.level == .warning && end.text.contains("' ends here; the run goes on: it has reached its limit with "))
+            end.level == .warning && end.text.contains("' ends here, because it has reached its limit with "))
         #expect(end.text.hasSuffix("Allow more with --trace-megabytes."), "\(end.text)")
         #expect(events.filter { $0.name == "trace-did-stop" }.count == 1)
         #expect(trace.marks.last { $0.track == "events" }?.name.hasPrefix("trace ends") == true)

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Names that the type of a new stage cannot have: in its module they would hide the types that its code means.
+enum TakenTypeNames {
+    /// The public types of FrameCore. PluginPackageTests compares them with Core's sources.
+    static let ofCore = words(
+        """
+        AccessUnit AnonymousMemory AudioBlock AudioFormat AudioOrigin AudioPacket AudioReader AudioTrackFormat
+        AutomaticQueues AvailableMemory BudgetGraph BudgetPlan BudgetRules BufferLender BufferPadding Chain
+        ChainClashes ChainClock ChainEvents ChainPlan ChainRequest ChainStatus Codec ColorDescription ColorRange
+        CommandAnswer CommandInfo CommandReply CrashNote CrashReport DataFolders DelayingFilter DeviceStage DropPolicy
+        DropReason EncodedFormat Event EventDeclaration EventSubscription Faces FaultPlace FileAct FileFacts
+        FileIdentity FileNames FileRefusal FileRule Filter Frame FrameHostError FrameHostErrors FrameMemory
+        FrameMetadata FrameRate FrameRing HeldFile JSONNode JSONPath JSONReader JobProgress Join JoinEnd JoinInputs
+        JoinMatch JoinRequest JoinRule KeyframeRequest Ledger LinkRequest LinkSettings Locked ManualClock MediaFormat
+        MediaTime MemberDeclaration MetadataSlot Motion MotionBlock MotionFormat MotionSample MultiFilter MultiSink
+        MutablePlane NoOptions OnError Option OptionChoice OptionFault OptionFaults OptionField OptionPlace
+        OptionValue Orientation Output PictureEncoder PictureEncoderType PictureForm PictureInbox PictureSize
+        PixelFormat Plane PluginEntry PluginExports PoolSpare Processors Quaternion RGBColor Rational ResetScope Rule
+        RuleBook RuleCommand RuleCondition RunControl RunFiles Sample Service ServiceInfo ServiceRequest ServiceThread
+        ServiceType Sink SinkVerdict Source SourceProgress Stage StageContext StageDemand StageDevice StageDriver
+        StageInfo StageKind StageOptions StagePicture StageRequest StageTopic StageType StageUnit StandardOutput
+        StandardStream StopSignal Suggestion SystemCall TextPlace TimeBase TimelinePart Transform UnitInbox Verdict
+        VideoFormat WallTime WarmUp WriteWay
+        """)
+
+    /// Names of Swift, of its testing library and of modules that a new package's code has.
+    static let ofSwift = words(
+        """
+        Any Array Bool Character Data Dictionary Double Error Float FrameCore Int Issue Never OpaquePointer Optional
+        Range Result Self Sendable Set String Suite Swift Test Testing UInt8 Void
+        """)
+
+    private static func words(_ text: String) -> Set<String> {
+        Set(text.split(whereSeparator: \.isWhitespace).map { String($0) })
+    }
+}
