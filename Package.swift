@@ -47,6 +47,13 @@ let core = Target.Dependency.product(name: "FrameCore", package: "Core")
 /// Built-in plugins that are packages of their own, each with its tests beside it (docs/design/014-packages.md).
 let nestedPlugins = ["ControlServer", "RTSPSink"]
 
+/// Optimising the tests would take longer than they run.
+let unoptimised: [SwiftSetting] = [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+/// With FRAMEHOST_TESTABLE, as `make test` builds: the optimised modules let tests import what is internal in them.
+let testable: [SwiftSetting] =
+    Context.environment["FRAMEHOST_TESTABLE"] == nil
+    ? [] : [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
+
 let package = Package(
     name: "framehost",
     products: [.executable(name: "framehost", targets: ["framehost"])]
@@ -67,24 +74,29 @@ let package = Package(
             ],
             path: "Sources/Host"),
         // Linked into each plugin that uses it; not a library of its own (docs/design/014-packages.md).
-        .target(name: "Shared", dependencies: [core], path: "Sources/Plugins/Shared", exclude: ["README.md"]),
+        .target(
+            name: "Shared", dependencies: [core], path: "Sources/Plugins/Shared", exclude: ["README.md"],
+            swiftSettings: testable),
         .target(
             name: "LiveInput", dependencies: [core, "Shared", "Lettering", "Stills"], path: "Sources/Plugins/LiveInput",
-            exclude: ["README.md"]),
+            exclude: ["README.md"], swiftSettings: testable),
         .target(
             name: "Lettering", dependencies: [core, "Shared", "CFreeType"], path: "Sources/Plugins/Lettering",
-            exclude: ["README.md"]),
+            exclude: ["README.md"], swiftSettings: testable),
         .target(
             name: "Conversion", dependencies: [core, "Shared", "CYUV"], path: "Sources/Plugins/Conversion",
             exclude: ["README.md"],
             // Generic vectors are far slower where they are not specialised: most of the time of the plugins' tests was theirs.
-            swiftSettings: [.unsafeFlags(["-O"], .when(configuration: .debug))]),
+            swiftSettings: [.unsafeFlags(["-O"], .when(configuration: .debug))] + testable),
         .target(
             name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Sources/Plugins/Stills",
-            exclude: ["README.md"]),
+            exclude: ["README.md"], swiftSettings: testable),
         .target(
-            name: "PictureStamp", dependencies: [core], path: "Sources/Plugins/PictureStamp", exclude: ["README.md"]),
-        .target(name: "Publishing", dependencies: [core], path: "Sources/Plugins/Publishing", exclude: ["README.md"]),
+            name: "PictureStamp", dependencies: [core], path: "Sources/Plugins/PictureStamp", exclude: ["README.md"],
+            swiftSettings: testable),
+        .target(
+            name: "Publishing", dependencies: [core], path: "Sources/Plugins/Publishing", exclude: ["README.md"],
+            swiftSettings: testable),
         // C libraries: a module map and a header each, at most one small .c beside them.
         // Without aligned loops, where the linker happens to put them decides whether scaling takes a fifth longer.
         .target(
@@ -142,6 +154,7 @@ let package = Package(
                     + (plugin.usesLiveInput ? ["LiveInput"] : []) + plugin.modules.map { .target(name: $0) },
                 path: "Sources/Plugins/\(plugin.name)",
                 exclude: ["README.md"],
+                swiftSettings: testable,
                 plugins: [.plugin(name: "FramehostManifest", package: "Core")])
         }
         + [
@@ -158,18 +171,20 @@ let package = Package(
                 path: "Tests/PluginTests",
                 // The tests build it themselves: ALSA loads it.
                 exclude: ["ALSA/fake-microphone.c"],
+                swiftSettings: unoptimised,
                 // Every plugin exports the one entry symbol; a test program that links several takes any of them.
                 linkerSettings: [.unsafeFlags(["-Xlinker", "--allow-multiple-definition"])]),
             // Also in a package of its own, which the thread sanitizer builds.
             .testTarget(
                 name: "RTSPSinkTests",
                 dependencies: [core, .product(name: "RTSPSink", package: "RTSPSink")],
-                path: "Tests/RTSPSinkTests/Tests/RTSPSinkTests"),
+                path: "Tests/RTSPSinkTests/Tests/RTSPSinkTests", swiftSettings: unoptimised),
             .testTarget(
                 name: "ControlServerTests",
                 dependencies: [core, .product(name: "ControlServer", package: "ControlServer")],
-                path: "Tests/ControlServerTests/Tests/ControlServerTests"),
-            .testTarget(name: "EndToEndTests", dependencies: [core], path: "Tests/EndToEndTests"),
+                path: "Tests/ControlServerTests/Tests/ControlServerTests", swiftSettings: unoptimised),
+            .testTarget(
+                name: "EndToEndTests", dependencies: [core], path: "Tests/EndToEndTests", swiftSettings: unoptimised),
         ],
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17

@@ -3,6 +3,11 @@
 // FrameCore is a package of its own so that host and plugins share one libFrameCore.so (docs/design/002-one-core.md).
 import PackageDescription
 
+/// With FRAMEHOST_TESTABLE, as `make test` builds: the optimised modules let tests import what is internal in them.
+let testable: [SwiftSetting] =
+    Context.environment["FRAMEHOST_TESTABLE"] == nil
+    ? [] : [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
+
 let package = Package(
     name: "Core",
     products: [
@@ -20,6 +25,7 @@ let package = Package(
                 "Runtime",
                 "Support", "Trace",
             ],
+            swiftSettings: testable,
             plugins: ["FramehostManifest"]),
         .executableTarget(name: "manifest-tool", path: "Tools/ManifestTool"),
         .plugin(

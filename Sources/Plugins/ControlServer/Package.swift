@@ -11,6 +11,11 @@ let pageFiles = [
     "snapshot.js", "stage.js", "video.js", "words.js",
 ]
 
+/// With FRAMEHOST_TESTABLE, as `make test` builds: the optimised modules let tests import what is internal in them.
+let testable: [SwiftSetting] =
+    Context.environment["FRAMEHOST_TESTABLE"] == nil
+    ? [] : [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
+
 let package = Package(
     name: "ControlServer",
     products: [.library(name: "ControlServer", type: .dynamic, targets: ["ControlServer"])],
@@ -25,6 +30,7 @@ let package = Package(
             ],
             path: ".",
             exclude: ["README.md", "Page"],
+            swiftSettings: testable,
             plugins: [.plugin(name: "FramehostManifest", package: "Core")]),
         // A module of its own: the files are compiled again only when one of them changes.
         .target(name: "ControlPage", path: "Page", resources: pageFiles.map { .embedInCode($0) }),

@@ -4,6 +4,11 @@
 // module anew (docs/design/014-packages.md).
 import PackageDescription
 
+/// With FRAMEHOST_TESTABLE, as `make test` builds: the optimised modules let tests import what is internal in them.
+let testable: [SwiftSetting] =
+    Context.environment["FRAMEHOST_TESTABLE"] == nil
+    ? [] : [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
+
 let package = Package(
     name: "RTSPSink",
     products: [.library(name: "RTSPSink", type: .dynamic, targets: ["RTSPSink"])],
@@ -18,6 +23,7 @@ let package = Package(
             ],
             path: ".",
             exclude: ["README.md", "Shims"],
+            swiftSettings: testable,
             plugins: [.plugin(name: "FramehostManifest", package: "Core")]),
         .target(name: "CDatagram", path: "Shims/CDatagram"),
         .systemLibrary(
