@@ -217,6 +217,26 @@ import Testing
             ])
     }
 
+    @Test func saysWhatToWriteForWhatStandsInTheWrongPlace() throws {
+        let service = try faults(#"{ "stages": [ { "use": "test-source" }, { "use": "control-server" } ] }"#)
+        #expect(
+            service == [
+                #"1:50: stages[1].use: 'control-server' is a service, not a stage. Write "control": { … } beside "stages"."#
+            ])
+        let address = try faults(
+            #"{ "control": "127.0.0.1:8090", "stages": [ { "use": "test-source" }, { "use": "null-sink" } ] }"#)
+        #expect(
+            address == [
+                #"1:14: control: expected an object, found a string. Write { "listen": "127.0.0.1:8090" }."#
+            ])
+        let batch = try faults(
+            #"{ "stages": [ { "use": "file-source", "path": "${input}" }, { "use": "null-sink" } ] }"#)
+        #expect(
+            batch == [
+                "1:47: stages[0].path: the environment variable 'input' is not set. Set it, write ${input:-default}, or run the chain with `framehost batch`."
+            ])
+    }
+
     // MARK: Links
 
     @Test func refusesACircle() throws {

@@ -108,7 +108,7 @@ import Testing
         (#""event": "fsp""#, "on[0].event: no stage of this chain posts 'fsp'. Did you mean 'fps'?"),
         (
             #""event": "quux-blorp""#,
-            "on[0].event: no stage of this chain posts 'quux-blorp'. `framehost describe STAGE` lists the events of a stage, `framehost describe chain` those that every stage posts."
+            "on[0].event: no stage of this chain posts 'quux-blorp'. `framehost describe KIND` lists the events of a kind of stage, `framehost describe chain` those that every stage posts."
         ),
         (
             #""event": "late""#,
@@ -243,6 +243,7 @@ import Testing
         ("[]", #"on[0].do: the list is empty. Write { "stage": "…", "command": "…" }, or a list of commands."#),
         ("[7]", #"on[0].do[0]: expected a command, found a number. Write { "stage": "…", "command": "…" }."#),
         ("{}", #"on[0].do: 'stage' is missing. Write { "stage": "…", "command": "…" }."#),
+        (#"{ "set": { "text": "a" } }"#, #"on[0].do: 'stage' is missing. Add "stage": "…"."#),
         (
             #"{ "stage": "rec" }"#,
             #"on[0].do: neither 'command' nor 'set' is given. Write "command": "name" or "set": { "option": value }."#

@@ -166,7 +166,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "chain.json:2:16: control.tokenFile: the file './no/token' cannot be read: No such file or directory. Correct 'tokenFile', or make the file readable for this user.",
+                "chain.json:2:16: control.tokenFile: the file './no/token' does not exist. Create it, or correct 'tokenFile'.",
                 "chain.json:5:40: stages[1].dump: 'no/dump.yuv' cannot be written: No such file or directory. Create the folder, or correct the name.",
                 "chain.json:6:55: stages[2].path: 'no/pipe' cannot be written: No such file or directory. Create the folder, or correct the name.",
                 "chain.json:7:57: stages[3].path: '.' is a folder. Name a file in it.",

@@ -96,7 +96,7 @@ import Testing
             "odd: misbehave has no command 'go'. It has no commands of its own.",
             "h264: x264-encoder has no command 'keyfram'. Did you mean 'keyframe'?",
             #"expected either 'command' (a string) or 'set' (an object). Write "command": "name" or "set": { "option": value }."#,
-            #"'stage' is missing. Write {"stage":"…","command":"…"}."#,
+            #"'stage' is missing. Add "stage": "…"."#,
             "'sets' is not a key of a command. Did you mean 'set'?",
             #"expected either 'command' (a string) or 'set' (an object). Write "command": "name" or "set": { "option": value }."#,
             "stage: expected a string, found a number. docs/chain-file.md shows how to write it.",
@@ -128,7 +128,7 @@ import Testing
             errors == [
                 "command:1:1: expected a value, found 'hello'. Put text in double quotes.",
                 "command:1:6: expected ',' or ']' after a value, found the end of the text. Close the list that starts at 1:1 with ']'.",
-                "expected an object, found a list. Write {\"stage\":\"…\",\"command\":\"…\"}.",
+                "expected an object, found a list. Write an object, such as {\"command\":\"drain\"}.",
                 "command:1:1: expected a value, found U+0000. Write a string, a number, a list, an object, true, false or null.",
                 "the line is longer than 65536 bytes. Send one command per line.",
             ])

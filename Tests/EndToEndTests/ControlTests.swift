@@ -272,6 +272,12 @@ final class ControlledRun {
         #expect(unknown.status == 1 && unknown.error.contains("no such stage"))
         #expect(try run.ctl("stauts").error == "ctl stauts: no such action. Did you mean 'status'?\n")
         #expect(try run.ctl("stauts").status == 2)
+        let swapped = try Program.framehost.run(["ctl", "status", "127.0.0.1:1"])
+        #expect(swapped.status == 2)
+        #expect(
+            swapped.errorLines == [
+                "ctl 127.0.0.1:1: no such action. The address comes first: framehost ctl 127.0.0.1:1 status."
+            ])
         #expect(try run.ctl("pause").status == 2)
         try run.workspace.write(
             "next.json",
@@ -411,7 +417,7 @@ final class ControlledRun {
             #expect(outcome.status == 2, "\(arguments)")
             #expect(
                 outcome.errorLines == [
-                    "\(sentence) Write it as the event control-listening shows it: http://127.0.0.1:8080."
+                    "\(sentence) Write it as the chain prints it at its start: http://127.0.0.1:8080."
                 ])
         }
     }

@@ -127,7 +127,8 @@ import Testing
     @Test func refusesADebugBuild() throws {
         #expect(
             try refusal(patched("configuration=release", "configuration=debug"))
-                == "is a debug build, this framehost is a release build. \(rebuild)")
+                == "is a debug build, but this framehost is a release build. Build it with `swift build -c release`, and name .build/release with --plugin-path."
+        )
     }
 
     @Test func refusesAnotherCore() throws {
@@ -221,7 +222,7 @@ import Testing
     @Test func refusesWhatIsNoELFFile() throws {
         #expect(
             try refusal(Data("#!/bin/sh\necho hello\n".utf8))
-                == "is not a shared library (it does not start with the ELF magic). Remove it from the plugin folder, or: rm DIR/plugins/\(name)."
+                == "is not a shared library (it does not start with the ELF magic). Remove it: rm DIR/plugins/\(name)."
         )
     }
 

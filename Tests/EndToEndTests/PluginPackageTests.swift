@@ -27,7 +27,7 @@ import Testing
         #expect(refused.status == 2)
         #expect(
             refused.errorLines.last?.contains(
-                "libMirrorPlugin.so: is a debug build, this framehost is a release build. Build it again: swift build -c release --package-path "
+                "libMirrorPlugin.so: is a debug build, but this framehost is a release build. Build it with `swift build -c release --package-path "
             ) == true,
             "\(refused.error)")
     }

@@ -98,7 +98,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "quux-blorp: no such kind of stage or service. If a plugin of yours has it, name its folder with --plugin-path. There are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` shows where they are, and why 1 file was skipped."
+                "quux-blorp: no such kind of stage or service. If a plugin of yours has it, name its folder with --plugin-path. There are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins --plugin-path \(workspace.path("plugins"))` shows where they are, and why 1 file was skipped."
             ])
     }
 

@@ -42,7 +42,7 @@ import Testing
         let users = try check(#""users": "nobody.txt""#)
         #expect(users.status == 2)
         #expect(
-            users.error.contains("nobody.txt' cannot be read: No such file or directory. Correct 'users'"),
+            users.error.contains("nobody.txt' does not exist. Create it, or correct 'users'."),
             "\(users.error)")
         let variable = try check(#""users": "env:RTSP_NOBODY""#)
         #expect(variable.status == 2)
@@ -50,7 +50,7 @@ import Testing
         let certificate = try check(#""certificate": "cert.pem", "key": "key.pem""#)
         #expect(certificate.status == 2)
         #expect(
-            certificate.error.contains("stages[2].certificate: 'cert.pem' cannot be read: No such file or directory."),
+            certificate.error.contains("stages[2].certificate: the file 'cert.pem' does not exist."),
             "\(certificate.error)")
     }
 }

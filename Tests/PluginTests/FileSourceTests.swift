@@ -167,7 +167,7 @@ import Testing
         #expect(
             text("text.mp4")?.hasPrefix(
                 "'\(folder.file("text.mp4"))' is not a media file that libavformat can read."
-                    + " Check it with 'ffprobe': an unfinished recording cannot be read.") == true)
+                    + " Name a media file. An MP4 that another program left unfinished cannot be read.") == true)
     }
 
     @Test func wantsAPath() {

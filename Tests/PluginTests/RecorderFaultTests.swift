@@ -90,8 +90,12 @@ import Testing
                 "'a.mp4' cannot be written: Too many open files. Raise the limit of open files (ulimit -n).",
                 "'a.mp4' cannot be written: No space left on device. Free some space, or record to another disk.",
                 "'a.mp4' cannot be written: Read-only file system. Record to another disk.",
-                "'a.mp4' cannot be written: No such file or directory. Create the folder again, or correct 'path'.",
+                "'a.mp4' cannot be written: No such file or directory. Record to another folder.",
             ])
+        #expect(
+            RecordingFault.unwritable("/nowhere/a.mp4", ENOENT).description
+                == "'/nowhere/a.mp4' cannot be written: No such file or directory. Create the folder again, or correct 'path'."
+        )
     }
 
     @Test func refusesRetentionOfOneFile() {

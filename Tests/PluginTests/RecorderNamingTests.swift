@@ -59,9 +59,9 @@ import Testing
             } catch { return "\(error.what). \(error.remedy)" }
         }
         let remedy = "Use patterns such as %Y %m %d %H %M %S, %F %T %s %f (microseconds), or %% for a percent sign."
-        #expect(text("50%.mp4") == "'%.' is not a time pattern. \(remedy)")
-        #expect(text("%Q.mp4") == "'%Q' is not a time pattern. \(remedy)")
-        #expect(text("%D.mp4") == "'%D' is not a time pattern. \(remedy)")
+        #expect(text("50%.mp4") == "'%.' in '50%.mp4' is not a time pattern. \(remedy)")
+        #expect(text("%Q.mp4") == "'%Q' in '%Q.mp4' is not a time pattern. \(remedy)")
+        #expect(text("%D.mp4") == "'%D' in '%D.mp4' is not a time pattern. \(remedy)")
         #expect(
             text("{n}{n}.mp4")
                 == "'{n}{n}.mp4' must have only one number, in the file's name. Write {n} once, in the file's name."

@@ -92,14 +92,15 @@ import Testing
     }
 
     @Test func saysSoInSentences() {
-        let texts = [RecordingRefusal.alreadyStarting, .alreadyRecording, .stillStopping, .notRecording].map(
-            \.fault.description)
+        let texts = [RecordingRefusal.alreadyStarting, .alreadyRecording, .stillStopping, .notRecording].map {
+            $0.fault(of: "rec").description
+        }
         #expect(
             texts == [
-                "the recorder is already starting a recording. Wait for recording-did-start.",
-                "the recorder is recording already. Send 'stop' first to start another file.",
-                "the recorder is still finishing the last recording. Wait for recording-did-stop.",
-                "the recorder is not recording. Send 'start' first.",
+                "the recorder 'rec' is already starting a recording. Wait for recording-did-start.",
+                "the recorder 'rec' is recording already. Send 'stop' first to start another file.",
+                "the recorder 'rec' is still finishing the last recording. Wait for recording-did-stop.",
+                "the recorder 'rec' is not recording. Send 'start' first.",
             ])
     }
 }

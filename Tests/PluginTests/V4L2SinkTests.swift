@@ -181,6 +181,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
             fault(camera, #"{ "device": "/dev/video0" }"#)
                 == "device: '/dev/video0' (framehost) cannot take pictures: it must be an output device. v4l2loopback makes one: `\(make)`."
         )
+        #expect(fault(camera, #"{ "device": "/dev/video9" }"#)?.contains(" video_nr=9 card_label=framehost ") == true)
         #expect(
             fault(ScriptedOutput("/dev/video3"), #"{ "device": "/dev/video9" }"#)
                 == "device: there is no virtual camera '/dev/video9'. There is 'framehost' (/dev/video3).")

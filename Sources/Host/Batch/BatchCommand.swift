@@ -52,7 +52,8 @@ struct BatchCommand: ParsableCommand {
     var jobs: Int?
 
     @ArgumentParser.Option(
-        parsing: .unconditional, help: "Set a file aside after this many failed attempts. Default: 3.",
+        parsing: .unconditional,
+        help: "How often to try a file whose worker fails, before it is set aside. Default: 3.",
         transform: NumberOption.whole(1...1000))
     var attempts: Int = 3
 
@@ -193,14 +194,16 @@ struct BatchCommand: ParsableCommand {
             units.finish()
             if !units.faults.isEmpty { throw FrameHostErrors(units.faults) }
             guard units.count > 0 else {
+                let isItself = inputs.contains { FileIdentity(path: $0) == FileIdentity(path: folder.out) }
                 throw FrameHostError(
                     .invalidConfiguration, place: inputs.first ?? "--list \(list[0])",
-                    what: inputs.contains { FileIdentity(path: $0) == FileIdentity(path: folder.out) }
+                    what: isItself
                         ? "is the folder of --out"
                         : units.passedOver > 0
                             ? "has no clip among \(BatchDisplay.files(units.passedOver))" : "has no file",
-                    remedy:
-                        "Name files, or a folder with clips (\(UnitList.clipEndings.sorted().prefix(8).joined(separator: ", ")), …)."
+                    remedy: isItself
+                        ? "Name another folder with --out."
+                        : "Name files, or a folder with clips (\(UnitList.clipEndings.sorted().prefix(8).joined(separator: ", ")), …)."
                 )
             }
             for path in report where !BatchFolder.canWrite(path) {

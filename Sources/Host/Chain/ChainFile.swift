@@ -211,7 +211,10 @@ struct ChainFile {
     private mutating func readService(_ key: String, _ id: String, _ node: JSONNode?, _ request: inout ChainRequest) {
         guard let node else { return }
         guard let members = node.asObject else {
-            return fault(node.place, key, "expected an object, found \(node.kindName)", "Write { } for the defaults.")
+            let isAddress = key == "control" && node.asString != nil
+            return fault(
+                node.place, key, "expected an object, found \(node.kindName)",
+                isAddress ? "Write { \"listen\": \(node.text()) }." : "Write { } for the defaults.")
         }
         do {
             guard let type = try registry.service(id) else {
@@ -387,7 +390,18 @@ struct ChainFile {
             return nil
         }
         do {
-            if let found = try registry.stage(plugin) { return found }
+            if let found = try registry.stage(plugin) {
+                registry.warnOfRefused(plugin)
+                return found
+            }
+            if registry.otherIDs.contains(plugin) {
+                let key = Self.services.first { $0.value == plugin }?.key
+                fault(
+                    use.place, "\(path).use", "'\(plugin)' is \(key == nil ? "not a stage" : "a service, not a stage")",
+                    key.map { "Write \"\($0)\": { … } beside \"stages\"." }
+                        ?? "Name a kind of stage: `framehost plugins` lists them.")
+                return nil
+            }
             fault(
                 use.place, "\(path).use", "no kind of stage '\(plugin)'",
                 registry.remedy(forUnknown: plugin, nearest: Suggestion.nearest))
@@ -661,7 +675,9 @@ struct ChainFile {
                     let how = getenv(name) == nil ? "not set" : "empty"
                     fault(
                         place, path, "the environment variable '\(name)' is \(how)",
-                        "Set it, or write ${\(name):-default}.")
+                        ChainIdentity.ownVariables.contains(name)
+                            ? "Set it, write ${\(name):-default}, or run the chain with `framehost batch`."
+                            : "Set it, or write ${\(name):-default}.")
                 }
             } else {
                 result += "$"

@@ -75,7 +75,9 @@ struct RuleCommandCheck {
 
     private mutating func checkOfChain(_ command: JSONNode?, _ node: JSONNode) {
         guard let command, let name = command.asString else {
-            return add(node.place, "", "'stage' is missing", "Write { \"stage\": \"…\", \"command\": \"…\" }.")
+            return add(
+                node.place, "", "'stage' is missing",
+                node["set"] == nil ? "Write { \"stage\": \"…\", \"command\": \"…\" }." : "Add \"stage\": \"…\".")
         }
         guard name != "drain" else { return }
         let isOfAStage = stages.contains { $0.type.info.commands.contains { $0.name == name } }

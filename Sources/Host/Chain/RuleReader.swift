@@ -197,7 +197,7 @@ struct RuleReader {
             Self.near(
                 name, in: known,
                 else:
-                    "`framehost describe STAGE` lists the events of a stage, `framehost describe chain` those that every stage posts."
+                    "`framehost describe KIND` lists the events of a kind of stage, `framehost describe chain` those that every stage posts."
             ))
         return nil
     }

@@ -17,7 +17,7 @@ struct RuleSchema {
                 [
                     "event": [
                         "description":
-                            "The event that triggers the rule; `framehost describe STAGE` and `framehost describe chain` list the events.",
+                            "The event that triggers the rule; `framehost describe KIND` and `framehost describe chain` list the events.",
                         "enum": .array(names.map { .string($0) }),
                     ],
                     "stage": [

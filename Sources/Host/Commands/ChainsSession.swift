@@ -347,11 +347,13 @@ final class ChainsSession: @unchecked Sendable {
         var none: PluginWatch?
         let endings = entries.map { entry in entry.ending.withLock { $0 } }
         look([], begin, &none)
-        let failed = zip(entries, endings).filter { entry, ending in entry.isWrong || ending?.status ?? 0 != 0 }
+        let failed = zip(entries, endings).filter { entry, ending in !entry.isWrong && ending?.status ?? 0 != 0 }
             .map { $0.0.chain.name }
-        var status: Int32 = failed.isEmpty ? 0 : 1
-        service?.ended(isSuccess: failed.isEmpty)
-        display.finish(count: entries.count, failed: failed)
+        let leftOut = entries.filter(\.isWrong).map(\.chain.name)
+        let isSuccess = failed.isEmpty && leftOut.isEmpty
+        var status: Int32 = isSuccess ? 0 : 1
+        service?.ended(isSuccess: isSuccess)
+        display.finish(count: entries.count, failed: failed, leftOut: leftOut)
         if let path = settings.statsPath,
             let fault = StatsFile.write(Self.figures(entries, endings), to: path, RunFiles())
         {

@@ -10,7 +10,7 @@ struct CheckCommand: ParsableCommand {
             Captures nothing and creates no file; opens cameras and sound cards only to ask what they can do. Prints all faults at once, each \
             with its place. A missing file, folder or font that the chain names is a fault. Several chains are checked together, as \
             `framehost run` would run them: also for files, ports and devices that only one of them can use, and for the memory of all. Exit \
-            status: 0 the chain can run, 2 there are faults.
+            status: 0 no fault was found, 2 there are faults. Whether another program has a port shows only in a run.
             """)
 
     @Argument(

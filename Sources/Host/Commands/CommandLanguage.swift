@@ -46,13 +46,17 @@ struct CommandLanguage: Sendable {
     private func carryOut(_ node: JSONNode, reply: @escaping CommandReply) {
         guard let members = node.asObject else {
             return refuse(
-                "expected an object, found \(node.kindName)", "Write {\"stage\":\"…\",\"command\":\"…\"}.", reply)
+                "expected an object, found \(node.kindName)", "Write an object, such as {\"command\":\"drain\"}.",
+                reply)
         }
         if let fault = CommandForm.fault(of: members) { return reply(CommandAnswer(stage: nil, error: fault)) }
         let command = node["command"]?.asString
         guard let stage = node["stage"]?.asString else {
             guard let command, node["stage"] == nil else {
-                return refuse("'stage' is missing", "Write {\"stage\":\"…\",\"command\":\"…\"}.", reply)
+                guard node["set"] == nil else {
+                    return refuse("'stage' is missing", "Add \"stage\": \"…\".", reply)
+                }
+                return refuse("'command' is missing", "Write it, such as {\"command\":\"drain\"}.", reply)
             }
             return performOnChain(command, node, reply)
         }

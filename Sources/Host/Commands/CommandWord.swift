@@ -14,6 +14,14 @@ struct CommandWord {
     /// A fault that suggests the command that was probably meant; nil where the word is a command, or may be a file.
     var fault: FrameHostError? {
         let names = FrameHost.configuration.subcommands.compactMap { $0.configuration.commandName }
+        if arguments.first == "help", arguments.count > 1, !arguments[1].hasPrefix("-"),
+            !(names + ["help"]).contains(arguments[1])
+        {
+            return fault(
+                arguments[1], "no such command",
+                Suggestion.nearest(to: arguments[1], in: names).map { "Did you mean 'framehost help \($0)'?" }
+                    ?? "The commands are \(names.joined(separator: ", ")).")
+        }
         guard let word = arguments.first, !word.isEmpty, !(names + ["help"]).contains(word) else { return nil }
         if word.hasPrefix("-") { return late(names) }
         guard !word.contains("/"), !word.contains("."), access(word, F_OK) != 0 else { return nil }

@@ -37,7 +37,7 @@ struct ControlClient {
         else {
             throw FrameHostError(
                 .invalidConfiguration, place: "url", what: "'\(url)' is not the address of a control server",
-                remedy: "Write it as the event control-listening shows it: http://127.0.0.1:8080.")
+                remedy: "Write it as the chain prints it at its start: http://127.0.0.1:8080.")
         }
         if let fault = Self.fault(
             ofAuthority: url.dropFirst(scheme.utf8.count + 3).prefix { $0 != "/" }, in: url)
@@ -54,7 +54,7 @@ struct ControlClient {
         func fault(_ what: String) -> FrameHostError {
             FrameHostError(
                 .invalidConfiguration, place: "url", what: what,
-                remedy: "Write it as the event control-listening shows it: http://127.0.0.1:8080.")
+                remedy: "Write it as the chain prints it at its start: http://127.0.0.1:8080.")
         }
         let isLiteral = authority.hasPrefix("[")
         let host = isLiteral ? authority.prefix { $0 != "]" } : authority.prefix { $0 != ":" }
@@ -164,9 +164,11 @@ struct ControlClient {
 
     private func check(_ result: FetchLibrary.Result, _ bytes: [UInt8]) throws {
         guard result.code == 0 else {
+            // libcurl's words for CURLE_COULDNT_CONNECT repeat the address.
+            let why = result.code == 7 ? "nothing answers there" : result.words
             throw FrameHostErrors([
                 FrameHostError(
-                    .unavailable, place: base, what: "cannot be reached: \(result.words)",
+                    .unavailable, place: base, what: "cannot be reached: \(why)",
                     remedy: "Check the address, and that a chain with \"control\" in its file runs there.")
             ])
         }

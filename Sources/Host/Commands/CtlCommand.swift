@@ -130,6 +130,10 @@ struct CtlCommand: ParsableCommand {
                 return Terminal.outputFault == nil
             }
         default:
+            if Self.actions.contains(url) {
+                let line = (["framehost ctl", action, url] + words).joined(separator: " ")
+                throw fault("no such action", "The address comes first: \(line).")
+            }
             let near = Suggestion.nearest(to: action, in: Self.actions).map { "Did you mean '\($0)'?" }
             throw fault(
                 "no such action", near ?? "The actions are \(Self.actions.joined(separator: ", ")).")

@@ -13,8 +13,8 @@ struct RunCommand: ParsableCommand {
 
             SIGINT (ctrl-C) or SIGTERM lets the chain finish what is under way. A second one stops it at once and still closes its files. A \
             third one ends the process. SIGHUP reloads the chain file. SIGUSR1 takes the pictures of --snapshot-on-signal. Exit status: 0 \
-            ended normally, 1 failed while running, 2 nothing was run: the command line or the chain file is wrong, or a file, folder or font \
-            that it names is missing. A crash ends the process by its signal.
+            ended normally, 1 failed while starting or running, such as for a port in use, 2 nothing was run: the command line or the chain \
+            file is wrong, or a file, folder or font that it names is missing. A crash ends the process by its signal.
             """)
 
     @Argument(

@@ -69,7 +69,7 @@ struct SnapshotCommand: ParsableCommand {
         } catch {
             let errors = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
             _ = report(error)
-            let ofArguments = ["file", "url", "--token-file", "FRAMEHOST_TOKEN"]
+            let ofArguments = ["<file>", "url", "--token-file", "FRAMEHOST_TOKEN"]
             throw ExitCode(errors.allSatisfy { ofArguments.contains($0.place.words) } ? 2 : 1)
         }
     }
@@ -78,7 +78,7 @@ struct SnapshotCommand: ParsableCommand {
         let ending = file.split(separator: ".").last.map { $0.lowercased() } ?? ""
         guard ["jpg", "jpeg", "png"].contains(ending) else {
             throw FrameHostError(
-                .invalidConfiguration, place: "file", what: "'\(file)' must end in .jpg, .jpeg or .png",
+                .invalidConfiguration, place: "<file>", what: "'\(file)' must end in .jpg, .jpeg or .png",
                 remedy: "The ending sets the file's format.")
         }
         var query = ["format=\(ending == "png" ? "png" : "jpeg")"]

@@ -95,13 +95,19 @@ final class ChainsDisplay {
     }
 
     /// Shows the last answers, and one line on how the run ended.
-    func finish(count: Int, failed: [String]) {
+    func finish(count: Int, failed: [String], leftOut: [String]) {
         for reply in answers.takeAll() { show(reply) }
         line.clear()
-        guard failed.isEmpty else {
-            let names = ChainsCommands.listed(failed)
-            return say(.error, "\(failed.count) of \(Self.chains(count)) failed: \(names).", chain: nil)
+        var sentences: [String] = []
+        if !failed.isEmpty {
+            sentences.append("\(failed.count) of \(Self.chains(count)) failed: \(ChainsCommands.listed(failed)).")
         }
+        if !leftOut.isEmpty {
+            let were = leftOut.count == 1 ? "was" : "were"
+            let names = ChainsCommands.listed(leftOut)
+            sentences.append("\(leftOut.count) of \(Self.chains(count)) \(were) left out: \(names).")
+        }
+        guard sentences.isEmpty else { return say(.error, sentences.joined(separator: " "), chain: nil) }
         if !quiet { say(.notice, "Done: \(Self.chains(count)).", chain: nil) }
     }
 }

@@ -38,7 +38,7 @@ struct PluginGate {
             case .notELF:
                 throw refuse(
                     "is not a shared library (it does not start with the ELF magic)",
-                    "Remove it from the plugin folder, or: rm \(path).")
+                    "Remove it: rm \(path).")
             case .otherKind:
                 throw refuse("is not a 64-bit little-endian shared library", rebuild)
             case .otherMachine:
@@ -72,7 +72,10 @@ struct PluginGate {
             throw refuse("was compiled by Swift \(manifest.compiler), this framehost by Swift \(compiler)", rebuild)
         }
         guard manifest.configuration == configuration else {
-            throw refuse("is a \(manifest.configuration) build, this framehost is a \(configuration) build", rebuild)
+            throw refuse(
+                "is a \(manifest.configuration) build, but this framehost is a \(configuration) build",
+                "Build it with `\(Self.buildCommand(for: path, configuration: configuration))`, and name \(Self.buildFolder(for: path, configuration: configuration)) with --plugin-path."
+            )
         }
         guard manifest.core == core else {
             // Fingerprints say that the sources differ, not which are older.
@@ -92,9 +95,20 @@ struct PluginGate {
 
     /// `swift build -c release --package-path DIR` with the package the file was built in, where its path tells.
     static func buildCommand(for path: String, configuration: String) -> String {
-        let parts = path.split(separator: "/", omittingEmptySubsequences: false)
-        guard let build = parts.lastIndex(of: ".build") else { return "swift build -c \(configuration)" }
-        let folder = parts[..<build].joined(separator: "/")
+        let folder = packageFolder(of: path)
         return "swift build -c \(configuration)" + (folder.isEmpty ? "" : " --package-path \(folder)")
+    }
+
+    /// `DIR/.build/release`, where that command puts the plugin.
+    private static func buildFolder(for path: String, configuration: String) -> String {
+        let folder = packageFolder(of: path)
+        return (folder.isEmpty ? "" : "\(folder)/") + ".build/\(configuration)"
+    }
+
+    /// The folder of the package that the file was built in; empty where its path does not tell.
+    private static func packageFolder(of path: String) -> String {
+        let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+        guard let build = parts.lastIndex(of: ".build") else { return "" }
+        return parts[..<build].joined(separator: "/")
     }
 }

@@ -46,6 +46,10 @@ final class PluginRegistry: @unchecked Sendable {
     private static let sharedLibraries: Set<String> = ["libFrameCore.so", "libFrameNetwork.so", "libCFetch.so"]
     /// Folders that were searched, in order.
     let folders: [String]
+    /// Those of `--plugin-path`.
+    private let asked: [String]
+    /// Ids for which ``warnOfRefused(_:)`` has warned.
+    private var warned = Set<String>()
     private let gate: PluginGate
     private var loaded: [String: StageType] = [:]
     private var loadedServices: [String: ServiceType] = [:]
@@ -56,6 +60,7 @@ final class PluginRegistry: @unchecked Sendable {
         let environment = getenv("FRAMEHOST_PLUGIN_PATH").map { String(cString: $0) } ?? ""
         let beside = Self.executableFolder
         self.gate = gate
+        asked = pluginPaths
         var seen = Set<String>()
         folders = (pluginPaths + environment.split(separator: ":").map(String.init) + [beside])
             .filter { !$0.isEmpty && seen.insert(Self.realPath($0)).inserted }
@@ -253,13 +258,14 @@ final class PluginRegistry: @unchecked Sendable {
 
     private init(of other: PluginRegistry) {
         (plugins, skipped, refused) = (other.plugins, other.skipped, other.refused)
+        (asked, warned) = (other.asked, other.warned)
         (folders, gate, loaded, loadedServices) = (other.folders, other.gate, other.loaded, other.loadedServices)
         (loadsCopies, sharesCopies) = (true, other.sharesCopies)
     }
 
     /// Looks for a new plugin file and returns its path.
     private func addingNew(_ name: String) throws -> String {
-        let now = PluginRegistry(pluginPaths: folders, gate: gate)
+        let now = PluginRegistry(pluginPaths: asked, gate: gate)
         if let new = now.plugins.first(where: { $0.isCalled(name) }) {
             try checkClaims(of: new)
             plugins.append(new)
@@ -290,8 +296,26 @@ final class PluginRegistry: @unchecked Sendable {
         }
         let count = skipped.count == 1 ? "1 file was" : "\(skipped.count) files were"
         let why = skipped.isEmpty ? "" : ", and why \(count) skipped"
-        return
-            "If a plugin of yours has it, name its folder with --plugin-path. There are \(ids.joined(separator: ", ")); `framehost plugins` shows where they are\(why)."
+        let command = (["framehost plugins"] + asked.map { "--plugin-path \($0)" }).joined(separator: " ")
+        let empty = folders.first { folder in
+            asked.contains(folder) && !plugins.contains { $0.path.hasPrefix("\(folder)/") }
+                && !skipped.contains { $0.place.description.hasPrefix("\(folder)/") }
+        }
+        let hint =
+            empty.map { "The folder \($0) of --plugin-path has no plugin." }
+            ?? "If a plugin of yours has it, name its folder with --plugin-path."
+        return "\(hint) There are \(ids.joined(separator: ", ")); `\(command)` shows where they are\(why)."
+    }
+
+    /// Warns once where a file of `--plugin-path` was refused and another file has the stage with this id.
+    func warnOfRefused(_ id: String) {
+        Self.lock.lock()
+        defer { Self.lock.unlock() }
+        guard let error = refused[id],
+            let plugin = plugins.first(where: { $0.manifest.stages.contains { $0.id == id } }),
+            asked.contains(where: { error.place.description.hasPrefix("\($0)/") }), warned.insert(id).inserted
+        else { return }
+        RunLog.logger.warning("\(error) '\(id)' comes from \(plugin.path) instead.")
     }
 
     // MARK: Files

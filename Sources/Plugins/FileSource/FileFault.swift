@@ -67,7 +67,7 @@ enum FileFault {
     static func notMedia(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "'\(path)' is not a media file that libavformat can read",
-            remedy: "Check it with 'ffprobe': an unfinished recording cannot be read.", cause: cause)
+            remedy: "Name a media file. An MP4 that another program left unfinished cannot be read.", cause: cause)
     }
 
     static func tooLarge(_ path: String, width: Int, height: Int) -> FrameHostError {

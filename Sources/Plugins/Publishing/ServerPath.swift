@@ -19,10 +19,15 @@ package enum ServerPath {
     package static func readable(_ path: String, option: String, folder: String) throws -> String {
         let path = resolve(path, folder: folder)
         guard access(path, R_OK) == 0 else {
-            throw FrameHostError(
-                .invalidConfiguration, place: FaultPlace(option),
-                what: "the file '\(path)' cannot be read: \(String(cString: strerror(errno)))",
-                remedy: "Correct '\(option)', or make the file readable for this user.")
+            let reason = errno
+            throw reason == ENOENT
+                ? FrameHostError(
+                    .invalidConfiguration, place: FaultPlace(option), what: "the file '\(path)' does not exist",
+                    remedy: "Create it, or correct '\(option)'.")
+                : FrameHostError(
+                    .invalidConfiguration, place: FaultPlace(option),
+                    what: "the file '\(path)' cannot be read: \(String(cString: strerror(reason)))",
+                    remedy: "Correct '\(option)', or make the file readable for this user.")
         }
         return path
     }

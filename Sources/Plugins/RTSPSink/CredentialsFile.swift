@@ -15,6 +15,11 @@ enum CredentialsFile {
         let shown = isVariable ? "the environment variable '\(name)'" : "the file '\(name)'"
         guard let text = isVariable ? getenv(name).map({ String(cString: $0) }) : contents(name) else {
             let reason = errno
+            if !isVariable, reason == ENOENT {
+                throw FrameHostError(
+                    .unavailable, place: "users", what: "\(shown) does not exist",
+                    remedy: "Create it, or correct 'users'.")
+            }
             throw FrameHostError(
                 .unavailable, place: "users",
                 what: isVariable

@@ -89,12 +89,7 @@ struct RTSPSinkOptions: StageOptions {
     func validate() throws(OptionFaults) {
         var faults: [OptionFault] = []
         func add(_ what: String, _ remedy: String) { faults.append(OptionFault(what, remedy: remedy)) }
-        if RTSPURL(path)?.path != path || path == "/" {
-            add(
-                "'path' \"\(path)\" must be a slash and a name, such as \"/live\"",
-                "Start it with a slash and end it without one, write single slashes between names, leave out ? and %, and do not end it with a name such as trackID=1, which stands for a track."
-            )
-        }
+        if !Self.isStreamPath(path) { faults.append(Self.faultOfPath(path)) }
         if !address.isEmpty, IPAddress(address) == nil {
             add(
                 "'address' \"\(address)\" must be an IP address",
@@ -118,6 +113,33 @@ struct RTSPSinkOptions: StageOptions {
                 "Leave 'transport' out, or set it to \"tcp\".")
         }
         guard faults.isEmpty else { throw OptionFaults(faults) }
+    }
+
+    private static func isStreamPath(_ path: String) -> Bool { path != "/" && RTSPURL(path)?.path == path }
+
+    /// The first rule that a path breaks.
+    private static func faultOfPath(_ path: String) -> OptionFault {
+        let shown = "'path' \"\(path)\""
+        if !path.hasPrefix("/") {
+            let better = "/" + path
+            return OptionFault(
+                "\(shown) must begin with a slash",
+                remedy: isStreamPath(better) ? "Write \"\(better)\"." : "Write it like \"/live\".")
+        }
+        if path == "/" { return OptionFault("\(shown) must have a name", remedy: "Write it like \"/live\".") }
+        if path.contains("?") || path.contains("%") {
+            return OptionFault("\(shown) must not contain ? or %", remedy: "Leave them out.")
+        }
+        if path.hasSuffix("/") {
+            return OptionFault("\(shown) must not end with a slash", remedy: "Leave that slash out.")
+        }
+        if path.firstRange(of: "//") != nil {
+            return OptionFault("\(shown) must have single slashes", remedy: "Leave the others out.")
+        }
+        return OptionFault(
+            "\(shown) cannot be the path of a stream",
+            remedy:
+                "Use letters and digits, and do not end it with a name such as trackID=1, which stands for a track.")
     }
 }
 

@@ -41,7 +41,7 @@ struct FileNamePattern: Equatable {
         let bytes = Array(path.utf8)
         var parts: [[Piece]] = []
         for part in bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
-            parts.append(try Self.pieces(Array(part)))
+            parts.append(try Self.pieces(Array(part), of: path))
         }
         let dot = bytes.lastIndex(of: UInt8(ascii: ".")) ?? bytes.endIndex
         ending = String(decoding: bytes[dot...], as: UTF8.self)
@@ -85,7 +85,7 @@ struct FileNamePattern: Equatable {
 
     private static let letters: Set<UInt8> = Set("YmdHMSyjIUWVGgabABhpZuw".utf8)
 
-    private static func pieces(_ part: [UInt8]) throws(OptionFault) -> [Piece] {
+    private static func pieces(_ part: [UInt8], of path: String) throws(OptionFault) -> [Piece] {
         var found: [Piece] = []
         func add(text: some Sequence<UInt8>) {
             if case .text(let before)? = found.last {
@@ -113,7 +113,7 @@ struct FileNamePattern: Equatable {
                 case _ where letters.contains(letter): found.append(.time(letter))
                 default:
                     throw OptionFault(
-                        "'\(String(decoding: part[index..<min(index + 2, part.count)], as: UTF8.self))' is not a time pattern",
+                        "'\(String(decoding: part[index..<min(index + 2, part.count)], as: UTF8.self))' in '\(path)' is not a time pattern",
                         remedy:
                             "Use patterns such as %Y %m %d %H %M %S, %F %T %s %f (microseconds), or %% for a percent sign."
                     )

@@ -155,6 +155,11 @@ struct Finaliser: Sendable {
             try file.sync()
         } catch { throw Self.fault("the copy cannot be completed: \(String(cString: strerror(abs(error.code))))") }
         if let refusal = files.exchange(file.held, over: path, meant: original.held.identity, own: original.held) {
+            if access(path, F_OK) != 0, errno == ENOENT {
+                throw FrameHostError(
+                    .callFailed, what: "'\(path)' was removed before it was finalised",
+                    remedy: "Record to a folder that no other program clears.")
+            }
             throw Self.fault(refusal.fault(path).what)
         }
         isReplaced = true

@@ -426,7 +426,7 @@ final class Recorder: MultiSink {
     func command(_ name: String, arguments: JSONNode) throws {
         do {
             if name == "start" { try beginOnCommand() } else { try endOnCommand() }
-        } catch let refusal as RecordingRefusal { throw refusal.fault }
+        } catch let refusal as RecordingRefusal { throw refusal.fault(of: context.stageID) }
     }
 
     private func beginOnCommand() throws {

@@ -68,7 +68,7 @@ struct RecorderOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         if path.isEmpty {
-            throw OptionFault("'path' is missing", remedy: "Name the file to write: \"path\": \"out.mp4\".")
+            throw OptionFault("'path' is missing or empty", remedy: "Name the file to write: \"path\": \"out.mp4\".")
         }
         if path == "-" {
             throw OptionFault(

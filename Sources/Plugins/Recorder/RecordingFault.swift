@@ -96,10 +96,13 @@ enum RecordingFault {
             switch code {
             case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
             case ENOSPC, EDQUOT: "Free some space, or record to another disk."
-            case ENOENT: "Create the folder again, or correct 'path'."
+            // A folder in which no file can be made, such as /proc, gives it too.
+            case ENOENT:
+                access(FileNames.folder(of: path), F_OK) == 0
+                    ? "Record to another folder." : "Create the folder again, or correct 'path'."
             case ENOTDIR, ELOOP, ENAMETOOLONG: "Correct 'path'."
             case EROFS: "Record to another disk."
-            default: "Name a folder where this user may write."
+            default: "Correct 'path': name a folder where this user may write."
             }
         return FrameHostError(
             .unavailable, what: "'\(path)' cannot be written: \(String(cString: strerror(code)))", remedy: remedy)

@@ -125,22 +125,25 @@ enum RecordingRefusal: Error {
     case alreadyStarting, alreadyRecording, stillStopping, notRecording
 
     /// The fault for the sender of the command.
-    var fault: FrameHostError {
+    ///
+    /// - Parameter id: The recorder's id.
+    func fault(of id: String) -> FrameHostError {
         switch self {
         case .alreadyStarting:
             FrameHostError(
-                .invalidConfiguration, what: "the recorder is already starting a recording",
+                .invalidConfiguration, what: "the recorder '\(id)' is already starting a recording",
                 remedy: "Wait for recording-did-start.")
         case .alreadyRecording:
             FrameHostError(
-                .invalidConfiguration, what: "the recorder is recording already",
+                .invalidConfiguration, what: "the recorder '\(id)' is recording already",
                 remedy: "Send 'stop' first to start another file.")
         case .stillStopping:
             FrameHostError(
-                .invalidConfiguration, what: "the recorder is still finishing the last recording",
+                .invalidConfiguration, what: "the recorder '\(id)' is still finishing the last recording",
                 remedy: "Wait for recording-did-stop.")
         case .notRecording:
-            FrameHostError(.invalidConfiguration, what: "the recorder is not recording", remedy: "Send 'start' first.")
+            FrameHostError(
+                .invalidConfiguration, what: "the recorder '\(id)' is not recording", remedy: "Send 'start' first.")
         }
     }
 }

@@ -30,10 +30,16 @@ package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable
         let name = isVariable ? String(place.dropFirst(4)) : resolve(place)
         let shown = isVariable ? "the environment variable '\(name)'" : "the file '\(name)'"
         guard let text = isVariable ? getenv(name).map({ String(cString: $0) }) : contents(name) else {
+            let reason = errno
+            if !isVariable, reason == ENOENT {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "login", what: "\(shown) does not exist",
+                    remedy: "Create it, or correct 'login'.")
+            }
             throw FrameHostError(
                 .invalidConfiguration, place: "login",
                 what: isVariable
-                    ? "\(shown) is not set" : "\(shown) cannot be read: \(String(cString: strerror(errno)))",
+                    ? "\(shown) is not set" : "\(shown) cannot be read: \(String(cString: strerror(reason)))",
                 remedy: isVariable
                     ? "Set it to name:password, or name a file."
                     : "Correct 'login', or make the file readable for this user.")

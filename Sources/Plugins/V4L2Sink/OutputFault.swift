@@ -6,14 +6,20 @@ import Glibc
 /// Why a virtual camera cannot be used, as sentences.
 enum OutputFault {
     /// The command that makes a virtual camera for OBS, Zoom and browsers.
-    static let loadModule =
-        "sudo modprobe v4l2loopback video_nr=10 card_label=framehost exclusive_caps=1"
+    static let loadModule = OutputFault.loadCommand(for: nil)
+
+    /// The same command, with the number of a path such as /dev/video9.
+    static func loadCommand(for path: String?) -> String {
+        let node = "/dev/video"
+        let number = path.flatMap { $0.hasPrefix(node) ? UInt8($0.dropFirst(node.count)) : nil } ?? 10
+        return "sudo modprobe v4l2loopback video_nr=\(number) card_label=framehost exclusive_caps=1"
+    }
 
     /// - Parameter there: Output devices by path and name.
     static func none(asked: String?, there: [(path: String, name: String)]) -> FrameHostError {
         let remedy =
             there.isEmpty
-            ? "No output device was found at all; v4l2loopback makes one: `\(loadModule)` (Debian: apt-get install v4l2loopback-dkms)."
+            ? "No output device was found at all; v4l2loopback makes one: `\(loadCommand(for: asked))` (Debian: apt-get install v4l2loopback-dkms)."
             : "There \(there.count == 1 ? "is" : "are") \(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", "))."
         return FrameHostError(
             .unavailable, place: asked == nil ? "" : "device",
@@ -77,7 +83,7 @@ enum OutputFault {
         case ENODEV, ENXIO, ENOENT:
             return FrameHostError(
                 .unavailable, what: "'\(path)' has disappeared",
-                remedy: "Load the module again: `\(loadModule)`.",
+                remedy: "Load the module again: `\(loadCommand(for: path))`.",
                 cause: cause)
         default:
             return FrameHostError(

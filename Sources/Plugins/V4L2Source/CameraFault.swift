@@ -92,6 +92,11 @@ enum CameraFault {
             return FrameHostError(
                 .unavailable, what: "'\(path)' has disappeared", remedy: "Check its cable and `dmesg`.",
                 cause: fault.text)
+        // A file, a pipe or another device gives the first, a folder the second.
+        case ENOTTY where fault.call == "VIDIOC_QUERYCAP", EISDIR:
+            return FrameHostError(
+                .unavailable, place: "device", what: "'\(path)' is not a camera",
+                remedy: "`framehost devices` lists the cameras.", cause: fault.text)
         default:
             return FrameHostError(
                 .callFailed, what: "'\(path)' fails", remedy: "Check `dmesg` for messages of its driver.",

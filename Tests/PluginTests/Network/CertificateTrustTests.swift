@@ -73,7 +73,7 @@ import Testing
         }
         #expect(
             fault(url, #""caFile": "/nowhere/ca.pem""#).hasPrefix(
-                "caFile: '/nowhere/ca.pem' cannot be read: No such file or directory."))
+                "caFile: the file '/nowhere/ca.pem' does not exist. Create it, or correct 'caFile'."))
     }
 
     /// A certificate that is trusted, for another name: libavformat compares names with GnuTLS and OpenSSL alike.

@@ -72,7 +72,7 @@ import Testing
             #""login": "env:FRAMEHOST_NO_SUCH_VARIABLE""#,
             "the environment variable 'FRAMEHOST_NO_SUCH_VARIABLE' is not set"
         ),
-        (#""login": "/nowhere/login""#, "the file '/nowhere/login' cannot be read"),
+        (#""login": "/nowhere/login""#, "the file '/nowhere/login' does not exist"),
         (#""login": """#, "'login' is empty"),
         (#""caFile": "a.pem""#, "'caFile' is set, but rtsp has no certificates"),
         (#""caFile": "a.pem", "verify": false"#, "\"verify\": false trusts all"),

@@ -315,6 +315,13 @@ import Testing
                 .replacing("Permission denied", with: "open: Permission denied (EACCES)"))
     }
 
+    @Test func saysThatAPathIsNoCamera() {
+        camera.faults[fh_vidioc_querycap] = [ENOTTY, ENOTTY]
+        #expect(
+            fault(#"{ "device": "/dev/video0" }"#).hasPrefix(
+                "device: '/dev/video0' is not a camera. `framehost devices` lists the cameras."))
+    }
+
     @Test func saysWhoHasTheCameraInUse() {
         camera.faults[fh_vidioc_s_fmt] = [EBUSY]
         camera.links["/proc/4711/fd/9"] = "/dev/video0"

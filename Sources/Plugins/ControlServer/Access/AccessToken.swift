@@ -40,10 +40,15 @@ struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConverti
         // Does not block: a FIFO of this name must not stop the program.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else {
-            throw FrameHostError(
-                .invalidConfiguration, place: "tokenFile",
-                what: "the file '\(path)' cannot be read: \(String(cString: strerror(errno)))",
-                remedy: "Correct 'tokenFile', or make the file readable for this user.")
+            let reason = errno
+            throw reason == ENOENT
+                ? FrameHostError(
+                    .invalidConfiguration, place: "tokenFile", what: "the file '\(path)' does not exist",
+                    remedy: "Create it, or correct 'tokenFile'.")
+                : FrameHostError(
+                    .invalidConfiguration, place: "tokenFile",
+                    what: "the file '\(path)' cannot be read: \(String(cString: strerror(reason)))",
+                    remedy: "Correct 'tokenFile', or make the file readable for this user.")
         }
         defer { close(file) }
         var bytes = [UInt8](repeating: 0, count: 1024)

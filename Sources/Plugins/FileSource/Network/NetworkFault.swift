@@ -41,6 +41,11 @@ enum NetworkFault {
             return FrameHostError(
                 .unavailable, what: "this libavformat cannot read '\(shown)'",
                 remedy: "Run `ffmpeg -protocols` to see which protocols it supports.", cause: cause)
+        // `Failed to resolve hostname nowhere.example: Name or service not known`, with EIO as the code.
+        case _ where cause.contains("Failed to resolve"):
+            return FrameHostError(
+                .unavailable, what: "'\(shown)' cannot be opened: its host name cannot be resolved",
+                remedy: "Correct the host in 'url', or check the network.\(wait(mayWait))", cause: cause)
         default:
             let reason = LibavText.of(code)
             return FrameHostError(

@@ -80,7 +80,7 @@ enum MotionText {
     static func notMedia(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, place: "path", what: "'\(path)' is not a media file that libavformat can read",
-            remedy: "Check it with 'ffprobe': an unfinished recording cannot be read.", cause: cause)
+            remedy: "Name a media file. An MP4 that another program left unfinished cannot be read.", cause: cause)
     }
 
     /// - Parameter tracks: The tracks that it has instead: `video h264`.

@@ -20,10 +20,15 @@ struct ServerEndpoint: Sendable, Equatable {
         guard let certificatePath, let keyPath else { return nil }
         for (option, path) in [("certificate", certificatePath), ("key", keyPath)] {
             guard let file = fopen(path, "re") else {
-                throw FrameHostError(
-                    .unavailable, place: FaultPlace(option),
-                    what: "'\(path)' cannot be read: \(String(cString: strerror(errno)))",
-                    remedy: "Correct '\(option)', or make the file readable for this user.")
+                let reason = errno
+                throw reason == ENOENT
+                    ? FrameHostError(
+                        .unavailable, place: FaultPlace(option), what: "the file '\(path)' does not exist",
+                        remedy: "Create it, or correct '\(option)'.")
+                    : FrameHostError(
+                        .unavailable, place: FaultPlace(option),
+                        what: "'\(path)' cannot be read: \(String(cString: strerror(reason)))",
+                        remedy: "Correct '\(option)', or make the file readable for this user.")
             }
             fclose(file)
         }

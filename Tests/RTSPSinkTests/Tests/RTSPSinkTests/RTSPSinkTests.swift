@@ -341,6 +341,20 @@ import Testing
         }
     }
 
+    // MARK: Options
+
+    @Test(arguments: [
+        ("noslash", "must begin with a slash"), ("", "must begin with a slash"), ("/", "must have a name"),
+        ("/a%20b", "must not contain ? or %"), ("/a?b", "must not contain ? or %"),
+        ("/a/", "must not end with a slash"), ("/a//b", "must have single slashes"),
+        ("/a/trackID=1", "cannot be the path of a stream"),
+    ]) func saysWhichRuleAPathBreaks(path: String, rule: String) {
+        var options = RTSPSinkOptions()
+        options.path = path
+        let faults = #expect(throws: OptionFaults.self) { try options.validate() }
+        #expect(faults?.faults.map(\.what) == ["'path' \"\(path)\" \(rule)"])
+    }
+
     // MARK: Several
 
     @Test func servesSeveralPathsOnOnePort() throws {
