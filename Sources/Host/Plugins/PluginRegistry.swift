@@ -299,7 +299,7 @@ final class PluginRegistry: @unchecked Sendable {
         let command = (["framehost plugins"] + asked.map { "--plugin-path \($0)" }).joined(separator: " ")
         let empty = folders.first { folder in
             asked.contains(folder) && !plugins.contains { $0.path.hasPrefix("\(folder)/") }
-                && !skipped.contains { $0.place.description.hasPrefix("\(folder)/") }
+                && !skipped.contains { "\($0.place)/".hasPrefix("\(folder)/") }
         }
         let hint =
             empty.map { "The folder \($0) of --plugin-path has no plugin." }
@@ -309,13 +309,18 @@ final class PluginRegistry: @unchecked Sendable {
 
     /// Warns once where a file of `--plugin-path` was refused and another file has the stage with this id.
     func warnOfRefused(_ id: String) {
+        // Written without the lock: whoever reads the log may be slow.
+        if let warning = warningOfRefused(id) { RunLog.logger.warning("\(warning)") }
+    }
+
+    private func warningOfRefused(_ id: String) -> String? {
         Self.lock.lock()
         defer { Self.lock.unlock() }
         guard let error = refused[id],
             let plugin = plugins.first(where: { $0.manifest.stages.contains { $0.id == id } }),
             asked.contains(where: { error.place.description.hasPrefix("\($0)/") }), warned.insert(id).inserted
-        else { return }
-        RunLog.logger.warning("\(error) '\(id)' comes from \(plugin.path) instead.")
+        else { return nil }
+        return "\(error) '\(id)' comes from \(plugin.path) instead."
     }
 
     // MARK: Files
