@@ -121,7 +121,7 @@ def measure(browser, url, way, width, seconds):
     context = browser.new_context(viewport={"width": 1600, "height": 9000 if count > 1 else 1400})
     page = context.new_page()
     stage = "h264" if way in ("WebCodecs", "MSE") else "cam"
-    wishes = {"size": 320 if count > 1 else 1280, "rate": 0, "shape": "own", "fit": "fit", "turn": 0, "mirror": False, "paused": False}
+    wishes = {"size": 320 if count > 1 else 1280, "rate": 0, "shape": "own", "fit": "contain", "rotate": 0, "mirror": False, "paused": False}
     saved = json.dumps([{"stage": stage, "wishes": wishes}] * count)
     page.add_init_script(f"localStorage.setItem('framehost-previews:chain', {json.dumps(saved)})")
     page.goto(url.replace("127.0.0.1", host))

@@ -17,8 +17,8 @@ spec.loader.exec_module(figures)
 MARGIN = 0.3
 BACKGROUND, WIDTH, HEIGHT = 'no_face_bottles.mp4', 640, 360
 CASES = {
-    'live': {'lookAhead': 0, 'detectionSize': 320},
-    'one way': {'lookAhead': 0},
+    'live': {'lookAheadSeconds': 0, 'detectionSize': 320},
+    'one way': {'lookAheadSeconds': 0},
     'both ways': {},
 }
 
@@ -136,7 +136,7 @@ def run(clip, options):
     """The lines of face-effect and the processor's seconds."""
     with tempfile.TemporaryDirectory() as folder:
         out, chain = os.path.join(folder, 'faces.jsonl'), os.path.join(folder, 'chain.json')
-        stage = {'id': 'face', 'use': 'face-effect', 'detector': 'yunet', 'privacy': True, 'waitMilliseconds': 60_000, 'facesFile': out, **options}
+        stage = {'id': 'face', 'use': 'face-effect', 'detector': 'yunet', 'privacy': True, 'waitMs': 60_000, 'facesFile': out, **options}
         pathlib.Path(chain).write_text(json.dumps({'stages': [{'id': 'in', 'use': 'file-source', 'path': str(clip)}, stage, {'id': 'out', 'use': 'null-sink'}]}))
         child = subprocess.Popen([figures.HOST, chain, '--quiet'])
         _, status, usage = os.wait4(child.pid, 0)

@@ -201,7 +201,7 @@ wait $feeder
 # The whole product: a face, found and covered, encoded, recorded and streamed. Its feeder dies, which the driver says to nobody.
 webcam face.avi /dev/video12
 serve product '"device": "face", "format": "mjpeg", "size": "320x180", "rate": 10' \
-  '{ "id": "face", "use": "face-effect", "effect": "replace", "color": "#ff00ff", "detector": "lbp", "detectionSize": 320, "smallestFace": 0.2, "every": 1, "waitMilliseconds": 5000 },'
+  '{ "id": "face", "use": "face-effect", "effect": "replace", "color": "#ff00ff", "detector": "lbp", "detectionSize": 320, "smallestFace": 0.2, "every": 1, "waitMs": 5000 },'
 begin product
 read_stream product
 sleep 5

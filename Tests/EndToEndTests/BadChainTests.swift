@@ -93,10 +93,11 @@ import Testing
     }
 
     @Test func saysWhatAFileHolds() throws {
-        let nothing =
-            "expected a value, found the end of the text. Write a string, a number, a list, an object, true, false or null."
-        #expect(try faults("") == ["1:1: \(nothing)"])
-        #expect(try faults("  // only a comment\n") == ["2:1: \(nothing)"])
+        #expect(try faults("") == [#" is empty. Start with { "stages": [ … ] }."#])
+        #expect(
+            try faults("  // only a comment\n") == [#" contains only comments. Start with { "stages": [ … ] }."#])
+        #expect(
+            try faults("stages") == [#"1:1: expected a value, found 'stages'. Start with { "stages": [ … ] }."#])
         #expect(try faults("[]") == [#"1:1: expected an object, found a list. Start with { "stages": [ … ] }."#])
         #expect(try faults("{}") == [#"1:1: stages: is missing. Add "stages": [ { "use": "test-source" }, … ]."#])
         #expect(
@@ -157,7 +158,7 @@ import Testing
             "6:36: stages[2].from: no stage 'nobody'. Name the id of a stage of this chain.",
             "7:35: stages[3].from: no stage 'test-sorce'. Did you mean 'test-source'?",
             "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",
-            "7:81: stages[3].link.whenFull: \"latst\" must be one of wait, dropOldest, dropNewest, latest, dropToKeyframe. Did you mean 'latest'?",
+            "7:81: stages[3].link.whenFull: \"latst\" must be one of 'wait', 'dropOldest', 'dropNewest', 'latest' or 'dropToKeyframe'. Did you mean 'latest'?",
             "7:99: stages[3].link.queue: -1 must be a whole number from 0 to 4096. Write a number of places, or leave the key out.",
             "8:13: stages[4].id: 'a b' must have 1 to 64 characters: letters from a to z and A to Z, digits, '-' and '_'. Choose another id.",
             "8:27: stages[4].use: expected a string, found a number. Name a kind of stage: `framehost plugins` lists them.",
@@ -187,15 +188,33 @@ import Testing
             """
         #expect(
             try faults(chain) == [
-                "3:39: stages[0].frames: expected a whole number, found a string. Write a whole number.",
+                "3:39: stages[0].frames: expected a whole number, found a string.",
                 "3:55: stages[0].rate: 0 must be a frame rate. Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\".",
-                "3:66: stages[0].live: expected true or false, found 1. Write true or false.",
+                "3:66: stages[0].live: expected true or false, found 1.",
                 "3:79: stages[0].format: 'i42' must be one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'i420'?",
                 "3:95: stages[0].color: \"red\" must be a colour. Write it as \"#rrggbb\".",
                 "4:45: stages[1].bitrateKbps: 20 must be from 64 to 300000. Correct it.",
                 "4:49: stages[1].presett: no such option. Did you mean 'preset'?",
                 "5:47: stages[2].overwrit: no such option. Did you mean 'overwrite'?",
-                "5:78: stages[2].overwrite: expected true or false, found a string. Write true or false.",
+                "5:78: stages[2].overwrite: expected true or false, found a string.",
+            ])
+    }
+
+    /// Those of its link too, as they are written.
+    @Test func suggestsTheKeysThatEveryStageHas() throws {
+        let chain = """
+            {
+              "stages": [
+                { "id": "s", "use": "test-source" },
+                { "id": "n", "use": "null-sink", "form": "s", "whenFul": "latest", "onEror": "stop" }
+              ]
+            }
+            """
+        #expect(
+            try faults(chain) == [
+                "4:38: stages[1].form: no such option. Did you mean 'from'?",
+                #"4:51: stages[1].whenFul: no such option. Did you mean "link": { "whenFull": … }?"#,
+                "4:72: stages[1].onEror: no such option. Did you mean 'onError'?",
             ])
     }
 
@@ -252,7 +271,7 @@ import Testing
             """
         #expect(
             try faults(chain) == [
-                "4:46: stages[1].from: 'a', 'b' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle."
+                "4:46: stages[1].from: 'a' and 'b' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle."
             ])
     }
 
@@ -270,7 +289,7 @@ import Testing
             """
         #expect(
             try faults(chain).map { $0.replacing(/\. A chain runs one way.*/, with: "") } == [
-                "4:46: stages[1].from: 'a', 'b' feed each other in a circle",
+                "4:46: stages[1].from: 'a' and 'b' feed each other in a circle",
                 "6:46: stages[3].from: 'c' takes its input from itself",
             ])
     }
@@ -332,7 +351,7 @@ import Testing
         #expect(
             try faults(#"{"stages":[{"use":"test-source"},{"id":"n","use":"null-sink"},{"id":"m","use":"null-sink"}]}"#)
                 == [
-                    #"1:63: stages[2].from: 'n' (null-sink) has no output. Name the stage whose output it takes: "from": "test-source"."#
+                    #"1:63: stages[2].from: 'n' (null-sink) has no output. Name the stage whose output 'm' takes: "from": "test-source"."#
                 ])
         #expect(
             try faults(

@@ -96,7 +96,7 @@ import Testing
             (
                 "[{ \"event\": \"state\", \"colour\": 3, START }]",
                 [
-                    "on[0].colour: no such key. A rule has 'event', 'stage', 'when', 'for', 'every', 'do', 'otherwise', 'note'. Options of commands go in 'do'."
+                    "on[0].colour: no such key. A rule has 'event', 'stage', 'when', 'for', 'every', 'do', 'otherwise' and 'note'. Options of commands go in 'do'."
                 ]
             ),
         ] as [(String, [String])]) func saysWhatARuleIs(rules: String, texts: [String]) throws
@@ -112,7 +112,7 @@ import Testing
         ),
         (
             #""event": "late""#,
-            #"on[0].event: several stages post 'late': 'cam', 'other'. Name one of them in "stage"."#
+            #"on[0].event: several stages post 'late': 'cam' and 'other'. Name one of them in "stage"."#
         ),
         (#""event": "fps", "stage": "metre""#, "on[0].stage: no stage 'metre'. Did you mean 'meter'?"),
         (
@@ -141,7 +141,7 @@ import Testing
         ("{}", #"on[0].when: is empty. Write { "MEMBER": { "above": 0 } }, or leave 'when' out."#),
         (
             #"{ "frames": 3 }"#,
-            "on[0].when.frames: the event 'recording-did-start' has no member 'frames'. It has 'path', 'startSeconds', 'startTime'."
+            "on[0].when.frames: the event 'recording-did-start' has no member 'frames'. It has 'path', 'startSeconds' and 'startTime'."
         ),
         (
             #"{ "startSecond": 3 }"#,
@@ -149,7 +149,7 @@ import Testing
         ),
         (
             #"{ "odd key": 3 }"#,
-            #"on[0].when["odd key"]: the event 'recording-did-start' has no member 'odd key'. It has 'path', 'startSeconds', 'startTime'."#
+            #"on[0].when["odd key"]: the event 'recording-did-start' has no member 'odd key'. It has 'path', 'startSeconds' and 'startTime'."#
         ),
         (
             #"{ "startSeconds": {} }"#,
@@ -157,19 +157,19 @@ import Testing
         ),
         (
             #"{ "startSeconds": "3" }"#,
-            #"on[0].when.startSeconds: 'startSeconds' is a number, so it cannot be "3". Write a number."#
+            #"on[0].when.startSeconds: 'startSeconds' is a number, so it cannot be "3"."#
         ),
         (
             #"{ "startSeconds": null }"#,
-            "on[0].when.startSeconds: 'startSeconds' is a number, so it cannot be null. Write a number."
+            "on[0].when.startSeconds: 'startSeconds' is a number, so it cannot be null."
         ),
         (
             #"{ "startSeconds": { "above": true } }"#,
-            "on[0].when.startSeconds.above: expected a number, found true. Write a number."
+            "on[0].when.startSeconds.above: expected a number, found true."
         ),
         (
             #"{ "startSeconds": { "above": 1e999 } }"#,
-            "on[0].when.startSeconds.above: expected a number, found 1e999. Write a number."
+            "on[0].when.startSeconds.above: expected a number, found 1e999."
         ),
         (
             #"{ "startSeconds": { "in": [] } }"#,
@@ -177,7 +177,7 @@ import Testing
         ),
         (
             #"{ "startSeconds": { "in": [1, "2"] } }"#,
-            #"on[0].when.startSeconds.in[1]: 'startSeconds' is a number, so it cannot be "2". Write a number."#
+            #"on[0].when.startSeconds.in[1]: 'startSeconds' is a number, so it cannot be "2"."#
         ),
         (
             #"{ "path": { "above": "a" } }"#,
@@ -185,7 +185,7 @@ import Testing
         ),
         (
             #"{ "path": { "contains": "a" } }"#,
-            "on[0].when.path.contains: no such condition. The conditions are 'above', 'below', 'atLeast', 'atMost', 'equals', 'not', 'in'."
+            "on[0].when.path.contains: no such condition. The conditions are 'above', 'below', 'atLeast', 'atMost', 'equals', 'not' and 'in'."
         ),
     ]) func knowsTheMembers(when: String, text: String) throws {
         #expect(try faults(#"[{ "event": "recording-did-start", "when": \#(when), \#(Self.start) }]"#) == [text])
@@ -198,7 +198,7 @@ import Testing
             ])
         #expect(
             try faults(#"[{ "event": "input-switched", "when": { "reason": { "not": "x" } }, \#(Self.start) }]"#) == [
-                #"on[0].when.reason.not: 'reason' cannot be "x". It is one of 'command', 'lost', 'back'."#
+                #"on[0].when.reason.not: 'reason' cannot be "x". It is 'command', 'lost' or 'back'."#
             ])
         #expect(
             try faults(#"[{ "event": "out-of-buffers", "when": { "holders": 3 }, \#(Self.start) }]"#) == [
@@ -253,14 +253,14 @@ import Testing
             #"on[0].do: 'command' and 'set' contradict each other. Write "command": "name" or "set": { "option": value }."#
         ),
         (#"{ "stage": "rce", "command": "start" }"#, "on[0].do.stage: no stage 'rce'. Did you mean 'rec'?"),
-        (#"{ "stage": 3, "command": "start" }"#, "on[0].do.stage: expected a string, found a number. Write a string."),
+        (#"{ "stage": 3, "command": "start" }"#, "on[0].do.stage: expected a string, found a number."),
         (
             #"{ "stage": "rec", "command": "strat" }"#,
             "on[0].do.command: recorder has no command 'strat'. Did you mean 'start'?"
         ),
         (
             #"{ "stage": "title", "command": "go" }"#,
-            "on[0].do.command: text has no command 'go'. It has 'pause', 'resume', 'snapshot'."
+            "on[0].do.command: text has no command 'go'. It has 'pause', 'resume' and 'snapshot'."
         ),
         (
             #"{ "command": "start" }"#,
@@ -277,7 +277,7 @@ import Testing
         ),
         (
             #"{ "stage": "cam", "command": "pause", "drop": 3 }"#,
-            "on[0].do.drop: expected true or false, found a number. Write true or false."
+            "on[0].do.drop: expected true or false, found a number."
         ),
         (
             #"{ "stage": "rec", "command": "start", "arguments": { "path": "x" } }"#,
@@ -289,7 +289,7 @@ import Testing
         ),
         (
             #"{ "stage": "sw", "command": "switch", "arguments": { "to": 3 } }"#,
-            "on[0].do.arguments.to: expected a string, found 3. Write a string."
+            "on[0].do.arguments.to: expected a string, found 3."
         ),
     ]) func knowsTheCommands(command: String, text: String) throws {
         #expect(try faults(#"[{ "event": "fps", "do": \#(command) }]"#) == [text])
@@ -312,7 +312,7 @@ import Testing
         (#"{ "txet": "a" }"#, "on[0].do.set.txet: text has no option 'txet'. Did you mean 'text'?"),
         (
             #"{ "font": "a" }"#,
-            "on[0].do.set.font: cannot change while the chain runs. 'text', 'name', 'utc', 'position', 'margin', 'size', 'align', 'color', 'opacity', 'outline', 'outlineColor', 'box', 'boxColor', 'boxOpacity', 'boxPadding' can."
+            "on[0].do.set.font: cannot change while the chain runs. 'text', 'name', 'utc', 'position', 'margin', 'size', 'align', 'color', 'opacity', 'outline', 'outlineColor', 'box', 'boxColor', 'boxOpacity' and 'boxPadding' can."
         ),
         (#"{ "opacity": 2 }"#, "on[0].do.set.opacity: 2 must be from 0 to 1. Correct it, or leave the key out for 1."),
         (##"{ "color": "#12" }"##, ""),
@@ -340,6 +340,10 @@ import Testing
         (
             #""stage": "title", "path": "a.jpg", "width": 0"#,
             "on[0].do.width: 0 must be a whole number from 1 to 16384. Write a number in this range, or leave the key out."
+        ),
+        (
+            #""stage": "title", "path": "a.jpg", "rotate": 1"#,
+            "on[0].do.rotate: 1 must be 0, 90, 180 or 270. Rotation is in degrees, clockwise."
         ),
     ]) func checksSnapshots(members: String, text: String) throws {
         #expect(try faults(#"[{ "event": "fps", "do": { "command": "snapshot", \#(members) } }]"#) == [text])

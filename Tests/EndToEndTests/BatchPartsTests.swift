@@ -149,7 +149,7 @@ import Testing
         .enabled(if: FaceEffectTests.models != nil || Tool.isCI, FaceEffectTests.noModels),
         arguments: [
             (#"{ "use": "face-effect", "effect": "replace", "privacy": true },"#, true),
-            (#"{ "use": "face-effect", "effect": "pixelate", "privacy": true, "lookAhead": 0 },"#, true),
+            (#"{ "use": "face-effect", "effect": "pixelate", "privacy": true, "lookAheadSeconds": 0 },"#, true),
             (#"{ "use": "face-effect", "effect": "sticker", "image": "glasses.png" },"#, false),
         ]) func facesAreCoveredAtJoints(stage: String, isEverywhere: Bool) throws
     {

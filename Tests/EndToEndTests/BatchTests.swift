@@ -131,6 +131,9 @@ import Testing
         // Not tried again, unless asked to or mended.
         let third = try batch("in", "--out", "out", "--verbose")
         #expect(third.status == 1 && third.error.contains("0 made, 1 there already, 2 set aside"), "\(third.error)")
+        #expect(
+            third.error.contains(
+                " A file that was set aside is tried again once it has changed, or with --retry.\n"), "\(third.error)")
         try FileManager.default.removeItem(atPath: workspace.path("in/bad.mp4"))
         try makeClip("in/bad.mp4", frames: 12)
         #expect(try batch("in", "--out", "out").error.contains("1 made"))
@@ -290,6 +293,10 @@ import Testing
         (["in", "--out", "out", "--report", "nowhere/r.csv"], "", "--report nowhere/r.csv: cannot be written"),
         (["--out", "out"], "", "no input is named"),
         (["in", "--out", "out", "--ending", "a/b"], "", "must be the ending of a file's name"),
+        (
+            ["in", "--out", "out", "--ending", "avi"], "",
+            #"--ending .avi: 'a.avi' must end in the name of a container. Use the ending ".mp4", ".mov" or ".mkv"."#
+        ),
     ])
     func beginsNothingThatCannotBeDone(arguments: [String], chain: String, sentence: String) throws {
         try makeClip("in/a.mp4", frames: 2)

@@ -269,6 +269,37 @@ import Testing
         #expect(try program.finish().isDoneOrBusy)
     }
 
+    /// The reader of a pipe takes nothing for a while, so the thread before it has no time for the change.
+    @Test func triesAWatchedChangeAgainThatTheChainHadNoTimeFor() throws {
+        #expect(mkfifo(workspace.path("pipe"), 0o600) == 0)
+        let reader = open(workspace.path("pipe"), O_RDONLY | O_NONBLOCK)
+        #expect(reader >= 0)
+        let chain = """
+            { "stages": [
+              { "id": "camera", "use": "test-source", "size": "640x480", "rate": 50, "live": true },
+              { "id": "mark", "use": "text", "text": "one", "link": { "queue": 2, "whenFull": "dropOldest" } },
+              { "id": "out", "use": "y4m-sink", "path": "pipe", "link": { "queue": 0 } } ] }
+            """
+        let program = try start("--watch", chain: chain)
+        // The sink makes the pipe as large as it can: 1 MiB, two pictures.
+        try program.waitForFrames(50)
+        try workspace.write("chain.json", chain.replacing("\"one\"", with: "\"two\""))
+        try program.waitForOutput(", so nothing was changed. The program tries again until the chain has time for it.")
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        let deadline = Date() + 180
+        while !program.output.contains(#""set":["mark"]"#), Date() < deadline {
+            while read(reader, &bytes, bytes.count) > 0 {}
+            program.listen(seconds: 0.05)
+        }
+        #expect(program.output.contains(#""set":["mark"]"#), "\(program.output)")
+        // Said once, however often it was tried.
+        #expect(program.refusals == 1, "\(program.output)")
+        // Without its reader the sink fails, so that nothing waits at the end.
+        close(reader)
+        program.send(SIGINT)
+        _ = try program.finish()
+    }
+
     @Test func refusesWhatCannotBeAndChangesNothing() throws {
         let program = try start()
         let lines = [
@@ -282,6 +313,9 @@ import Testing
             #"{ "command": "attach", "at": "mark", "stages": [ { "use": "crop-orient", "size": "0x9" }, { "use": "null-sink" } ], "tag": 9 }"#,
             #"{ "command": "replace", "stage": "mark", "with": { "text": 5 }, "tag": 10 }"#,
             #"{ "command": "attach", "at": "mark", "stages": [ { "use": "null-sink" } ], "copy": 1, "tag": 11 }"#,
+            #"{ "command": "attach", "at": "mark", "stages": [ { "use": "null-sink", "from": "camera" } ], "tag": 12 }"#,
+            #"{ "command": "attach", "at": "mark", "stages": [ { "use": "mosaic" }, { "use": "null-sink" } ], "tag": 13 }"#,
+            #"{ "command": "attach", "at": "file", "stages": [ { "use": "null-sink" } ], "tag": 14 }"#,
         ]
         for line in lines { try program.write(line + "\n") }
         try program.waitForAnswers(lines.count)
@@ -304,8 +338,35 @@ import Testing
                 == "camera: nothing would be left: every other stage comes after 'camera'. End the run with the command \"drain\"."
         )
         #expect(answers[9]?["error"].string?.hasPrefix("stages[0].size: ") == true, "\(answers)")
-        #expect(answers[10]?["error"].string?.hasPrefix("with.text: ") == true, "\(answers)")
+        #expect(
+            answers[10]?["error"].string
+                == #"with.text: expected a string, found a number. Write a text such as "{date} {time}", or leave the key out for "{date} {time}"."#,
+            "\(answers)")
         #expect(answers[11]?["error"].string?.hasPrefix("copy: expected true or false") == true, "\(answers)")
+        #expect(
+            answers[12]?["error"].string
+                == #"stages[0].from: the branch is attached at 'mark', which 'from' does not name. Leave 'from' out, or name another stage in "at"."#
+        )
+        #expect(
+            answers[13]?["error"].string
+                == #"at: 'mosaic' (mosaic) joins several inputs, but only one is named. Name two or more: "from": ["mark", "b"]."#
+        )
+        #expect(
+            answers[14]?["error"].string
+                == "at: 'file' (recorder) has no output. Attach the branch to a stage that has an output, such as 'h264'."
+        )
+    }
+
+    /// The first stage of a branch takes what the stage gives that it is attached to, and perhaps more.
+    @Test func attachesAJoinWithAFurtherInput() throws {
+        let program = try start(chain: Self.chain.replacing("\"stages\"", with: "\"spare\": 20, \"stages\""))
+        let attached = try program.sendPatiently(
+            #"{ "command": "attach", "at": "mark", "stages": [ { "id": "wall", "use": "mosaic", "from": ["mark", "camera"] }, { "id": "end", "use": "null-sink" } ] }"#
+        )
+        #expect(attached["attached"].list.compactMap(\.string) == ["wall", "end"], "\(attached)")
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
     }
 
     /// As at the start: standard output has the events, standard input the commands.

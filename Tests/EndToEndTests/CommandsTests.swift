@@ -91,9 +91,9 @@ import Testing
             "od: no such stage. Did you mean 'odd'?",
             "odd.leval: no such option. Did you mean 'level'?",
             "odd.level: 101 must be from 0 to 100. Correct it.",
-            "odd.level: expected a whole number, found a string. Write a whole number.",
+            "odd.level: expected a whole number, found a string.",
             "odd.at: cannot change while the chain runs. Set it in the chain file; 'level' can change.",
-            "odd: misbehave has no command 'go'. It has no commands of its own.",
+            "odd: misbehave has no command 'go'. It takes only the commands that every stage has, such as 'pause'.",
             "h264: x264-encoder has no command 'keyfram'. Did you mean 'keyframe'?",
             #"expected either 'command' (a string) or 'set' (an object). Write "command": "name" or "set": { "option": value }."#,
             #"'stage' is missing. Add "stage": "…"."#,
@@ -126,10 +126,10 @@ import Testing
             .compactMap { $0["error"].string }
         #expect(
             errors == [
-                "command:1:1: expected a value, found 'hello'. Put text in double quotes.",
+                "command:1:1: expected a value, found 'hello'. Write an object, such as {\"command\":\"drain\"}.",
                 "command:1:6: expected ',' or ']' after a value, found the end of the text. Close the list that starts at 1:1 with ']'.",
                 "expected an object, found a list. Write an object, such as {\"command\":\"drain\"}.",
-                "command:1:1: expected a value, found U+0000. Write a string, a number, a list, an object, true, false or null.",
+                "command:1:1: expected a value, found U+0000. Write an object, such as {\"command\":\"drain\"}.",
                 "the line is longer than 65536 bytes. Send one command per line.",
             ])
     }
@@ -179,7 +179,7 @@ import Testing
             #expect(tags.sorted() == Array(0..<40))
             #expect(
                 answers[1]?["error"].string
-                    == #"the chain has no command 'quit'. It has 'attach', 'drain', 'figures', 'plan', 'reload', 'reload-plugin', 'status'. For a command of a stage, name the stage: "stage": "…"."#
+                    == #"the chain has no command 'quit'. It has 'attach', 'drain', 'figures', 'plan', 'reload', 'reload-plugin' and 'status'. For a command of a stage, name the stage: "stage": "…"."#
             )
             // An answer that does not come within a second holds up no other one.
             let times = answered.compactMap { $0["time"].double }

@@ -191,7 +191,7 @@ final class ControlledRun {
         let jpeg = run.workspace.path("a.jpg")
         #expect(try run.picture(of: "cam", "-o", jpeg) == 200)
         #expect(try format("a.jpg") == "mjpeg,64,48")
-        let png = try run.snapshot("text", run.workspace.path("b.png"), "--turn", "1")
+        let png = try run.snapshot("text", run.workspace.path("b.png"), "--rotate", "90")
         #expect(png.status == 0, "\(png.error)")
         #expect(png.output.hasPrefix("Wrote \(run.workspace.path("b.png")) ("), "\(png.output)")
         #expect(try format("b.png") == "png,240,320")
@@ -354,9 +354,49 @@ final class ControlledRun {
         let outcome = try run.ctl("attach", "cam", #"{ "id": "rec", "use": "null-sink" }"#)
         #expect(outcome.status == 1)
         #expect(
-            outcome.errorLines.count == 1 && outcome.error.contains("'rec' is already the id of stages[2]"),
+            outcome.errorLines.count == 1
+                && outcome.error.contains("'rec' is already the id of another stage. Give each stage an id"),
             "\(outcome.error)")
         try run.finish()
+    }
+
+    /// The server names members of a command, which a command line does not have.
+    @Test func faultsOfChangesNameTheWordsOfTheCommandLineAndTheStagesThatRun() throws {
+        let run = try ControlledRun()
+        func refused(_ action: String, _ stage: String, _ stages: String) throws -> [String] {
+            let outcome = try run.ctl(action, stage, stages, "--\(action == "attach" ? "copy" : "drop")")
+            #expect(outcome.status == 1, "\(outcome.output)")
+            return outcome.errorLines
+        }
+        #expect(
+            try refused("replace", "text", #"{ "text": 5 }"#) == [
+                #"text.text: expected a string, found a number. Write a text such as "{date} {time}", or leave the key out for "{date} {time}"."#
+            ])
+        #expect(
+            try refused("attach", "sink", #"{ "id": "late", "use": "null-sink" }"#) == [
+                "sink: 'sink' (null-sink) has no output. Attach the branch to a stage that has an output, such as 'text'."
+            ])
+        let branch = #"[{ "id": "more", "use": "fps-meter" }, { "use": "null-sink" }]"#
+        #expect(try run.ctl("attach", "cam", branch, "--copy").status == 0)
+        #expect(
+            try refused("attach", "cam", #"{ "use": "null-sink" }"#) == [
+                #"stages[0].id: 'null-sink' is already the id of another stage. A stage without "id" is named after its kind. Give this stage an "id"."#
+            ])
+        #expect(
+            try refused("replace", "more", #"{ "use": "null-sink" }"#) == [
+                #"null-sink.from: 'more' (null-sink) has no output. Name the stage whose output 'null-sink' takes: "from": "cam"."#
+            ])
+        try run.finish()
+    }
+
+    @Test func refusesFlagsThatTheActionDoesNotHave() throws {
+        for (words, text) in [
+            (["status", "--drop"], "ctl status: '--drop' is only for 'pause' and 'replace'. Leave '--drop' out."),
+            (["pause", "cam", "--copy"], "ctl pause: '--copy' is only for 'attach'. Leave '--copy' out."),
+        ] {
+            let outcome = try Program.framehost.run(["ctl", "127.0.0.1:1"] + words)
+            #expect(outcome.status == 2 && outcome.errorLines == [text], "\(outcome.error)")
+        }
     }
 
     @Test func aFileThatIsReloadedIsNamedInItsFaults() throws {
@@ -400,6 +440,8 @@ final class ControlledRun {
         #expect(wrong.status == 1 && !wrong.error.contains("leave the key out"), "\(wrong.error)")
         let paused = try run.ctl("pause", "text")
         #expect(paused.status == 0)
+        #expect(try run.ctl("pause", "text").output == "text: is already paused.\n")
+        #expect(try run.ctl("resume", "cam").output == "cam: is not paused.\n")
         try run.program.waitForOutput(#""text":"text (text) is paused.""#)
         let outcome = try run.finish()
         #expect(outcome.errorLines.contains("text (text) is paused."), "\(outcome.error)")

@@ -169,6 +169,33 @@ import Testing
         }
     }
 
+    /// Without the warning its author would wonder why the run shows nothing of the last change.
+    @Test func warnsOnceOfARefusedPluginWhoseStageAnotherFileHas() throws {
+        try workspace.write("stale/\(name)", patched("interface=1", "interface=0"))
+        try workspace.write("good/\(name)", good)
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [ { "use": "test-source", "size": "64x64", "frames": 3 }, { "id": "a", "use": "misbehave" },
+              { "id": "b", "use": "misbehave" }, { "use": "null-sink" } ] }
+            """)
+        let folder = workspace.folder.path
+        for command in ["run", "check"] {
+            let outcome = try framehost.run(
+                [command, "chain.json", "--plugin-path", "stale", "--plugin-path", "good"], folder: folder)
+            #expect(outcome.status == 0, "\(outcome.error)")
+            #expect(
+                outcome.errorLines.filter { $0.contains(" comes from ") } == [
+                    "warning: stale/\(name): has plugin interface 0, this framehost has 1: the plugin is older. \(rebuild) 'misbehave' comes from good/\(name) instead."
+                ])
+        }
+        // Of a folder that only the environment names it says nothing: that may be set for several machines.
+        let quiet = try framehost.run(
+            ["check", "chain.json", "--plugin-path", "good"], environment: ["FRAMEHOST_PLUGIN_PATH": "stale"],
+            folder: folder)
+        #expect(quiet.status == 0 && !quiet.error.contains(" comes from "), "\(quiet.error)")
+    }
+
     @Test func namesThePackageToBuildAgain() throws {
         let folder = "night-mode/.build/release"
         try workspace.write("\(folder)/libNightMode.so", patched("interface=1", "interface=0"))
@@ -345,7 +372,7 @@ import Testing
         try update(copy.appending(path: "Sources/Core"), to: Repository.core, adding: ["Media/Frame.swift": oneMore])
         let mirror = copy.appending(path: "examples/plugins/mirror")
         try update(mirror, to: Repository.mirror)
-        let folder = try PluginBuild.build(mirror, scratch: "other-core")
+        let folder = try PluginBuild.build(mirror, scratch: "other-core", isOptimised: false)
         try workspace.write(
             "chain.json",
             #"{ "stages": [ { "use": "test-source", "frames": 3 }, { "use": "mirror" }, { "use": "null-sink" } ] }"#)

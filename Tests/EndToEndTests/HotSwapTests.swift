@@ -137,9 +137,9 @@ import Testing
 
         try put(try #require(images[3]))
         let byLayout = try refusal()
-        for (index, id) in ["mark", "count"].enumerated() {
+        for id in ["mark", "count"] {
             let what =
-                "stages[\(index + 1)].use: needs a restart: '\(id)' (swap-\(id)) brings 'marker' in another layout than the frames under way. "
+                "\(id).use: needs a restart: '\(id)' (swap-\(id)) brings 'marker' in another layout than the frames under way. "
             #expect(byLayout.contains(what), "\(byLayout)")
         }
 

@@ -123,9 +123,9 @@ import Testing
         }
         #expect(
             try faults(#"{ "match": "nearst", "whenEnded": 3, "lead": "camera", "hold": 1, "latest": 2 }"#) == [
-                #"stages[2].join.match: "nearst" must be one of nearest, newest, exact. Did you mean 'nearest'?"#,
-                "stages[2].join.whenEnded: 3 must be one of lead, first, last. Use one of these.",
-                "stages[2].join.lead: 'camera' must be one of the inputs. Name one of 'a', 'b'.",
+                #"stages[2].join.match: "nearst" must be one of 'nearest', 'newest' or 'exact'. Did you mean 'nearest'?"#,
+                "stages[2].join.whenEnded: 3 must be one of 'lead', 'first' or 'last'.",
+                "stages[2].join.lead: 'camera' must be one of the inputs. Name 'a' or 'b'.",
                 "stages[2].join.hold: 1 must be true or false. Write true, or leave it out.",
                 "stages[2].join.latest: no such key. A join has 'match', 'lead', 'whenEnded' and 'hold'.",
             ])

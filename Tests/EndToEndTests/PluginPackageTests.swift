@@ -211,13 +211,21 @@ import Testing
         #expect(workspace.names.isEmpty)
     }
 
-    /// The names that `framehost new` refuses are those of Core's public types.
-    @Test func knowsThePublicTypesOfCore() throws {
+    /// The names in Sources/Host/Commands/TakenTypeNames.swift.
+    private func takenNames() throws -> (core: Set<String>, swift: Set<String>) {
         let list = try String(
             contentsOf: Repository.root.appending(path: "Sources/Host/Commands/TakenTypeNames.swift"), encoding: .utf8)
         let parts = list.components(separatedBy: "\"\"\"")
         try #require(parts.count == 5)
-        let known = Set(parts[1].split(whereSeparator: \.isWhitespace).map { String($0) })
+        func words(_ text: String) -> Set<String> {
+            Set(text.split(whereSeparator: \.isWhitespace).map { String($0) })
+        }
+        return (words(parts[1]), words(parts[3]))
+    }
+
+    /// The names that `framehost new` refuses are those of Core's public types.
+    @Test func knowsThePublicTypesOfCore() throws {
+        let known = try takenNames().core
         let declaration =
             #/(?m)^(?:@\w+(?:\([^)\n]*\))? )*public (?:(?:final|indirect) )*(?:class|struct|enum|protocol|typealias|actor) (\w+)/#
         var found = Set<String>()
@@ -227,6 +235,25 @@ import Testing
             for match in text.matches(of: declaration) { found.insert(String(match.1)) }
         }
         #expect(known == found, "\(known.symmetricDifference(found).sorted())")
+    }
+
+    /// A stage of one of these names would hide the type that its own code or its test means.
+    @Test(arguments: ["source", "filter", "transform", "join", "sink"])
+    func knowsTheTypesThatANewStageNames(kind: String) throws {
+        let made = try framehost.run(["new", kind, "own-\(kind)"], folder: workspace.folder.path)
+        #expect(made.status == 0, "\(made.error)")
+        var named = Set<String>()
+        for file in workspace.names(below: "own-\(kind)") where file.hasSuffix(".swift") && file != "Package.swift" {
+            // Comments and texts name things in words.
+            let code = String(decoding: try workspace.data("own-\(kind)/\(file)"), as: UTF8.self)
+                .replacing(#/\/\/.*/#, with: "").replacing(#/"(?:\\.|[^"\\\n])*"/#, with: "")
+            for match in code.matches(of: #/\b[A-Z]\w*/#) { named.insert(String(match.output)) }
+        }
+        let type = "Own\(kind.prefix(1).uppercased())\(kind.dropFirst())"
+        #expect(named.isSuperset(of: [type, "\(type)Plugin", "\(type)Tests", "StageInfo", "Testing"]), "\(named)")
+        let taken = try takenNames()
+        let others = named.subtracting([type, "\(type)Plugin", "\(type)Tests", "Options"])
+        #expect(others.subtracting(taken.core).subtracting(taken.swift).sorted() == [])
     }
 
     @Test func refusesAnIDThatAnotherPluginHas() throws {

@@ -82,6 +82,18 @@ import Testing
                 #"pictures says when it was captured. Set "stamp": true at its x264-encoder."#), "\(outcome.error)")
     }
 
+    /// Nobody has seen the chain that the command makes.
+    @Test func namesTheArgumentWithTheFault() throws {
+        let address = try Program.framehost.run(["latency", "live.mp4"])
+        #expect(address.status == 2 && address.errorLines.count == 1, "\(address.error)")
+        #expect(address.error.hasPrefix("url: "), "\(address.error)")
+        let login = try Program.framehost.run(["latency", "rtsp://127.0.0.1:1/live", "--login", "env:NO_SUCH_VARIABLE"])
+        #expect(
+            login.errorLines == [
+                "--login: the environment variable 'NO_SUCH_VARIABLE' is not set. Set it to name:password, or name a file."
+            ], "\(login.error)")
+    }
+
     @Test func saysThatNobodyAnswers() throws {
         let outcome = try measure()
         #expect(outcome.status == 1 && outcome.error.contains("Connection refused"), "\(outcome.error)")

@@ -318,7 +318,7 @@ import Testing
         #expect(outcome.isDoneOrBusy, "\(outcome.error)")
         #expect(
             answers[0]["error"].string?.contains(
-                "on[0].do.command: null-sink has no command 'start'. It has 'pause', 'resume', 'snapshot'.") == true,
+                "on[0].do.command: null-sink has no command 'start'. It has 'pause', 'resume' and 'snapshot'.") == true,
             "\(answers)")
         #expect(answers[1]["ok"].bool == true && answers[2]["ok"].bool == true, "\(answers)")
         #expect(

@@ -84,7 +84,7 @@ import Testing
             #"{ "stage": "camera", "command": "snapshot", "path": "mine.jpg" }"#,
             #"{ "stage": "h264", "command": "snapshot", "path": "x.jpg" }"#,
             #"{ "stage": "camera", "command": "snapshot" }"#,
-            #"{ "stage": "camera", "command": "snapshot", "path": "x.gif", "width": 0, "fit": "all" }"#,
+            #"{ "stage": "camera", "command": "snapshot", "path": "x.gif", "width": 0, "rotate": 45, "fit": "all" }"#,
             #"{ "stage": "camera", "command": "snapshot", "path": "no/such/x.jpg" }"#,
             #"{ "stage": "camera", "command": "pause" }"#,
             #"{ "stage": "camera", "command": "snapshot", "path": "x.jpg" }"#,
@@ -105,7 +105,8 @@ import Testing
             texts[3] == """
                 path: 'x.gif' must end in .jpg, .jpeg or .png. The ending sets the file's format.
                 width: 0 must be a whole number from 1 to 16384. Write a number in this range, or leave the key out.
-                fit: 'all' must be one of 'fill', 'fit'. Write one of them.
+                rotate: 45 must be 0, 90, 180 or 270. Rotation is in degrees, clockwise.
+                fit: 'all' must be 'fill' or 'contain'.
                 """)
         #expect(texts[4].contains("no/such"), "\(texts[4])")
         #expect(texts[5] == "camera: gave no picture within 1 s. Try again when frames flow.")
@@ -169,9 +170,9 @@ import Testing
         for (arguments, text) in [
             (["--width", "0"], "'--width <width>': it must be a whole number from 1 to 16384."),
             (["--height", "99999"], "'--height <height>': it must be a whole number from 1 to 16384."),
-            (["--turn", "4"], "'--turn <turn>': it must be a whole number from 0 to 3."),
+            (["--rotate", "45"], "'--rotate <degrees>': it must be 0, 90, 180 or 270."),
             (["--quality", "0"], "'--quality <quality>': it must be a whole number from 1 to 100."),
-            (["--fit", "all"], "--fit all: must be one of fill, fit."),
+            (["--fit", "all"], "--fit all: must be fill or contain."),
         ] {
             let outcome = try framehost.run(["snapshot", "127.0.0.1:1", "camera", workspace.path("x.jpg")] + arguments)
             #expect(outcome.status == 2 && outcome.error.contains(text), "\(outcome.error)")

@@ -154,11 +154,15 @@ extension Trait where Self == ConditionTrait {
         let outcome = try disk.run(
             ["chain.json", "--trace", "small/t.pftrace", "--stats", "stats.json", "--for", "\(Self.seconds)"],
             in: workspace)
-        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.status == 1, "\(outcome.error)")
         #expect(
             outcome.errorLines.contains {
                 $0.hasPrefix("warning: The trace ends here with ")
                     && $0.contains("'small/t.pftrace' cannot be written: \(disk.reason).")
+            }, "\(outcome.error)")
+        #expect(
+            outcome.errorLines.contains {
+                $0.hasPrefix("--trace: 'small/t.pftrace' cannot be written: \(disk.reason).")
             }, "\(outcome.error)")
         // The run goes on without it.
         #expect(outcome.seconds >= Double(Self.seconds))
@@ -172,7 +176,9 @@ extension Trait where Self == ConditionTrait {
     @Test func endsTheTraceAtItsBound() throws {
         try workspace.write("chain.json", Self.fast)
         let outcome = try run("--trace", "t.pftrace", "--trace-megabytes", "1", "--for", "\(Self.seconds)")
-        #expect(outcome.status == 0, "\(outcome.error)")
+        // A busy machine may have lost entries before that.
+        let hasGaps = outcome.error.contains("--trace: 't.pftrace' has gaps: ")
+        #expect(outcome.status == (hasGaps ? 1 : 0), "\(outcome.error)")
         #expect(
             outcome.errorLines.contains {
                 $0.hasPrefix(

@@ -90,8 +90,8 @@ import Testing
             // The corners from the left above, as one reads.
             (#""size": "320x240""#, "320x240", ["red", "green", "blue", "white"]),
             (#""size": "320x240", "mirror": "on""#, "320x240", ["green", "red", "white", "blue"]),
-            (#""turn": 90"#, "240x320", ["blue", "red", "white", "green"]),
-            (#""turn": 90, "mirror": "on""#, "240x320", ["white", "green", "blue", "red"]),
+            (#""rotate": 90"#, "240x320", ["blue", "red", "white", "green"]),
+            (#""rotate": 90, "mirror": "on""#, "240x320", ["white", "green", "blue", "red"]),
             (#""size": "320x320""#, "320x320", ["grey", "grey", "grey", "grey"]),
             (#""size": "320x320", "fit": "fill""#, "320x320", ["red", "green", "blue", "white"]),
         ], ["i420", "nv12", "yuyv", "bgra"])

@@ -87,6 +87,22 @@ class NoticesTests(unittest.TestCase):
                 self.assertTrue(manager.wait("READY=1"), service.said())
                 self.assertNotIn("WATCHDOG=1", manager.take(0.4))
                 self.assertEqual(service.end(), 0, service.said())
+                # An empty one is none.
+                warning = f"warning: WATCHDOG_USEC '{number}': must be a whole number of microseconds from 1 to 86400000000."
+                self.assertEqual(service.said().count("WATCHDOG_USEC"), 1 if number else 0, service.said())
+                self.assertEqual(warning in service.said(), number != "", service.said())
+                manager.close()
+                os.unlink(manager.name)
+
+    def test_aProcessThatIsNoNumberIsSaidAndNotFed(self):
+        for number in ["x", "-1", "0", "1.5"]:
+            with self.subTest(number):
+                manager = Manager(self.folder)
+                service = self.run_service(LIVE, manager, watchdog=0.2, environment={"WATCHDOG_PID": number})
+                self.assertTrue(manager.wait("READY=1"), service.said())
+                self.assertNotIn("WATCHDOG=1", manager.take(0.4))
+                self.assertEqual(service.end(), 0, service.said())
+                self.assertIn(f"warning: WATCHDOG_PID '{number}': must be the number of a process.", service.said())
                 manager.close()
                 os.unlink(manager.name)
 

@@ -282,7 +282,7 @@ class PageTests(Case):
         # Of the last second's pictures, so not there with the first.
         until(lambda: re.search(r"frame \d+ · .*/s", page.locator("#tiles .figures").nth(1).inner_text()), "its figures are shown")
         page.locator("#tiles summary").nth(1).click()
-        page.get_by_label("Turn").nth(1).select_option("right")
+        page.get_by_label("Rotate").nth(1).select_option("right")
         until(lambda: self.canvas(page, 1) == (360, 640), "the picture is turned")
         page.get_by_role("button", name="Pause the preview of h264").click()
         page.wait_for_timeout(500)
@@ -313,7 +313,7 @@ class PageTests(Case):
         page = self.ready()
         until(lambda: self.canvas(page) == (640, 360), "the picture's own shape")
         page.locator("#tiles summary").click()
-        page.get_by_label("Turn").select_option("right")
+        page.get_by_label("Rotate").select_option("right")
         until(lambda: self.canvas(page) == (360, 640), "the picture is turned")
         page.get_by_label("Mirror").check()
         page.get_by_label("Size").select_option("small (320)")
@@ -331,10 +331,31 @@ class PageTests(Case):
         page.reload()
         until(lambda: page.locator("#tiles .tile").count() == 2, "two previews after the reload")
         page.locator("#tiles summary").first.click()
-        self.assertEqual(page.get_by_label("Turn").first.input_value(), "1")
+        self.assertEqual(page.get_by_label("Rotate").first.input_value(), "90")
         self.assertTrue(page.get_by_label("Mirror").first.is_checked())
         page.get_by_role("button", name="Close the preview of right").click()
         until(lambda: page.locator("#tiles .tile").count() == 1, "one preview is closed")
+
+    def test_settings_that_an_older_page_stored_do_not_break_a_preview(self):
+        page = self.ready()
+        old = [{"stage": "title", "wishes": {"size": 320, "shape": "1:1", "fit": "fit", "turn": 1, "mirror": True, "paused": False}}]
+        page.evaluate("""old => {
+            for (const key of Object.keys(localStorage).filter(key => key.startsWith("framehost-previews:")))
+                localStorage.setItem(key, JSON.stringify(old))
+        }""", old)
+        page.reload()
+        page.locator("#tiles .tile").wait_for()
+        wish = {"stage": "title", "width": 320, "height": 320, "fit": "contain"}
+
+        def is_asked():
+            page.wait_for_timeout(50)
+            return any("open" in message and wish.items() <= message.items() for message in self.said)
+        until(is_asked, "the preview asks with the words of this page")
+        seen = set()
+        until(lambda: seen.add(self.digest(page)) or len(seen) >= 3, "it moves")
+        page.locator("#tiles summary").click()
+        self.assertEqual(page.get_by_label("Rotate").input_value(), "0")
+        self.assertTrue(page.get_by_label("Mirror").is_checked())
 
     def test_a_form_changes_an_option(self):
         page = self.ready()

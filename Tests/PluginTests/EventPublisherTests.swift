@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 @testable import FrameCore
+import Foundation
 @testable import MQTTEvents
 @testable import NATSEvents
 import Publishing
+import Shared
 import Testing
 
 @Suite struct EventPublisherTests {
@@ -49,7 +51,7 @@ import Testing
         ),
         (
             #"{"events":["Motion *"]}"#,
-            "events: 'events' has \"Motion *\", which must be the name of an event: 1 to 64 lower-case letters, digits and hyphens. Write \"recording-did-stop\", or \"recording-*\" for all names that begin with recording-; `framehost describe STAGE` lists the events."
+            "events: 'events' has \"Motion *\", which must be the name of an event: 1 to 64 lower-case letters, digits and hyphens. Write \"recording-did-stop\", or \"recording-*\" for all names that begin with recording-; `framehost describe KIND` lists the events."
         ),
         (
             #"{"spoolMegabytes":0}"#,
@@ -79,6 +81,53 @@ import Testing
         ),
     ]) func saysWhatIsWrongWithOptionsOfMQTT(text: String, fault: String) throws {
         #expect(try Self.fault(MQTTEventsOptions.self, text) == fault)
+    }
+
+    @Test func saysWhichFileOfAServerCannotBeRead() throws {
+        let folder = try ScratchFolder()
+        func fault(_ name: String) -> String {
+            do {
+                return try ServerPath.readable(name, option: "credentials", folder: folder.path)
+            } catch { return "\(error)" }
+        }
+        try "anything".write(toFile: folder.file("good"), atomically: false, encoding: .utf8)
+        #expect(fault("good") == folder.file("good"))
+        #expect(
+            fault("none")
+                == "credentials: the file '\(folder.file("none"))' does not exist. Create it, or correct 'credentials'."
+        )
+        #expect(fault("\(folder.path)/") == "credentials: '\(folder.path)/' is a folder. Name a file in it.")
+    }
+
+    @Test func readsALoginAndNeverShowsIt() throws {
+        let folder = try ScratchFolder()
+        func fault(_ name: String) -> String {
+            do {
+                return "\(try ServerLogin.read(name) { folder.file($0) })"
+            } catch { return "\(error)" }
+        }
+        for (name, text) in [
+            ("good", "\nbob:p:w \n"), ("two", "bob:secret\neve:secret\n"), ("empty", ""),
+            ("large", "bob:" + String(repeating: "s", count: 4096)),
+        ] { try text.write(toFile: folder.file(name), atomically: false, encoding: .utf8) }
+        let login = try ServerLogin.read("good") { folder.file($0) }
+        #expect(login.name == "bob" && login.password == "p:w " && "\(login)" == "a login")
+        for name in ["two", "empty"] {
+            #expect(
+                fault(name)
+                    == "login: the file '\(folder.file(name))' must have exactly one line name:password. Write only the name, a colon and the password."
+            )
+        }
+        #expect(
+            fault("large")
+                == "login: the file '\(folder.file("large"))' must have at most 4096 bytes, but has 4100. Check that 'login' names the right file."
+        )
+        #expect(
+            fault("none") == "login: the file '\(folder.file("none"))' does not exist. Create it, or correct 'login'.")
+        #expect(
+            fault("env:FRAMEHOST_NO_SUCH_VARIABLE")
+                == "login: the environment variable 'FRAMEHOST_NO_SUCH_VARIABLE' is not set. Set it to name:password, or name a file."
+        )
     }
 
     @Test func readsAddresses() throws {

@@ -365,9 +365,9 @@ extension TwoWayGuard.Plan {
     private static let chance = 0.05
 
     @Test func aFaceThatIsFoundLateIsCoveredBefore() throws {
-        let live = try run(#"{ "privacy": true, "lookAhead": 0 }"#, 20) { $0 >= 8 }
+        let live = try run(#"{ "privacy": true, "lookAheadSeconds": 0 }"#, 20) { $0 >= 8 }
         #expect(live.face[..<8].allSatisfy { $0 == 1 }, "without looking ahead it is not: \(live.face)")
-        let archive = try run(#"{ "privacy": true, "lookAhead": 0.4 }"#, 20) { $0 >= 8 }
+        let archive = try run(#"{ "privacy": true, "lookAheadSeconds": 0.4 }"#, 20) { $0 >= 8 }
         #expect(archive.numbers == Array(0..<20))
         #expect(archive.face.allSatisfy { $0 < Self.chance }, "\(archive.face)")
         #expect(archive.rest.allSatisfy { $0 == 1 }, "what is no face stays as it was")
@@ -379,16 +379,16 @@ extension TwoWayGuard.Plan {
     }
 
     @Test func aCutEndsThatAndTheSceneBeforeStaysAsItWas() throws {
-        let archive = try run(#"{ "privacy": true, "lookAhead": 0.6 }"#, 20, scenes: [5]) { $0 >= 10 }
+        let archive = try run(#"{ "privacy": true, "lookAheadSeconds": 0.6 }"#, 20, scenes: [5]) { $0 >= 10 }
         #expect(archive.face[..<5].allSatisfy { $0 == 1 }, "\(archive.face)")
         #expect(archive.face[5...].allSatisfy { $0 < Self.chance }, "\(archive.face)")
     }
 
     @Test func aGapIsBridged() throws {
         let sees: @Sendable (Int) -> Bool = { $0 < 2 || $0 >= 14 }
-        let live = try run(#"{ "privacy": true, "lookAhead": 0, "hold": 0 }"#, 20, sees: sees)
+        let live = try run(#"{ "privacy": true, "lookAheadSeconds": 0, "holdSeconds": 0 }"#, 20, sees: sees)
         #expect(live.face[8..<14].contains(1), "without looking ahead it is not: \(live.face)")
-        let archive = try run(#"{ "privacy": true, "lookAhead": 0.5, "hold": 0 }"#, 20, sees: sees)
+        let archive = try run(#"{ "privacy": true, "lookAheadSeconds": 0.5, "holdSeconds": 0 }"#, 20, sees: sees)
         #expect(archive.face.allSatisfy { $0 < Self.chance }, "\(archive.face)")
     }
 
@@ -407,8 +407,8 @@ extension TwoWayGuard.Plan {
             return [driver.stage.demand.hold, driver.stage.demand.delay]
         }
         #expect(try demand(#"{ "privacy": true }"#) == [30, 30])
-        #expect(try demand(#"{ "privacy": true, "lookAhead": 0.25 }"#) == [8, 8])
-        #expect(try demand(#"{ "privacy": true, "lookAhead": 0 }"#) == [0, 0])
+        #expect(try demand(#"{ "privacy": true, "lookAheadSeconds": 0.25 }"#) == [8, 8])
+        #expect(try demand(#"{ "privacy": true, "lookAheadSeconds": 0 }"#) == [0, 0])
         #expect(try demand(#"{ "privacy": true }"#, isLive: true) == [0, 0])
         #expect(try demand("{}") == [0, 0])
     }
@@ -425,18 +425,21 @@ extension TwoWayGuard.Plan {
 
     @Test(arguments: [
         (
-            #"{ "privacy": true, "lookAhead": 1 }"#, true,
-            "lookAhead: lookAhead must be 0 in a chain with a live source, because it delays the picture. Leave it out, or set it to 0."
+            #"{ "privacy": true, "lookAheadSeconds": 1 }"#, true,
+            "lookAheadSeconds: lookAheadSeconds must be 0 in a chain with a live source, because it delays the picture. Leave it out, or set it to 0."
         ),
         (
             #"{ "privacy": true, "reviewFile": "review.html" }"#, true,
-            "reviewFile: reviewFile needs lookAhead, which a chain with a live source cannot use. Leave reviewFile out."
+            "reviewFile: reviewFile needs lookAheadSeconds, which a chain with a live source cannot use. Leave reviewFile out."
         ),
         (
-            #"{ "privacy": true, "lookAhead": 0, "reviewFile": "review.html" }"#, false,
-            "reviewFile: reviewFile needs lookAhead, but lookAhead is 0. Leave lookAhead out."
+            #"{ "privacy": true, "lookAheadSeconds": 0, "reviewFile": "review.html" }"#, false,
+            "reviewFile: reviewFile needs lookAheadSeconds, but lookAheadSeconds is 0. Leave lookAheadSeconds out."
         ),
-        (#"{ "lookAhead": 1 }"#, false, "lookAhead is only used with privacy. Leave it out, or set privacy."),
+        (
+            #"{ "lookAheadSeconds": 1 }"#, false,
+            "lookAheadSeconds is only used with privacy. Leave it out, or set privacy."
+        ),
         (#"{ "reviewFile": "a" }"#, false, "reviewFile is only used with privacy. Leave it out, or set privacy."),
     ])
     func refusesWhatItCannotDo(options: String, isLive: Bool, text: String) throws {
@@ -454,8 +457,7 @@ extension TwoWayGuard.Plan {
         var told = "nothing"
         do { _ = try LookAhead.frames(10, fast) } catch { told = "\(error)" }
         #expect(
-            told == "lookAhead: 10.0 s are 2400 frames, but lookAhead must be at most 600 frames. Choose at most 2.5 s."
-        )
+            told == "lookAheadSeconds: 10.0 s are 2400 frames, but must be at most 600 frames. Choose at most 2.5 s.")
     }
 
     // MARK: The review
@@ -467,7 +469,7 @@ extension TwoWayGuard.Plan {
             "framehost-review-\(name)-\(getpid()).html"
         ).path
         defer { try? FileManager.default.removeItem(atPath: path) }
-        let options = #"{ "privacy": true, "lookAhead": 0.2, "hold": 0.1, "reviewFile": "\#(path)" }"#
+        let options = #"{ "privacy": true, "lookAheadSeconds": 0.2, "holdSeconds": 0.1, "reviewFile": "\#(path)" }"#
         _ = try run(options, 70, isDrained: isDrained, sees: sees)
         return try String(contentsOfFile: path, encoding: .utf8)
     }

@@ -58,8 +58,8 @@ final class HarnessedFaceEffect: DelayingFilter {
         _ options: String, _ format: VideoFormat, isLive: Bool = false, _ detector: FakeDetector
     ) throws -> StageDriver<HarnessedFaceEffect> {
         var options = options
-        if !isLive, !options.contains("\"waitMilliseconds\""), !options.contains("\"latency\"") {
-            options = #"{ "waitMilliseconds": 60000"# + (options.contains(":") ? "," : "") + String(options.dropFirst())
+        if !isLive, !options.contains("\"waitMs\""), !options.contains("\"latency\"") {
+            options = #"{ "waitMs": 60000"# + (options.contains(":") ? "," : "") + String(options.dropFirst())
         }
         return try $detector.withValue(detector) {
             try StageDriver(HarnessedFaceEffect.self, options: options, input: .video(format), isLive: isLive)

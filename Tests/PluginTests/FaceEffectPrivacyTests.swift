@@ -129,7 +129,7 @@ import Testing
             if call == 0 { gate.wait() }
             return []
         }
-        let result = try rawShares(8, #"{ "privacy": true, "lookAhead": 0, "waitMilliseconds": 20 }"#, detector) {
+        let result = try rawShares(8, #"{ "privacy": true, "lookAheadSeconds": 0, "waitMs": 20 }"#, detector) {
             gate.signal()
         }
         #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
@@ -137,7 +137,7 @@ import Testing
 
     @Test func aDetectorThatThrowsCoversAllAndIsToldOfOnce() throws {
         let detector = FakeDetector { _, _, _ in throw FrameHostError(.callFailed, what: "out of luck") }
-        let result = try rawShares(8, #"{ "privacy": true, "lookAhead": 0, "effect": "replace" }"#, detector)
+        let result = try rawShares(8, #"{ "privacy": true, "lookAheadSeconds": 0, "effect": "replace" }"#, detector)
         #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
         let told = result.events.filter { $0.name == "detector-failed" }
         #expect(told.map(\.text) == ["the detector failed: out of luck. Frames are covered completely."])
@@ -150,7 +150,7 @@ import Testing
     /// The picture was safe, and yet nobody asked for 8 frames of nothing.
     @Test func aDetectorThatFailsMoreOftenThanNotFailsTheRun() throws {
         for (options, consequence) in [
-            (#"{ "privacy": true, "lookAhead": 0 }"#, "frames were covered completely instead"),
+            (#"{ "privacy": true, "lookAheadSeconds": 0 }"#, "frames were covered completely instead"),
             (#"{ "every": 1 }"#, "faces were not found"),
         ] {
             let broken = FakeDetector { _, _, _ in throw FrameHostError(.callFailed, what: "out of luck") }
@@ -175,7 +175,7 @@ import Testing
             return []
         }
         let result = try rawShares(
-            6, #"{ "privacy": true, "lookAhead": 0, "effect": "blur", "waitMilliseconds": 10 }"#, detector)
+            6, #"{ "privacy": true, "lookAheadSeconds": 0, "effect": "blur", "waitMs": 10 }"#, detector)
         #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
     }
 
@@ -184,7 +184,7 @@ import Testing
             if call >= 3 { throw FrameHostError(.broken, what: "gone") }
             return [.at(60, 40, 40, 40)]
         }
-        let result = try rawShares(8, #"{ "privacy": true, "lookAhead": 0 }"#, detector)
+        let result = try rawShares(8, #"{ "privacy": true, "lookAheadSeconds": 0 }"#, detector)
         #expect(result.shares[..<3].allSatisfy { $0 > 0.5 })
         #expect(result.shares[3...].allSatisfy { $0 < Self.chance }, "\(result.shares)")
     }
@@ -196,7 +196,7 @@ import Testing
         }
         // A wait that outlasts any machine: it ends with the answer.
         let driver = try HarnessedFaceEffect.driver(
-            #"{ "privacy": true, "lookAhead": 0, "waitMilliseconds": 60000 }"#, Self.format, detector)
+            #"{ "privacy": true, "lookAheadSeconds": 0, "waitMs": 60000 }"#, Self.format, detector)
         var noise = Noise(3)
         let frame = try driver.makeFrame { noise.fill(&$0) }
         let before = frame.planeBytes[0]
@@ -213,7 +213,8 @@ import Testing
     /// The detector comes back when thirty frames are through, and not before: were one of them to wait for it, the
     /// test would not end.
     @Test(
-        .timeLimit(.minutes(60)), arguments: [#"{ "privacy": true, "lookAhead": 0 }"#, "{}", #"{ "latency": "none" }"#])
+        .timeLimit(.minutes(60)),
+        arguments: [#"{ "privacy": true, "lookAheadSeconds": 0 }"#, "{}", #"{ "latency": "none" }"#])
     func aLiveChainIsNotHeldUpByABusyDetector(options: String) throws {
         let gate = DispatchSemaphore(value: 0)
         let detector = FakeDetector { call, _, _ in
@@ -239,19 +240,19 @@ import Testing
 
     @Test(arguments: [
         (
-            #"{ "privacy": true, "lookAhead": 0, "effect": "box" }"#,
+            #"{ "privacy": true, "lookAheadSeconds": 0, "effect": "box" }"#,
             "privacy needs an effect that covers faces, and box does not. Use pixelate, blur or replace."
         ),
         (
-            #"{ "privacy": true, "lookAhead": 0, "draw": false }"#,
+            #"{ "privacy": true, "lookAheadSeconds": 0, "draw": false }"#,
             "privacy needs draw true. Leave one of them out."
         ),
         (
-            #"{ "privacy": true, "lookAhead": 0, "blocks": 40 }"#,
+            #"{ "privacy": true, "lookAheadSeconds": 0, "blocks": 40 }"#,
             "blocks must be from 2 to 12 with privacy, but is 40: smaller blocks leave a face recognisable. Use at most 12."
         ),
         (
-            #"{ "privacy": true, "lookAhead": 0, "effect": "blur", "strength": 0.1 }"#,
+            #"{ "privacy": true, "lookAheadSeconds": 0, "effect": "blur", "strength": 0.1 }"#,
             "strength must be from 0.4 to 1 for blur with privacy, but is 0.1: a weaker blur leaves a face recognisable. Use at least 0.4."
         ),
     ])
@@ -264,7 +265,7 @@ import Testing
 
     @Test func aLiveChangeCannotSwitchCoveringOff() throws {
         let driver = try HarnessedFaceEffect.driver(
-            #"{ "privacy": true, "lookAhead": 0 }"#, Self.format, FakeDetector { _, _, _ in [] })
+            #"{ "privacy": true, "lookAheadSeconds": 0 }"#, Self.format, FakeDetector { _, _, _ in [] })
         #expect(throws: FrameHostErrors.self) { try driver.set(#"{ "draw": false }"#) }
         #expect(throws: FrameHostErrors.self) { try driver.set(#"{ "effect": "smooth" }"#) }
         try driver.set(#"{ "effect": "replace" }"#)

@@ -173,7 +173,8 @@ import Testing
     @Test func wantsAPath() {
         let error = #expect(throws: FrameHostErrors.self) { try StageDriver(FileSource.self) }
         #expect(
-            error?.description.hasSuffix("'path' is missing. Name the file to play: \"path\": \"clip.mp4\".") == true)
+            error?.description.hasSuffix("'path' is missing or empty. Name the file to play: \"path\": \"clip.mp4\".")
+                == true)
     }
 }
 

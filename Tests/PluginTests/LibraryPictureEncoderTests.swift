@@ -14,7 +14,7 @@ import Testing
     init() throws { files = try PictureFiles() }
 
     private static func form(
-        _ kind: PictureForm.Kind = .png, width: Int? = nil, height: Int? = nil, fit: PictureForm.Fit = .fit,
+        _ kind: PictureForm.Kind = .png, width: Int? = nil, height: Int? = nil, fit: PictureForm.Fit = .contain,
         turns: Int = 0, mirrored: Bool = false, quality: Int = 100
     ) -> PictureForm {
         var form = PictureForm(kind)
@@ -335,7 +335,7 @@ import Testing
             let form = Self.form(
                 kind, width: dice.next(in: 0...2) == 0 ? nil : dice.pick(targets),
                 height: dice.next(in: 0...2) == 0 ? nil : dice.pick(targets),
-                fit: dice.next(in: 0...1) == 0 ? .fit : .fill, turns: dice.next(in: 0...3),
+                fit: dice.next(in: 0...1) == 0 ? .contain : .fill, turns: dice.next(in: 0...3),
                 mirrored: dice.next(in: 0...1) == 0, quality: dice.next(in: 1...100))
             do {
                 let plan = try PicturePlan(form, of: format, lying: .up)

@@ -9,7 +9,7 @@ import Testing
 @Suite struct PicturePlaceTests {
     private func place(
         _ width: Int, _ height: Int, aspect: Rational = Rational(0), _ orientation: Orientation = .up,
-        turns: Int = 0, isMirrored: Bool = false, fit: WindowFit = .fit, in window: (Double, Double)
+        turns: Int = 0, isMirrored: Bool = false, fit: WindowFit = .contain, in window: (Double, Double)
     ) -> PicturePlace {
         PicturePlace(
             VideoFormat(.i420, width: width, height: height, sampleAspectRatio: aspect), orientation: orientation,

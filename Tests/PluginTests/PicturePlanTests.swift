@@ -8,7 +8,7 @@ import Testing
 /// Sizes, parts and places of a file's picture; nothing is painted.
 @Suite struct PicturePlanTests {
     private func plan(
-        _ width: Int?, _ height: Int?, fit: PictureForm.Fit = .fit, turns: Int = 0, mirrored: Bool = false,
+        _ width: Int?, _ height: Int?, fit: PictureForm.Fit = .contain, turns: Int = 0, mirrored: Bool = false,
         of stored: (Int, Int), aspect: Rational = Rational(0), lying: Orientation = .up
     ) throws -> PicturePlan {
         var form = PictureForm()

@@ -88,9 +88,9 @@ import Testing
         #expect(
             texts == [
                 "'a.mp4' cannot be written: Too many open files. Raise the limit of open files (ulimit -n).",
-                "'a.mp4' cannot be written: No space left on device. Free some space, or record to another disk.",
-                "'a.mp4' cannot be written: Read-only file system. Record to another disk.",
-                "'a.mp4' cannot be written: No such file or directory. Record to another folder.",
+                "'a.mp4' cannot be written: No space left on device. Free some space, or name another disk in 'path'.",
+                "'a.mp4' cannot be written: Read-only file system. Name another disk in 'path'.",
+                "'a.mp4' cannot be written: No such file or directory. Name another folder in 'path'.",
             ])
         #expect(
             RecordingFault.unwritable("/nowhere/a.mp4", ENOENT).description

@@ -237,7 +237,7 @@ import Testing
         try fill(ring, 3..<36, group: 10, bytes: 20)
         #expect(content(ring) == Array(10...35))
         #expect(ring.begin == RecorderStateTests.ms(1000))
-        #expect(!ring.hasBeenTooSmall)
+        #expect(ring.lack == nil)
     }
 
     @Test func beginsWithAKeyframe() throws {
@@ -254,7 +254,7 @@ import Testing
             #expect(numbers.first! % 10 == 0)
             #expect(numbers == Array(numbers.first!...UInt64(upTo - 1)))
         }
-        #expect(ring.hasBeenTooSmall)
+        #expect(ring.lack == PreEventRing.Lack(isOfBytes: bytes == 500, isOfOneGroup: false))
         #expect(content(ring).count > 10)
     }
 
@@ -263,7 +263,7 @@ import Testing
     @Test func survivesGroupsThatNeverFit() throws {
         let ring = PreEventRing(seconds: 60, byteCapacity: 100, unitCapacity: 100)
         try fill(ring, 0..<10, group: 10, bytes: 20)
-        #expect(ring.isEmpty && ring.hasBeenTooSmall)
+        #expect(ring.isEmpty && ring.lack == PreEventRing.Lack(isOfBytes: true, isOfOneGroup: true))
         try fill(ring, 10..<13, group: 10, bytes: 20)
         #expect(content(ring) == [10, 11, 12])
         try fill(ring, 13..<14, group: 10, bytes: 101)

@@ -219,7 +219,7 @@ final class ClockedDriver<S: Join> {
     }
 
     @Test func blendsForAsLongAsItIsAsked() throws {
-        let driver = try Driver(SourceSwitch.self, #"{ "fade": 0.4 }"#, [Driver.format(), Driver.format()])
+        let driver = try Driver(SourceSwitch.self, #"{ "fadeSeconds": 0.4 }"#, [Driver.format(), Driver.format()])
         try play(driver, from: 0, to: 5)
         try driver.driver.command("switch", arguments: ["to": "1"])
         _ = driver.shown()
@@ -231,15 +231,14 @@ final class ClockedDriver<S: Join> {
     }
 
     /// A tick may be of an instant before the command; a fade of no length is a cut.
-    @Test(arguments: [#"{ "fade": 1e-10 }"#, #"{ "fade": 0.5 }"#]) func cutsWhereAFadeHasNoLength(options: String)
-        throws
-    {
+    @Test(arguments: [#"{ "fadeSeconds": 1e-10 }"#, #"{ "fadeSeconds": 0.5 }"#])
+    func cutsWhereAFadeHasNoLength(options: String) throws {
         let driver = try Driver(SourceSwitch.self, options, [Driver.format(), Driver.format()])
         try play(driver, from: 0, to: 5)
         for tick in 5..<40 {
             try driver.advance(to: Double(tick) * 40 + 19)
             try driver.driver.command("switch", arguments: ["to": .string(tick % 2 == 0 ? "0" : "1")])
-            try driver.driver.set(#"{ "fade": 0 }"#)
+            try driver.driver.set(#"{ "fadeSeconds": 0 }"#)
             try driver.advance(to: Double(tick) * 40 + 20.1)
         }
         #expect(driver.shown().count > 15)

@@ -202,6 +202,18 @@ import Testing
         #expect(driver.outputFormat?.encoded?.parameterSets[7] == number)
     }
 
+    /// As the help of `profile` says; profile_idc of A.2.
+    @Test(
+        arguments: [
+            ("{}", 100), (#"{ "profile": "main" }"#, 77), (#"{ "profile": "baseline" }"#, 66),
+            (#"{ "preset": "ultrafast" }"#, 66), (#"{ "preset": "ultrafast", "profile": "high" }"#, 66),
+            (#"{ "crf": 0.5 }"#, 244),
+        ] as [(String, UInt8)])
+    func usesTheLowestProfileThatTheOptionsNeed(options: String, number: UInt8) throws {
+        let driver = try StageDriver(X264Encoder.self, options: options, input: .video(Self.format))
+        #expect(driver.outputFormat?.encoded?.parameterSets[5] == number)
+    }
+
     @Test func refusesALevelThatDoesNotExist() {
         let error = #expect(throws: FrameHostErrors.self) {
             try StageDriver(X264Encoder.self, options: #"{ "level": 4.3 }"#, input: .video(Self.format))

@@ -40,6 +40,8 @@ public struct FrameHostError: Error, Sendable, Equatable {
     public var remedy: String
     /// What caused it, innermost last: a library's own words, an errno.
     public var cause: String
+    /// Whether a change was refused only because the chain had no time for it: it may succeed later, unchanged.
+    public internal(set) var isBusy = false
 
     /// Makes an error. A stage leaves `place` out, or gives the key of an option: `place: "path"`.
     public init(

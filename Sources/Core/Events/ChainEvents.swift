@@ -76,6 +76,7 @@ public enum ChainEvents {
         stage("stage-attached", "The stage was attached."),
         stage("stage-replaced", "A new instance of the stage, or another stage, has replaced it."),
         stage("replace-waits", "A call of the stage has not returned. The stage is replaced when it does."),
+        stage("replace-missed", "The stage ended before it could be replaced."),
         stage("detach-waits", "A call of the stage has not returned. What runs on its thread ends when it does."),
         stage("branch-detached", "The branch that starts with this stage was detached."),
         stage("branch-ended", "The detached branch has finished the items it held.", [.list("stages", "Ids.")]),

@@ -20,7 +20,16 @@ extension JSONParser {
         return fault(here, "expected \(what), found \(found)", remedy: better)
     }
 
+    /// The fault of a text that has nothing but white space and comments.
+    func noValue() -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration, place: FaultPlace(file: file),
+            what: bytes.contains(UInt8(ascii: "/")) ? "contains only comments" : "is empty",
+            remedy: valueRemedy ?? "Write a JSON value.")
+    }
+
     func expectedValue(orEnd end: String) -> FrameHostError {
+        if steps.isEmpty, let valueRemedy { return expected("a value" + end, remedy: valueRemedy) }
         let word = word(at: index, limit: 16)
         let remedy =
             switch word.lowercased() {

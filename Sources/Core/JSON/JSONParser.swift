@@ -10,6 +10,8 @@ struct JSONParser {
     let bytes: [UInt8]
     let file: String
     let limits: JSONReader.Limits
+    /// What to write where the text does not begin with a value; nil where any value will do.
+    let valueRemedy: String?
     var faults: [FrameHostError] = []
     var index = 0
     private var line = 1
@@ -18,10 +20,11 @@ struct JSONParser {
     /// The way to the value being read; one step for each open list or object.
     private(set) var steps: [Step] = []
 
-    init(_ bytes: [UInt8], file: String, limits: JSONReader.Limits) {
+    init(_ bytes: [UInt8], file: String, limits: JSONReader.Limits, valueRemedy: String?) {
         self.bytes = bytes
         self.file = file
         self.limits = limits
+        self.valueRemedy = valueRemedy
     }
 
     var next: UInt8? { index < bytes.count ? bytes[index] : nil }
@@ -37,6 +40,7 @@ struct JSONParser {
         }
         try checkEncoding()
         try skipSpace()
+        guard next != nil else { throw noValue() }
         let node = try readValue()
         try skipSpace()
         guard next == nil else { throw expected("nothing more", remedy: "A JSON text is one value: remove the rest.") }

@@ -12,14 +12,18 @@ extension JSONReader {
     ///   - path: The file.
     ///   - form: What the file should be, for remedies: `chain file`.
     ///   - limits: Most bytes, depth and so on.
+    ///   - remedy: What to write, as a sentence, where the file is empty or begins with something else than a value;
+    ///     nil where any value will do.
     ///   - takesPipes: Whether a pipe or terminal is read as well; if not, only a regular file, which never waits.
     /// - Throws: ``FrameHostErrors``: `.unavailable` where the file cannot be opened or read, otherwise
     ///   `.invalidConfiguration`.
     public static func read(
-        path: String, form: String = "JSON file", limits: Limits = Limits(), takesPipes: Bool = true
+        path: String, form: String = "JSON file", limits: Limits = Limits(), remedy: String? = nil,
+        takesPipes: Bool = true
     ) throws -> JSONNode {
         do {
-            return try read(contents(of: path, form, limits, takesPipes), file: path, limits: limits)
+            return try read(
+                contents(of: path, form, limits, takesPipes), file: path, limits: limits, remedy: remedy)
         } catch let error as FrameHostError {
             throw FrameHostErrors([error])
         }

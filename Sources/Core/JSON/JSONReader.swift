@@ -32,13 +32,17 @@ public struct JSONReader {
     ///   - bytes: The text, in UTF-8.
     ///   - file: The name at the front of each fault's place, `file:line:column`.
     ///   - limits: Most bytes, depth and so on.
+    ///   - remedy: What to write, as a sentence, where the text is empty or begins with something else than a value;
+    ///     nil where any value will do.
     /// - Throws: ``FrameHostErrors`` with code `.invalidConfiguration`, in the order of the text.
     /// - Complexity: O(bytes).
-    public static func read(_ bytes: [UInt8], file: String, limits: Limits = Limits()) throws -> JSONNode {
+    public static func read(
+        _ bytes: [UInt8], file: String, limits: Limits = Limits(), remedy: String? = nil
+    ) throws -> JSONNode {
         guard bytes.count <= limits.bytes else {
             throw FrameHostErrors([.tooLong(bytes.count, file: file, limits: limits, remedy: "Write less.")])
         }
-        var parser = JSONParser(bytes, file: file, limits: limits)
+        var parser = JSONParser(bytes, file: file, limits: limits, valueRemedy: remedy)
         do {
             let node = try parser.readText()
             if parser.faults.isEmpty { return node }

@@ -5,7 +5,7 @@ public enum DropPolicy: String, Sendable, Hashable, CaseIterable, Codable {
     /// The producer waits. On a live source's own thread the item is dropped instead (`noBuffer`): a live source never
     /// waits.
     case wait
-    /// The item that has waited longest is dropped.
+    /// The item that has waited longest is dropped, and further ones where a larger item needs their bytes.
     case dropOldest
     /// The new item is dropped.
     case dropNewest
@@ -78,7 +78,8 @@ public struct LinkSettings: Sendable, Hashable {
     public var capacity: Int
     /// What happens to an item that finds the queue full.
     public var policy: DropPolicy
-    /// Access units, sound and motion: the most bytes in the queue; nil means no such limit.
+    /// Access units, sound and motion: the most bytes in the queue; nil means no such limit. An empty queue takes an
+    /// item of any size.
     public var mostBytes: Int?
     /// Access units, sound and motion: the longest span of time in the queue (decode time for access units); nil
     /// means no such limit.

@@ -115,20 +115,17 @@ final class ItemQueue: @unchecked Sendable {
             append(lease.release())
             wakeConsumerAndUnlock()
             return nil
-        case .evictThenAccept(let count):
-            figures.show(state, losses: true)
-            // Under `latest` and `dropOldest` one item goes, under `dropToKeyframe` a whole group. The first one's
-            // place may be taken by the new item. The others stay where they are in the ring, which only this
-            // thread writes, until they are released below.
+        case .evictThenAccept(var count):
+            // Under `latest` one item goes, under `dropOldest` as many as the new item needs bytes, under
+            // `dropToKeyframe` a whole group. The first one's place may be taken by the new item. The others stay where
+            // they are in the ring, which only this thread writes, until they are released below.
             let first = ring[head]
             if let trace { noteEviction(trace, first, count) }
             let second = head + 1
             head = (head + count) % ringCount
             append(lease.release())
-            if state.settings.policy != .dropToKeyframe {
-                state.settleEviction(
-                    bytes: first.pointee.queuedBytes, oldestTime: ring[head].pointee.header.queueTime.nanoseconds)
-            }
+            if state.settings.policy != .dropToKeyframe { count += settleEvictions(first) }
+            figures.show(state, losses: true)
             ring[head].pointee.header.isDiscontinuity = true
             wakeConsumerAndUnlock()
             _ = Lease(first)
@@ -153,6 +150,24 @@ final class ItemQueue: @unchecked Sendable {
             if sleeps { consumer.signal() }
             return lease
         }
+    }
+
+    /// With the lock held: removes further items behind `first`, which has gone, while the others have too many bytes.
+    ///
+    /// - Returns: How many. They are still in the ring.
+    private func settleEvictions(_ first: UnsafeMutablePointer<LeaseRecord>) -> Int {
+        var (gone, more) = (first, 0)
+        while state.settleEviction(
+            bytes: gone.pointee.queuedBytes, oldestTime: ring[head].pointee.header.queueTime.nanoseconds)
+        {
+            gone = removeFirst()
+            more += 1
+            if let trace {
+                noteEviction(trace, gone, 1)
+                trace.level(state.depth)
+            }
+        }
+        return more
     }
 
     private func append(_ record: UnsafeMutablePointer<LeaseRecord>) {

@@ -7,7 +7,8 @@ struct ItemQueueState: Sendable {
     enum OfferAction: Equatable {
         /// Put it behind the last item.
         case accept
-        /// Remove this many of the oldest items first, then accept.
+        /// Remove this many of the oldest items first, then accept. Of `latest` and `dropOldest` it is one, and
+        /// ``ItemQueueState/settleEviction(bytes:oldestTime:)`` says whether more go.
         case evictThenAccept(Int)
         /// The item is dropped.
         case reject(DropReason)
@@ -67,7 +68,7 @@ struct ItemQueueState: Sendable {
         case .dropNewest:
             return reject(.queueFull)
         case .dropOldest, .latest:
-            // ``settleEviction(bytes:oldestTime:)`` says which item it was.
+            // ``settleEviction(bytes:oldestTime:)`` is told which item it was.
             counts.evicted[(settings.policy == .latest ? DropReason.replaced : .evicted).rawValue] += 1
             depth -= 1
             accept(bytes: more, time: time)
@@ -92,9 +93,16 @@ struct ItemQueueState: Sendable {
     }
 
     /// One item has gone before the last offer was accepted: its bytes, and the decode time of the oldest one now.
-    mutating func settleEviction(bytes less: Int, oldestTime time: Int64) {
+    ///
+    /// - Returns: Whether the oldest one goes too, since the others still have too many bytes. It is counted already,
+    ///   and must be settled in turn.
+    mutating func settleEviction(bytes less: Int, oldestTime time: Int64) -> Bool {
         bytes -= less
         oldestTime = time
+        guard let most = settings.mostBytes, bytes > most, depth > 1 else { return false }
+        counts.evicted[DropReason.evicted.rawValue] += 1
+        depth -= 1
+        return true
     }
 
     private mutating func reject(_ reason: DropReason) -> OfferAction {

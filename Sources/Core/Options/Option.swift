@@ -25,7 +25,7 @@ public protocol OptionValue: Sendable, Equatable {
 public struct OptionFault: Error, Sendable, Equatable {
     /// What is wrong, to be read after the option's name, without a full stop: `20 must be from 64 to 100000`.
     public var what: String
-    /// What to do about it, as a sentence.
+    /// What to do about it, as a sentence; empty where ``what`` says it all.
     public var remedy: String
 
     /// Makes a fault to throw.

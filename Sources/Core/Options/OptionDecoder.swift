@@ -30,7 +30,8 @@ struct OptionDecoder {
                         .invalidConfiguration, place: place(member.key, member.keyPlace), what: "no such option",
                         remedy: near.map { "Did you mean '\($0)'?" }
                             ?? (definitions.isEmpty
-                                ? "This stage has no options." : "It has \(quotedList(definitions.keys.sorted())).")))
+                                ? "This stage has no options."
+                                : "It has \(quotedList(definitions.keys.sorted(), "and")).")))
                 continue
             }
             do {
@@ -41,7 +42,7 @@ struct OptionDecoder {
                     definition.currentJSON.value == .null || isChange
                     ? "" : ", or leave the key out for \(definition.currentJSON.text())"
                 let remedy =
-                    error.remedy.hasSuffix(".") || error.remedy.hasSuffix("?")
+                    error.remedy.isEmpty || error.remedy.hasSuffix(".") || error.remedy.hasSuffix("?")
                     ? error.remedy : error.remedy + defaultText + "."
                 faults.append(
                     FrameHostError(

@@ -2,7 +2,10 @@
 
 extension Bool: OptionValue {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Bool {
-        guard let value = node.asBool else { throw .wrongType(node, "true or false") }
+        guard let value = node.asBool else {
+            throw .wrongType(
+                node, "true or false", remedy: ["true", "false"].contains(node.asString) ? .unquoted : "")
+        }
         return value
     }
     public var optionJSON: JSONNode { JSONNode(.bool(self)) }
@@ -12,7 +15,9 @@ extension Bool: OptionValue {
 
 extension Int: OptionValue {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Int {
-        guard let value = node.asInt else { throw .wrongType(node, "a whole number") }
+        guard let value = node.asInt else {
+            throw .wrongType(node, "a whole number", remedy: node.asString.flatMap { Int($0) } == nil ? "" : .unquoted)
+        }
         return value
     }
     public var optionJSON: JSONNode { JSONNode(.number(String(self))) }
@@ -22,7 +27,9 @@ extension Int: OptionValue {
 
 extension Double: OptionValue {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Double {
-        guard let value = node.asDouble, value.isFinite else { throw .wrongType(node, "a number") }
+        guard let value = node.asDouble, value.isFinite else {
+            throw .wrongType(node, "a number", remedy: node.asString.flatMap { Double($0) } == nil ? "" : .unquoted)
+        }
         return value
     }
     public var optionJSON: JSONNode {
@@ -35,7 +42,9 @@ extension Double: OptionValue {
 
 extension String: OptionValue {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> String {
-        guard let value = node.asString else { throw .wrongType(node, "a string") }
+        guard let value = node.asString else {
+            throw .wrongType(node, "a string", remedy: node.asDouble == nil ? "" : "Put it in double quotes.")
+        }
         return value
     }
     public var optionJSON: JSONNode { JSONNode(.string(self)) }
@@ -55,7 +64,10 @@ extension Optional: OptionValue where Wrapped: OptionValue {
 
 extension Array: OptionValue where Element: OptionValue {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> [Element] {
-        guard let elements = node.asArray else { throw .wrongType(node, "a list") }
+        guard let elements = node.asArray else {
+            let isOne = node.asObject == nil && node.value != .null
+            throw .wrongType(node, "a list", remedy: isOne ? "Put it in brackets, [ ]." : "")
+        }
         var result: [Element] = []
         for element in elements { result.append(try Element.decodeOption(element)) }
         return result
@@ -75,11 +87,11 @@ public protocol OptionChoice: OptionValue, CaseIterable, RawRepresentable where 
 extension OptionChoice {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Self {
         let words = allCases.map(\.rawValue)
-        guard let word = node.asString else { throw .wrongType(node, "one of \(quotedList(words))") }
+        guard let word = node.asString else { throw .wrongType(node, quotedList(words, "or")) }
         guard let value = Self(rawValue: word) else {
             throw OptionFault(
-                "'\(word)' must be one of \(quotedList(words))",
-                remedy: Suggestion.nearest(to: word, in: words).map { "Did you mean '\($0)'?" } ?? "Use one of these.")
+                "'\(word)' must be one of \(quotedList(words, "or"))",
+                remedy: Suggestion.nearest(to: word, in: words).map { "Did you mean '\($0)'?" } ?? "")
         }
         return value
     }
@@ -199,16 +211,23 @@ public struct RGBColor: OptionValue, Hashable, CustomStringConvertible {
 }
 
 extension OptionFault {
-    static func wrongType(_ node: JSONNode, _ expected: String) -> OptionFault {
+    /// - Parameters:
+    ///   - expected: The rule, which also says what to write: `a whole number`.
+    ///   - remedy: How to write the same value as that type, where that is possible.
+    static func wrongType(_ node: JSONNode, _ expected: String, remedy: String = "") -> OptionFault {
         guard case .number(let text) = node.value else {
-            return OptionFault("expected \(expected), found \(node.kindName)", remedy: "Write \(expected).")
+            return OptionFault("expected \(expected), found \(node.kindName)", remedy: remedy)
         }
         // 2^63: nothing that is counted or measured reaches it.
         if let value = Double(text), abs(value) >= 0x1p63, expected.hasSuffix("number") {
             return OptionFault("\(text) is too large", remedy: "Write \(expected) nearer to 0.")
         }
-        return OptionFault("expected \(expected), found \(text)", remedy: "Write \(expected).")
+        return OptionFault("expected \(expected), found \(text)", remedy: remedy)
     }
+}
+
+extension String {
+    fileprivate static let unquoted = "Write it without quotes."
 }
 
 /// Decimal digits and nothing else: no sign.
@@ -219,8 +238,10 @@ private func wholeNumber(_ text: Substring) -> Int? {
 private func greatestCommonDivisor(_ a: Int32, _ b: Int32) -> Int32 { b == 0 ? a : greatestCommonDivisor(b, a % b) }
 
 /// `'a', 'b' or 'c'`.
-func quotedList(_ words: [String]) -> String {
+///
+/// - Parameter last: The word before the last one: `or` among alternatives, `and` for what there is.
+func quotedList(_ words: [String], _ last: String) -> String {
     let quoted = words.map { "'\($0)'" }
     guard quoted.count > 1 else { return quoted.first ?? "nothing" }
-    return quoted.dropLast().joined(separator: ", ") + " or " + quoted.last!
+    return quoted.dropLast().joined(separator: ", ") + " \(last) " + quoted.last!
 }

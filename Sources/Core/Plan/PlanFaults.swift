@@ -57,7 +57,7 @@ struct PlanFaults {
             circle[0], "from",
             circle.count == 1
                 ? "'\(circle[0].id)' takes its input from itself"
-                : "\(circle.map { "'\($0.id)'" }.joined(separator: ", ")) feed each other in a circle",
+                : "\(quotedList(circle.map(\.id), "and")) feed each other in a circle",
             "A chain runs one way: let one of them take its input from a stage before the circle.")
     }
 

@@ -51,7 +51,9 @@ struct RequestCheck {
         if info.input == .none, !stage.from.isEmpty {
             faults.add(
                 stage, "from", "'\(stage.id)' is a source (\(info.id)) and takes no input",
-                "Put it first, or leave 'from' out.")
+                stage.beginsBranch
+                    ? "Begin the branch with a stage that takes an input."
+                    : "Put it first, or leave 'from' out.")
         } else if info.input != .none, stage.from.isEmpty {
             faults.add(
                 stage, "", "'\(stage.id)' (\(info.id)) has no input",
@@ -62,9 +64,10 @@ struct RequestCheck {
                 "'\(stage.id)' (\(info.id)) takes one input, but \(stage.from.count) are named",
                 "Name one stage.")
         } else if stage.type.kind == .join, stage.from.count < 2 {
+            let first = stage.beginsBranch ? stage.from.first.map { request.stages[$0].id } : nil
             faults.add(
                 stage, "from", "'\(stage.id)' (\(info.id)) joins several inputs, but only one is named",
-                "Name two or more: \"from\": [\"a\", \"b\"].")
+                "Name two or more: \"from\": [\"\(first ?? "a")\", \"b\"].")
         }
     }
 
@@ -75,10 +78,7 @@ struct RequestCheck {
         case (.none, _):
             faults.add(
                 stage, "from", "'\(producer.id)' (\(producer.type.info.id)) has no output",
-                giver(before: index).map {
-                    "Name the stage whose output it takes: \"from\": \"\(request.stages[$0].id)\"."
-                }
-                    ?? "Name a stage that has an output.")
+                remedy(for: stage, giver(before: index).map { request.stages[$0].id }))
         case (.encoded(let codecs), .video):
             let option = producer.type.info.optionOfOtherOutput(producer.options)
             faults.add(
@@ -90,7 +90,9 @@ struct RequestCheck {
             (.video, .several) where !takes.takes(gives):
             faults.add(
                 stage, "from", "'\(stage.id)' takes \(takes.listed), but '\(producer.id)' gives video",
-                "Put an encoder between them, or name one in 'from'.")
+                stage.beginsBranch
+                    ? "Put an encoder between them, or attach the branch to one."
+                    : "Put an encoder between them, or name one in 'from'.")
         case (.encoded(let codecs), .encoded(let taken)) where Set(codecs).isDisjoint(with: taken):
             faults.add(
                 stage, "from",
@@ -115,6 +117,15 @@ struct RequestCheck {
                 "Name a stage that gives \(takes.kinds).")
         default: break
         }
+    }
+
+    /// - Parameter giver: A stage that has an output; nil where none was found.
+    private func remedy(for stage: StageRequest, _ giver: String?) -> String {
+        guard stage.beginsBranch else {
+            return giver.map { "Name the stage whose output '\(stage.id)' takes: \"from\": \"\($0)\"." }
+                ?? "Name a stage that has an output."
+        }
+        return "Attach the branch to a stage that has an output" + (giver.map { ", such as '\($0)'." } ?? ".")
     }
 
     /// What `stage` takes on its input from the stage at `index`. The order of a sink's inputs is free.

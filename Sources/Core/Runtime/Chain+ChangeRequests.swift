@@ -10,7 +10,8 @@ extension Chain {
 
     // MARK: Any thread
 
-    /// [any thread] Pauses a stage. The answer comes once nothing is inside the stage.
+    /// [any thread] Pauses a stage. The answer comes once nothing is inside the stage, and says so where the stage is
+    /// paused that way already.
     ///
     /// A paused source gives nothing. A paused filter lets frames pass, or drops them where they must not pass or
     /// `isDropping` says so. Any other paused stage drops what comes. Dropped items are counted as `paused`.
@@ -24,25 +25,30 @@ extension Chain {
     }
 
     /// [any thread] Lets a paused stage go on. The first item that it takes is marked as the first after a gap, and
-    /// access units begin with a keyframe.
+    /// access units begin with a keyframe. The answer says so where the stage is not paused.
     public func resume(stage id: String, reply: @escaping CommandReply) { setMode(of: id, .runs, reply) }
 
     private func setMode(of id: String, _ mode: StageRunner.Mode, _ reply: @escaping CommandReply) {
         change(id, reply) { [unowned self] in
             guard let runner = graph.runner(id: id) else { throw unknown(id) }
-            let accepted = Atomic<Bool>(false)
+            let outcome = Locked(StageRunner.ModeChange.refused)
             let frame = Atomic<UInt64>(0)
             let asked = runner.canBePassed || mode == .runs ? mode : .drops
             try perform(on: runner.thread, for: runner) {
-                accepted.store(runner.setMode(asked), ordering: .relaxed)
+                outcome.withLock { $0 = runner.setMode(asked) }
                 frame.store(runner.nextFrame, ordering: .relaxed)
             }
-            guard accepted.load(ordering: .relaxed) else { throw Self.failed(id) }
+            let next = frame.load(ordering: .relaxed)
+            switch outcome.withLock({ $0 }) {
+            case .done: break
+            case .unchanged: return (next, [], mode == .runs ? "\(id): is not paused." : "\(id): is already paused.")
+            case .refused: throw Self.failed(id)
+            }
             let name = mode == .runs ? "stage-resumed" : "stage-paused"
             let isHeld = asked == .drops && runner.shown.demand.mustNotBePassed
             let how = mode == .runs ? "goes on" : isHeld ? "is paused: no frame passes meanwhile" : "is paused"
             post(name, runner.id, "\(runner.title) \(how).")
-            return (frame.load(ordering: .relaxed), [])
+            return (next, [], nil)
         }
     }
 
@@ -76,20 +82,20 @@ extension Chain {
                 "structure-changed", nil, level: .debug,
                 "chain: changed while running; it has \(runners.count) stages.", change.details)
             let runner = id.flatMap { graph.runner(id: $0) } ?? runners.first
-            return (change.frame ?? runner?.nextFrame ?? 0, change.details + details())
+            return (change.frame ?? runner?.nextFrame ?? 0, change.details + details(), nil)
         }
     }
 
-    /// Lets the desk perform `body`, and answers with what it returns or throws.
+    /// Lets the desk perform `body`, and answers with what it returns or throws. A text replaces the usual sentence.
     private func change(
         _ id: String?, _ reply: @escaping CommandReply,
-        _ body: @escaping () throws -> (frame: UInt64, details: [JSONNode.Member])
+        _ body: @escaping () throws -> (frame: UInt64, details: [JSONNode.Member], text: String?)
     ) {
         changes.post { [unowned self] in
             do {
                 guard !changes.isClosed else { throw ended(id) }
-                let (frame, details) = try body()
-                reply(CommandAnswer(stage: id, frame: frame, details: details))
+                let (frame, details, text) = try body()
+                reply(CommandAnswer(stage: id, frame: frame, details: details, text: text))
             } catch {
                 reply(CommandAnswer(stage: id, error: error))
             }
@@ -101,13 +107,16 @@ extension Chain {
     }
 
     private func ended(_ id: String?) -> FrameHostError {
-        FrameHostError(
+        let isFull = changes.isFull
+        var fault = FrameHostError(
             .unavailable, place: id ?? "",
-            what: changes.isFull
+            what: isFull
                 ? "\(ChangeDesk.mostWaiting) changes are already waiting"
                 : "the chain is not running, or is about to end",
-            remedy: changes.isFull
+            remedy: isFull
                 ? "Send the command again when they are answered." : "Send the command while the chain runs.")
+        fault.isBusy = isFull
+        return fault
     }
 
     func unknown(_ id: String) -> FrameHostError {
@@ -115,7 +124,7 @@ extension Chain {
         return FrameHostError(
             .invalidConfiguration, place: id, what: "no such stage",
             remedy: Suggestion.nearest(to: id, in: ids).map { "Did you mean '\($0)'?" }
-                ?? "The chain has \(quotedList(ids)).")
+                ?? "The chain has \(quotedList(ids, "and")).")
     }
 
     /// [control thread] Makes and starts a failed stage anew.
@@ -204,17 +213,21 @@ extension Chain {
         let seconds = Self.changePatienceNs / 1_000_000_000
         let outcome = (isAwaited ? " and an earlier change waits for it" : "") + ", so nothing was changed"
         let inside = Int(thread.inside.load(ordering: .relaxed))
-        guard let busy = graph.runner(number: inside) else {
-            return FrameHostError(
+        var fault: FrameHostError
+        if let busy = graph.runner(number: inside) {
+            let call = thread.currentCall
+            let item = call == .item ? " of frame \(busy.shownFrame)" : ""
+            fault = FrameHostError(
+                .unavailable, place: busy.title,
+                what: "\(call.name(of: busy.kind))\(item) has not returned for \(seconds) s\(outcome)",
+                remedy: "Send the command again later, or detach the branch.")
+        } else {
+            fault = FrameHostError(
                 .unavailable, place: runner.title,
                 what: "the thread has been waiting for more than \(seconds) s\(outcome)",
                 remedy: "Find the stage after this one that takes no items, then send the command again.")
         }
-        let call = thread.currentCall
-        let item = call == .item ? " of frame \(busy.shownFrame)" : ""
-        return FrameHostError(
-            .unavailable, place: busy.title,
-            what: "\(call.name(of: busy.kind))\(item) has not returned for \(seconds) s\(outcome)",
-            remedy: "Send the command again later, or detach the branch.")
+        fault.isBusy = true
+        return fault
     }
 }

@@ -22,7 +22,9 @@ extension Chain {
                     error: FrameHostError(
                         .invalidConfiguration, place: id, what: "\(runner.shown.info.id) has no command '\(command)'",
                         remedy: near
-                            ?? (names.isEmpty ? "It has no commands of its own." : "It has \(quotedList(names))."))))
+                            ?? (names.isEmpty
+                                ? "It takes only the commands that every stage has, such as 'pause'."
+                                : "It has \(quotedList(names, "and"))."))))
         }
         post(runner, .command, reply) { [unowned runner] in
             try runner.instance.stage.command(command, arguments: arguments)

@@ -16,6 +16,9 @@ public struct CommandAnswer: Sendable {
     /// Whether the command was carried out.
     public var isDone: Bool { faults.isEmpty }
 
+    /// Whether nothing was done only because the chain had no time for it. The same command may succeed later.
+    public var isBusy: Bool { faults.contains { $0.isBusy } }
+
     /// An answer that says that it was done; `text` replaces the usual sentence.
     public init(stage: String?, frame: UInt64, details: [JSONNode.Member] = [], text: String? = nil) {
         self.stage = stage

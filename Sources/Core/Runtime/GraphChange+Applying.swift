@@ -85,7 +85,8 @@ extension GraphChange {
     // MARK: On several threads
 
     /// Exchanges the instances. From the first exchange on the change cannot be undone, since an instance that has
-    /// drained cannot go on. A thread that is late exchanges its instances later.
+    /// drained cannot go on. A thread that is late exchanges its instances later. Where it ends before that, the stage
+    /// has ended with its old instance, and the new one ends without an item.
     mutating func exchangeInstances() {
         for exchange in exchanges {
             let (change, runner) = (self, exchange.runner)
@@ -95,6 +96,9 @@ extension GraphChange {
                 frame.withLock { $0 = runner.nextFrame }
             } refused: {
                 change.stop(exchange.instance, of: runner)
+                change.chain.post(
+                    "replace-missed", runner.id, level: .warning,
+                    "\(runner.title) ended before it could be replaced.")
             }
             if leave(errand, with: runner.thread, for: runner) == .underWay {
                 chain.post(

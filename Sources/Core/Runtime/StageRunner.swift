@@ -648,14 +648,26 @@ final class StageRunner: @unchecked Sendable {
         countDrop(.stopped)
     }
 
-    /// [stage thread, between two items] Pauses the stage or lets it go on; false where it has failed.
-    func setMode(_ mode: Mode) -> Bool {
-        guard !hasFailed, !hasStopped else { return false }
+    /// What ``setMode(_:)`` has done.
+    enum ModeChange {
+        case done
+        /// The stage was in that mode already.
+        case unchanged
+        /// The stage has failed.
+        case refused
+    }
+
+    /// [stage thread, between two items] Pauses the stage or lets it go on.
+    func setMode(_ mode: Mode) -> ModeChange {
+        guard !hasFailed, !hasStopped else { return .refused }
+        // A bypassed filter runs again. A stage that follows a gap runs, and its next item must still be marked.
+        let isInMode = self.mode == mode || mode == .runs && self.mode == .followsGap
+        if isInMode, !isBypassed.load(ordering: .acquiring) { return .unchanged }
         let lostItems = self.mode == .drops || (!canBePassed && isPaused)
         if mode == .runs, isPaused { context.resumedAt = clock.now() }
         modeCode.store((mode == .runs && lostItems ? .followsGap : mode).rawValue, ordering: .releasing)
         isBypassed.store(false, ordering: .releasing)
-        return true
+        return .done
     }
 
     /// [stage thread, between two items] Puts another instance in the place of the present one, which is returned to be

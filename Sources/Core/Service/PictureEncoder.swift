@@ -39,7 +39,7 @@ public struct PictureForm: Sendable, Hashable {
         /// The picture covers the whole area; what extends beyond it is cut, evenly on both sides.
         case fill
         /// The whole picture stands on a grey background.
-        case fit
+        case contain
     }
 
     /// The format of the file.
@@ -51,7 +51,7 @@ public struct PictureForm: Sendable, Hashable {
     /// the picture's shape give.
     public var height: Int?
     /// How a picture of another shape is brought into ``width`` × ``height``.
-    public var fit = Fit.fit
+    public var fit = Fit.contain
     /// Quarter turns clockwise after the picture was brought upright, 0...3.
     public var quarterTurns = 0
     /// Whether left and right are exchanged, as the last step.
@@ -64,6 +64,8 @@ public struct PictureForm: Sendable, Hashable {
 
     /// The range of either side in the file, in pixels.
     public static let sides = 1...16_384
+    /// The rotations that a request may ask for, in degrees clockwise. ``quarterTurns`` is one of them divided by 90.
+    public static let rotations = [0, 90, 180, 270]
 }
 
 /// A kind of picture encoder without its Swift type.

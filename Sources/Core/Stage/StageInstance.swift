@@ -23,7 +23,7 @@ final class StageInstance {
                             what: "cannot change while the chain runs",
                             remedy: live.isEmpty
                                 ? "Set it in the chain file."
-                                : "Set it in the chain file; \(quotedList(live)) can change.")
+                                : "Set it in the chain file; \(quotedList(live, "and")) can change.")
                     })
             }
             let before = stage.options

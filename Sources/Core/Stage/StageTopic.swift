@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something that a kind of stage finds on the system, such as an installed effect: what `framehost describe STAGE
+/// Something that a kind of stage finds on the system, such as an installed effect: what `framehost describe KIND
 /// TOPIC` tells.
 ///
 /// Plain values, so that a host prints them without knowing what they are about.

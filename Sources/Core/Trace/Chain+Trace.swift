@@ -57,6 +57,7 @@ extension Chain {
             ) { [weak self] in self?.tellOfTrace($0) }
         } catch {
             tracer.giveUp()
+            tracer.refusal = .wrap(error)
             discardTrace()
             tellOfTrace("The run goes on without a trace: \(FrameHostError.wrap(error))", level: .warning, nil)
         }
@@ -70,6 +71,24 @@ extension Chain {
                 "The trace '\(tracePath)' is not complete: it could not be written in time.", level: .warning, nil)
         }
         if case .finished = outcome.end { tellOfTrace(outcome) }
+    }
+
+    /// [control thread, after the run] Why the trace that was asked for is not there or not whole; nil where it is, and
+    /// where it ends at the size that was asked for.
+    public var traceFault: FrameHostError? {
+        guard let tracer, !tracePath.isEmpty else { return nil }
+        var fault: FrameHostError?
+        if let refusal = tracer.refusal {
+            fault = refusal
+        } else if let ending = tracer.ending {
+            fault = ending.fault(of: tracePath)
+        } else {
+            fault = FrameHostError(
+                .unavailable, what: "'\(tracePath)' is not complete: it could not be written in time",
+                remedy: "Name a file on a faster disk.")
+        }
+        fault?.place = FaultPlace(argument: "--trace")
+        return fault
     }
 
     private func tellOfTrace(_ outcome: Tracer.Outcome) {
@@ -107,5 +126,16 @@ extension Chain {
             Event(
                 name: "trace-did-stop", level: level, text: text, details: JSONNode(.object(details)),
                 time: clock.now()))
+    }
+}
+
+extension Tracer.Outcome {
+    /// Why the trace in the file `path` is not whole; nil where it is, and where it ends at its limit without gaps.
+    func fault(of path: String) -> FrameHostError? {
+        if case .failed(let code) = end { return FileRefusal.failed(code).fault(path) }
+        guard lost > 0 else { return nil }
+        return FrameHostError(
+            .exhausted, what: "'\(path)' has gaps: \(lost == 1 ? "1 entry was" : "\(lost) entries were") lost",
+            remedy: "End other programs, or lower the frame rate of the chain.")
     }
 }

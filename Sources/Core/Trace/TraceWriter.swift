@@ -11,7 +11,7 @@ struct TraceWriter {
     private let names: TraceNames
     var stages = TraceStages()
     private var lanes: [TraceLane] = []
-    /// Lost entries of removed rings.
+    /// Lost entries of removed rings, and lost events.
     private var lostBefore = 0
 
     init(_ file: TraceFile, title: String, clock: ChainClock, events: EventSubscription) {
@@ -63,7 +63,9 @@ struct TraceWriter {
             if let frame = event.frame { annotations.append((.frame, .number(Int64(truncatingIfNeeded: frame)))) }
             mark(event.name, .event, at: event.time, annotations)
         }
-        if lost > 0 { mark("events lost", .trace, at: clock.now(), [(.count, .number(Int64(lost)))]) }
+        guard lost > 0 else { return }
+        lostBefore += lost
+        mark("events lost", .trace, at: clock.now(), [(.count, .number(Int64(lost)))])
     }
 
     private mutating func mark(

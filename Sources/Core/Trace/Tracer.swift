@@ -20,9 +20,15 @@ final class Tracer: @unchecked Sendable {
         }
         var end: End
         var byteCount: Int
-        /// Entries that found no room in their ring.
+        /// Entries that found no room in their ring, and events that came too fast.
         var lost: Int
     }
+
+    /// [control thread] Why the trace did not begin; nil where it did, and without a file.
+    var refusal: FrameHostError?
+
+    /// [control thread, when the trace has ended] Nil where it has not in time, or did not begin.
+    var ending: Outcome? { condition.locked { outcome } }
 
     /// Entries of a thread's ring: enough for 80 ms at a hundred thousand items a second, with two entries each.
     private static let threadEntries = 16384

@@ -122,8 +122,13 @@ final class BatchDisplay {
         if count > figures.finished { parts.append("\(count - figures.finished) left") }
         let speed = figures.mediaSeconds > 0 ? ", \(Terminal.decimal(figures.mediaSeconds / elapsed))x" : ""
         let how = isStopped ? "Stopped" : figures.setAside > 0 ? "Failed" : "Done"
+        let next =
+            isStopped
+            ? " Run the same command again to continue."
+            : figures.setAside > 0
+                ? " A file that was set aside is tried again once it has changed, or with --retry." : ""
         RunLog.logger.notice(
-            "\(how): \(Self.files(count)) in \(RunDisplay.time(elapsed)): \(parts.joined(separator: ", ")). \(figures.frames) frames (\(Terminal.decimal(Double(figures.frames) / elapsed)) fps\(speed)).\(isStopped ? " Run the same command again to continue." : "")"
+            "\(how): \(Self.files(count)) in \(RunDisplay.time(elapsed)): \(parts.joined(separator: ", ")). \(figures.frames) frames (\(Terminal.decimal(Double(figures.frames) / elapsed)) fps\(speed)).\(next)"
         )
     }
 

@@ -18,12 +18,35 @@ struct ChainTrial {
         var faults: [FrameHostError] = []
         for unit in Set([0, units.count / 2, units.count - 1]).sorted() {
             guard let input = units.input(unit) else { continue }
-            guard case .faults(let found) = try trial(of: input, units.output(unit)) else { return }
-            let ofChain = found.filter { !isOfInput($0) }
+            let output = units.output(unit)
+            guard case .faults(let found) = try trial(of: input, output) else { return }
+            let ofChain = found.filter { !isOf("input", $0) }
             if ofChain.isEmpty { return }
-            if faults.isEmpty { faults = ofChain }
+            if faults.isEmpty { faults = try placingEnding(ofChain, input, output, units.ending) }
         }
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
+    }
+
+    /// The ending that nearly every chain can write.
+    private static let usualEnding = ".mp4"
+
+    /// Gives the faults of the outputs' ending the place `--ending`. They are those at the option that names the output
+    /// which are gone with the usual ending.
+    private func placingEnding(_ faults: [FrameHostError], _ input: String, _ output: String, _ ending: String) throws
+        -> [FrameHostError]
+    {
+        guard ending != Self.usualEnding, faults.contains(where: { isOf("output", $0) }) else { return faults }
+        var left: [FrameHostError] = []
+        if case .faults(let found) = try trial(of: input, "\(output.dropLast(ending.count))\(Self.usualEnding)") {
+            left = found
+        }
+        return faults.map { fault in
+            guard isOf("output", fault), !left.contains(where: { $0.place == fault.place }) else { return fault }
+            var fault = fault
+            fault.place = FaultPlace(argument: "--ending \(ending)")
+            fault.what = fault.what.replacing("\(folder.owners)/", with: "")
+            return fault
+        }
     }
 
     /// What a worker needs: the maximum over a few inputs; nil where none can be planned.
@@ -85,9 +108,9 @@ struct ChainTrial {
             })
     }
 
-    /// Whether a fault is at an option that names the input.
-    private func isOfInput(_ fault: FrameHostError) -> Bool {
-        if let argument = fault.place.argument { return argument.contains("${input") }
+    /// Whether a fault is at an option that names the batch's variable: `input`, `output`.
+    private func isOf(_ variable: String, _ fault: FrameHostError) -> Bool {
+        if let argument = fault.place.argument { return argument.contains("${\(variable)") }
         guard let path = fault.place.path else { return false }
         var node: JSONNode? = root
         for part in path.split(whereSeparator: { $0 == "." || $0 == "[" }) {
@@ -96,6 +119,6 @@ struct ChainTrial {
                 ? Int(part.dropLast()).flatMap { index in node?.asArray.flatMap { index < $0.count ? $0[index] : nil } }
                 : node?[String(part)]
         }
-        return node?.asString?.contains("${input") ?? false
+        return node?.asString?.contains("${\(variable)") ?? false
     }
 }

@@ -162,8 +162,9 @@ final class ChainDocument: @unchecked Sendable {
                 JSONNode.Member(key: "plugin", value: .string(next.path)),
                 JSONNode.Member(key: "images", value: .number(PluginImages.here.count(of: next.path))),
             ]
-        } reply: { [weak chain] in
-            reply($0.ofReload("the plugin", chain))
+        } reply: { [self, weak chain] answer in
+            let present = self.present
+            reply(answer.placed { Self.named($0, in: present) }.ofReload("the plugin", chain))
         }
     }
 
@@ -176,7 +177,9 @@ final class ChainDocument: @unchecked Sendable {
 
     /// The document with further stages, the first of which takes the output of `producer`.
     ///
-    /// - Parameter copies: Whether the branch gets copies in buffers of its own.
+    /// - Parameters:
+    ///   - stages: As in a chain file. The first may name further inputs in `from`, beside `producer`.
+    ///   - copies: Whether the branch gets copies in buffers of its own.
     func attaching(_ stages: [JSONNode], at producer: String, copies: Bool) throws -> JSONNode {
         var list = try explicitStages()
         guard list.contains(where: { $0["id"]?.asString == producer }) else { throw unknown(producer) }
@@ -188,13 +191,15 @@ final class ChainDocument: @unchecked Sendable {
         for (index, stage) in stages.enumerated() {
             var stage = stage.withoutPlaces
             if index == 0 {
-                if let from = stage["from"], from.withoutPlaces != .string(producer) {
-                    throw FrameHostError(
-                        .invalidConfiguration, place: "stages[0].from",
-                        what: "the branch is attached at '\(producer)', and 'from' names another stage",
-                        remedy: "Leave 'from' out, or name the stage in \"at\".")
+                if stage["from"]?.asArray?.contains(.string(producer)) != true {
+                    if let from = stage["from"], from != .string(producer) {
+                        throw FrameHostError(
+                            .invalidConfiguration, place: "stages[0].from",
+                            what: "the branch is attached at '\(producer)', which 'from' does not name",
+                            remedy: "Leave 'from' out, or name another stage in \"at\".")
+                    }
+                    stage = stage.setting("from", .string(producer))
                 }
-                stage = stage.setting("from", .string(producer))
                 if copies, stage["link"] == nil || stage["link"]?.asObject != nil {
                     stage = stage.setting("link", (stage["link"] ?? [:]).setting("copy", .bool(true)))
                 }
@@ -204,22 +209,42 @@ final class ChainDocument: @unchecked Sendable {
         return try replacingStages(list)
     }
 
-    /// Translates a place in the changed chain into one in the command `attach`: `stages[0].size`. In that chain the
-    /// command's stages are the last ones.
-    func placeInAttach(_ place: FaultPlace) -> FaultPlace {
-        guard let (index, rest) = Self.stage(in: place) else { return place }
-        let count = present["stages"]?.asArray?.count ?? 0
-        return index < count ? place : Self.place(place, in: "stages[\(index - count)]\(rest)")
+    /// Translates a place in the changed chain `root` into one in the command `attach`: `stages[0].size`. In that chain
+    /// the command's stages are the last ones.
+    static func place(_ place: FaultPlace, inAttaching stages: [JSONNode], _ root: JSONNode) -> FaultPlace {
+        guard let (index, rest) = stage(in: place) else { return place }
+        let first = (root["stages"]?.asArray?.count ?? 0) - stages.count
+        guard index >= first else { return named(place, in: root) }
+        // Only a list in `from` says more than "at".
+        let isAt = index == first && rest == ".from" && stages.first?["from"]?.asArray == nil
+        return Self.place(place, in: isAt ? "at" : "stages[\(index - first)]\(rest)")
     }
 
-    /// Translates a place in the changed chain into one in the command `replace`: `with.size`.
-    func place(_ place: FaultPlace, inReplacing id: String, with stage: JSONNode) -> FaultPlace {
-        let ids = (present["stages"]?.asArray ?? []).enumerated().map { ChainFile.id(of: $1, $0) }
-        guard let (index, rest) = Self.stage(in: place), ids.firstIndex(of: id) == index else { return place }
+    /// Translates a place in the changed chain `root` into one in the command `replace`: `with.size`.
+    static func place(_ place: FaultPlace, inReplacing id: String, with other: JSONNode, _ root: JSONNode)
+        -> FaultPlace
+    {
+        guard let (index, rest) = stage(in: place), let changed = root["stages"]?.asArray,
+            changed.indices.contains(index)
+        else { return place }
         let key = rest.dropFirst().prefix { $0 != "." && $0 != "[" }
         // Members that the command does not have come from the chain.
-        guard key.isEmpty || stage[String(key)] != nil else { return place }
+        let isGiven = key.isEmpty || other[String(key)] != nil
+        guard ChainFile.id(of: changed[index], index) == id, isGiven else { return named(place, in: root) }
         return Self.place(place, in: "with\(rest)")
+    }
+
+    /// A place in the running chain `root` that names its stage by its id. Commands may have changed the list of stages
+    /// since the file was read, so an index could lead to another stage of the file, or to none.
+    static func named(_ place: FaultPlace, in root: JSONNode) -> FaultPlace {
+        guard let (index, rest) = stage(in: place), let stages = root["stages"]?.asArray,
+            stages.indices.contains(index)
+        else { return place }
+        var named = place
+        (named.file, named.position, named.path, named.title) = (nil, nil, nil, nil)
+        named.words = [ChainFile.id(of: stages[index], index) + rest, place.words].filter { !$0.isEmpty }
+            .joined(separator: ": ")
+        return named
     }
 
     /// The index of a place's stage, and the rest of the path: 3 and `.size` of `stages[3].size`.
@@ -326,7 +351,7 @@ final class ChainDocument: @unchecked Sendable {
         return FrameHostError(
             .invalidConfiguration, place: id, what: "no such stage",
             remedy: Suggestion.nearest(to: id, in: ids).map { "Did you mean '\($0)'?" }
-                ?? "The chain has \(ids.map { "'\($0)'" }.joined(separator: ", ")).")
+                ?? "The chain has \(quotedList(ids, "and")).")
     }
 }
 

@@ -15,6 +15,7 @@ struct ChainFile {
     static let services = ["control": "control-server", "mqtt": "mqtt-events", "nats": "nats-events"]
     static let joinKeys = ["match", "lead", "whenEnded", "hold"]
     static let linkKeys = ["queue", "whenFull", "seconds", "megabytes", "copy"]
+    private static let beginning = "Start with { \"stages\": [ … ] }."
 
     let name: String
     private let registry: PluginRegistry
@@ -64,7 +65,8 @@ struct ChainFile {
             ])
         }
         do {
-            return try JSONReader.read(path: path, form: "chain file", takesPipes: takesPipes)
+            return try JSONReader.read(
+                path: path, form: "chain file", remedy: Self.beginning, takesPipes: takesPipes)
         } catch let found as FrameHostErrors {
             // A chain file that cannot be opened counts as a wrong command line: exit status 2.
             throw FrameHostErrors(
@@ -88,14 +90,14 @@ struct ChainFile {
 
     mutating func request(from root: JSONNode, folder: String, settings: [String]) throws -> ChainRequest {
         guard let top = root.asObject else {
-            fault(root.place, "", "expected an object, found \(root.kindName)", "Start with { \"stages\": [ … ] }.")
+            fault(root.place, "", "expected an object, found \(root.kindName)", Self.beginning)
             throw FrameHostErrors(faults)
         }
         for member in top where !Self.topKeys.contains(member.key) {
             let near = Suggestion.nearest(to: member.key, in: Self.topKeys).map { "Did you mean '\($0)'?" }
             fault(
                 member.keyPlace, member.key, "no such key",
-                near ?? "A chain has \(Self.topKeys.map { "'\($0)'" }.joined(separator: ", ")).")
+                near ?? "A chain has \(quotedList(Self.topKeys, "and")).")
         }
         guard let list = root["stages"] else {
             fault(root.place, "stages", "is missing", "Add \"stages\": [ { \"use\": \"test-source\" }, … ].")
@@ -298,10 +300,13 @@ struct ChainFile {
                 }
             }
             if let first = ids[id] {
+                // Commands may have changed the list of stages, and their senders do not see its indices.
                 fault(
                     node["id"]?.place ?? node.place, "stages[\(index)].id",
-                    "'\(id)' is already the id of stages[\(first)]",
-                    "Give each stage an id of its own.")
+                    "'\(id)' is already the id of \(isChange ? "another stage" : "stages[\(first)]")",
+                    node["id"] == nil
+                        ? "A stage without \"id\" is named after its kind. Give this stage an \"id\"."
+                        : "Give each stage an id of its own.")
             } else {
                 ids[id] = index
             }
@@ -343,6 +348,11 @@ struct ChainFile {
             isUnread: isUnread, fileIndex: index, place: node.place)
         stage.ownPlaces = ownPlaces(node)
         var options = members.filter { !PluginLoader.reservedKeys.contains($0.key) }
+        options.removeAll { member in
+            guard let meant = Self.keyMeant(by: member.key, of: type) else { return false }
+            fault(member.keyPlace, "\(path).\(member.key)", "no such option", "Did you mean \(meant)?")
+            return true
+        }
         options = options.map { member in
             var member = member
             // A missing variable in a value that --set replaces is not a fault.
@@ -359,6 +369,30 @@ struct ChainFile {
         }
         stage.options = options
         return stage
+    }
+
+    /// The key beside the options that `key` probably means, as a stage has it: `'from'`,
+    /// `"link": { "whenFull": … }`. Nil for an option, or where an option is as near.
+    private static func keyMeant(by key: String, of type: StageType) -> String? {
+        let options = type.options.map(\.name)
+        guard !options.contains(key) else { return nil }
+        var further: [(key: String, text: String)] = []
+        func add(_ keys: [String], in owner: String? = nil) {
+            for key in keys where !options.contains(key) {
+                further.append((key, owner.map { "\"\($0)\": { \"\(key)\": … }" } ?? "'\(key)'"))
+            }
+        }
+        add(["id", "note", "onError", "unread", "use"])
+        if type.info.input != .none {
+            add(["from", "link"])
+            add(linkKeys, in: "link")
+        }
+        if type.kind == .join {
+            add(["join"])
+            add(joinKeys, in: "join")
+        }
+        let near = Suggestion.nearest(to: key, in: options.sorted() + further.map(\.key))
+        return further.first { $0.key == near }?.text
     }
 
     /// The places of the keys that are not options, and of the members of `link`.
@@ -530,8 +564,7 @@ struct ChainFile {
                         "Did you mean '\($0)'?"
                     }
                     fault(
-                        place, key, "\(member.value.text()) must be one of \(words.joined(separator: ", "))",
-                        near ?? "Use one of these.")
+                        place, key, "\(member.value.text()) must be one of \(quotedList(words, "or"))", near ?? "")
                 }
             case "seconds":
                 if let value = member.value.asDouble, value > 0, value <= 3600 {
@@ -610,8 +643,7 @@ struct ChainFile {
         let words = Word.allCases.map(\.rawValue)
         let near = node.asString.flatMap { Suggestion.nearest(to: $0, in: words) }.map { "Did you mean '\($0)'?" }
         fault(
-            node.place, key, "\(node.text()) must be one of \(words.joined(separator: ", "))",
-            near ?? "Use one of these.")
+            node.place, key, "\(node.text()) must be one of \(quotedList(words, "or"))", near ?? "")
         return nil
     }
 
@@ -628,7 +660,7 @@ struct ChainFile {
         let near = Suggestion.nearest(to: id, in: inputs).map { "Did you mean '\($0)'?" }
         fault(
             node.place, key, "'\(id)' must be one of the inputs",
-            near ?? "Name one of \(inputs.map { "'\($0)'" }.joined(separator: ", ")).")
+            near ?? "Name \(quotedList(inputs, "or")).")
         return nil
     }
 

@@ -62,15 +62,11 @@ struct RuleCommandCheck {
     private mutating func add(_ fault: FrameHostError, of members: [JSONNode.Member], _ node: JSONNode) {
         let key = fault.place.words
         if let member = members.first(where: { $0.key == key }) {
-            return add(member.value.place, ".\(key)", fault.what, "Write \(Self.article(fault.what)).")
+            // The sentence says what to write.
+            return add(member.value.place, ".\(key)", fault.what, "")
         }
         let named = members.first { fault.what.contains("'\($0.key)'") && $0.key != node["command"]?.asString }
         add(named?.keyPlace ?? node.place, named.map { ".\($0.key)" } ?? "", fault.what, fault.remedy)
-    }
-
-    /// `a string` of `expected a string, found a number`.
-    private static func article(_ what: String) -> String {
-        String(what.dropFirst("expected ".count).prefix { $0 != "," })
     }
 
     private mutating func checkOfChain(_ command: JSONNode?, _ node: JSONNode) {
@@ -107,7 +103,7 @@ struct RuleCommandCheck {
             let names = info.commands.map(\.name) + Self.ofStages
             return add(
                 place, ".command", "\(info.id) has no command '\(name)'",
-                RuleReader.near(name, in: names, else: "It has \(RuleReader.quoted(names))."))
+                RuleReader.near(name, in: names, else: "It has \(quotedList(names, "and"))."))
         }
         checkArguments(node["arguments"], command, node)
     }
@@ -122,7 +118,7 @@ struct RuleCommandCheck {
                     argument.keyPlace, path, "the command '\(command.name)' has no argument '\(argument.key)'",
                     RuleReader.near(
                         argument.key, in: names,
-                        else: names.isEmpty ? "It has none." : "It has \(RuleReader.quoted(names))."))
+                        else: names.isEmpty ? "It has none." : "It has \(quotedList(names, "and"))."))
                 continue
             }
             let isOfKind: Bool =
@@ -134,8 +130,7 @@ struct RuleCommandCheck {
             guard !isOfKind || !isKnown else { continue }
             add(
                 argument.value.place, path, "expected \(declared.kind.rawValue), found \(argument.value.text())",
-                declared.words.isEmpty
-                    ? "Write \(declared.kind.rawValue)." : "It is one of \(RuleReader.quoted(declared.words)).")
+                declared.words.isEmpty ? "" : "It is \(quotedList(declared.words, "or")).")
         }
         for needed in command.arguments where needed.isRequired && !given.contains(where: { $0.key == needed.name }) {
             add(
@@ -163,13 +158,13 @@ struct RuleCommandCheck {
                         member.key, in: live,
                         else: live.isEmpty
                             ? "None of its options can change while the chain runs."
-                            : "\(RuleReader.quoted(live)) can change while the chain runs."))
+                            : "\(quotedList(live, "and")) can change while the chain runs."))
                 continue
             }
             guard !option.isLive else { continue }
             add(
                 member.keyPlace, path, "cannot change while the chain runs",
-                live.isEmpty ? "None of its options can." : "\(RuleReader.quoted(live)) can.")
+                live.isEmpty ? "None of its options can." : "\(quotedList(live, "and")) can.")
         }
         if found.isEmpty { checkValues(members, stage) }
     }

@@ -58,8 +58,6 @@ struct RuleReader {
         Suggestion.nearest(to: word, in: candidates).map { "Did you mean '\($0)'?" } ?? other
     }
 
-    static func quoted(_ words: [String]) -> String { words.map { "'\($0)'" }.joined(separator: ", ") }
-
     // MARK: One rule
 
     private mutating func readRule(_ node: JSONNode, _ path: String) -> Rule? {
@@ -74,7 +72,7 @@ struct RuleReader {
                 member.keyPlace, "\(path).\(member.key)", "no such key",
                 Self.near(
                     member.key, in: Self.ruleKeys,
-                    else: "A rule has \(Self.quoted(Self.ruleKeys)). Options of commands go in 'do'."))
+                    else: "A rule has \(quotedList(Self.ruleKeys, "and")). Options of commands go in 'do'."))
         }
         let count = faults.count
         let heard = readEvent(node, path)
@@ -169,7 +167,7 @@ struct RuleReader {
                 name, in: known + ChainEvents.all.filter { $0.scope != .chain }.map(\.event.name),
                 else: known.isEmpty
                     ? "`framehost describe chain` lists what every stage posts."
-                    : "It posts \(Self.quoted(known)); `framehost describe chain` lists what every stage posts."))
+                    : "It posts \(quotedList(known, "and")); `framehost describe chain` lists what every stage posts."))
         return nil
     }
 
@@ -185,7 +183,7 @@ struct RuleReader {
         if let first = own.first, own.count == 1 { return (first.declaration, .stage(first.id), true) }
         guard own.isEmpty else {
             fault(
-                event, "\(path).event", "several stages post '\(name)': \(Self.quoted(own.map(\.id)))",
+                event, "\(path).event", "several stages post '\(name)': \(quotedList(own.map(\.id), "and"))",
                 "Name one of them in \"stage\".")
             return nil
         }
@@ -226,7 +224,7 @@ struct RuleReader {
                     member.keyPlace, own, "the event '\(event.name)' has no member '\(member.key)'",
                     Self.near(
                         member.key, in: names,
-                        else: names.isEmpty ? "It has none: leave 'when' out." : "It has \(Self.quoted(names))."))
+                        else: names.isEmpty ? "It has none: leave 'when' out." : "It has \(quotedList(names, "and"))."))
                 return []
             }
             guard [.bool, .number, .string].contains(declared.kind) else {
@@ -288,7 +286,7 @@ struct RuleReader {
                 test.keyPlace, path, "no such condition",
                 Self.near(
                     test.key, in: RuleCondition.Test.keys,
-                    else: "The conditions are \(Self.quoted(RuleCondition.Test.keys))."))
+                    else: "The conditions are \(quotedList(RuleCondition.Test.keys, "and"))."))
             return nil
         }
     }
@@ -301,7 +299,7 @@ struct RuleReader {
             return nil
         }
         guard let bound = test.value.asDouble else {
-            fault(test.value, path, "expected a number, found \(test.value.text())", "Write a number.")
+            fault(test.value, path, "expected a number, found \(test.value.text())", "")
             return nil
         }
         return bound
@@ -312,14 +310,13 @@ struct RuleReader {
     {
         guard let value = RuleCondition.Value(node), value.kind == member.kind else {
             fault(
-                node, path, "'\(member.name)' is \(member.kind.rawValue), so it cannot be \(node.text())",
-                "Write \(member.kind.rawValue).")
+                node, path, "'\(member.name)' is \(member.kind.rawValue), so it cannot be \(node.text())", "")
             return nil
         }
         if case .string(let word) = value, !member.words.isEmpty, !member.words.contains(word) {
             fault(
                 node, path, "'\(member.name)' cannot be \(node.text())",
-                Self.near(word, in: member.words, else: "It is one of \(Self.quoted(member.words))."))
+                Self.near(word, in: member.words, else: "It is \(quotedList(member.words, "or"))."))
             return nil
         }
         return value

@@ -7,6 +7,7 @@ struct ChainsCommands: CommandReader.Taker {
     /// The language of each chain, by the chain's name; nil while the chain does not run.
     private let languages: [(name: String, language: @Sendable () -> CommandLanguage?)]
     let clock = ChainClock()
+    let form = "Write {\"chain\":\"…\",\"stage\":\"…\",\"command\":\"…\"}."
 
     init(_ languages: [(name: String, language: @Sendable () -> CommandLanguage?)]) { self.languages = languages }
 
@@ -14,7 +15,7 @@ struct ChainsCommands: CommandReader.Taker {
         guard let members = command.asObject else {
             throw FrameHostError(
                 .invalidConfiguration, what: "expected an object, found \(command.kindName)",
-                remedy: "Write {\"chain\":\"…\",\"stage\":\"…\",\"command\":\"…\"}.")
+                remedy: form)
         }
         let names = languages.map(\.name)
         guard let name = command["chain"]?.asString else {

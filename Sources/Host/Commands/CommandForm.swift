@@ -31,8 +31,8 @@ enum CommandForm {
         "reload-plugin": ["plugin": .string],
         "replace": ["with": .object, "drop": .bool], "resume": [:],
         "snapshot": [
-            "path": .string, "overwrite": .bool, "width": .number, "height": .number, "fit": .string, "turn": .number,
-            "mirror": .bool, "quality": .number,
+            "path": .string, "overwrite": .bool, "width": .number, "height": .number, "fit": .string,
+            "rotate": .number, "mirror": .bool, "quality": .number,
         ], "status": [:],
     ]
     private static let ofOwnCommand: [String: Kind] = ["arguments": .object]
@@ -52,11 +52,11 @@ enum CommandForm {
         let own = command.map { keys[$0] ?? ofOwnCommand } ?? [:]
         for member in members where member.key != "tag" {
             guard let kind = common[member.key] ?? own[member.key] else {
-                let names = own.keys.sorted().map { "'\($0)'" }
+                let names = own.keys.sorted()
                 let subject = command.map { "the command '\($0)'" } ?? "'set'"
                 return FrameHostError(
                     .invalidConfiguration, what: "\(subject) has no '\(member.key)'",
-                    remedy: names.isEmpty ? "Leave it out." : "It has \(names.joined(separator: ", ")).")
+                    remedy: names.isEmpty ? "Leave it out." : "It has \(quotedList(names, "and")).")
             }
             guard kind.holds(member.value) else {
                 return FrameHostError(

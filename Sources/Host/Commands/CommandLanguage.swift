@@ -45,9 +45,7 @@ struct CommandLanguage: Sendable {
 
     private func carryOut(_ node: JSONNode, reply: @escaping CommandReply) {
         guard let members = node.asObject else {
-            return refuse(
-                "expected an object, found \(node.kindName)", "Write an object, such as {\"command\":\"drain\"}.",
-                reply)
+            return refuse("expected an object, found \(node.kindName)", form, reply)
         }
         if let fault = CommandForm.fault(of: members) { return reply(CommandAnswer(stage: nil, error: fault)) }
         let command = node["command"]?.asString
@@ -86,7 +84,10 @@ struct CommandLanguage: Sendable {
                 )
             }
             let copies = node["copy"]?.asBool ?? false
-            change(producer, reply, placing: document.placeInAttach) {
+            change(
+                producer, reply, beginsBranch: true,
+                placing: { ChainDocument.place($0, inAttaching: stages, $1) }
+            ) {
                 try document.attaching(stages, at: producer, copies: copies)
             }
         case "reload":
@@ -114,7 +115,7 @@ struct CommandLanguage: Sendable {
             refuse(
                 needsStage == nil ? "the chain has no command '\(command)'" : "'stage' is missing",
                 needsStage ?? near
-                    ?? "It has \(Self.ofChain.map { "'\($0)'" }.joined(separator: ", ")). For a command of a stage, name the stage: \"stage\": \"…\".",
+                    ?? "It has \(quotedList(Self.ofChain, "and")). For a command of a stage, name the stage: \"stage\": \"…\".",
                 reply)
         }
     }
@@ -127,7 +128,8 @@ struct CommandLanguage: Sendable {
         switch command {
         case "pause": chain.pause(stage: stage, isDropping: drops, reply: reply)
         case "resume": chain.resume(stage: stage, reply: reply)
-        case "detach": change(nil, reply) { try document.detaching(stage) }
+        case "detach":
+            change(nil, reply, placing: { ChainDocument.named($0, in: $1) }) { try document.detaching(stage) }
         case "snapshot": snapshots.take(stage, node, reply: reply)
         case "replace":
             guard let other = node["with"] else {
@@ -135,7 +137,7 @@ struct CommandLanguage: Sendable {
             }
             change(
                 stage, reply, isDraining: !drops, resetting: .of(stage),
-                placing: { document.place($0, inReplacing: stage, with: other) }
+                placing: { ChainDocument.place($0, inReplacing: stage, with: other, $1) }
             ) {
                 try document.replacing(stage, with: other)
             }
@@ -162,28 +164,29 @@ struct CommandLanguage: Sendable {
 
     /// - Parameters:
     ///   - file: The file that `edited` is read from, where that is not the chain's.
-    ///   - placing: Translates a fault's place in the chain into its place in the command.
+    ///   - beginsBranch: Whether the first stage that `edited` adds begins a branch.
+    ///   - placing: Translates a fault's place in the changed chain, the second argument, into a place that the
+    ///     sender of the command finds.
     private func change(
         _ stage: String?, _ reply: @escaping CommandReply, isDraining: Bool = true, resetting: ResetScope = .none,
-        file: String? = nil, placing: @escaping @Sendable (FaultPlace) -> FaultPlace = { $0 },
+        file: String? = nil, beginsBranch: Bool = false,
+        placing: @escaping @Sendable (FaultPlace, JSONNode) -> FaultPlace = { place, _ in place },
         _ edited: @escaping () throws -> JSONNode
     ) {
         let document = document
-        var next: JSONNode?
+        let next = Locked<JSONNode?>(nil)
         chain.change(stage: stage, isDraining: isDraining, resetting: resetting) { _ in
+            let first = document.present["stages"]?.asArray?.count ?? 0
             let root = try edited()
-            next = root
-            return try document.request(root, file: file)
+            next.withLock { $0 = root }
+            var request = try document.request(root, file: file)
+            if beginsBranch, first < request.stages.count { request.stages[first].beginsBranch = true }
+            return request
         } committed: {
-            if let next { document.commit(next) }
+            if let next = next.withLock({ $0 }) { document.commit(next) }
         } reply: { answer in
-            guard !answer.isDone else { return reply(answer) }
-            let faults = answer.faults.map { fault in
-                var fault = fault
-                fault.place = placing(fault.place)
-                return fault
-            }
-            reply(CommandAnswer(stage: answer.stage, error: FrameHostErrors(faults)))
+            guard let changed = next.withLock({ $0 }) else { return reply(answer) }
+            reply(answer.placed { placing($0, changed) })
         }
     }
 
@@ -200,6 +203,7 @@ struct CommandLanguage: Sendable {
 /// The commands of a chain that runs alone.
 extension CommandLanguage: CommandReader.Taker {
     var clock: ChainClock { chain.clock }
+    var form: String { "Write an object, such as {\"command\":\"drain\"}." }
 
     func addressed(_ command: JSONNode) -> (language: CommandLanguage, command: JSONNode, chain: String?) {
         (self, command, nil)

@@ -10,6 +10,8 @@ enum CommandReader {
     /// Finds the chain that a line is for.
     protocol Taker: Sendable {
         var clock: ChainClock { get }
+        /// What a line must be, as a sentence that says what to write.
+        var form: String { get }
 
         /// The command to carry out, the language that does so, and which of several chains it is.
         ///
@@ -36,7 +38,7 @@ enum CommandReader {
         func perform(_ line: [UInt8], _ number: Int) {
             var tag: JSONNode?
             do {
-                let node = try JSONReader.read(line, file: "command")
+                let node = try JSONReader.read(line, file: "command", remedy: taker.form)
                 tag = node["tag"]
                 let (language, command, chain) = try taker.addressed(node)
                 language.perform(command, reply: reply(number, tag, chain: chain))

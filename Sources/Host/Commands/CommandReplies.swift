@@ -41,23 +41,40 @@ final class CommandReplies: Sendable {
 }
 
 extension CommandAnswer {
+    /// The same answer, with each fault's place as `place` translates it.
+    func placed(_ place: (FaultPlace) -> FaultPlace) -> CommandAnswer {
+        guard !isDone else { return self }
+        let faults = self.faults.map { fault in
+            var fault = fault
+            fault.place = place(fault.place)
+            return fault
+        }
+        return CommandAnswer(stage: stage, error: FrameHostErrors(faults))
+    }
+
     /// The same as the answer to a reload: says what takes effect, or that the chain goes on without it. A signal and a
     /// watched file have no sender who would know.
     ///
-    /// - Parameter what: What was read: `the chain file`.
-    func ofReload(_ what: String, _ chain: Chain?) -> CommandAnswer {
+    /// - Parameters:
+    ///   - what: What was read: `the chain file`.
+    ///   - isTriedAgain: Whether the program repeats a change that the chain had no time for.
+    func ofReload(_ what: String, _ chain: Chain?, isTriedAgain: Bool = false) -> CommandAnswer {
         var answer = self
         guard !isDone else {
             answer.text = "chain: \(what) takes effect at frame \(frame)."
             return answer
         }
-        // A chain that drains does not go on, and the fault of a stage that does not return says the same.
-        guard let state = chain?.currentState, [.starting, .streaming].contains(state),
-            !text.contains("so nothing was changed")
-        else { return self }
+        // A chain that drains does not go on.
+        guard let state = chain?.currentState, [.starting, .streaming].contains(state) else { return self }
         var faults = faults
         let last = faults.count - 1
-        faults[last].remedy += (faults[last].remedy.isEmpty ? "" : " ") + "The chain goes on without this change."
+        if isBusy {
+            // Such a fault says itself that nothing was changed.
+            guard isTriedAgain else { return self }
+            faults[last].remedy = "The program tries again until the chain has time for it."
+        } else {
+            faults[last].remedy += (faults[last].remedy.isEmpty ? "" : " ") + "The chain goes on without this change."
+        }
         return CommandAnswer(stage: stage, error: FrameHostErrors(faults))
     }
 }

@@ -71,6 +71,7 @@ struct CtlCommand: ParsableCommand {
     }
 
     private func run(_ client: ControlClient) throws {
+        try checkFlags()
         switch action {
         case "status":
             try expect(0)
@@ -99,18 +100,17 @@ struct CtlCommand: ParsableCommand {
         case "attach":
             try expect(2)
             let given = try node(words[1])
-            say(
-                try client.json(
-                    "POST", "/api/v1/branches",
-                    body: [
-                        "at": .string(words[0]), "stages": given.asArray == nil ? [given] : given, "copy": .bool(copy),
-                    ]))
+            try change(
+                client, "POST", "/api/v1/branches",
+                [
+                    "at": .string(words[0]), "stages": given.asArray == nil ? [given] : given, "copy": .bool(copy),
+                ])
         case "detach":
             try expect(1)
             say(try client.json("DELETE", stagePath))
         case "replace":
             try expect(2)
-            say(try client.json("PUT", stagePath + (drop ? "?drop=true" : ""), body: try node(words[1])))
+            try change(client, "PUT", stagePath + (drop ? "?drop=true" : ""), try node(words[1]))
         case "reload":
             try expect(1)
             let chain = try ChainFile.read(words[0])
@@ -136,7 +136,33 @@ struct CtlCommand: ParsableCommand {
             }
             let near = Suggestion.nearest(to: action, in: Self.actions).map { "Did you mean '\($0)'?" }
             throw fault(
-                "no such action", near ?? "The actions are \(Self.actions.joined(separator: ", ")).")
+                "no such action", near ?? "The actions are \(wordList(Self.actions, "and")).")
+        }
+    }
+
+    /// Refuses a flag that the action does not have.
+    private func checkFlags() throws {
+        let flags = [("--drop", drop, ["pause", "replace"]), ("--copy", copy, ["attach"])]
+        for (flag, isGiven, owners) in flags where isGiven && Self.actions.contains(action) {
+            guard !owners.contains(action) else { continue }
+            throw fault("'\(flag)' is only for \(quotedList(owners, "and"))", "Leave '\(flag)' out.")
+        }
+    }
+
+    /// Changes the chain at the stage that the first word names. The server's places are members of a command,
+    /// `with.size` or `at`, and on a command line the word stands for them: `title.size`.
+    private func change(_ client: ControlClient, _ method: String, _ path: String, _ body: JSONNode) throws {
+        do { say(try client.json(method, path, body: body)) } catch let faults as FrameHostErrors {
+            throw FrameHostErrors(
+                faults.errors.map { fault in
+                    let place = fault.place.words
+                    guard let member = ["with", "at"].first(where: { place == $0 || place.hasPrefix("\($0).") }) else {
+                        return fault
+                    }
+                    var fault = fault
+                    fault.place = FaultPlace("\(words[0])\(place.dropFirst(member.count))")
+                    return fault
+                })
         }
     }
 
@@ -171,7 +197,7 @@ struct CtlCommand: ParsableCommand {
             let names = stages.compactMap { ($0["id"] ?? $0["use"])?.asString }
             throw FrameHostError(
                 .unavailable, place: words[0], what: "no such stage",
-                remedy: "The chain has \(names.joined(separator: ", ")).")
+                remedy: "The chain has \(quotedList(names, "and")).")
         }
         let option = String(words[0][words[0].index(after: dot)...])
         guard let value = found[option] else {

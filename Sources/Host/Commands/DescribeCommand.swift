@@ -10,7 +10,9 @@ struct DescribeCommand: ParsableCommand {
             "Describes a kind of stage (what it takes and gives, its options, commands and events), one of its topics, or a service.",
         discussion: "`framehost describe chain` lists the events of the chain itself and of every stage.")
 
-    @Argument(help: "A kind of stage, a service or picture-encoder; `framehost plugins` lists them.")
+    @Argument(
+        help: ArgumentHelp(
+            "A kind of stage, a service or picture-encoder; `framehost plugins` lists them.", valueName: "kind"))
     var id: String
 
     @Argument(help: "One of the stage's topics, such as an effect of frei0r.")

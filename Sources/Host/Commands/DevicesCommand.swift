@@ -6,7 +6,8 @@ import FrameCore
 struct DevicesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices",
-        abstract: "Lists cameras and other devices that stages can use: formats, sizes, rates, controls.")
+        abstract: "Lists cameras and other devices that stages can use: formats, sizes, rates, controls.",
+        discussion: "`framehost describe alsa-source` lists the sound cards.")
 
     @Flag(help: "Print JSON.")
     var json = false

@@ -50,12 +50,14 @@ struct LatencyCommand: ParsableCommand {
     @OptionGroup var plugins: PluginOptions
 
     private static let meter = "latency"
+    /// Stands for a file's name in places of the chain that this command makes.
+    private static let file = "latency"
 
     func run() throws {
         let chain: Chain
         var client: ControlClient?
         do {
-            chain = try makeChain()
+            chain = try placingFaults { try makeChain() }
             client = try control.map { try ControlClient($0, tokenFile: tokenFile) }
         } catch { throw report(error) }
         // Asks once before the measurement, so that a fault costs no time.
@@ -108,6 +110,21 @@ struct LatencyCommand: ParsableCommand {
         }
     }
 
+    /// Gives each fault of the chain that this command makes the place of an argument: nobody has seen that chain.
+    private func placingFaults<Result>(_ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch {
+            let faults = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
+            throw FrameHostErrors(
+                faults.map { fault in
+                    guard fault.place.file == Self.file else { return fault }
+                    let argument = fault.place.path?.hasSuffix(".login") == true ? "--login" : "url"
+                    var fault = fault
+                    fault.place = FaultPlace(argument: argument, words: fault.place.words)
+                    return fault
+                })
+        }
+    }
+
     /// Status 1 rather than that of a wrong command line.
     private func failed(_ error: any Error) -> ExitCode {
         _ = report(error)
@@ -128,7 +145,7 @@ struct LatencyCommand: ParsableCommand {
         var options = [member("url", .string(url)), member("decode", JSONNode(.bool(false)))]
         if let login { options.append(member("login", .string(login))) }
         let request = ChainRequest(
-            file: "latency", folder: "",
+            file: Self.file, folder: "",
             stages: [
                 StageRequest(id: "stream", type: try type("network-source"), options: options, from: [], fileIndex: 0),
                 StageRequest(

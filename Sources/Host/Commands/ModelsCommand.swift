@@ -84,13 +84,13 @@ struct ModelsCommand: ParsableCommand {
             guard let name else {
                 throw FrameHostError(
                     .invalidConfiguration, place: "fetch", what: "the model's name is missing",
-                    remedy: "Name \(names.joined(separator: " or ")).")
+                    remedy: "Name \(wordList(names, "or")).")
             }
             if let model = KnownModel.all.first(where: { $0.name == name || $0.fileName == name }) { return model }
             throw FrameHostError(
                 .invalidConfiguration, place: name, what: "no such model",
                 remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
-                    ?? "The known models are \(names.joined(separator: ", ")).")
+                    ?? "The known models are \(wordList(names, "and")).")
         }
 
         /// The first data folder, which is the user's own unless $FRAMEHOST_DATA names another.

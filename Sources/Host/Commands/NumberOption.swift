@@ -15,6 +15,14 @@ enum NumberOption {
         }
     }
 
+    /// One of `values`.
+    static func one(of values: [Int]) -> @Sendable (String) throws -> Int {
+        { text in
+            if let value = Int(text), values.contains(value) { return value }
+            throw ValidationError("it must be \(wordList(values.map { "\($0)" }, "or")).")
+        }
+    }
+
     /// A time in `range`, seconds.
     ///
     /// - Parameter example: A value that people may want.

@@ -59,6 +59,8 @@ final class RunSession: @unchecked Sendable {
     private let chain = Mutex<Chain?>(nil)
     private let snapshots = Mutex<Snapshots?>(nil)
     private let language = Mutex<CommandLanguage?>(nil)
+    /// Whether the chain had no time for the last change of the watched file.
+    private let isReloadOwed = Atomic<Bool>(false)
 
     /// - Parameters:
     ///   - plan: Checks and plans; its faults end the process with status 2.
@@ -197,6 +199,21 @@ final class RunSession: @unchecked Sendable {
         return true
     }
 
+    /// [control thread] Reloads the watched chain file where it has changed. A reload that the chain had no time for is
+    /// tried again at the next look.
+    private func reloadWatched(_ watch: inout FileWatch, _ chain: Chain, _ document: ChainDocument) {
+        let isRepeated = isReloadOwed.load(ordering: .relaxed)
+        guard watch.hasChanged(now: chain.clock.now(), isOwed: isRepeated) else { return }
+        isReloadOwed.store(false, ordering: .relaxed)
+        document.reload(chain) { [replies, clock = chain.clock, weak self, weak chain] answer in
+            if answer.isBusy { self?.isReloadOwed.store(true, ordering: .relaxed) }
+            // The first of such answers says that the program tries again.
+            guard !answer.isBusy || !isRepeated else { return }
+            replies.add(
+                answer.ofReload("the chain file", chain, isTriedAgain: true), number: 0, tag: nil, time: clock.now())
+        }
+    }
+
     /// [any thread] Loads a plugin from its present file.
     func reloadPlugin(_ path: String) {
         guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else { return }
@@ -296,7 +313,7 @@ final class RunSession: @unchecked Sendable {
         let limit = seconds.map { start + MediaTime(seconds: $0).nanoseconds }
         var result = chain.run { [self] in
             if let limit, chain.currentState == .streaming, chain.clock.now() >= limit { chain.drain() }
-            if isWatching, watch.hasChanged(now: chain.clock.now()) { _ = reload { _ in } }
+            if isWatching { reloadWatched(&watch, chain, document) }
             for path in pluginWatch?.changed(now: chain.clock.now()) ?? [] { reloadPlugin(path) }
             rules.tick()
             language.tick()
@@ -313,6 +330,11 @@ final class RunSession: @unchecked Sendable {
         display.finish(chain, result, elapsed: elapsed)
         connection?.ended(chain)
         var failed = !result.isSuccess
+        let traceFault = chain.traceFault
+        if let traceFault {
+            display.complain(traceFault)
+            failed = true
+        }
         if let statsPath, let fault = StatsFile.write(chain.figuresWithPlugins, to: statsPath, chain.files) {
             RunLog.logger.critical("\(fault)")
             failed = true
@@ -321,6 +343,7 @@ final class RunSession: @unchecked Sendable {
         ending.faults =
             result.failures.map(\.description)
             + result.abandoned.map { "\($0) did not return from its own code." } + result.ledgerFaults + result.losses
+        if let traceFault { ending.faults.append(traceFault.description) }
         let progress = chain.progress
         (ending.captured, ending.dropped) = (progress.captured, progress.dropped)
         if keepsFigures { ending.figures = chain.figuresWithPlugins }

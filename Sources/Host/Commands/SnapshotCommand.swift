@@ -30,12 +30,14 @@ struct SnapshotCommand: ParsableCommand {
         transform: NumberOption.whole(PictureForm.sides))
     var height: Int?
 
-    @ArgumentParser.Option(help: "fill: crop to width and height; fit: the whole picture on grey.")
+    @ArgumentParser.Option(help: "fill: crop to width and height; contain: the whole picture on grey.")
     var fit: String?
 
     @ArgumentParser.Option(
-        parsing: .unconditional, help: "Quarter turns clockwise, 0 to 3.", transform: NumberOption.whole(0...3))
-    var turn: Int?
+        parsing: .unconditional,
+        help: ArgumentHelp("Degrees to rotate clockwise: 0, 90, 180 or 270.", valueName: "degrees"),
+        transform: NumberOption.one(of: PictureForm.rotations))
+    var rotate: Int?
 
     @Flag(help: "Mirror left and right.")
     var mirror = false
@@ -57,7 +59,7 @@ struct SnapshotCommand: ParsableCommand {
     func validate() throws {
         let words = PictureForm.Fit.allCases.map(\.rawValue)
         if let fit, !words.contains(fit) {
-            throw ValidationError("--fit \(fit): must be one of \(words.joined(separator: ", ")).")
+            throw ValidationError("--fit \(fit): must be \(wordList(words, "or")).")
         }
     }
 
@@ -82,7 +84,7 @@ struct SnapshotCommand: ParsableCommand {
                 remedy: "The ending sets the file's format.")
         }
         var query = ["format=\(ending == "png" ? "png" : "jpeg")"]
-        for (name, value) in [("width", width), ("height", height), ("turn", turn), ("quality", quality)] {
+        for (name, value) in [("width", width), ("height", height), ("rotate", rotate), ("quality", quality)] {
             if let value { query.append("\(name)=\(value)") }
         }
         if let fit { query.append("fit=\(ControlClient.encoded(fit))") }

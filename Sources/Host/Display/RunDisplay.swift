@@ -117,6 +117,9 @@ final class RunDisplay {
         return ExitCode(1)
     }
 
+    /// Says what the run's exit status is for although the chain has ended well.
+    func complain(_ fault: FrameHostError) { complain(.critical, "\(fault)") }
+
     private func complain(_ level: Logger.Level, _ text: String) {
         line.clear { RunLog.log(level, named(text), chain: name) }
     }

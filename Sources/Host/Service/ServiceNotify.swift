@@ -48,9 +48,26 @@ final class ServiceNotify: Sendable {
             )
             return nil
         }
-        let isMeant = process.map { $0 == String(getpid()) } ?? true
-        let watchdog = time.flatMap { Int64($0) }.flatMap { (1...longestWatchdog).contains($0) && isMeant ? $0 : nil }
-        return ServiceNotify(socket, name: name, watchdog: watchdog)
+        return ServiceNotify(socket, name: name, watchdog: time.flatMap { watchdog($0, of: process) })
+    }
+
+    /// How long the manager waits for a sign of life of this process, µs; nil where it does not, or where a variable
+    /// cannot be read.
+    private static func watchdog(_ time: String, of process: String?) -> Int64? {
+        func refuse(_ name: String, _ value: String, _ rule: String) -> Int64? {
+            RunLog.logger.warning(
+                "\(name) '\(value)': must be \(rule). It is ignored, so the service manager gets no signs of life."
+            )
+            return nil
+        }
+        guard let microseconds = Int64(time), (1...longestWatchdog).contains(microseconds) else {
+            return refuse("WATCHDOG_USEC", time, "a whole number of microseconds from 1 to \(longestWatchdog)")
+        }
+        guard let process else { return microseconds }
+        guard let number = pid_t(process), number > 0 else {
+            return refuse("WATCHDOG_PID", process, "the number of a process")
+        }
+        return number == getpid() ? microseconds : nil
     }
 
     /// [control thread] Called at each look at the chain.

@@ -177,15 +177,21 @@ extension PictureForm {
         }
         width = whole("width", Self.sides)
         height = whole("height", Self.sides)
-        quarterTurns = whole("turn", 0...3) ?? 0
+        if let node = command["rotate"] {
+            if let degrees = node.asInt, Self.rotations.contains(degrees) {
+                quarterTurns = degrees / 90
+            } else {
+                let rule = wordList(Self.rotations.map { "\($0)" }, "or")
+                fault("rotate", "\(node.text()) must be \(rule)", "Rotation is in degrees, clockwise.")
+            }
+        }
         quality = whole("quality", 1...100) ?? quality
         isMirrored = command["mirror"]?.asBool ?? false
         if let text = command["fit"]?.asString {
-            let names = Fit.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
             if let fit = Fit(rawValue: text) {
                 self.fit = fit
             } else {
-                fault("fit", "'\(text)' must be one of \(names)", "Write one of them.")
+                fault("fit", "'\(text)' must be \(quotedList(Fit.allCases.map(\.rawValue), "or"))", "")
             }
         }
         guard faults.isEmpty else { throw FrameHostErrors(faults) }

@@ -24,7 +24,7 @@ final class ALSASource: Source {
 
     // Set from `negotiate` on.
     private var isThere = false
-    /// Why it could not be opened; empty where it could.
+    /// Why it could not be opened, then or in `start`; empty where it could.
     private var missing = ""
 
     // Set from `start` on; for the stage thread only.
@@ -88,6 +88,7 @@ final class ALSASource: Source {
         do {
             let device = try open(options.device, options)
             isThere = true
+            lookedFor = device.stableName
             let name = device.title == device.name ? device.name : "\(device.title) (\(device.name))"
             let resampled =
                 device.format.rate == options.sampleRate ? "" : ", resampled to \(options.sampleRate) Hz"
@@ -118,20 +119,25 @@ final class ALSASource: Source {
     /// [setup thread] Opens and starts the device.
     func start() throws {
         context.showFigures { [figures] in figures.json }
-        guard isThere else {
-            isLost = true
-            away.begin(now: context.clock.now(), reason: missing)
-            context.recovering = missing
-            return
-        }
+        if isThere { try begin() }
+        guard session == nil else { return }
+        isLost = true
+        away.begin(now: context.clock.now(), reason: missing)
+        context.recovering = missing
+    }
+
+    /// Opens the device and starts it. It may have gone since ``negotiate()``, and then is waited for as if it had not
+    /// been there.
+    private func begin() throws {
         do {
-            let session = try CaptureSession(open(options.device, options), format: format)
-            lookedFor = session.device.stableName
-            self.session = session
+            session = try CaptureSession(open(options.device, options), format: format)
+            lastSoundAt = context.clock.now()
         } catch {
-            throw Self.fault(error, options.device)
+            let fault = Self.fault(error, options.device, mayWait: options.ifMissing == .fail)
+            guard options.ifMissing == .wait, fault.code == .unavailable else { throw fault }
+            missing = fault.what
+            context.log("\(fault.what): the chain starts without it.", level: .warning)
         }
-        lastSoundAt = context.clock.now()
     }
 
     /// [stage thread]

@@ -17,9 +17,10 @@ enum CaptureFault {
         "\(fault.call): \(String(cString: strerror(fault.errno))) (\(names[fault.errno] ?? "errno \(fault.errno)"))"
     }
 
+    /// The device is there: waiting for it would help as little as with a driver of impossible numbers.
     static func noFormat(_ name: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: "device",
+            .invalidConfiguration, place: "device",
             what: "'\(name)' must give interleaved samples of 16 or 32 bits, or floats, and does not",
             remedy: name.hasPrefix("hw:")
                 ? "Use 'plug\(name)', which converts." : "`framehost describe alsa-source` lists the devices.")
@@ -28,7 +29,7 @@ enum CaptureFault {
     /// For a driver whose numbers no card can have.
     static func impossible(_ name: String, rate: Int, channels: Int, period: Int, buffer: Int) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: "device",
+            .callFailed, place: "device",
             what:
                 "the driver of '\(name)' answers with impossible numbers: \(rate) Hz, \(channels) channels, \(period) samples at a time, a buffer of \(buffer)",
             remedy: "`framehost describe alsa-source` lists the devices.")

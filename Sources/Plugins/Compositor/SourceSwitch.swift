@@ -125,7 +125,7 @@ final class SourceSwitch: Join {
         let isNew = inputs.isNew(shown)
         var share = 0
         if let fade {
-            let length = Int64(options.fade * 1e9)
+            let length = Int64(options.fadeSeconds * 1e9)
             // The time of a tick may be before the command.
             let past = max(now &- fade.begin, 0)
             if length > 0, past < length {
@@ -189,7 +189,7 @@ final class SourceSwitch: Join {
 
     private func show(_ change: SwitchState.Change, _ now: Int64) {
         let (from, to) = (context.inputIDs[change.from], context.inputIDs[change.to])
-        fade = options.fade > 0 ? (change.from, now) : nil
+        fade = options.fadeSeconds > 0 ? (change.from, now) : nil
         figures.withLock {
             $0.active = to
             $0.switches += 1
@@ -239,7 +239,7 @@ final class SourceSwitch: Join {
         if let change = state.choose(index) { show(change, context.clock.now()) }
     }
 
-    /// [stage thread] `active` and `fade` take effect with the next picture.
+    /// [stage thread] `active` and `fadeSeconds` take effect with the next picture.
     ///
     /// - Throws: as ``command(_:arguments:)``.
     func optionsChanged() throws {

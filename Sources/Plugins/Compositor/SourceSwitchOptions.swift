@@ -15,7 +15,7 @@ struct SourceSwitchOptions: StageOptions {
     @Option(
         help: "How long the old and the new input are blended at a switch; 0 is a hard cut.", range: 0...10, unit: "s",
         live: true)
-    var fade = 0.0
+    var fadeSeconds = 0.0
     @Option(help: "What happens when the input shown is lost: next shows another input, stay keeps the last picture.")
     var whenLost = WhenLost.next
     @Option(help: "An input that gives nothing for this long counts as lost.", range: 0.1...3600, unit: "s")

@@ -46,7 +46,8 @@ enum Rotation: Int, OptionValue, CaseIterable {
 
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Rotation {
         guard let degrees = node.asInt, let rotation = Rotation(rawValue: degrees) else {
-            throw OptionFault("\(node.text()) must be a quarter turn", remedy: "Use 0, 90, 180 or 270.")
+            throw OptionFault(
+                "\(node.text()) must be 0, 90, 180 or 270", remedy: "Rotation is in degrees, clockwise.")
         }
         return rotation
     }

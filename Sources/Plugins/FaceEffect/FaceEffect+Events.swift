@@ -33,7 +33,7 @@ extension FaceEffect {
                 .number("uncovered", "Frames passed on unchanged because no face was found."),
             ]),
         EventDeclaration(
-            "look-ahead", "At the end, with lookAhead: in how many frames faces were covered, and why.",
+            "look-ahead", "At the end, with lookAheadSeconds: in how many frames faces were covered, and why.",
             [
                 .number("found", "The frame's own search saw the face."),
                 .number("bridged", "Earlier and later searches saw the face."),

@@ -69,7 +69,7 @@ final class FaceEffect: DelayingFilter {
         demand.cost = searchCost
         // As long as a face that is not found again is remembered and covered.
         demand.warmUp = WarmUp(
-            frames: 2 * framesAhead, time: MediaTime(seconds: 3 + (options.privacy ? options.hold : 0)))
+            frames: 2 * framesAhead, time: MediaTime(seconds: 3 + (options.privacy ? options.holdSeconds : 0)))
         (demand.writesFiles, demand.claims) = filesAndClaims
         demand.readsFiles = context.filesRead(options.image, options.model)
         return demand
@@ -141,7 +141,7 @@ final class FaceEffect: DelayingFilter {
                 as: context.stageID
             ) { context.isEnded }
         }
-        privacy = options.privacy ? PrivacyGuard(holdTime: Int64(options.hold * 1e9)) : nil
+        privacy = options.privacy ? PrivacyGuard(holdTime: Int64(options.holdSeconds * 1e9)) : nil
         knownFaces.reserveCapacity(FaceTracks.mostTracks)
         let finder = FaceFinder(
             format, options, detector, sizes: sizes, patience: patience(format), looksAhead: framesAhead > 0)
@@ -155,7 +155,7 @@ final class FaceEffect: DelayingFilter {
     /// Longest wait for an answer, nanoseconds.
     private func patience(_ format: VideoFormat) -> Int64 {
         if options.latency == .none { return 0 }
-        if let given = options.waitMilliseconds { return Int64(given) * 1_000_000 }
+        if let given = options.waitMs { return Int64(given) * 1_000_000 }
         guard context.isLiveChain else { return 2_000_000_000 }
         // The other half is for the rest of the thread's work.
         return Int64(0.5e9 / (format.frameRate.isZero ? 30 : format.frameRate.value))
@@ -196,13 +196,13 @@ final class FaceEffect: DelayingFilter {
     private func framesAhead(_ format: VideoFormat) throws -> Int {
         guard options.privacy else { return 0 }
         guard !context.isLiveChain else {
-            guard let asked = options.lookAhead, asked > 0 else { return 0 }
+            guard let asked = options.lookAheadSeconds, asked > 0 else { return 0 }
             throw FrameHostError(
-                .invalidConfiguration, place: "lookAhead",
-                what: "lookAhead must be 0 in a chain with a live source, because it delays the picture",
+                .invalidConfiguration, place: "lookAheadSeconds",
+                what: "lookAheadSeconds must be 0 in a chain with a live source, because it delays the picture",
                 remedy: "Leave it out, or set it to 0.")
         }
-        return try LookAhead.frames(options.lookAhead, format)
+        return try LookAhead.frames(options.lookAheadSeconds, format)
     }
 
     /// - Throws: ``FrameHostError`` where a page is asked for without looking ahead.
@@ -211,16 +211,16 @@ final class FaceEffect: DelayingFilter {
         throw FrameHostError(
             .invalidConfiguration, place: "reviewFile",
             what: context.isLiveChain
-                ? "reviewFile needs lookAhead, which a chain with a live source cannot use"
-                : "reviewFile needs lookAhead, but lookAhead is 0",
-            remedy: context.isLiveChain ? "Leave reviewFile out." : "Leave lookAhead out.")
+                ? "reviewFile needs lookAheadSeconds, which a chain with a live source cannot use"
+                : "reviewFile needs lookAheadSeconds, but lookAheadSeconds is 0",
+            remedy: context.isLiveChain ? "Leave reviewFile out." : "Leave lookAheadSeconds out.")
     }
 
     /// Notes how far the stage looks ahead, for `check` and a run's first lines.
     private func noteLookAhead(_ format: VideoFormat) {
         guard framesAhead > 0 else { return }
         context.note(
-            "looks \(framesAhead) \(framesAhead == 1 ? "frame" : "frames") ahead: a face is also covered before it is found and between two findings; \"lookAhead\": 0 turns that off"
+            "looks \(framesAhead) \(framesAhead == 1 ? "frame" : "frames") ahead: a face is also covered before it is found and between two findings; \"lookAheadSeconds\": 0 turns that off"
         )
     }
 

@@ -77,7 +77,7 @@ struct FaceEffectOptions: StageOptions {
     @Option(
         help: "Longest wait for a detection. Default: half a frame's duration in a live chain, 2000 in others.",
         range: 0...60_000, unit: "ms")
-    var waitMilliseconds: Int? = nil
+    var waitMs: Int? = nil
     @Option(
         help:
             "Covers every face that is found, and the whole frame if its search does not finish in time. A face that the detector misses stays uncovered. For pixelate, blur and replace."
@@ -86,12 +86,12 @@ struct FaceEffectOptions: StageOptions {
     @Option(
         help: "privacy: permits haar and lbp. They miss small, turned and tilted faces, which then stay uncovered.")
     var acceptMissedFaces = false
-    @Option(help: "privacy: how long a lost face stays covered.", range: 0...30, unit: "s") var hold = 0.7
+    @Option(help: "privacy: how long a lost face stays covered.", range: 0...30, unit: "s") var holdSeconds = 0.7
     @Option(
         help:
             "privacy, no live source: how far ahead of each frame to search. A face is also covered for up to this long before it is found, for the first time or again. Delays the picture. Default: 1 s, with at most 256 MB of frames; 0 turns it off.",
         range: 0...10, unit: "s")
-    var lookAhead: Double? = nil
+    var lookAheadSeconds: Double? = nil
     @Option(help: "File that gets a line of JSON for each frame.") var facesFile: String? = nil
     @Option(
         help:
@@ -117,9 +117,9 @@ struct FaceEffectOptions: StageOptions {
                 "image is only used by sticker and replace", remedy: "Leave it out, or choose one of these.")
         }
         guard privacy else {
-            if lookAhead != nil || reviewFile != nil {
+            if lookAheadSeconds != nil || reviewFile != nil {
                 throw OptionFault(
-                    "\(lookAhead != nil ? "lookAhead" : "reviewFile") is only used with privacy",
+                    "\(lookAheadSeconds != nil ? "lookAheadSeconds" : "reviewFile") is only used with privacy",
                     remedy: "Leave it out, or set privacy.")
             }
             guard acceptMissedFaces else { return }

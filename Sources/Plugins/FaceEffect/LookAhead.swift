@@ -11,7 +11,7 @@ final class LookAhead {
         var faces: [FaceLine] = []
     }
 
-    /// The most frames that any `lookAhead` may ask for.
+    /// The most frames that any `lookAheadSeconds` may ask for.
     static let mostFrames = 600
     /// How far it looks ahead without the option, seconds, and the most that its frames may then take.
     private static let usualSeconds = 1.0
@@ -31,8 +31,8 @@ final class LookAhead {
     init(count: Int, _ options: FaceEffectOptions, _ map: UprightMap, _ finder: FaceFinder) {
         frames = FrameRing(capacity: count + 1)
         covers = TwoWayGuard(
-            capacity: count, holdTime: Int64(options.hold * 1e9), sure: options.keepThreshold + 0.1, width: map.width,
-            height: map.height)
+            capacity: count, holdTime: Int64(options.holdSeconds * 1e9), sure: options.keepThreshold + 0.1,
+            width: map.width, height: map.height)
         let small = finder.gray.full
         grays = (0...count).map { _ in GrayPyramid(width: small.width, height: small.height) }
         told = [Told](repeating: Told(), count: count + 1)
@@ -49,8 +49,8 @@ final class LookAhead {
             let wanted = min(seconds * rate, 1e6).rounded(.up)
             guard wanted <= Double(mostFrames) else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "lookAhead",
-                    what: "\(seconds) s are \(Int(wanted)) frames, but lookAhead must be at most \(mostFrames) frames",
+                    .invalidConfiguration, place: "lookAheadSeconds",
+                    what: "\(seconds) s are \(Int(wanted)) frames, but must be at most \(mostFrames) frames",
                     remedy: "Choose at most \(Double(Int(Double(mostFrames) / rate * 10)) / 10) s.")
             }
             return Int(wanted)

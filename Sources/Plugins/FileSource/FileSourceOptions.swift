@@ -38,7 +38,7 @@ struct FileSourceOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         if path.isEmpty {
-            throw OptionFault("'path' is missing", remedy: "Name the file to play: \"path\": \"clip.mp4\".")
+            throw OptionFault("'path' is missing or empty", remedy: "Name the file to play: \"path\": \"clip.mp4\".")
         }
         if path == "-" {
             throw OptionFault(

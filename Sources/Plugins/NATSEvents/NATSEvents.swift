@@ -28,7 +28,13 @@ final class NATSEvents: Service {
     /// [control thread] Reads the files once, so that their faults are known before the run.
     func check(folder: String) throws {
         if let login = options.login { _ = try ServerLogin.read(login) { ServerPath.resolve($0, folder: folder) } }
-        if let file = options.caFile { _ = try ServerPath.readable(file, option: "caFile", folder: folder) }
+        if let file = options.caFile {
+            let path = try ServerPath.readable(file, option: "caFile", folder: folder)
+            // Connects to nothing: libnats reads the certificates.
+            _ = try NATSConnection(
+                servers: options.addresses, name: "check", login: nil, credentials: nil, caFile: path,
+                verify: options.verify)
+        }
         if let file = options.credentials { _ = try ServerPath.readable(file, option: "credentials", folder: folder) }
         if let spool = options.spool { try SpoolFolder.check(ServerPath.resolve(spool, folder: folder)) }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
-import Glibc
 
 /// Files that options of a service name.
 package enum ServerPath {
@@ -18,17 +17,7 @@ package enum ServerPath {
     /// - Throws: ``FrameHostError`` where the file that `option` names cannot be read.
     package static func readable(_ path: String, option: String, folder: String) throws -> String {
         let path = resolve(path, folder: folder)
-        guard access(path, R_OK) == 0 else {
-            let reason = errno
-            throw reason == ENOENT
-                ? FrameHostError(
-                    .invalidConfiguration, place: FaultPlace(option), what: "the file '\(path)' does not exist",
-                    remedy: "Create it, or correct '\(option)'.")
-                : FrameHostError(
-                    .invalidConfiguration, place: FaultPlace(option),
-                    what: "the file '\(path)' cannot be read: \(String(cString: strerror(reason)))",
-                    remedy: "Correct '\(option)', or make the file readable for this user.")
-        }
+        try RunFiles.checkReadable(path, option: option)
         return path
     }
 }

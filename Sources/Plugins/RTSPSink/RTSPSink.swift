@@ -193,7 +193,8 @@ final class RTSPSink: MultiSink {
         var served = ServedPath(description: description, ssrc: hub.ssrc, soundSSRC: hub.sound?.ssrc)
         if let users = options.users {
             served.challenge = Challenge(
-                scheme: options.authentication, credentials: try CredentialsFile.read(users) { context.resolve($0) })
+                scheme: options.authentication ?? .digest,
+                credentials: try CredentialsFile.read(users) { context.resolve($0) })
         }
         served.allowed = options.allow.compactMap(AddressRange.init)
         served.carriesUDP = options.transport != .tcp

@@ -34,9 +34,9 @@ struct RTSPSinkOptions: StageOptions {
 
     @Option(
         help:
-            "How passwords are checked: \"digest\" is MD5, which every player supports. FFmpeg and VLC do not support \"sha256\"."
+            "How passwords are checked. Default: \"digest\", which is MD5 and which every player supports. FFmpeg and VLC do not support \"sha256\"."
     )
-    var authentication = AuthenticationScheme.digest
+    var authentication: AuthenticationScheme? = nil
 
     @Option(help: "Addresses and ranges that may play, such as \"192.168.1.0/24\". Default: all.")
     var allow: [String] = []
@@ -103,6 +103,11 @@ struct RTSPSinkOptions: StageOptions {
         if users == "" {
             add(
                 "'users' is empty", "Name a file, or env:NAME. Leave it out to let every client play.")
+        }
+        if authentication != nil, users == nil {
+            add(
+                "'authentication' needs 'users': without them every client may play, and no password is checked",
+                "Set 'users', or leave 'authentication' out.")
         }
         if (certificate == nil) != (key == nil) {
             add("'certificate' and 'key' must be set together", "Set both for RTSPS, or neither.")

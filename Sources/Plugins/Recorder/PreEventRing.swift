@@ -10,6 +10,14 @@ import FrameCore
 ///
 /// Used by one thread.
 final class PreEventRing {
+    /// What was full when a group was removed before it was old enough.
+    struct Lack: Equatable {
+        /// Bytes; otherwise places for units.
+        var isOfBytes: Bool
+        /// Whether the group was not complete, so that nothing is left until the next keyframe.
+        var isOfOneGroup: Bool
+    }
+
     private struct Entry {
         var unit: RecordedUnit
         var offset: Int
@@ -17,10 +25,10 @@ final class PreEventRing {
     }
 
     private let seconds: MediaTime
-    private let byteCapacity: Int
+    let byteCapacity: Int
     private let bytes: UnsafeMutableRawPointer
     private let entries: UnsafeMutablePointer<Entry?>
-    private let entryCapacity: Int
+    let unitCapacity: Int
     /// Index of the oldest entry; the others follow it and wrap around at the end.
     private var first = 0
     private(set) var count = 0
@@ -31,8 +39,8 @@ final class PreEventRing {
     private var latest = MediaTime.zero
     /// Where the next unit's bytes go.
     private var writeOffset = 0
-    /// Whether a group was removed before it was `seconds` old.
-    private(set) var hasBeenTooSmall = false
+    /// Why a group was first removed before it was `seconds` old; nil where none was.
+    private(set) var lack: Lack?
 
     /// - Parameters:
     ///   - seconds: How far back the ring should reach.
@@ -41,7 +49,7 @@ final class PreEventRing {
     init(seconds: Double, byteCapacity: Int, unitCapacity: Int) {
         self.seconds = MediaTime(seconds: seconds)
         self.byteCapacity = byteCapacity
-        entryCapacity = unitCapacity
+        self.unitCapacity = unitCapacity
         bytes = .allocate(byteCount: byteCapacity, alignment: 64)
         // Touches all pages now, so that no frame has to wait for one.
         bytes.initializeMemory(as: UInt8.self, repeating: 0, count: byteCapacity)
@@ -64,14 +72,14 @@ final class PreEventRing {
     /// Copies a unit, and removes groups that are no longer needed.
     func add(_ unit: RecordedUnit, _ payload: UnsafeRawBufferPointer) {
         if isEmpty, !unit.isKeyframe { return }
-        guard let offset = makeRoom(payload.count), !(isEmpty && !unit.isKeyframe) else { return }
+        guard let offset = makeRoom(payload.count, before: unit), !(isEmpty && !unit.isKeyframe) else { return }
         if payload.count > 0 { (bytes + offset).copyMemory(from: payload.baseAddress!, byteCount: payload.count) }
-        entries[(first + count) % entryCapacity] = Entry(unit: unit, offset: offset, count: payload.count)
+        entries[(first + count) % unitCapacity] = Entry(unit: unit, offset: offset, count: payload.count)
         latest = isEmpty ? unit.pts : max(latest, unit.pts)
         if unit.isKeyframe, count > 0, firstGroup == nil { firstGroup = count }
         count += 1
         writeOffset = offset + payload.count
-        while let firstGroup, entries[(first + firstGroup) % entryCapacity]!.unit.pts <= unit.pts - seconds {
+        while let firstGroup, entries[(first + firstGroup) % unitCapacity]!.unit.pts <= unit.pts - seconds {
             remove(firstGroup)
         }
     }
@@ -79,29 +87,32 @@ final class PreEventRing {
     /// Calls `body` with each unit, oldest first.
     func forEach(_ body: (RecordedUnit, UnsafeRawBufferPointer) throws -> Void) rethrows {
         for index in 0..<count {
-            let entry = entries[(first + index) % entryCapacity]!
+            let entry = entries[(first + index) % unitCapacity]!
             try body(entry.unit, UnsafeRawBufferPointer(start: bytes + entry.offset, count: entry.count))
         }
     }
 
     /// The unit at `index`, from the oldest on.
     func unit(at index: Int) -> (RecordedUnit, UnsafeRawBufferPointer) {
-        let entry = entries[(first + index) % entryCapacity]!
+        let entry = entries[(first + index) % unitCapacity]!
         return (entry.unit, UnsafeRawBufferPointer(start: bytes + entry.offset, count: entry.count))
     }
 
     // MARK: Room
 
-    /// Removes as many of the oldest groups as necessary, and returns where `size` bytes fit; nil when they never fit.
-    private func makeRoom(_ size: Int) -> Int? {
+    /// Removes as many of the oldest groups as necessary, and returns where the `size` bytes of `unit` fit; nil when
+    /// they never fit.
+    private func makeRoom(_ size: Int, before unit: RecordedUnit) -> Int? {
         guard size <= byteCapacity else {
-            hasBeenTooSmall = true
+            lack = lack ?? Lack(isOfBytes: true, isOfOneGroup: true)
             remove(count)
             return nil
         }
         while true {
-            if count < entryCapacity, let offset = freeOffset(size) { return offset }
-            hasBeenTooSmall = true
+            if count < unitCapacity, let offset = freeOffset(size) { return offset }
+            lack =
+                lack
+                ?? Lack(isOfBytes: count < unitCapacity, isOfOneGroup: firstGroup == nil && !unit.isKeyframe)
             remove(firstGroup ?? count)
         }
     }
@@ -118,12 +129,12 @@ final class PreEventRing {
 
     /// Removes the oldest units: a whole group, or all.
     private func remove(_ oldest: Int) {
-        first = (first + oldest) % entryCapacity
+        first = (first + oldest) % unitCapacity
         count -= oldest
         removed += oldest
         if count == 0 { writeOffset = 0 }
         var index = 1
-        while index < count, !entries[(first + index) % entryCapacity]!.unit.isKeyframe { index += 1 }
+        while index < count, !entries[(first + index) % unitCapacity]!.unit.isKeyframe { index += 1 }
         firstGroup = index < count ? index : nil
     }
 }

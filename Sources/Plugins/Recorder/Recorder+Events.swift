@@ -75,7 +75,7 @@ extension Recorder {
                 .number("bytes", "Its bytes."),
             ]),
         EventDeclaration(
-            "pre-event-too-small", "preEventMegabytes holds less than preEventSeconds."),
+            "pre-event-too-small", "The memory for the past holds less than preEventSeconds."),
         EventDeclaration(
             "sound-missing", "There is no sound to copy."),
         EventDeclaration(

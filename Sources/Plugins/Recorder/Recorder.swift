@@ -336,13 +336,9 @@ final class Recorder: MultiSink {
 
     private func keep(_ about: RecordedUnit, _ unit: borrowing AccessUnit, _ ring: PreEventRing) {
         unit.withBytes { ring.add(about, $0) }
-        guard ring.hasBeenTooSmall, !hasReportedRing else { return }
+        guard let lack = ring.lack, !hasReportedRing else { return }
         hasReportedRing = true
-        context.post(
-            "pre-event-too-small", level: .warning,
-            text:
-                "'preEventMegabytes' is too small for \(RecordingFault.shortSeconds(options.preEventSeconds)) s, so recordings start less far back. Raise 'preEventMegabytes', or lower the bitrate or the time between keyframes."
-        )
+        context.post("pre-event-too-small", level: .warning, text: RecordingFault.ofPast(lack, ring, options))
     }
 
     // MARK: Begin and end

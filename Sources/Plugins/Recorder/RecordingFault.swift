@@ -91,17 +91,18 @@ enum RecordingFault {
         }
     }
 
+    /// The remedies name 'path', by which the fault finds its place: the sentence may have only the folder.
     static func unwritable(_ path: String, _ code: Int32) -> FrameHostError {
         let remedy =
             switch code {
             case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
-            case ENOSPC, EDQUOT: "Free some space, or record to another disk."
+            case ENOSPC, EDQUOT: "Free some space, or name another disk in 'path'."
             // A folder in which no file can be made, such as /proc, gives it too.
             case ENOENT:
                 access(FileNames.folder(of: path), F_OK) == 0
-                    ? "Record to another folder." : "Create the folder again, or correct 'path'."
+                    ? "Name another folder in 'path'." : "Create the folder again, or correct 'path'."
             case ENOTDIR, ELOOP, ENAMETOOLONG: "Correct 'path'."
-            case EROFS: "Record to another disk."
+            case EROFS: "Name another disk in 'path'."
             default: "Correct 'path': name a folder where this user may write."
             }
         return FrameHostError(
@@ -161,6 +162,24 @@ enum RecordingFault {
 
     /// `1 frame`, `87 frames`.
     static func count(_ frames: Int) -> String { frames == 1 ? "1 frame" : "\(frames) frames" }
+
+    /// Why recordings cannot start as far back as 'preEventSeconds' says.
+    static func ofPast(_ lack: PreEventRing.Lack, _ ring: PreEventRing, _ options: RecorderOptions) -> String {
+        let hundredths = (Double(ring.byteCapacity) / 10_000).rounded()
+        let room = lack.isOfBytes ? "\(hundredths / 100) MB" : "\(ring.unitCapacity) pictures"
+        let what =
+            lack.isOfOneGroup
+            ? "is full before the next keyframe comes, so recordings may start without any of the past"
+            : "holds less than \(shortSeconds(options.preEventSeconds)) s, so recordings start less far back"
+        let more =
+            options.preEventMegabytes == nil ? "Set 'preEventMegabytes' to more" : "Raise 'preEventMegabytes'"
+        let remedy =
+            lack.isOfBytes
+            ? "\(more), or lower the bitrate or the time between keyframes."
+            : lack.isOfOneGroup
+                ? "Lower the time between keyframes." : "Lower 'preEventSeconds' or the frame rate."
+        return "the memory for the past (\(room)) \(what). \(remedy)"
+    }
 
     /// One decimal, without Foundation.
     static func shortSeconds(_ seconds: Double) -> String {

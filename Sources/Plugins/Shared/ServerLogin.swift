@@ -11,7 +11,7 @@ package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable
     package var description: String { "a login" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// A file must have fewer bytes than this.
+    /// The most bytes of a file or variable.
     package static let mostBytes = 4096
 
     package init(name: String, password: String) {
@@ -26,26 +26,25 @@ package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable
     ///   - resolve: Makes a path absolute that begins at the chain file's folder.
     /// - Throws: ``FrameHostError``.
     package static func read(_ place: String, resolve: (String) -> String) throws -> ServerLogin {
-        let isVariable = place.hasPrefix("env:")
-        let name = isVariable ? String(place.dropFirst(4)) : resolve(place)
-        let shown = isVariable ? "the environment variable '\(name)'" : "the file '\(name)'"
-        guard let text = isVariable ? getenv(name).map({ String(cString: $0) }) : contents(name) else {
-            let reason = errno
-            if !isVariable, reason == ENOENT {
+        let text: String
+        let shown: String
+        if place.hasPrefix("env:") {
+            let name = String(place.dropFirst(4))
+            shown = "the environment variable '\(name)'"
+            guard let value = getenv(name) else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "login", what: "\(shown) does not exist",
-                    remedy: "Create it, or correct 'login'.")
+                    .invalidConfiguration, place: "login", what: "\(shown) is not set",
+                    remedy: "Set it to name:password, or name a file.")
             }
-            throw FrameHostError(
-                .invalidConfiguration, place: "login",
-                what: isVariable
-                    ? "\(shown) is not set" : "\(shown) cannot be read: \(String(cString: strerror(reason)))",
-                remedy: isVariable
-                    ? "Set it to name:password, or name a file."
-                    : "Correct 'login', or make the file readable for this user.")
+            text = String(cString: value)
+        } else {
+            let path = resolve(place)
+            shown = "the file '\(path)'"
+            text = try String(
+                decoding: RunFiles.contents(of: path, option: "login", mostBytes: mostBytes), as: UTF8.self)
         }
         let lines = text.split(whereSeparator: \.isNewline).filter { !$0.allSatisfy(\.isWhitespace) }
-        guard lines.count == 1, let colon = lines[0].firstIndex(of: ":"), text.utf8.count < mostBytes,
+        guard lines.count == 1, let colon = lines[0].firstIndex(of: ":"), text.utf8.count <= mostBytes,
             lines[0].utf8.allSatisfy({ $0 >= 32 && $0 != 127 }), lines[0].index(after: colon) != lines[0].endIndex
         else {
             throw FrameHostError(
@@ -54,16 +53,5 @@ package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable
         }
         return ServerLogin(
             name: String(lines[0][..<colon]), password: String(lines[0][lines[0].index(after: colon)...]))
-    }
-
-    private static func contents(_ path: String) -> String? {
-        // Not blocking: a FIFO of this name must not hold us up.
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard file >= 0 else { return nil }
-        defer { close(file) }
-        var bytes = [UInt8](repeating: 0, count: mostBytes)
-        let count = Glibc.read(file, &bytes, bytes.count)
-        guard count >= 0 else { return nil }
-        return String(decoding: bytes[..<count], as: UTF8.self)
     }
 }

@@ -3,9 +3,10 @@
 /// Decides about the H.264 that a camera gives, buffer by buffer: which buffers are passed on, and with which parameter
 /// sets before them. Pure.
 ///
-/// A buffer is an access unit with start codes (V4L2, `V4L2_PIX_FMT_H264`). Some drivers give the parameter sets in a
-/// buffer of their own (`V4L2_CID_MPEG_VIDEO_HEADER_MODE`); they are then put before the next keyframe. After a loss
-/// nothing is passed on until a keyframe comes, since pictures that refer to a lost one are broken.
+/// A buffer is an access unit with start codes (V4L2, `V4L2_PIX_FMT_H264`). Some drivers give the parameter sets in
+/// buffers of their own (`V4L2_CID_MPEG_VIDEO_HEADER_MODE`), all in one or one in each; they are then put before the
+/// next keyframe. After a loss nothing is passed on until a keyframe comes, since pictures that refer to a lost one are
+/// broken.
 struct UnitStream {
     enum Verdict: Equatable {
         /// Pass it on, with the stream's parameter sets before it where it is a keyframe without any.
@@ -17,8 +18,12 @@ struct UnitStream {
         case damaged(String)
     }
 
-    /// SPS and PPS with start codes, the newest; empty before any came.
-    private(set) var sets: [UInt8] = []
+    /// SPS and PPS with start codes, the newest; empty before both came.
+    var sets: [UInt8] { isComplete ? collected : [] }
+    /// The newest sets, perhaps an SPS whose PPS has not come, or the reverse.
+    private var collected: [UInt8] = []
+    /// Whether ``collected`` has an SPS and a PPS.
+    private var isComplete = false
     /// Whether other sets came after the first.
     private(set) var setsHaveChanged = false
     private(set) var awaitsKeyframe = true
@@ -36,18 +41,21 @@ struct UnitStream {
             lose()
             return .damaged("its \(bytes.count) bytes contain no NAL unit")
         }
-        if unit.hasSets, !AnnexB.hasOnly(sets, in: bytes) {
-            let news = AnnexB.parameterSets(in: bytes)
+        if !AnnexB.hasOnly(collected, in: bytes) {
+            let news =
+                unit.hasSets
+                ? AnnexB.parameterSets(in: bytes) : AnnexB.parameterSets(in: bytes, over: collected)
             guard news.count <= Self.mostSetBytes else {
                 lose()
                 return .damaged("its parameter sets have \(news.count) bytes")
             }
-            setsHaveChanged = setsHaveChanged || !sets.isEmpty
-            sets = news
+            setsHaveChanged = setsHaveChanged || isComplete
+            collected = news
+            isComplete = isComplete || news.withUnsafeBytes { AnnexB.look(at: $0).hasSets }
         }
         guard unit.hasSlice else { return unit.hasOnlyAsides ? .noPicture : .damaged("it has no picture") }
         if awaitsKeyframe {
-            guard unit.isKeyframe, !sets.isEmpty else { return .awaitsKeyframe }
+            guard unit.isKeyframe, isComplete else { return .awaitsKeyframe }
             awaitsKeyframe = false
         }
         return .give(isKeyframe: unit.isKeyframe, needsSets: unit.isKeyframe && !unit.hasSets)
@@ -107,6 +115,63 @@ enum AnnexB {
             return true
         }
         return sets
+    }
+
+    /// `known` with the SPS and PPS before the first slice of `bytes`, each with a start code of four bytes.
+    ///
+    /// A set takes the place of the one of its kind and number. SPS come first, since a decoder reads a PPS by its SPS.
+    static func parameterSets(in bytes: UnsafeRawBufferPointer, over known: [UInt8]) -> [UInt8] {
+        var (sequences, pictures): ([UInt8], [UInt8]) = ([], [])
+        func add(_ set: UnsafeRawBufferPointer) {
+            if set[0] & 31 == Kind.sequenceParameterSet {
+                sequences += [0, 0, 0, 1]
+                sequences += set
+            } else {
+                pictures += [0, 0, 0, 1]
+                pictures += set
+            }
+        }
+        known.withUnsafeBytes { known in
+            forEachSet(in: known) { old in
+                var isReplaced = false
+                forEachSet(in: bytes) { new in
+                    isReplaced = (new[0] ^ old[0]) & 31 == 0 && number(of: new) == number(of: old)
+                    return !isReplaced
+                }
+                if !isReplaced { add(old) }
+                return true
+            }
+        }
+        forEachSet(in: bytes) { set in
+            add(set)
+            return true
+        }
+        return sequences + pictures
+    }
+
+    /// `seq_parameter_set_id` of an SPS or `pic_parameter_set_id` of a PPS (7.3.2.1.1, 7.3.2.2), which is ue(v) (9.1);
+    /// nil where the set ends before it.
+    private static func number(of set: UnsafeRawBufferPointer) -> Int? {
+        // Behind the header, and in an SPS behind profile, constraints and level.
+        var place = set[0] & 31 == Kind.sequenceParameterSet ? 32 : 8
+        func next() -> Int? {
+            guard place < set.count * 8 else { return nil }
+            defer { place += 1 }
+            return Int(set[place / 8] >> UInt8(7 - place % 8)) & 1
+        }
+        var zeros = 0
+        while true {
+            // The largest number of a set is 255.
+            guard let bit = next(), zeros <= 8 else { return nil }
+            if bit == 1 { break }
+            zeros += 1
+        }
+        var value = 1
+        for _ in 0..<zeros {
+            guard let bit = next() else { return nil }
+            value = 2 * value + bit
+        }
+        return value - 1
     }
 
     /// Whether `known` has each SPS and PPS before the first slice. Allocates nothing.

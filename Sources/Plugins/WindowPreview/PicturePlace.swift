@@ -34,7 +34,7 @@ struct PicturePlace: Equatable {
         let (width, height) = (Double(format.width), Double(format.height))
         let shown = Self.shownSize(format, swapsSides: turns % 2 == 1)
         let scales = (window.width / shown.width, window.height / shown.height)
-        let scale = view.fit == .fit ? min(scales.0, scales.1) : max(scales.0, scales.1)
+        let scale = view.fit == .contain ? min(scales.0, scales.1) : max(scales.0, scales.1)
         // The picture as it lies in the window. With `fill` the parts outside are cropped from the source.
         var size = (width: shown.width * scale, height: shown.height * scale)
         var part = (width: 1.0, height: 1.0)

@@ -7,10 +7,10 @@ struct WindowOptions: StageOptions {
     @Option(help: "Initial size of the window. Default: the picture's size, limited to the screen.", unit: "px")
     var size: PictureSize? = nil
     @Option(
-        help: "How the picture fits the window: fit shows all of it on grey, fill crops it to its middle.", live: true
-    )
-    var fit = WindowFit.fit
-    @Option(help: "Rotates the picture clockwise.", unit: "degrees", live: true) var turn = WindowTurn.none
+        help: "How the picture fits the window: contain shows all of it on grey, fill crops it to its middle.",
+        live: true)
+    var fit = WindowFit.contain
+    @Option(help: "Rotates the picture clockwise.", unit: "degrees", live: true) var rotate = WindowRotation.none
     @Option(
         help: "Mirrors the picture left to right: on, off, or auto for a camera with \"facing\": \"front\".", live: true
     )
@@ -29,15 +29,15 @@ struct WindowOptions: StageOptions {
 
     /// How the window shows the next picture.
     var view: WindowView {
-        WindowView(fit: fit, quarterTurns: turn.quarterTurns, mirror: mirror, isFullscreen: fullscreen, rate: rate)
+        WindowView(fit: fit, quarterTurns: rotate.quarterTurns, mirror: mirror, isFullscreen: fullscreen, rate: rate)
     }
 }
 
-enum WindowFit: String, OptionChoice { case fit, fill }
+enum WindowFit: String, OptionChoice { case contain, fill }
 enum WindowMirror: String, OptionChoice { case auto, on, off }
 
 /// Quarter turns clockwise, written in degrees.
-enum WindowTurn: Int, OptionValue, CaseIterable {
+enum WindowRotation: Int, OptionValue, CaseIterable {
     case none = 0
     case right = 90
     case around = 180
@@ -45,11 +45,12 @@ enum WindowTurn: Int, OptionValue, CaseIterable {
 
     var quarterTurns: Int { rawValue / 90 }
 
-    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> WindowTurn {
-        guard let degrees = node.asInt, let turn = WindowTurn(rawValue: degrees) else {
-            throw OptionFault("\(node.text()) must be a quarter turn", remedy: "Use 0, 90, 180 or 270.")
+    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> WindowRotation {
+        guard let degrees = node.asInt, let rotation = WindowRotation(rawValue: degrees) else {
+            throw OptionFault(
+                "\(node.text()) must be 0, 90, 180 or 270", remedy: "Rotation is in degrees, clockwise.")
         }
-        return turn
+        return rotation
     }
     var optionJSON: JSONNode { .number(rawValue) }
     static var optionTypeName: String { "0, 90, 180, 270" }
@@ -58,7 +59,7 @@ enum WindowTurn: Int, OptionValue, CaseIterable {
 
 /// How pictures are shown; what live options change.
 struct WindowView: Sendable, Equatable {
-    var fit = WindowFit.fit
+    var fit = WindowFit.contain
     var quarterTurns = 0
     var mirror = WindowMirror.auto
     var isFullscreen = false

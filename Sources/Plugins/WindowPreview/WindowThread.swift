@@ -136,6 +136,8 @@ final class WindowThread: Sendable {
 
     private func run() {
         SDL_SetMainReady()
+        // SDL would write its lines to standard error. A call that fails says so, and its reason is reported.
+        SDL_LogSetOutputFunction({ _, _, _, _ in }, nil)
         for (hint, value) in [
             // Signals belong to the program, a preview keeps no screen awake, and closing a window only ends that
             // window.

@@ -29,7 +29,7 @@ enum X264Tune: String, OptionChoice {
     case none, zerolatency, film, animation, grain, stillimage, psnr, ssim, fastdecode
 }
 
-/// H.264 profiles for 8-bit 4:2:0.
+/// H.264 profiles for 8-bit 4:2:0 (A.2). x264_param_apply_profile turns off what the profile lacks.
 enum X264Profile: String, OptionChoice {
     case baseline, main, high
 }
@@ -84,7 +84,10 @@ struct X264EncoderOptions: StageOptions {
     @Option(help: "x264's tune. Default: \"zerolatency\" in a live chain, otherwise \"none\".")
     var tune: X264Tune? = nil
 
-    @Option(help: "The highest H.264 profile to use. Default: what the other options need, at most high.")
+    @Option(
+        help:
+            "The highest H.264 profile to use: baseline turns off B-frames, CABAC, weighted prediction and the 8x8 transform, main the 8x8 transform. Default: the lowest that the other options need, up to high, or High 4:4:4 Predictive with a crf below 1."
+    )
     var profile: X264Profile? = nil
 
     @Option(

@@ -4,7 +4,7 @@ import Foundation
 import Glibc
 
 /// Plugin packages that tests build: each once in a test run, all in one folder below `.build`, where Core is built once
-/// for all of them and the next run finds it again.
+/// for all of them and the next run finds it again. `make test-core` builds in the same folder.
 enum PluginBuild {
     /// The faulty plugins, release.
     static func misbehave() throws -> URL { try misbehaveResult.get() }
@@ -52,9 +52,12 @@ enum PluginBuild {
 
     /// Builds a package in release; gives a folder with its own libraries alone.
     ///
-    /// - Parameter scratch: The folder of builds; packages with another Core need another.
-    static func build(_ package: URL, scratch: String = "builds") throws -> URL {
-        let outcome = try swift("build", "-c", "release", package: package, scratch: scratch)
+    /// - Parameters:
+    ///   - scratch: The folder of builds; packages with another Core need another.
+    ///   - isOptimised: Whether the code is optimised, which takes most of the time that another Core takes.
+    static func build(_ package: URL, scratch: String = "builds", isOptimised: Bool = true) throws -> URL {
+        let flags = isOptimised ? [] : ["-Xswiftc", "-Onone"]
+        let outcome = try swift("build", ["-c", "release"] + flags, package: package, scratch: scratch)
         guard outcome.status == 0 else {
             throw TestFault("\(package.path) does not build:\n\(outcome.output)\n\(outcome.error)")
         }
@@ -82,7 +85,7 @@ enum PluginBuild {
 
     /// `swift VERB …` for a package, as a person would call it there, but at a lower priority: a compiler on each
     /// processor would starve the cameras and players of other tests, which have deadlines.
-    static func swift(_ verb: String, _ arguments: String..., package: URL, scratch: String = "builds") throws
+    static func swift(_ verb: String, _ arguments: [String] = [], package: URL, scratch: String = "builds") throws
         -> Outcome
     {
         guard let path = Tool(name: "swift").path else { throw TestFault("swift is not in PATH") }

@@ -76,6 +76,20 @@ import Testing
                 "caFile: the file '/nowhere/ca.pem' does not exist. Create it, or correct 'caFile'."))
     }
 
+    /// libavformat would ignore such a file, or wait for the writer of a FIFO.
+    @Test func refusesAuthoritiesThatCannotBeRead() {
+        mkfifo(folder.file("fifo"), 0o600)
+        for (path, text) in [
+            (
+                folder.file("fifo"),
+                "'\(folder.file("fifo"))' must be a regular file, but is a pipe. Name a regular file: it may be read more than once."
+            ), (folder.path, "'\(folder.path)' is a folder. Name a file in it."),
+        ] {
+            let error = #expect(throws: FrameHostError.self) { try CertificateTrust(verify: true, caFile: path) }
+            #expect(error?.description == "caFile: \(text)")
+        }
+    }
+
     /// A certificate that is trusted, for another name: libavformat compares names with GnuTLS and OpenSSL alike.
     @Test func trustsNoCertificateOfAnotherName() throws {
         let (server, port) = try serve("other", names: "DNS:elsewhere.example")

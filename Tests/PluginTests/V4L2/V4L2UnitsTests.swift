@@ -118,6 +118,43 @@ import Testing
         for unit in seen where !unit.isKeyframe { #expect(unit.bytes.starts(with: [0, 0, 1, 0x41])) }
     }
 
+    @Test func putsParameterSetsThatCameOneByOneInFrontOfEachKeyframe() throws {
+        let (sequence, picture) = (Array(Self.sets[..<9]), Array(Self.sets[9...]))
+        camera.compressedAt = { number in
+            switch number % 12 {
+            case 0: sequence
+            case 1: picture
+            default: Self.slice(number, isKeyframe: number % 12 == 2)
+            }
+        }
+        let driver = try driver()
+        #expect(driver.outputFormat?.encoded?.parameterSets == Self.sets)
+        let seen = try units(driver, 20)
+        #expect(seen.filter(\.isKeyframe).count == 2)
+        for unit in seen where unit.isKeyframe { #expect(unit.bytes.starts(with: Self.sets + [0, 0, 1, 0x65])) }
+        #expect(figure(driver, "damaged") == 0)
+        #expect(!driver.takeEvents().contains { $0.name == "parameter-sets-changed" })
+    }
+
+    @Test func aSetTakesThePlaceOfTheOneOfItsKindAndNumber() {
+        func sps(_ level: UInt8) -> [UInt8] { [0, 0, 0, 1, 0x67, 66, 0, level, 0x80] }
+        // Numbers 0 and 1 (1 and 010), each with two values.
+        func pps(_ number: Int, _ rest: UInt8) -> [UInt8] { [0, 0, 0, 1, 0x68, (number == 0 ? 0x80 : 0x40) | rest] }
+        let steps: [(bytes: [UInt8], sets: [UInt8], hasChanged: Bool)] = [
+            (pps(1, 1), [], false),
+            (sps(30), sps(30) + pps(1, 1), false),
+            (pps(0, 1), sps(30) + pps(1, 1) + pps(0, 1), true),
+            (pps(1, 2), sps(30) + pps(0, 1) + pps(1, 2), true),
+            (sps(31), sps(31) + pps(0, 1) + pps(1, 2), true),
+        ]
+        var stream = UnitStream()
+        for (bytes, sets, hasChanged) in steps {
+            let verdict = bytes.withUnsafeBytes { stream.look(at: $0) }
+            #expect(verdict == .noPicture)
+            #expect(stream.sets == sets && stream.setsHaveChanged == hasChanged, "\(bytes)")
+        }
+    }
+
     /// What comes without a picture costs none.
     @Test func leavesOutBuffersOfDelimitersAndMessages() throws {
         let asides: [[UInt8]] = [

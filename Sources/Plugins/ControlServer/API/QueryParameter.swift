@@ -7,6 +7,7 @@ struct QueryParameter: Sendable {
     enum Kind: Sendable {
         case words([String])
         case integer(ClosedRange<Int>)
+        case oneOf([Int])
         case number(ClosedRange<Double>)
         case flag
     }
@@ -21,6 +22,7 @@ struct QueryParameter: Sendable {
         case .words(let words): ["type": "string", "enum": .array(words.map { .string($0) })]
         case .integer(let range):
             ["type": "integer", "minimum": .number(range.lowerBound), "maximum": .number(range.upperBound)]
+        case .oneOf(let values): ["type": "integer", "enum": .array(values.map { .number($0) })]
         case .number(let range):
             ["type": "number", "minimum": .number(range.lowerBound), "maximum": .number(range.upperBound)]
         case .flag: ["type": "boolean"]
@@ -30,14 +32,20 @@ struct QueryParameter: Sendable {
     fileprivate func fault(_ value: String) -> Refusal {
         let rule =
             switch kind {
-            case .words(let words): "one of \(words.joined(separator: ", "))"
+            case .words(let words): Self.alternatives(words)
             case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
+            case .oneOf(let values): Self.alternatives(values.map { "\($0)" })
             case .number(let range): "a number from \(range.lowerBound) to \(range.upperBound)"
             case .flag: "true or false"
             }
         return Refusal(
             400, "invalid-configuration", place: name, "'\(value.prefix(64))' must be \(rule)",
             "Correct the parameter, or leave it out.")
+    }
+
+    /// `0, 90, 180 or 270`.
+    private static func alternatives(_ words: [String]) -> String {
+        words.dropLast().joined(separator: ", ") + " or \(words.last ?? "")"
     }
 }
 
@@ -70,6 +78,7 @@ struct QueryValues: Sendable {
         switch kind {
         case .words(let words): words.contains(value)
         case .integer(let range): whole(value).map(range.contains) ?? false
+        case .oneOf(let values): values.contains { "\($0)" == value }
         case .number(let range): number(value).map(range.contains) ?? false
         case .flag: value == "true" || value == "false"
         }

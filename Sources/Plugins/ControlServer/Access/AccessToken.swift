@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
-import Glibc
 
 /// The token that clients must show. Never printed: its description only says that there is one.
 struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
@@ -37,29 +36,7 @@ struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConverti
     /// - Throws: ``FrameHostError``; none shows what is in the file.
     static func read(_ path: String, folder: String) throws -> AccessToken {
         let path = Self.path(path, folder: folder)
-        // Does not block: a FIFO of this name must not stop the program.
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard file >= 0 else {
-            let reason = errno
-            throw reason == ENOENT
-                ? FrameHostError(
-                    .invalidConfiguration, place: "tokenFile", what: "the file '\(path)' does not exist",
-                    remedy: "Create it, or correct 'tokenFile'.")
-                : FrameHostError(
-                    .invalidConfiguration, place: "tokenFile",
-                    what: "the file '\(path)' cannot be read: \(String(cString: strerror(reason)))",
-                    remedy: "Correct 'tokenFile', or make the file readable for this user.")
-        }
-        defer { close(file) }
-        var bytes = [UInt8](repeating: 0, count: 1024)
-        let count = Glibc.read(file, &bytes, bytes.count)
-        guard count >= 0 else {
-            throw FrameHostError(
-                .invalidConfiguration, place: "tokenFile",
-                what: "the file '\(path)' cannot be read: \(String(cString: strerror(errno)))",
-                remedy: "Name a regular file.")
-        }
-        let line = bytes[..<count].prefix { $0 != 10 && $0 != 13 }
+        let line = try RunFiles.contents(of: path, option: "tokenFile").prefix { $0 != 10 && $0 != 13 }
         guard let token = AccessToken(String(decoding: line, as: UTF8.self)) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "tokenFile",

@@ -109,7 +109,7 @@ struct PreviewRequest: Equatable {
     var intervalNs: Int64 = 0
 
     fileprivate static let members = [
-        "stage", "kind", "width", "height", "fit", "turn", "mirror", "quality", "rate",
+        "stage", "kind", "width", "height", "fit", "rotate", "mirror", "quality", "rate",
     ]
 
     init(stage: String, kind: LiveHead.Kind = .jpeg) { (self.stage, self.kind) = (stage, kind) }
@@ -141,7 +141,12 @@ struct PreviewRequest: Equatable {
         }
         form.width = try whole("width", LiveProtocol.sides)
         form.height = try whole("height", LiveProtocol.sides)
-        form.quarterTurns = try whole("turn", 0...3) ?? 0
+        if let value = node["rotate"] {
+            guard let degrees = value.asInt, PictureForm.rotations.contains(degrees) else {
+                throw LiveFault("rotate", "'rotate' must be 0, 90, 180 or 270", "Correct it, or leave it out.")
+            }
+            form.quarterTurns = degrees / 90
+        }
         form.quality = try whole("quality", 1...100) ?? 80
         if let value = node["mirror"] {
             guard let isMirrored = value.asBool else {
@@ -151,7 +156,7 @@ struct PreviewRequest: Equatable {
         }
         if let value = node["fit"] {
             guard let fit = value.asString.flatMap({ PictureForm.Fit(rawValue: $0) }) else {
-                throw LiveFault("fit", "'fit' must be \"fit\" or \"fill\"", "Correct it, or leave it out.")
+                throw LiveFault("fit", "'fit' must be \"contain\" or \"fill\"", "Correct it, or leave it out.")
             }
             form.fit = fit
         }

@@ -6,7 +6,7 @@ import { make, setText } from "./dom.js"
 
 const words = /^"[^"]*"(, "[^"]*")*$/
 
-/** The words of a type such as `"fill", "fit"`; nil where it is another type. */
+/** The words of a type such as `"contain", "fill"`; nil where it is another type. */
 const wordsOf = (type) => (words.test(type) ? type.split(", ").map((word) => word.slice(1, -1)) : null)
 
 /** A value as a person writes it into a text field. */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Live pictures of stages, each with its own size, shape, turn and rate.
+// Live pictures of stages, each with its own size, shape, rotation and rate.
 
 import { find, make, setAttribute, setText } from "./dom.js"
 import { PictureFeed } from "./feed.js"
 import { saveSnapshot } from "./snapshot.js"
 import { short } from "./words.js"
 
-const usual = { size: 640, rate: 15, shape: "own", fit: "fit", turn: 0, mirror: false, paused: false }
+const usual = { size: 640, rate: 15, shape: "own", fit: "contain", rotate: 0, mirror: false, paused: false }
 const most = 32
 // Of the newest tile, for the ids of its fields.
 let number = 0
@@ -16,8 +16,14 @@ const choices = {
   size: ["Size", [[320, "small (320)"], [640, "medium (640)"], [960, "large (960)"], [1280, "1280"], [1920, "1920"]]],
   rate: ["Rate", [[1, "1 per second"], [5, "5 per second"], [10, "10 per second"], [15, "15 per second"], [0, "every picture"]]],
   shape: ["Shape", [["own", "as the picture"], ["16:9", "16:9"], ["4:3", "4:3"], ["1:1", "1:1"], ["9:16", "9:16"]]],
-  fit: ["Other shapes", [["fit", "all of it, on grey"], ["fill", "fill and crop"]]],
-  turn: ["Turn", [[0, "not"], [1, "right"], [2, "upside down"], [3, "left"]]],
+  fit: ["Other shapes", [["contain", "all of it, on grey"], ["fill", "fill and crop"]]],
+  rotate: ["Rotate", [[0, "not"], [90, "right"], [180, "upside down"], [270, "left"]]],
+}
+
+/** Of stored settings those that this page has: another version may have stored others. */
+function known(stored) {
+  const isKnown = (key) => choices[key]?.[1].some(([value]) => value === stored?.[key]) ?? typeof stored?.[key] === "boolean"
+  return Object.fromEntries(Object.keys(usual).filter(isKnown).map((key) => [key, stored[key]]))
 }
 
 export class Previews {
@@ -75,7 +81,7 @@ export class Previews {
       // Of another version; the usual ones then.
     }
     if (Array.isArray(saved)) {
-      for (const { stage, wishes } of saved.slice(0, most)) if (stages.includes(stage)) this.add(stage, wishes)
+      for (const { stage, wishes } of saved.slice(0, most)) if (stages.includes(stage)) this.add(stage, known(wishes))
     } else {
       const last = structure.stages.filter((stage) => stage.hasPictures).at(-1)
       if (last) this.add(last.id)
@@ -140,7 +146,7 @@ class Tile {
         isVideo ? null : make("button", { type: "button", onclick: () => this.snapshot() }, "Snapshot"),
         make("button", { type: "button", "aria-label": `Close the preview of ${stage}`, onclick: () => previews.remove(this) }, "Close")),
       make("details", {}, make("summary", {}, "Settings", make("span", { class: "unseen" }, ` of the preview of ${stage}`)),
-        make("div", { class: "settings" }, Object.keys(choices).filter((key) => !isVideo || key === "turn").map((key) => this.choice(key)), this.mirrorBox())),
+        make("div", { class: "settings" }, Object.keys(choices).filter((key) => !isVideo || key === "rotate").map((key) => this.choice(key)), this.mirrorBox())),
       this.fault)
     this.viewer = previews.feed.open(stage, this, (...picture) => this.draw(...picture), (text) => this.say(text))
     this.update()
@@ -170,11 +176,11 @@ class Tile {
     this.update()
   }
 
-  // What the feed asks for. Turn and mirror are the canvas's: pictures of one size are encoded once for all.
+  // What the feed asks for. Rotation and mirroring are the canvas's: pictures of one size are encoded once for all.
   get rate() { return this.wishes.rate }
 
   get form() {
-    const { size, shape, fit, turn } = this.wishes
+    const { size, shape, fit, rotate } = this.wishes
     const [, width, height] = /(\d+)x(\d+)/.exec(this.previews.model.find(this.stage)?.planned.output ?? "") ?? []
     // Larger than the picture is gives no more detail.
     const side = Math.min(size, Math.max(Number(width), Number(height)) || size)
@@ -182,7 +188,7 @@ class Tile {
     const [across, down] = shape.split(":").map(Number)
     const scale = side / Math.max(across, down)
     const [w, h] = [Math.max(2, Math.round(across * scale)), Math.max(2, Math.round(down * scale))]
-    return turn % 2 ? { width: h, height: w, fit } : { width: w, height: h, fit }
+    return rotate % 180 ? { width: h, height: w, fit } : { width: w, height: h, fit }
   }
 
   /** Asks for pictures only while somebody sees them. */
@@ -193,15 +199,15 @@ class Tile {
   }
 
   draw(source, { width: across, height: down, frame, age, isMirrored = false, turns = 0, isMirroredInPreviews = false }) {
-    const { turn, mirror } = this.wishes
+    const { rotate, mirror } = this.wishes
     const { canvas, context } = this
-    const [width, height] = (turn + turns) % 2 ? [down, across] : [across, down]
+    const [width, height] = (rotate / 90 + turns) % 2 ? [down, across] : [across, down]
     if (canvas.width !== width || canvas.height !== height) {
       canvas.width = width
       canvas.height = height
     }
     context.setTransform(mirror ? -1 : 1, 0, 0, 1, width / 2, height / 2)
-    context.rotate((turn * Math.PI) / 2)
+    context.rotate((rotate * Math.PI) / 180)
     if (isMirroredInPreviews) context.scale(-1, 1)
     context.rotate((turns * Math.PI) / 2)
     if (isMirrored) context.scale(-1, 1)
@@ -238,9 +244,9 @@ class Tile {
 
   async snapshot() {
     setText(this.fault, "")
-    const { turn, mirror } = this.wishes
+    const { rotate, mirror } = this.wishes
     try {
-      await saveSnapshot(this.stage, "jpeg", { turn: turn || null, mirror })
+      await saveSnapshot(this.stage, "jpeg", { rotate: rotate || null, mirror })
     } catch (fault) {
       setText(this.fault, fault.text ?? String(fault))
     }

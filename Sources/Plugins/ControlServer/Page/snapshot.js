@@ -5,7 +5,7 @@
 import { api, Fault } from "./api.js"
 import { make } from "./dom.js"
 
-/** - kind: "jpeg" or "png". - form: turn, mirror. Resolves with the file's name; throws a `Fault`. */
+/** - kind: "jpeg" or "png". - form: rotate, mirror. Resolves with the file's name; throws a `Fault`. */
 export async function saveSnapshot(stage, kind, form = {}) {
   const picture = await api.picture(stage, { format: kind, quality: 95, ...form }, { priority: "high" })
   if (!picture) {

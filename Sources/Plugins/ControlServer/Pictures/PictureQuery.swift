@@ -14,9 +14,10 @@ enum PictureQuery {
             QueryParameter(
                 name: "fit",
                 help:
-                    "How a picture of another shape gets into width and height: `fill` crops it, `fit` (the default) shows all of it on grey.",
+                    "How a picture of another shape gets into width and height: `fill` crops it, `contain` (the default) shows all of it on grey.",
                 kind: .words(PictureForm.Fit.allCases.map(\.rawValue))),
-            QueryParameter(name: "turn", help: "Quarter turns clockwise.", kind: .integer(0...3)),
+            QueryParameter(
+                name: "rotate", help: "Degrees to rotate the picture clockwise.", kind: .oneOf(PictureForm.rotations)),
             QueryParameter(name: "mirror", help: "Mirrors the picture left to right.", kind: .flag),
             QueryParameter(
                 name: "quality", help: "JPEG quality. Default: 90 for one picture, 80 for a stream.",
@@ -46,8 +47,8 @@ enum PictureQuery {
         var form = PictureForm(query.word("format").flatMap { PictureForm.Kind(rawValue: $0) } ?? .jpeg)
         form.width = query.int("width")
         form.height = query.int("height")
-        form.fit = query.word("fit").flatMap { PictureForm.Fit(rawValue: $0) } ?? .fit
-        form.quarterTurns = query.int("turn") ?? 0
+        form.fit = query.word("fit").flatMap { PictureForm.Fit(rawValue: $0) } ?? .contain
+        form.quarterTurns = (query.int("rotate") ?? 0) / 90
         form.isMirrored = query.flag("mirror")
         form.quality = query.int("quality") ?? quality
         return form

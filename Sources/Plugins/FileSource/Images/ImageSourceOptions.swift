@@ -43,7 +43,8 @@ struct ImageSourceOptions: StageOptions {
     func validate() throws(OptionFault) {
         if path.isEmpty {
             throw OptionFault(
-                "'path' is missing", remedy: "Name a picture, a folder or a pattern: \"path\": \"shots/*.png\".")
+                "'path' is missing or empty",
+                remedy: "Name a picture, a folder or a pattern: \"path\": \"shots/*.png\".")
         }
         if path.utf8.contains(0) {
             throw OptionFault("'path' must not contain a zero character", remedy: "Remove that character.")

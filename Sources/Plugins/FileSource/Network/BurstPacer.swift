@@ -6,6 +6,10 @@ import FrameCore
 /// a network held up) by the stream's own times: the queue behind a live source is short, and would drop most of them.
 /// A pure value: the caller passes the clock's time, and waits.
 ///
+/// A sender that is faster than ``speed`` for long fills the queue of packets, until what comes is urgent and given at
+/// once. The delay then stays at what that queue holds, and the queue behind the source drops and counts what its
+/// consumer does not take.
+///
 /// All times in nanoseconds; inputs lie within ``MediaTime/range``.
 struct BurstPacer {
     /// How many times faster than they were captured items are given at most.

@@ -14,17 +14,7 @@ final class CertificateTrust: @unchecked Sendable {
     /// - Parameter caFile: A file of authorities that replaces the system's.
     /// - Throws: ``FrameHostError`` where the file cannot be read, which libavformat would ignore.
     init(verify: Bool, caFile: String?) throws {
-        if let caFile, access(caFile, R_OK) != 0 {
-            let reason = errno
-            throw reason == ENOENT
-                ? FrameHostError(
-                    .unavailable, place: "caFile", what: "the file '\(caFile)' does not exist",
-                    remedy: "Create it, or correct 'caFile'.")
-                : FrameHostError(
-                    .unavailable, place: "caFile",
-                    what: "'\(caFile)' cannot be read: \(String(cString: strerror(reason)))",
-                    remedy: "Correct 'caFile', or make the file readable for this user.")
-        }
+        if let caFile { try RunFiles.checkReadable(caFile, option: "caFile") }
         trust = .allocate(capacity: 1)
         trust.initialize(to: fh_av_trust(verify: verify ? 1 : 0, ca_file: caFile.map { strdup($0) } ?? nil))
     }

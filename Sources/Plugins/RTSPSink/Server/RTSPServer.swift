@@ -35,7 +35,7 @@ final class RTSPServer: Sendable {
     fileprivate let group: MultiThreadedEventLoopGroup
     private let state: NIOLockedValueBox<State>
     private let nextConnection = Atomic<UInt64>(0)
-    /// Set once in ``open(_:policy:)`` before a client can come.
+    /// Set once, before the first stream is added that may go over UDP.
     private let datagrams: NIOLockedValueBox<DatagramSender?>
 
     private static var loopCount: Int { max(min(System.coreCount, 4), 1) }
@@ -65,12 +65,12 @@ final class RTSPServer: Sendable {
     /// [control thread] Listens.
     ///
     /// - Throws: ``FrameHostError`` where the port is taken or the certificate cannot be used.
-    static func open(_ endpoint: ServerEndpoint, policy: SessionPolicy, usesUDP: Bool) throws -> RTSPServer {
+    static func open(_ endpoint: ServerEndpoint, policy: SessionPolicy) throws -> RTSPServer {
         DescriptorLimit.raise()
         try LoopRoom.check(loops: loopCount)
         let server = RTSPServer(endpoint: endpoint, policy: policy)
         do {
-            try server.listen(usesUDP: usesUDP && !endpoint.isSecure)
+            try server.listen()
         } catch {
             server.shutDown()
             throw error
@@ -78,7 +78,7 @@ final class RTSPServer: Sendable {
         return server
     }
 
-    private func listen(usesUDP: Bool) throws {
+    private func listen() throws {
         let descriptors = DescriptorLimit.raise()
         let tls = try endpoint.tlsContext()
         let channel = try Listener.open(endpoint, group: group) { [self] channel in
@@ -94,18 +94,27 @@ final class RTSPServer: Sendable {
             let most = state.readership.signalling.policy.mostConnections
             state.readership.signalling.policy.mostConnections = min(most, DescriptorLimit.connections(of: descriptors))
         }
-        guard usesUDP else { return }
-        let isIPv6 = channel.localAddress?.protocol == .inet6
-        let local = IPAddress(channel.localAddress) ?? IPAddress(high: 0, low: 0)
-        let ports = try DatagramPorts.open(address: local, isIPv6: isIPv6, group: group) { [weak self] in
+    }
+
+    /// [control thread] The first stream that may go over UDP opens the ports, which then stay open.
+    private func openDatagramPorts() throws {
+        // With TLS nothing may be sent unencrypted.
+        guard !endpoint.isSecure, serverPorts == nil else { return }
+        let address = locked { $0.listeners.first?.localAddress }
+        let ports = try DatagramPorts.open(
+            address: IPAddress(address) ?? IPAddress(high: 0, low: 0), isIPv6: address?.protocol == .inet6, group: group
+        ) { [weak self] in
             self?.heard($0, $1)
         }
+        datagrams.withLockedValue { $0 = ports.sender }
         locked { state in
             state.listeners += ports.channels
             state.readership.signalling.policy.serverPorts = ports.ports
         }
-        datagrams.withLockedValue { $0 = ports.sender }
     }
+
+    /// [any thread] The UDP ports; nil while no stream may use them.
+    var serverPorts: TransportSpec.Pair<UInt16>? { locked { $0.readership.signalling.policy.serverPorts } }
 
     /// [control thread] Closes everything and ends the loops' threads.
     ///
@@ -139,9 +148,13 @@ final class RTSPServer: Sendable {
 
     // MARK: Streams
 
-    /// [control thread] False where the path is taken.
-    func add(_ stream: Stream, _ served: ServedPath) -> Bool {
-        locked { state in
+    /// [control thread] One call at a time.
+    ///
+    /// - Returns: False where the path is taken.
+    /// - Throws: ``FrameHostError`` where the UDP ports that the stream may use cannot be opened.
+    func add(_ stream: Stream, _ served: ServedPath) throws -> Bool {
+        if served.carriesUDP { try openDatagramPorts() }
+        return locked { state in
             guard state.streams[stream.hub.path] == nil else { return false }
             state.streams[stream.hub.path] = stream
             state.readership.signalling.setPath(stream.hub.path, served)

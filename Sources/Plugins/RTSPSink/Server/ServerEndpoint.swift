@@ -2,7 +2,6 @@
 
 import FrameCore
 import FrameNetwork
-import Glibc
 
 /// Where and how a server listens. All stages of one port must agree on it.
 struct ServerEndpoint: Sendable, Equatable {
@@ -19,18 +18,7 @@ struct ServerEndpoint: Sendable, Equatable {
     func tlsContext() throws -> NIOSSLContext? {
         guard let certificatePath, let keyPath else { return nil }
         for (option, path) in [("certificate", certificatePath), ("key", keyPath)] {
-            guard let file = fopen(path, "re") else {
-                let reason = errno
-                throw reason == ENOENT
-                    ? FrameHostError(
-                        .unavailable, place: FaultPlace(option), what: "the file '\(path)' does not exist",
-                        remedy: "Create it, or correct '\(option)'.")
-                    : FrameHostError(
-                        .unavailable, place: FaultPlace(option),
-                        what: "'\(path)' cannot be read: \(String(cString: strerror(reason)))",
-                        remedy: "Correct '\(option)', or make the file readable for this user.")
-            }
-            fclose(file)
+            try RunFiles.checkReadable(path, option: option)
         }
         do {
             let chain = try NIOSSLCertificate.fromPEMFile(certificatePath).map {

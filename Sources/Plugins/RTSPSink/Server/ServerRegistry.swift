@@ -78,15 +78,20 @@ final class ServerRegistry: Sendable {
                         + "\"maxConnectionsPerAddress\": \(entry.policy.mostConnectionsPerAddress), "
                         + "or give one of them another 'port'.")
             }
-            guard entry.server.add(stream, served) else {
+            guard try entry.server.add(stream, served) else {
                 throw FrameHostError(
                     .invalidConfiguration, what: "port \(endpoint.port) already has a stream '\(path)'",
                     remedy: "Give each stage a 'path' of its own.")
             }
             return entry.server
         }
-        let server = try RTSPServer.open(endpoint, policy: policy, usesUDP: true)
-        _ = server.add(stream, served)
+        let server = try RTSPServer.open(endpoint, policy: policy)
+        do {
+            _ = try server.add(stream, served)
+        } catch {
+            server.shutDown()
+            throw error
+        }
         let expiry = server.repeatEachSecond { [weak server] in server?.expire() }
         servers[endpoint.port] = Entry(server: server, policy: policy, expiry: expiry)
         return server

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Testing
 
 @testable import ControlServer
@@ -142,6 +143,38 @@ import Testing
         let token = try #require(AccessToken("0123456789abcdef"))
         #expect("\(token)" == "a token")
         #expect(String(reflecting: token) == "a token")
+    }
+
+    @Test func readsTheFirstLineOfAFile() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "token-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        func fault(_ name: String) -> String {
+            do {
+                return "\(try AccessToken.read(name, folder: folder.path))"
+            } catch { return "\(error)" }
+        }
+        for (name, text) in [
+            ("good", "0123456789abcdef\r\nmore\n"), ("short", "secret\n"),
+            ("large", String(repeating: "s", count: 2 << 20)),
+        ] { try Data(text.utf8).write(to: folder.appending(path: name)) }
+        #expect(try AccessToken.read("good", folder: folder.path).matches("0123456789abcdef"))
+        #expect(
+            fault("short")
+                == "tokenFile: the first line of '\(folder.path)/short' must be \(AccessToken.rule). \(AccessToken.remedy)"
+        )
+        #expect(
+            fault("large")
+                == "tokenFile: the file '\(folder.path)/large' must have at most 1048576 bytes, but has 2097152. Check that 'tokenFile' names the right file."
+        )
+        #expect(
+            fault("none")
+                == "tokenFile: the file '\(folder.path)/none' does not exist. Create it, or correct 'tokenFile'.")
+        mkfifo(folder.appending(path: "fifo").path, 0o600)
+        #expect(
+            fault("fifo")
+                == "tokenFile: '\(folder.path)/fifo' must be a regular file, but is a pipe. Name a regular file: it may be read more than once."
+        )
     }
 }
 

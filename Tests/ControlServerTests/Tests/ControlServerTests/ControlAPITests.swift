@@ -152,8 +152,10 @@ import Testing
             "GET", "/api/v1/stages/cam/picture?width=99999999999999999999", nil,
             "'99999999999999999999' must be a whole number from 1 to 16384"
         ),
-        ("GET", "/api/v1/stages/cam/picture?turn=4", nil, "'4' must be a whole number from 0 to 3"),
-        ("GET", "/api/v1/stages/cam/picture?format=gif", nil, "'gif' must be one of jpeg, png"),
+        ("GET", "/api/v1/stages/cam/picture?rotate=45", nil, "'45' must be 0, 90, 180 or 270"),
+        ("GET", "/api/v1/stages/cam/picture?rotate=090", nil, "'090' must be 0, 90, 180 or 270"),
+        ("GET", "/api/v1/stages/cam/picture?fit=all", nil, "'all' must be fill or contain"),
+        ("GET", "/api/v1/stages/cam/picture?format=gif", nil, "'gif' must be jpeg or png"),
         ("GET", "/api/v1/stages/cam/pictures?rate=nan", nil, "'nan' must be a number from 0.1 to 60.0"),
         ("GET", "/api/v1/stages/cam/pictures?rate=1e999", nil, "'1e999' must be a number from 0.1 to 60.0"),
         ("GET", "/api/v1/stages/cam/picture?mirror=yes", nil, "'yes' must be true or false"),

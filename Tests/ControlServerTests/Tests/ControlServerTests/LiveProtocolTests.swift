@@ -108,7 +108,7 @@ import Testing
         request.form.isMirrored = true
         request.intervalNs = 100_000_000
         let text =
-            #"{"open":1,"stage":"cam","width":320,"height":180,"fit":"fill","quality":70,"turn":1,"mirror":true,"rate":10}"#
+            #"{"open":1,"stage":"cam","width":320,"height":180,"fit":"fill","quality":70,"rotate":90,"mirror":true,"rate":10}"#
         #expect(try read(text) == .open(preview: 1, request))
         #expect(
             try read(#"{"open":65535,"stage":"h","kind":"h264"}"#)
@@ -141,7 +141,9 @@ import Testing
         (#"{"open":1,"stage":"cam","kind":3}"#, #"'kind' must be "jpeg" or "h264""#),
         (#"{"open":1,"stage":"cam","width":8}"#, "'width' must be a whole number from 16 to 4096"),
         (#"{"open":1,"stage":"cam","height":5000}"#, "'height' must be a whole number from 16 to 4096"),
-        (#"{"open":1,"stage":"cam","fit":"wide"}"#, #"'fit' must be "fit" or "fill""#),
+        (#"{"open":1,"stage":"cam","fit":"wide"}"#, #"'fit' must be "contain" or "fill""#),
+        (#"{"open":1,"stage":"cam","rotate":45}"#, "'rotate' must be 0, 90, 180 or 270"),
+        (#"{"open":1,"stage":"cam","rotate":"90"}"#, "'rotate' must be 0, 90, 180 or 270"),
         (#"{"open":1,"stage":"cam","mirror":1}"#, "'mirror' must be true or false"),
         (#"{"open":1,"stage":"cam","rate":0}"#, "'rate' must be a number from 0.1 to 60"),
         (#"{"open":1,"stage":"cam","rate":1e999}"#, "'rate' must be a number from 0.1 to 60"),

@@ -27,7 +27,7 @@ final class RunningRequests {
     @Test func aSnapshotIsTheNextPicture() async throws {
         let requests = try RunningRequests()
         let asked = await requests.api.askPicture(
-            "/api/v1/stages/cam/picture?width=64&fit=fill&turn=1&mirror=true&quality=70")
+            "/api/v1/stages/cam/picture?width=64&fit=fill&rotate=90&mirror=true&quality=70")
         #expect(asked.status == 200)
         #expect(asked.text == "picture 64")
         #expect(asked.field("Content-Type") == "image/jpeg")

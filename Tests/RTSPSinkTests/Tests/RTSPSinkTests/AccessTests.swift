@@ -91,7 +91,7 @@ import Testing
     }
 
     /// A file that is cut off could end within a password; a FIFO must not hold the host up.
-    @Test func refusesCredentialsThatAreTooManyOrNoFile() throws {
+    @Test func refusesCredentialsThatAreTooManyOrInNoRegularFile() throws {
         let folder = NSTemporaryDirectory() + "credentials-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -103,11 +103,25 @@ import Testing
             }
         }
         let line = "anna:secret\n"
-        try String(repeating: line, count: CredentialsFile.mostBytes / line.utf8.count + 1).write(
-            toFile: "\(folder)/large", atomically: false, encoding: .utf8)
-        #expect(fault("large").contains("large' cannot be read: File too large. "), "\(fault("large"))")
+        let large = String(repeating: line, count: CredentialsFile.mostBytes / line.utf8.count + 1)
+        try large.write(toFile: "\(folder)/large", atomically: false, encoding: .utf8)
+        #expect(
+            fault("large")
+                == "users: the file '\(folder)/large' must have at most 1048576 bytes, but has \(large.utf8.count). Check that 'users' names the right file."
+        )
         mkfifo("\(folder)/fifo", 0o600)
-        #expect(fault("fifo").contains("fifo' must name a user. "), "\(fault("fifo"))")
+        #expect(
+            fault("fifo")
+                == "users: '\(folder)/fifo' must be a regular file, but is a pipe. Name a regular file: it may be read more than once."
+        )
+        #expect(
+            fault("env:FRAMEHOST_NO_SUCH_VARIABLE")
+                == "users: the environment variable 'FRAMEHOST_NO_SUCH_VARIABLE' is not set. Set it to lines of name:password, or name a file."
+        )
+        try "anna:secret\nhidden\n".write(toFile: "\(folder)/faulty", atomically: false, encoding: .utf8)
+        #expect(
+            fault("faulty")
+                == "users: line 2 of the file '\(folder)/faulty' must be name:password. Correct that line.")
         try line.write(toFile: "\(folder)/good", atomically: false, encoding: .utf8)
         #expect(fault("good") == "1 users")
     }

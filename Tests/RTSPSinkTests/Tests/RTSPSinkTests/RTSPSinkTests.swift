@@ -344,18 +344,57 @@ import Testing
     // MARK: Options
 
     @Test(arguments: [
-        ("noslash", "must begin with a slash"), ("", "must begin with a slash"), ("/", "must have a name"),
-        ("/a%20b", "must not contain ? or %"), ("/a?b", "must not contain ? or %"),
-        ("/a/", "must not end with a slash"), ("/a//b", "must have single slashes"),
-        ("/a/trackID=1", "cannot be the path of a stream"),
-    ]) func saysWhichRuleAPathBreaks(path: String, rule: String) {
+        ("noslash", "must begin with a slash", #"Write "/noslash"."#),
+        ("", "must begin with a slash", #"Write it like "/live"."#),
+        ("/", "must have a name", #"Write it like "/live"."#),
+        ("/a%20b", "must not contain ? or %", "Leave them out."),
+        ("/a?b", "must not contain ? or %", "Leave them out."),
+        ("/a/", "must not end with a slash", "Leave that slash out."),
+        ("/a//b", "must have single slashes", "Leave the others out."),
+        (
+            "/a/trackID=1", "cannot be the path of a stream",
+            "Use letters and digits, and do not end it with a name such as trackID=1, which stands for a track."
+        ),
+    ]) func saysWhichRuleAPathBreaks(path: String, rule: String, remedy: String) {
         var options = RTSPSinkOptions()
         options.path = path
         let faults = #expect(throws: OptionFaults.self) { try options.validate() }
         #expect(faults?.faults.map(\.what) == ["'path' \"\(path)\" \(rule)"])
+        #expect(faults?.faults.map(\.remedy) == [remedy])
+    }
+
+    @Test(arguments: AuthenticationScheme.allCases)
+    func saysThatAnAuthenticationWithoutUsersChecksNothing(scheme: AuthenticationScheme) throws {
+        var options = RTSPSinkOptions()
+        options.authentication = scheme
+        let faults = #expect(throws: OptionFaults.self) { try options.validate() }
+        #expect(
+            faults?.faults.map(\.what) == [
+                "'authentication' needs 'users': without them every client may play, and no password is checked"
+            ])
+        options.users = "env:RTSP_USERS"
+        try options.validate()
     }
 
     // MARK: Several
+
+    @Test func opensUDPPortsForTheFirstStreamThatMayUseThem() throws {
+        let one = try Stage(#""transport": "tcp""#)
+        let server = try #require(ServerRegistry.shared.server(port: one.port))
+        #expect(server.serverPorts == nil)
+        let two = try Stage(port: one.port, path: "/two")
+        #expect(server.serverPorts != nil)
+        let receiver = try DatagramReceiver()
+        let transport = "RTP/AVP;unicast;client_port=\(receiver.port)-\(receiver.port + 1)"
+        let refused = try RTSPTestClient(port: one.port)
+        #expect(try refused.say("SETUP", "\(one.url)/trackID=0", [("Transport", transport)]).status == 461)
+        let client = try RTSPTestClient(port: one.port)
+        let key = try two.send(isKeyframe: true)
+        try client.play(two.url, transport: transport)
+        receiver.client = client
+        #expect(try receiver.units(1) == [Self.sets + [key]])
+        for stage in [one, two] { try stage.driver.stop() }
+    }
 
     @Test func servesSeveralPathsOnOnePort() throws {
         let one = try Stage()

@@ -153,7 +153,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[2].from: 'file' (recording-sink) has no output. Name the stage whose output it takes: \"from\": \"a\"."
+                == "test.json: stages[2].from: 'file' (recording-sink) has no output. Name the stage whose output 'late' takes: \"from\": \"a\"."
         )
     }
 
@@ -221,7 +221,7 @@ final class NameConverter: Transform {
         sketch.request.stages[1].from = [0, 3]
         #expect(
             faults(sketch)
-                == "test.json: stages[1].from: 'b', 'c', 'd' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle."
+                == "test.json: stages[1].from: 'b', 'c' and 'd' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle."
         )
     }
 
@@ -232,8 +232,8 @@ final class NameConverter: Transform {
         #expect(
             faults(sketch)
                 == """
-                test.json: stages[0].from: 'a', 'b' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle.
-                test.json: stages[2].from: 'c', 'd' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle.
+                test.json: stages[0].from: 'a' and 'b' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle.
+                test.json: stages[2].from: 'c' and 'd' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle.
                 """)
     }
 
@@ -260,7 +260,7 @@ final class NameConverter: Transform {
                 == """
                 test.json:1:3: stages[0].cuont: no such option. Did you mean 'count'?
                 test.json:1:26: stages[0].everyMs: -1 must be from 0 to 600000. Correct it, or leave the key out for 0.
-                test.json:1:11: stages[1].keep: expected a whole number, found a string. Write a whole number.
+                test.json:1:11: stages[1].keep: expected a whole number, found a string.
                 test.json: stages[2].from: 'file' takes H.264, but 'p' gives video. Put an encoder between them, or name one in 'from'.
                 """)
     }
@@ -457,7 +457,7 @@ final class NameConverter: Transform {
 
     @Test func listsWords() {
         #expect(
-            [[], ["a"], ["a", "b"], ["a", "b", "c"]].map(quotedList) == [
+            [[], ["a"], ["a", "b"], ["a", "b", "c"]].map { quotedList($0, "or") } == [
                 "nothing", "'a'", "'a' or 'b'", "'a', 'b' or 'c'",
             ])
     }

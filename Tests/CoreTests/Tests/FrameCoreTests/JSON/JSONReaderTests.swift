@@ -77,10 +77,9 @@ struct JSONReaderTests {
 
     @Test(
         arguments: [
-            (
-                "",
-                "1:1: expected a value, found the end of the text. Write a string, a number, a list, an object, true, false or null."
-            ),
+            ("", " is empty. Write a JSON value."),
+            ("\u{FEFF} \n", " is empty. Write a JSON value."),
+            ("// x\n /* y */", " contains only comments. Write a JSON value."),
             ("True", "1:1: expected a value, found 'True'. Did you mean 'true'?"),
             ("undefined", "1:1: expected a value, found 'undefined'. Did you mean 'null'?"),
             ("[nil]", "1:2: expected a value or ']', found 'nil'. Did you mean 'null'?"),
@@ -149,6 +148,19 @@ struct JSONReaderTests {
         ] as [(String, String)])
     func saysWhereASyntaxErrorIsAndWhatToDo(text: String, message: String) {
         #expect(faults(text) == "chain.json:\(message)")
+    }
+
+    @Test(arguments: [
+        ("", "chain.json: is empty. Write { }."),
+        ("drain", "chain.json:1:1: expected a value, found 'drain'. Write { }."),
+        ("True", "chain.json:1:1: expected a value, found 'True'. Write { }."),
+        ("[drain]", "chain.json:1:2: expected a value or ']', found 'drain'. Put text in double quotes."),
+    ])
+    func saysWhatToWriteWhereTheTextBeginsWithNoValue(text: String, message: String) {
+        let errors = #expect(throws: FrameHostErrors.self) {
+            _ = try JSONReader.read(Array(text.utf8), file: "chain.json", remedy: "Write { }.")
+        }
+        #expect(errors?.description == message)
     }
 
     @Test(arguments: [

@@ -63,13 +63,34 @@ import Testing
                 capacity: 10, policy: .dropOldest, mostBytes: 100, mostTime: MediaTime(nanoseconds: 1000)))
         for time in [0, 10, 20] { #expect(state.offer(bytes: 30, time: Int64(time)) == .accept) }
         #expect(state.offer(bytes: 30, time: 30) == .evictThenAccept(1))
-        state.settleEviction(bytes: 30, oldestTime: 10)
+        #expect(state.settleEviction(bytes: 30, oldestTime: 10) == false)
         #expect(state.bytes == 90 && state.depth == 3)
         #expect(state.offer(bytes: 5, time: 1009) == .accept)
         #expect(state.offer(bytes: 1, time: 1011) == .evictThenAccept(1), "1001 ns after the oldest")
-        state.settleEviction(bytes: 30, oldestTime: 20)
+        #expect(state.settleEviction(bytes: 30, oldestTime: 20) == false)
         #expect(state.offer(bytes: 1, time: 1015) == .accept)
         #expect(state.bytes == 67 && state.depth == 5)
+    }
+
+    @Test func evictsAsManyAsALargerItemNeedsBytes() {
+        func state() -> ItemQueueState {
+            var state = ItemQueueState(settings: LinkSettings(capacity: 10, policy: .dropOldest, mostBytes: 100))
+            for time in 0..<5 { #expect(state.offer(bytes: 20, time: Int64(time)) == .accept) }
+            return state
+        }
+        var large = state()
+        #expect(large.offer(bytes: 50, time: 5) == .evictThenAccept(1))
+        #expect(large.settleEviction(bytes: 20, oldestTime: 1) == true)
+        #expect(large.settleEviction(bytes: 20, oldestTime: 2) == true)
+        #expect(large.settleEviction(bytes: 20, oldestTime: 3) == false)
+        #expect(large.bytes == 90 && large.depth == 3)
+        #expect(large.counts.evicted[DropReason.evicted.rawValue] == 3 && large.counts.accepted == 6)
+        // It stays itself, whatever its size.
+        var huge = state()
+        #expect(huge.offer(bytes: 500, time: 5) == .evictThenAccept(1))
+        for time in 1..<5 { #expect(huge.settleEviction(bytes: 20, oldestTime: Int64(time)) == true) }
+        #expect(huge.settleEviction(bytes: 20, oldestTime: 5) == false)
+        #expect(huge.bytes == 500 && huge.depth == 1)
     }
 
     @Test func keepsOnePlaceUnderLatestWhateverCapacityWasAskedFor() {
@@ -177,8 +198,9 @@ import Testing
     func obeysTheLedgerWhateverHappens(policy: DropPolicy, seed: UInt64) {
         var dice = SplitMix(state: seed)
         let isBounded = policy == .wait || policy == .dropToKeyframe
+        let hasBytes = isBounded || policy == .dropOldest
         let settings = LinkSettings(
-            capacity: 1 + dice.next(in: 0...7), policy: policy, mostBytes: isBounded ? 4000 : nil,
+            capacity: 1 + dice.next(in: 0...7), policy: policy, mostBytes: hasBytes ? 4000 : nil,
             mostTime: isBounded ? MediaTime(nanoseconds: 60) : nil)
         var state = ItemQueueState(settings: settings)
         var list: [(bytes: Int, time: Int64)] = []
@@ -187,15 +209,19 @@ import Testing
         for step in 0..<10_000 {
             switch dice.next(in: 0...99) {
             case 0..<55:
-                let bytes = isBounded ? dice.next(in: 0...1500) : 0
+                let bytes = hasBytes ? dice.next(in: 0...1500) : 0
                 time += Int64(dice.next(in: 0...20))
                 let wasFull = list.count >= settings.capacity
                 let action = state.offer(bytes: bytes, time: time, isKeyframe: dice.hits(10), mayWait: dice.hits(80))
                 switch action {
                 case .accept: list.append((bytes, time))
                 case .evictThenAccept(let count):
-                    list.removeFirst(count)
                     list.append((bytes, time))
+                    guard policy == .dropOldest else {
+                        list.removeFirst(count)
+                        break
+                    }
+                    while state.settleEviction(bytes: list.removeFirst().bytes, oldestTime: list[0].time) {}
                 case .reject, .wait: break
                 }
                 if wasFull, action == .accept { Issue.record("step \(step): accepted into a full queue") }
@@ -209,11 +235,13 @@ import Testing
                 list = []
             }
             let counts = state.counts
+            let isWithinBytes = state.depth <= 1 || state.bytes <= (settings.mostBytes ?? .max)
             let holds =
                 counts.offered == counts.accepted + counts.dropped.reduce(0, +)
                 && counts.accepted == counts.taken + counts.evicted.reduce(0, +) + state.depth
                 && state.depth == list.count && state.bytes == list.reduce(0) { $0 + $1.bytes }
                 && state.depth <= settings.capacity && state.depth <= counts.mostDepth
+                && isWithinBytes
             guard holds else {
                 Issue.record(
                     "step \(step), seed \(seed): \(counts), depth \(state.depth) of \(list.count), \(state.bytes) bytes"

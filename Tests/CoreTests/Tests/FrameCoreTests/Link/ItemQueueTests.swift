@@ -128,6 +128,34 @@ import Testing
         #expect(slab.usage.bytes == 0)
     }
 
+    @Test func letsGoOfAsManyAsALargerItemNeedsBytes() throws {
+        let stop = StopSignal()
+        let queue = ItemQueue(
+            name: "a → b", settings: LinkSettings(capacity: 4, policy: .dropOldest, mostBytes: 400),
+            room: RoomGate(stop: stop), stop: stop)
+        let slab = try Slab(name: "slab", byteCount: 4096, unitCount: 16, stop: stop)
+        for number in 0..<6 {
+            let unit = try slab.lease(byteCount: number == 5 ? 300 : 100)
+            unit.sequenceNumber = UInt64(number)
+            let isBack = queue.offer(unit.release(), mayWait: true) != nil
+            #expect(!isBack)
+        }
+        let snapshot = queue.snapshot()
+        #expect(snapshot.depth == 2 && snapshot.bytes == 400)
+        #expect(snapshot.counts.evicted[DropReason.evicted.rawValue] == 4)
+        #expect(slab.census().leased == 2)
+        for (number, followsGap) in [(UInt64(4), true), (5, false)] {
+            guard case .item(let lease) = queue.take() else {
+                Issue.record("no item")
+                return
+            }
+            let unit = AccessUnit(lease)
+            let (sequence, isMarked) = (unit.sequenceNumber, unit.isDiscontinuity)
+            #expect(sequence == number && isMarked == followsGap)
+        }
+        #expect(slab.usage.bytes == 0)
+    }
+
     @Test func wrapsAroundItsRing() throws {
         let line = try Line(LinkSettings(capacity: 3), buffers: 4)
         var next = 0

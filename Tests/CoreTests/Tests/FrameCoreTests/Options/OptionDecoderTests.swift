@@ -76,7 +76,7 @@ private struct AllOptions: StageOptions, Equatable {
     @Test func takesNullForAnOptionThatMayBeAbsent() throws {
         let options = try decode(#"{ "gain": null, "crf": null }"#)
         #expect(options.gain == nil && options.crf == nil)
-        #expect(faults(#"{ "label": null }"#) == "o:1:12: label: expected a string, found null. Write a string.")
+        #expect(faults(#"{ "label": null }"#) == "o:1:12: label: expected a string, found null.")
     }
 
     @Test func takesBothEndsOfARange() throws {
@@ -96,36 +96,44 @@ private struct AllOptions: StageOptions, Equatable {
         (#"{ "crf": 52 }"#, "o:1:10: crf: 52 must be from 0 to 51. Correct it."),
         (#"{ "gain": -1 }"#, "o:1:11: gain: -1 must be from 0 to 4. Correct it, or leave the key out for 1.5."),
         (#"{ "rate": 0.5 }"#, "o:1:11: rate: \"1/2\" must be from 1 to 240. Correct it, or leave the key out for 30."),
-        (#"{ "isOn": 1 }"#, "o:1:11: isOn: expected true or false, found 1. Write true or false."),
-        (#"{ "bitrateKbps": 2.5 }"#, "o:1:18: bitrateKbps: expected a whole number, found 2.5. Write a whole number."),
+        (#"{ "isOn": 1 }"#, "o:1:11: isOn: expected true or false, found 1."),
+        (#"{ "isOn": "true" }"#, "o:1:11: isOn: expected true or false, found a string. Write it without quotes."),
+        (#"{ "bitrateKbps": 2.5 }"#, "o:1:18: bitrateKbps: expected a whole number, found 2.5."),
         (
             #"{ "bitrateKbps": "2" }"#,
-            "o:1:18: bitrateKbps: expected a whole number, found a string. Write a whole number."
+            "o:1:18: bitrateKbps: expected a whole number, found a string. Write it without quotes."
+        ),
+        (#"{ "bitrateKbps": "2.5" }"#, "o:1:18: bitrateKbps: expected a whole number, found a string."),
+        (
+            #"{ "keyframeSeconds": "2.5" }"#,
+            "o:1:22: keyframeSeconds: expected a number, found a string. Write it without quotes."
         ),
         (
             #"{ "bitrateKbps": 1e30 }"#,
             "o:1:18: bitrateKbps: 1e30 is too large. Write a whole number nearer to 0."
         ),
         (#"{ "keyframeSeconds": 1e999 }"#, "o:1:22: keyframeSeconds: 1e999 is too large. Write a number nearer to 0."),
-        (#"{ "keyframeSeconds": true }"#, "o:1:22: keyframeSeconds: expected a number, found true. Write a number."),
-        (#"{ "label": [] }"#, "o:1:12: label: expected a string, found a list. Write a string."),
+        (#"{ "keyframeSeconds": true }"#, "o:1:22: keyframeSeconds: expected a number, found true."),
+        (#"{ "label": [] }"#, "o:1:12: label: expected a string, found a list."),
+        (#"{ "label": 5 }"#, "o:1:12: label: expected a string, found 5. Put it in double quotes."),
         (#"{ "mood": "wlid" }"#, "o:1:11: mood: 'wlid' must be one of 'calm', 'brisk' or 'wild'. Did you mean 'wild'?"),
-        (#"{ "mood": "x" }"#, "o:1:11: mood: 'x' must be one of 'calm', 'brisk' or 'wild'. Use one of these."),
+        (#"{ "mood": "x" }"#, "o:1:11: mood: 'x' must be one of 'calm', 'brisk' or 'wild'."),
         (
             #"{ "mood": {} }"#,
-            "o:1:11: mood: expected one of 'calm', 'brisk' or 'wild', found an object. Write one of 'calm', 'brisk' or 'wild'."
+            "o:1:11: mood: expected 'calm', 'brisk' or 'wild', found an object."
         ),
         (
             #"{ "format": "nv21" }"#,
             "o:1:13: format: 'nv21' must be one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'nv12'?"
         ),
-        (#"{ "ports": 8554 }"#, "o:1:12: ports: expected a list, found 8554. Write a list."),
-        (#"{ "ports": [1, "a"] }"#, "o:1:12: ports: expected a whole number, found a string. Write a whole number."),
+        (#"{ "ports": 8554 }"#, "o:1:12: ports: expected a list, found 8554. Put it in brackets, [ ]."),
+        (#"{ "ports": {} }"#, "o:1:12: ports: expected a list, found an object."),
+        (#"{ "ports": [1, "a"] }"#, "o:1:12: ports: expected a whole number, found a string."),
         (#"{ "bitratekbps": 5 }"#, "o:1:3: bitratekbps: no such option. Did you mean 'bitrateKbps'?"),
         (
             #"{ "preset": 5 }"#,
             "o:1:3: preset: no such option. It has 'bitrateKbps', 'color', 'crf', 'format', 'gain', 'isOn', 'keyframeSeconds', 'label', "
-                + "'mood', 'otherMood', 'ports', 'rate' or 'size'."
+                + "'mood', 'otherMood', 'ports', 'rate' and 'size'."
         ),
         (
             #"{ "label": "both", "crf": 3 }"#,
@@ -178,7 +186,7 @@ private struct AllOptions: StageOptions, Equatable {
                 == """
                 o:1:10: crf: 99 must be from 0 to 51. Correct it.
                 o:1:14: lable: no such option. Did you mean 'label'?
-                o:1:36: isOn: expected true or false, found 0. Write true or false.
+                o:1:36: isOn: expected true or false, found 0.
                 """)
     }
 
@@ -225,7 +233,7 @@ private final class Knobs: Filter {
     @Test(arguments: [
         (
             #"{ "bitrateKbps": 3000, "crf": 30 }"#,
-            "crf: cannot change while the chain runs. Set it in the chain file; 'isOn', 'bitrateKbps' or 'label' can change."
+            "crf: cannot change while the chain runs. Set it in the chain file; 'isOn', 'bitrateKbps' and 'label' can change."
         ),
         (
             #"{ "label": "x", "bitrateKbps": 3 }"#, "bitrateKbps: 3 must be from 64 to 100000. Correct it."

@@ -78,7 +78,7 @@ import Testing
         let running = try camera().plan()
         #expect(
             try camera(#"{"brightness": "dark"}"#).faults(against: running) == [
-                "test.json:1:16: stages[0].brightness: expected a whole number, found a string. Write a whole number."
+                "test.json:1:16: stages[0].brightness: expected a whole number, found a string."
             ])
     }
 

@@ -73,7 +73,31 @@ import Testing
         try sketch.add(RecordingSink.self, "other")
         #expect(
             faults(sketch.request) == [
-                "test.json: stages[2].from: 'file' (recording-sink) has no output. Name the stage whose output it takes: \"from\": \"src\"."
+                "test.json: stages[2].from: 'file' (recording-sink) has no output. Name the stage whose output 'look' takes: \"from\": \"src\"."
+            ])
+    }
+
+    /// A command that attaches a branch names the input of its first stage, so no remedy may ask for another 'from'.
+    @Test func saysOfABranchToAttachOnlyWhatItsCommandCanChange() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(RecordingSink.self, "file")
+        try sketch.add(RecordingSink.self, "late")
+        sketch.request.stages[2].beginsBranch = true
+        #expect(
+            faults(sketch.request) == [
+                "test.json: stages[2].from: 'file' (recording-sink) has no output. Attach the branch to a stage that has an output, such as 'src'."
+            ])
+        var other = ChainSketch()
+        try other.add(CountingSource.self, "src")
+        try other.add(RecordingSink.self, "file")
+        try other.add(CountingSource.self, "second")
+        try other.add(RecordingSink.self, "last")
+        other.request.stages[2].from = [0]
+        other.request.stages[2].beginsBranch = true
+        #expect(
+            faults(other.request) == [
+                "test.json: stages[2].from: 'second' is a source (counting-source) and takes no input. Begin the branch with a stage that takes an input."
             ])
     }
 
@@ -86,7 +110,7 @@ import Testing
         sketch.request.stages[1].from = [2]
         let found = faults(sketch.request)
         #expect(found.count == 1, "\(found)")
-        #expect(found.first?.contains("'look', 'file' feed each other in a circle.") == true, "\(found)")
+        #expect(found.first?.contains("'look' and 'file' feed each other in a circle.") == true, "\(found)")
     }
 
     @Test func saysOfASourceWithAnInputOnlyThatItTakesNone() throws {

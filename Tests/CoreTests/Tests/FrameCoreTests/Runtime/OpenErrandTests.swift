@@ -83,6 +83,22 @@ import Testing
         for name in ["b", "b2"] { #expect(DoorSink.log("\(log)-\(name)").stops == 1, "\(name)") }
     }
 
+    @Test func saysWhereAStageEndsBeforeItIsReplaced() throws {
+        let log = "errand-missed"
+        let driver = try RunningChainDriver(try base(log))
+        _ = try replaceBoth(driver, try base(log), log)
+        // A stop comes before what a thread was asked to do.
+        driver.chain.cancel()
+        Door.open(log)
+        let missed = driver.waitForEvent { $0.name == "replace-missed" }
+        #expect(missed?.stage == "b" && missed?.text == "b (door-sink) ended before it could be replaced.")
+        let result = driver.finish()
+        #expect(result.abandoned.isEmpty && result.failures.isEmpty, "\(result)")
+        #expect(DoorSink.log("\(log)-b2").items == 0)
+        for name in ["b", "b2"] { #expect(DoorSink.log("\(log)-\(name)").stops == 1, "\(name)") }
+        #expect(!driver.allEvents.contains { $0.name == "stage-replaced" && $0.stage == "b" })
+    }
+
     /// A live source, a filter on its thread, a sink; and a filter on another thread, whose sink waits at a door.
     private func twoWays(_ log: String, level: Int = 0, inserted: Bool = false) throws -> ChainSketch {
         var sketch = ChainSketch()

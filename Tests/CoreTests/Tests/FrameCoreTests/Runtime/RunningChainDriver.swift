@@ -67,6 +67,9 @@ final class RunningChainDriver: @unchecked Sendable {
         var details: JSONNode
         /// How often the same was refused before because a thread was late.
         var refusals = 0
+        /// What people read, also where it was done.
+        var text = ""
+        var isBusy = false
     }
 
     /// Whether this is how a change is refused for a thread that has not come to rest in time.
@@ -90,7 +93,8 @@ final class RunningChainDriver: @unchecked Sendable {
             guard isRepeating, isLate, ChainClock.system.now() < deadline else {
                 return Answer(
                     isOK: answer.isDone, frame: answer.frame, error: answer.isDone ? "" : answer.text,
-                    details: JSONNode(.object(answer.members)), refusals: refusals)
+                    details: JSONNode(.object(answer.members)), refusals: refusals, text: answer.text,
+                    isBusy: answer.isBusy)
             }
             refusals += 1
         }

@@ -364,6 +364,28 @@ import Testing
         #expect(isGapless("pause-more"))
     }
 
+    @Test func saysThatAStageIsPausedAlreadyOrNotPaused() throws {
+        let driver = try RunningChainDriver(try base("pause-twice"))
+        driver.waitForFrames(20)
+        let early = driver.answer { driver.chain.resume(stage: "file", reply: $0) }
+        #expect(early.isOK && early.text == "file: is not paused.", "\(early.text)")
+        let paused = driver.answer { driver.chain.pause(stage: "file", reply: $0) }
+        #expect(paused.isOK && paused.text == "file: takes effect at frame \(paused.frame).", "\(paused.text)")
+        let again = driver.answer { driver.chain.pause(stage: "file", reply: $0) }
+        #expect(again.isOK && again.text == "file: is already paused.", "\(again.text)")
+        driver.waitForFrames(Int(paused.frame) + 20)
+        let resumed = driver.answer { driver.chain.resume(stage: "file", reply: $0) }
+        #expect(resumed.isOK && resumed.text == "file: takes effect at frame \(resumed.frame).", "\(resumed.text)")
+        let late = driver.answer { driver.chain.resume(stage: "file", reply: $0) }
+        #expect(late.isOK && late.text == "file: is not paused.", "\(late.text)")
+        driver.waitForFrames(Int(resumed.frame) + 20)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        for name in ["stage-paused", "stage-resumed"] {
+            #expect(driver.allEvents.count { $0.name == name } == 1, "\(name)")
+        }
+    }
+
     @Test func saysWhichStageDoesNotComeToRest() throws {
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "live": true, "everyMs": 1}"#)
@@ -371,7 +393,7 @@ import Testing
         let driver = try RunningChainDriver(sketch)
         let frame = try #require(waitForHang(of: "file", at: 5, driver)?.details["frame"]?.asInt)
         let answer = driver.answer(isRepeating: false) { driver.chain.pause(stage: "file", reply: $0) }
-        #expect(!answer.isOK)
+        #expect(!answer.isOK && answer.isBusy)
         #expect(
             answer.error
                 == "file (recording-sink): consume of frame \(frame) has not returned for 1 s, so nothing was changed. Send the command again later, or detach the branch."

@@ -288,6 +288,38 @@ import Testing
                 "The trace ends here with 0 kB; the run goes on: '/dev/full' cannot be written: No space left on device. Free some space, or name a file on another disk."
             ])
         #expect(ends.first?.level == .warning)
+        #expect(
+            chain.traceFault?.description
+                == "--trace: '/dev/full' cannot be written: No space left on device. Free some space, or name a file on another disk."
+        )
+    }
+
+    /// A program that asked for a trace hears at the end where it is not whole. Its limit was asked for too.
+    @Test func aTraceWithGapsIsAFaultAndItsLimitIsNone() {
+        func fault(_ end: Tracer.Outcome.End, lost: Int) -> String? {
+            Tracer.Outcome(end: end, byteCount: 1000, lost: lost).fault(of: "run.pftrace")?.description
+        }
+        #expect(fault(.finished, lost: 0) == nil && fault(.full, lost: 0) == nil)
+        #expect(
+            fault(.finished, lost: 1)
+                == "'run.pftrace' has gaps: 1 entry was lost. End other programs, or lower the frame rate of the chain."
+        )
+        #expect(fault(.full, lost: 12)?.hasPrefix("'run.pftrace' has gaps: 12 entries were lost.") == true)
+        #expect(fault(.failed(ENOSPC), lost: 12)?.hasPrefix("'run.pftrace' cannot be written: ") == true)
+    }
+
+    /// Events that the trace thread does not take in time are missing in the trace as entries are.
+    @Test func countsLostEventsAsLost() throws {
+        let path = try TraceBytes.path("events.pftrace")
+        defer { TraceBytes.remove(path) }
+        let (hub, files) = (EventHub(), RunFiles())
+        let file = TraceFile(file: try files.create(path, as: "--trace"), mostBytes: 1 << 20)
+        var writer = TraceWriter(file, title: "events", clock: ChainClock(), events: hub.subscribe(capacity: 4))
+        for _ in 0..<8 { hub.post(Event(name: "log", level: .info, text: "a", time: 1)) }
+        _ = writer.writeAll(isLast: true) { _ in }
+        let code = writer.flush()
+        let outcome = writer.close(.finished)
+        #expect(code == 0 && outcome.lost == 4)
     }
 
     /// The writer of a file takes back what a failed write left of a packet.
@@ -312,6 +344,7 @@ import Testing
         let events = chain.subscribe()
         #expect(chain.run().isSuccess)
         #expect(!events.take().events.contains { $0.name == "trace-did-stop" })
+        #expect(chain.traceFault == nil)
     }
 }
 

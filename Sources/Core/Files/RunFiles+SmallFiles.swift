@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Small files that options name: passwords, tokens, certificates.
+///
+/// Links are followed. Only a regular file is opened, so that no call waits for a pipe's writer or wakes a device. A
+/// pipe would not do anyway: most of these files are read at the check of a chain and again at its start.
+extension RunFiles {
+    /// [any thread] Reads a whole small file that an option names.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - option: The key of the option, which is the fault's place.
+    ///   - mostBytes: The most bytes that the file may have.
+    /// - Throws: ``FrameHostError`` `.unavailable`, which shows the file's name and nothing of its content.
+    public static func contents(
+        of path: String, option: String, mostBytes: Int = 1 << 20
+    ) throws(FrameHostError) -> [UInt8] {
+        let small = SmallFile(path: path, option: option, mostBytes: mostBytes)
+        let file = try small.open()
+        defer { Glibc.close(file) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = Glibc.read(file, &chunk, chunk.count)
+            if count == 0 { return bytes }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw small.unreadable(errno)
+            }
+            bytes += chunk[..<count]
+            // Files of the kernel say that they have 0 bytes, and a file can grow while it is read.
+            guard bytes.count <= mostBytes else { throw small.tooLarge(nil) }
+        }
+    }
+
+    /// [any thread] Checks a small file that an option names and that a library reads by its name.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - option: The key of the option, which is the fault's place.
+    ///   - mostBytes: The most bytes that the file may have. A system's list of trusted certificates has about 0.2 MB,
+    ///     or several times as much with a description of each.
+    /// - Throws: ``FrameHostError`` `.unavailable`.
+    public static func checkReadable(
+        _ path: String, option: String, mostBytes: Int = 16 << 20
+    ) throws(FrameHostError) {
+        Glibc.close(try SmallFile(path: path, option: option, mostBytes: mostBytes).open())
+    }
+}
+
+/// A small file that an option names, and what can be wrong with it.
+private struct SmallFile {
+    var path: String
+    var option: String
+    var mostBytes: Int
+
+    func open() throws(FrameHostError) -> Int32 {
+        var status = stat()
+        // Before the opening, which a pipe's writer and a device would notice.
+        guard stat(path, &status) == 0 else { throw unreadable(errno) }
+        try check(status)
+        // Another file may have the name by now: a pipe does not block this call either.
+        let file = SystemCall.retrying { Glibc.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) }
+        guard file >= 0 else { throw unreadable(errno) }
+        do throws(FrameHostError) {
+            guard fstat(file, &status) == 0 else { throw unreadable(errno) }
+            try check(status)
+        } catch {
+            close(file)
+            throw error
+        }
+        return file
+    }
+
+    private func check(_ status: stat) throws(FrameHostError) {
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: break
+        case S_IFDIR: throw fault("'\(path)' is a folder", "Name a file in it.")
+        case S_IFIFO: throw notRegular("a pipe")
+        case S_IFSOCK: throw notRegular("a socket")
+        default: throw notRegular("a device")
+        }
+        guard status.st_size <= mostBytes else { throw tooLarge(Int(status.st_size)) }
+    }
+
+    func unreadable(_ code: Int32) -> FrameHostError {
+        let what =
+            code == ENOENT
+            ? "the file '\(path)' does not exist"
+            : "the file '\(path)' cannot be read: \(String(cString: strerror(code)))"
+        let remedy =
+            switch code {
+            case ENOENT: "Create it, or correct '\(option)'."
+            case ENOTDIR: "Correct '\(option)': a part of the path before the last is a file."
+            case ELOOP, ENAMETOOLONG: "Correct '\(option)'."
+            case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
+            case EIO: "Check the disk that it is on."
+            default: "Correct '\(option)', or make the file readable for this user."
+            }
+        return fault(what, remedy)
+    }
+
+    /// - Parameter count: The file's bytes, where they are known.
+    func tooLarge(_ count: Int?) -> FrameHostError {
+        fault(
+            "the file '\(path)' must have at most \(mostBytes) bytes, but has \(count.map { "\($0)" } ?? "more")",
+            "Check that '\(option)' names the right file.")
+    }
+
+    private func notRegular(_ kind: String) -> FrameHostError {
+        fault("'\(path)' must be a regular file, but is \(kind)", "Name a regular file: it may be read more than once.")
+    }
+
+    private func fault(_ what: String, _ remedy: String) -> FrameHostError {
+        FrameHostError(.unavailable, place: FaultPlace(option), what: what, remedy: remedy)
+    }
+}
