@@ -107,7 +107,7 @@ deb: build $(CLIP) ## a Debian package, into .build/deb
 # --- tests ----------------------------------------------------------------------------------------------------------------------------
 
 ifdef FILTER
-test: test-packages ## everything (about 50 minutes from a cold clone on two cores); FILTER=NAME for a fast inner loop
+test: test-packages ## everything (about 40 minutes from a cold clone on two cores); FILTER=NAME for a fast inner loop
 	$(SWIFT) test --package-path $(CORE_TESTS) --filter '$(FILTER)'
 	$(SWIFT) build -c release
 	$(SWIFT) test --filter '$(FILTER)'

@@ -284,8 +284,18 @@ import Testing
         // The sink makes the pipe as large as it can: 1 MiB, two pictures.
         try program.waitForFrames(50)
         try workspace.write("chain.json", chain.replacing("\"one\"", with: "\"two\""))
+        // inotify(7) tells of each attempt, which opens the file.
+        let notices = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+        defer { close(notices) }
+        #expect(inotify_add_watch(notices, workspace.path("chain.json"), UInt32(IN_OPEN | IN_CLOSE_NOWRITE)) >= 0)
         try program.waitForOutput(", so nothing was changed. The program tries again until the chain has time for it.")
         var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        _ = read(notices, &bytes, bytes.count)
+        // 0.5 s, 1 s and 2 s after the answer before: other commands have their turn in between.
+        program.listen(seconds: 6)
+        let count = max(0, read(notices, &bytes, bytes.count))
+        let opened = stride(from: 0, to: count, by: 16).count { bytes[$0 + 4] & UInt8(IN_OPEN) != 0 }
+        #expect((1...3).contains(opened), "\(opened) attempts")
         let deadline = Date() + 180
         while !program.output.contains(#""set":["mark"]"#), Date() < deadline {
             while read(reader, &bytes, bytes.count) > 0 {}
@@ -298,6 +308,15 @@ import Testing
         close(reader)
         program.send(SIGINT)
         _ = try program.finish()
+    }
+
+    /// A fault of a whole stage has no member that a command could name.
+    @Test(.needs(.curl)) func aFaultOfTheNewStageAsAWholeStandsAtTheStageThatItReplaces() throws {
+        let run = try ControlledRun(arguments: ["--plugin-path", try PluginBuild.misbehave().path])
+        let outcome = try run.ctl("replace", "text", #"{ "use": "fall", "early": true, "way": "plain" }"#)
+        #expect(outcome.status == 1)
+        #expect(outcome.errorLines.first?.hasPrefix("text: an error of type '") == true, "\(outcome.error)")
+        try run.finish()
     }
 
     @Test func refusesWhatCannotBeAndChangesNothing() throws {

@@ -386,7 +386,46 @@ final class ControlledRun {
             try refused("replace", "more", #"{ "use": "null-sink" }"#) == [
                 #"null-sink.from: 'more' (null-sink) has no output. Name the stage whose output 'null-sink' takes: "from": "cam"."#
             ])
+        // The flag says it, and no member of the stage.
+        let wall = try refused(
+            "attach", "text",
+            #"[{ "id": "wall", "use": "mosaic", "from": ["text", "cam"] }, { "use": "null-sink", "id": "w" }]"#)
+        #expect(wall.contains { $0.hasPrefix("--copy: 'copy' is not possible before a join: ") }, "\(wall)")
         try run.finish()
+    }
+
+    /// A token is read once. Its file may be replaced or removed then.
+    @Test(.needs(.curl)) func takesChangesOnceTheFileOfItsTokenHasGone() throws {
+        let token = "0123456789abcdef0123456789abcdef"
+        let files = try Workspace()
+        let file = try files.write("token", token + "\n")
+        let run = try ControlledRun(control: #""tokenFile": "\#(file)""#)
+        try FileManager.default.removeItem(atPath: file)
+        let environment = ["FRAMEHOST_TOKEN": token]
+        let more = #"{ "id": "more", "use": "null-sink" }"#
+        let attached = try run.ctl("attach", "cam", more, "--copy", environment: environment)
+        #expect(attached.status == 0, "\(attached.error)")
+        let detached = try run.ctl("detach", "more", environment: environment)
+        #expect(detached.status == 0, "\(detached.error)")
+        try run.finish()
+    }
+
+    @Test func takesATokenFromAFileOrAPipeThatHasAWriter() throws {
+        let workspace = try Workspace()
+        let (folder, pipe) = (workspace.folder.path, workspace.path("pipe"))
+        #expect(mkfifo(pipe, 0o600) == 0)
+        for (path, fault) in [
+            (folder, "'\(folder)' is a folder. Name a file in it."),
+            (pipe, "nothing was written to the pipe '\(pipe)'. Name a file with the token in its first line."),
+        ] {
+            let outcome = try Program.framehost.run(
+                ["ctl", "127.0.0.1:1", "status", "--token-file", path], timeout: 60)
+            #expect(outcome.status == 2 && outcome.errorLines == ["--token-file: \(fault)"], "\(outcome.error)")
+        }
+        let line = #"exec "$0" ctl 127.0.0.1:1 status --token-file <(sleep 0.3; echo 0123456789abcdef)"#
+        let outcome = try Program(URL(fileURLWithPath: "/bin/bash")).run(
+            ["-c", line, Program.framehost.executable.path])
+        #expect(outcome.status == 1 && outcome.error.contains("nothing answers there"), "\(outcome.error)")
     }
 
     @Test func refusesFlagsThatTheActionDoesNotHave() throws {

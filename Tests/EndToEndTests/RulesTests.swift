@@ -264,6 +264,39 @@ import Testing
         #expect(!failed.isEmpty && failed.allSatisfy { $0["level"].string == "debug" }, "\(failed)")
     }
 
+    /// The reader of a pipe takes nothing for a while, so that each change takes a second, and the rule's waits.
+    @Test func aCommandThatStillWaitsAtTheEndIsNoFailure() throws {
+        #expect(mkfifo(workspace.path("pipe"), 0o600) == 0)
+        let reader = open(workspace.path("pipe"), O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+        #expect(reader >= 0)
+        defer { close(reader) }
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [
+                { "id": "cam", "use": "test-source", "size": "640x480", "rate": 50, "live": true },
+                { "id": "meter", "use": "fps-meter" },
+                { "id": "title", "use": "text", "text": "a", "link": { "queue": 2, "whenFull": "dropOldest" } },
+                { "id": "out", "use": "y4m-sink", "path": "pipe", "link": { "queue": 0 } } ],
+              "on": [ { "event": "fps", "when": { "fpsByPTS": { "above": 0 } }, "for": 4,
+                        "do": { "stage": "cam", "command": "pause" } } ] }
+            """)
+        let program = try framehost.start(
+            ["chain.json", "--commands", "--events"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        try program.waitForFrames(25)
+        for _ in 0..<10 {
+            try program.write(#"{ "stage": "title", "command": "replace", "with": { "text": "b" } }"# + "\n")
+        }
+        try program.waitForOutput(#""event":"rule-did""#)
+        program.send(SIGINT)
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        let outcome = try program.finish { while read(reader, &bytes, bytes.count) > 0 {} }
+        #expect(!outcome.error.contains("the command of this rule"), "\(outcome.error)")
+        let failed = try events(outcome, "rule-failed")
+        #expect(failed.allSatisfy { $0["level"].string == "debug" }, "\(failed)")
+    }
+
     // MARK: Changes
 
     @Test func aReloadBringsOtherRulesAndKeepsTheStateOfTheSame() throws {

@@ -4,8 +4,8 @@ import Glibc
 
 /// Small files that options name: passwords, tokens, certificates.
 ///
-/// Links are followed. Only a regular file is opened, so that no call waits for a pipe's writer or wakes a device. A
-/// pipe would not do anyway: most of these files are read at the check of a chain and again at its start.
+/// Links are followed. Only a regular file is opened, so that no call waits for a pipe's writer or wakes a device, and
+/// because most of these files are read at the check of a chain and again at its start.
 extension RunFiles {
     /// [any thread] Reads a whole small file that an option names.
     ///
@@ -13,7 +13,8 @@ extension RunFiles {
     ///   - path: The file.
     ///   - option: The key of the option, which is the fault's place.
     ///   - mostBytes: The most bytes that the file may have.
-    /// - Throws: ``FrameHostError`` `.unavailable`, which shows the file's name and nothing of its content.
+    /// - Throws: ``FrameHostError``, which shows the file's name and nothing of its content: `.invalidConfiguration`
+    ///   where the option names no such file or one of another kind, `.unavailable` where the file cannot be read.
     public static func contents(
         of path: String, option: String, mostBytes: Int = 1 << 20
     ) throws(FrameHostError) -> [UInt8] {
@@ -42,7 +43,7 @@ extension RunFiles {
     ///   - option: The key of the option, which is the fault's place.
     ///   - mostBytes: The most bytes that the file may have. A system's list of trusted certificates has about 0.2 MB,
     ///     or several times as much with a description of each.
-    /// - Throws: ``FrameHostError`` `.unavailable`.
+    /// - Throws: ``FrameHostError``, as ``contents(of:option:mostBytes:)`` does.
     public static func checkReadable(
         _ path: String, option: String, mostBytes: Int = 16 << 20
     ) throws(FrameHostError) {
@@ -99,7 +100,7 @@ private struct SmallFile {
             case EIO: "Check the disk that it is on."
             default: "Correct '\(option)', or make the file readable for this user."
             }
-        return fault(what, remedy)
+        return fault(what, remedy, isNamedWrongly: [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(code))
     }
 
     /// - Parameter count: The file's bytes, where they are known.
@@ -110,10 +111,12 @@ private struct SmallFile {
     }
 
     private func notRegular(_ kind: String) -> FrameHostError {
-        fault("'\(path)' must be a regular file, but is \(kind)", "Name a regular file: it may be read more than once.")
+        fault("'\(path)' must be a regular file, but is \(kind)", "Name a regular file.")
     }
 
-    private func fault(_ what: String, _ remedy: String) -> FrameHostError {
-        FrameHostError(.unavailable, place: FaultPlace(option), what: what, remedy: remedy)
+    private func fault(_ what: String, _ remedy: String, isNamedWrongly: Bool = true) -> FrameHostError {
+        FrameHostError(
+            isNamedWrongly ? .invalidConfiguration : .unavailable, place: FaultPlace(option), what: what,
+            remedy: remedy)
     }
 }

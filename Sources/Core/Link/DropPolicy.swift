@@ -5,7 +5,7 @@ public enum DropPolicy: String, Sendable, Hashable, CaseIterable, Codable {
     /// The producer waits. On a live source's own thread the item is dropped instead (`noBuffer`): a live source never
     /// waits.
     case wait
-    /// The item that has waited longest is dropped, and further ones where a larger item needs their bytes.
+    /// The item that has waited longest is dropped, and further ones where the new one needs their bytes or time.
     case dropOldest
     /// The new item is dropped.
     case dropNewest

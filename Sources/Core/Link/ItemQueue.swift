@@ -116,7 +116,10 @@ final class ItemQueue: @unchecked Sendable {
             wakeConsumerAndUnlock()
             return nil
         case .evictThenAccept(var count):
-            // Under `latest` one item goes, under `dropOldest` as many as the new item needs bytes, under
+            // The first one accepted since an item was turned away.
+            if hasLost { record.pointee.header.isDiscontinuity = true }
+            hasLost = false
+            // Under `latest` one item goes, under `dropOldest` as many as the new item needs bytes or time, under
             // `dropToKeyframe` a whole group. The first one's place may be taken by the new item. The others stay where
             // they are in the ring, which only this thread writes, until they are released below.
             let first = ring[head]
@@ -124,7 +127,9 @@ final class ItemQueue: @unchecked Sendable {
             let second = head + 1
             head = (head + count) % ringCount
             append(lease.release())
-            if state.settings.policy != .dropToKeyframe { count += settleEvictions(first) }
+            if state.settings.policy != .dropToKeyframe {
+                count += settleEvictions(first, newestTime: record.pointee.header.queueTime.nanoseconds)
+            }
             figures.show(state, losses: true)
             ring[head].pointee.header.isDiscontinuity = true
             wakeConsumerAndUnlock()
@@ -152,13 +157,15 @@ final class ItemQueue: @unchecked Sendable {
         }
     }
 
-    /// With the lock held: removes further items behind `first`, which has gone, while the others have too many bytes.
+    /// With the lock held: removes further items behind `first`, which has gone, while the queue has too many bytes or
+    /// too much time.
     ///
     /// - Returns: How many. They are still in the ring.
-    private func settleEvictions(_ first: UnsafeMutablePointer<LeaseRecord>) -> Int {
+    private func settleEvictions(_ first: UnsafeMutablePointer<LeaseRecord>, newestTime: Int64) -> Int {
         var (gone, more) = (first, 0)
         while state.settleEviction(
-            bytes: gone.pointee.queuedBytes, oldestTime: ring[head].pointee.header.queueTime.nanoseconds)
+            bytes: gone.pointee.queuedBytes, oldestTime: ring[head].pointee.header.queueTime.nanoseconds,
+            newestTime: newestTime)
         {
             gone = removeFirst()
             more += 1

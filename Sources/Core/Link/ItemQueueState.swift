@@ -8,7 +8,7 @@ struct ItemQueueState: Sendable {
         /// Put it behind the last item.
         case accept
         /// Remove this many of the oldest items first, then accept. Of `latest` and `dropOldest` it is one, and
-        /// ``ItemQueueState/settleEviction(bytes:oldestTime:)`` says whether more go.
+        /// ``ItemQueueState/settleEviction(bytes:oldestTime:newestTime:)`` says whether more go.
         case evictThenAccept(Int)
         /// The item is dropped.
         case reject(DropReason)
@@ -43,11 +43,15 @@ struct ItemQueueState: Sendable {
         if depth >= settings.capacity { return true }
         guard depth > 0 else { return false }
         if let most = settings.mostBytes, bytes + more > most { return true }
-        if let most = settings.mostTime, let oldestTime, time > oldestTime {
-            // As unsigned numbers any two times have a distance without overflow.
-            return UInt64(bitPattern: time &- oldestTime) > UInt64(max(most.nanoseconds, 0))
-        }
-        return false
+        guard let oldestTime else { return false }
+        return isTooLong(from: oldestTime, to: time)
+    }
+
+    /// Whether so much time is more than the queue may hold.
+    private func isTooLong(from oldest: Int64, to newest: Int64) -> Bool {
+        guard let most = settings.mostTime, newest > oldest else { return false }
+        // As unsigned numbers any two times have a distance without overflow.
+        return UInt64(bitPattern: newest &- oldest) > UInt64(max(most.nanoseconds, 0))
     }
 
     /// An item of `bytes` bytes (0 for frames) with decode time `time` asks for a place.
@@ -68,7 +72,7 @@ struct ItemQueueState: Sendable {
         case .dropNewest:
             return reject(.queueFull)
         case .dropOldest, .latest:
-            // ``settleEviction(bytes:oldestTime:)`` is told which item it was.
+            // ``settleEviction(bytes:oldestTime:newestTime:)`` is told which item it was.
             counts.evicted[(settings.policy == .latest ? DropReason.replaced : .evicted).rawValue] += 1
             depth -= 1
             accept(bytes: more, time: time)
@@ -92,14 +96,17 @@ struct ItemQueueState: Sendable {
         }
     }
 
-    /// One item has gone before the last offer was accepted: its bytes, and the decode time of the oldest one now.
+    /// One item has gone before the last offer was accepted: its bytes, and the decode times of the oldest one now and
+    /// of the new one.
     ///
-    /// - Returns: Whether the oldest one goes too, since the others still have too many bytes. It is counted already,
-    ///   and must be settled in turn.
-    mutating func settleEviction(bytes less: Int, oldestTime time: Int64) -> Bool {
+    /// - Returns: Whether the oldest one goes too, since the queue still has too many bytes or too much time. It is
+    ///   counted already, and must be settled in turn.
+    mutating func settleEviction(bytes less: Int, oldestTime time: Int64, newestTime: Int64) -> Bool {
         bytes -= less
         oldestTime = time
-        guard let most = settings.mostBytes, bytes > most, depth > 1 else { return false }
+        guard depth > 1 else { return false }
+        let hasTooManyBytes = settings.mostBytes.map { bytes > $0 } ?? false
+        guard hasTooManyBytes || isTooLong(from: time, to: newestTime) else { return false }
         counts.evicted[DropReason.evicted.rawValue] += 1
         depth -= 1
         return true

@@ -16,7 +16,7 @@ extension Bool: OptionValue {
 extension Int: OptionValue {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Int {
         guard let value = node.asInt else {
-            throw .wrongType(node, "a whole number", remedy: node.asString.flatMap { Int($0) } == nil ? "" : .unquoted)
+            throw .wrongType(node, "a whole number", remedy: node.unquoted?.asInt == nil ? "" : .unquoted)
         }
         return value
     }
@@ -28,7 +28,7 @@ extension Int: OptionValue {
 extension Double: OptionValue {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Double {
         guard let value = node.asDouble, value.isFinite else {
-            throw .wrongType(node, "a number", remedy: node.asString.flatMap { Double($0) } == nil ? "" : .unquoted)
+            throw .wrongType(node, "a number", remedy: node.unquoted?.asDouble == nil ? "" : .unquoted)
         }
         return value
     }
@@ -228,6 +228,11 @@ extension OptionFault {
 
 extension String {
     fileprivate static let unquoted = "Write it without quotes."
+}
+
+extension JSONNode {
+    /// The text of a string as a number. Only what JSON can write can be read as one: neither `nan` nor `+5`.
+    fileprivate var unquoted: JSONNode? { asString.map { JSONNode(.number($0)) } }
 }
 
 /// Decimal digits and nothing else: no sign.

@@ -90,7 +90,7 @@ struct RequestCheck {
             (.video, .several) where !takes.takes(gives):
             faults.add(
                 stage, "from", "'\(stage.id)' takes \(takes.listed), but '\(producer.id)' gives video",
-                stage.beginsBranch
+                stage.takesOnlyItsBranch
                     ? "Put an encoder between them, or attach the branch to one."
                     : "Put an encoder between them, or name one in 'from'.")
         case (.encoded(let codecs), .encoded(let taken)) where Set(codecs).isDisjoint(with: taken):
@@ -121,7 +121,7 @@ struct RequestCheck {
 
     /// - Parameter giver: A stage that has an output; nil where none was found.
     private func remedy(for stage: StageRequest, _ giver: String?) -> String {
-        guard stage.beginsBranch else {
+        guard stage.takesOnlyItsBranch else {
             return giver.map { "Name the stage whose output '\(stage.id)' takes: \"from\": \"\($0)\"." }
                 ?? "Name a stage that has an output."
         }
@@ -201,4 +201,9 @@ struct RequestCheck {
             }
         }
     }
+}
+
+extension StageRequest {
+    /// Whether its only input is the one that the command of its branch names.
+    fileprivate var takesOnlyItsBranch: Bool { beginsBranch && from.count == 1 }
 }

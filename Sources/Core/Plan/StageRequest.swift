@@ -27,8 +27,8 @@ public struct StageRequest: Sendable {
     public var ownPlaces: [String: TextPlace] = [:]
     /// The arguments of options that the command line set: `rate` → `--set camera.rate=3`.
     public var settings: [String: String] = [:]
-    /// Whether the stage begins a branch that a command attaches. The command names its input, so `from` cannot name
-    /// another one instead.
+    /// Whether the stage begins a branch that a command attaches. The command names one of its inputs, so `from` can
+    /// name others only beside that one.
     public var beginsBranch = false
 
     /// Asks for a stage.

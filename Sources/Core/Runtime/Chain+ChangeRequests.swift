@@ -33,9 +33,8 @@ extension Chain {
             guard let runner = graph.runner(id: id) else { throw unknown(id) }
             let outcome = Locked(StageRunner.ModeChange.refused)
             let frame = Atomic<UInt64>(0)
-            let asked = runner.canBePassed || mode == .runs ? mode : .drops
             try perform(on: runner.thread, for: runner) {
-                outcome.withLock { $0 = runner.setMode(asked) }
+                outcome.withLock { $0 = runner.setMode(mode) }
                 frame.store(runner.nextFrame, ordering: .relaxed)
             }
             let next = frame.load(ordering: .relaxed)
@@ -45,7 +44,7 @@ extension Chain {
             case .refused: throw Self.failed(id)
             }
             let name = mode == .runs ? "stage-resumed" : "stage-paused"
-            let isHeld = asked == .drops && runner.shown.demand.mustNotBePassed
+            let isHeld = runner.shown.demand.mustNotBePassed
             let how = mode == .runs ? "goes on" : isHeld ? "is paused: no frame passes meanwhile" : "is paused"
             post(name, runner.id, "\(runner.title) \(how).")
             return (next, [], nil)
@@ -82,7 +81,7 @@ extension Chain {
                 "structure-changed", nil, level: .debug,
                 "chain: changed while running; it has \(runners.count) stages.", change.details)
             let runner = id.flatMap { graph.runner(id: $0) } ?? runners.first
-            return (change.frame ?? runner?.nextFrame ?? 0, change.details + details(), nil)
+            return (change.frame ?? runner?.nextFrame ?? 0, change.answerDetails + details(), nil)
         }
     }
 
@@ -93,21 +92,21 @@ extension Chain {
     ) {
         changes.post { [unowned self] in
             do {
-                guard !changes.isClosed else { throw ended(id) }
+                guard !changes.isClosed else { throw refused(id, .ended) }
                 let (frame, details, text) = try body()
                 reply(CommandAnswer(stage: id, frame: frame, details: details, text: text))
             } catch {
                 reply(CommandAnswer(stage: id, error: error))
             }
-        } refuse: { [unowned self] in
-            reply(CommandAnswer(stage: id, error: ended(id)))
+        } refuse: { [unowned self] refusal in
+            reply(CommandAnswer(stage: id, error: refused(id, refusal)))
         } start: { [unowned self] thread, work in
             beginChanges(thread, work)
         }
     }
 
-    private func ended(_ id: String?) -> FrameHostError {
-        let isFull = changes.isFull
+    private func refused(_ id: String?, _ refusal: ChangeDesk.Refusal) -> FrameHostError {
+        let isFull = refusal == .full
         var fault = FrameHostError(
             .unavailable, place: id ?? "",
             what: isFull
@@ -147,7 +146,7 @@ extension Chain {
                 failures.withLock { $0.append(fault) }
                 if !runners.contains(where: { $0.kind == .sink && !$0.hasFailed }) || runner.kind != .sink { drain() }
             }
-        } refuse: {
+        } refuse: { _ in
         } start: { [unowned self] thread, work in
             beginChanges(thread, work)
         }

@@ -4,10 +4,17 @@
 /// any.
 final class ChangeDesk: @unchecked Sendable {
     static let mostWaiting = 64
+    /// Why a change is not made.
+    enum Refusal {
+        case ended
+        /// Too many changes wait.
+        case full
+    }
+
     private struct Waiting {
         var body: () -> Void
         /// Called instead of the change when it will not be made.
-        var refuse: () -> Void
+        var refuse: (Refusal) -> Void
     }
 
     private enum State { case closed, awaitsStart, open }
@@ -36,11 +43,8 @@ final class ChangeDesk: @unchecked Sendable {
             state = .closed
             return waiting
         }
-        for one in refused { one.refuse() }
+        for one in refused { one.refuse(.ended) }
     }
-
-    /// Whether the queue of changes is full.
-    var isFull: Bool { condition.locked { state != .closed && waiting.count >= Self.mostWaiting } }
 
     var isClosed: Bool { condition.locked { state == .closed } }
 
@@ -52,17 +56,19 @@ final class ChangeDesk: @unchecked Sendable {
     ///
     /// - Parameter start: Starts a thread on which the given function runs to its end.
     func post(
-        _ body: @escaping () -> Void, refuse: @escaping () -> Void, start: (ThreadState, @escaping () -> Void) -> Void
+        _ body: @escaping () -> Void, refuse: @escaping (Refusal) -> Void,
+        start: (ThreadState, @escaping () -> Void) -> Void
     ) {
-        let (isTaken, thread) = condition.locked { () -> (Bool, ThreadState?) in
-            guard state != .closed, waiting.count < Self.mostWaiting else { return (false, nil) }
+        let (refusal, thread) = condition.locked { () -> (Refusal?, ThreadState?) in
+            guard state != .closed else { return (.ended, nil) }
+            guard waiting.count < Self.mostWaiting else { return (.full, nil) }
             waiting.append(Waiting(body: body, refuse: refuse))
-            guard state == .open, worker == nil else { return (true, nil) }
+            guard state == .open, worker == nil else { return (nil, nil) }
             worker = ThreadState(name: "changes")
-            return (true, worker)
+            return (nil, worker)
         }
         if let thread { start(thread, { [self] in work() }) }
-        if !isTaken { refuse() }
+        if let refusal { refuse(refusal) }
     }
 
     private func work() {

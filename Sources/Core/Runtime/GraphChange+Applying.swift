@@ -100,10 +100,13 @@ extension GraphChange {
                     "replace-missed", runner.id, level: .warning,
                     "\(runner.title) ended before it could be replaced.")
             }
-            if leave(errand, with: runner.thread, for: runner) == .underWay {
+            switch leave(errand, with: runner.thread, for: runner) {
+            case .underWay:
                 chain.post(
                     "replace-waits", runner.id,
                     "\(runner.title) has not returned from a call; it is replaced when it does.")
+            case .refused: missed.append(runner.id)
+            case .done, .withdrawn: break
             }
             holds(from: frame.withLock { $0 })
         }

@@ -19,6 +19,8 @@ struct GraphChange {
     var rewired: [Worker] = []
     /// Whether instances may have been exchanged. Those end with their runners.
     var hasExchanged = false
+    /// Ids of stages that ended before they could be replaced.
+    var missed: [String] = []
     /// The first frame for which the whole change holds; nil where no frame number can say it.
     private(set) var frame: UInt64?
 
@@ -123,11 +125,15 @@ struct GraphChange {
         removed = before.runners.filter { !kept.contains($0.number) }
     }
 
-    /// The members of the answer beside the frame.
+    private func list(_ key: String, _ ids: [String]) -> JSONNode.Member? {
+        ids.isEmpty ? nil : JSONNode.Member(key: key, value: JSONNode(.array(ids.map { JSONNode(.string($0)) })))
+    }
+
+    /// The members of the answer beside the frame. Of the stages in `missed` there is an event each, `replace-missed`.
+    var answerDetails: [JSONNode.Member] { details + [list("missed", missed)].compactMap { $0 } }
+
+    /// What was done: the members of the event.
     var details: [JSONNode.Member] {
-        func list(_ key: String, _ ids: [String]) -> JSONNode.Member? {
-            ids.isEmpty ? nil : JSONNode.Member(key: key, value: JSONNode(.array(ids.map { JSONNode(.string($0)) })))
-        }
         // Stages that the planner inserts, such as the tap of a copy, come and go with stages of the file.
         func named(_ runners: [StageRunner], in plan: ChainPlan) -> [String] {
             let inserted = Set(plan.stages.filter(\.isInserted).map(\.id))
@@ -136,7 +142,8 @@ struct GraphChange {
         return [
             list("attached", named(assembly.newRunners, in: assembly.graph.plan)),
             list("detached", named(removed, in: before.plan)),
-            list("replaced", exchanges.map(\.runner.id)), list("set", sets.map(\.runner.id)),
+            list("replaced", exchanges.map(\.runner.id).filter { !missed.contains($0) }),
+            list("set", sets.map(\.runner.id)),
         ].compactMap { $0 }
     }
 

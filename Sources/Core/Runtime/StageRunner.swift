@@ -126,6 +126,8 @@ final class StageRunner: @unchecked Sendable {
     private var awaitsKeyframe: UInt64 = 0
     /// A bit for each input whose next item follows a gap.
     private var followsGap: UInt64 = 0
+    /// Whether the next frame that passes the stage by follows a gap. Only true in the mode `passes`. [stage thread]
+    private var owesGap = false
     private var hasStopped = false
     /// The time up to which joins behind have been told that nothing comes. An answer to an older item, which the stage
     /// still held, is too late.
@@ -281,7 +283,11 @@ final class StageRunner: @unchecked Sendable {
         } catch {
             let wasStopped = isStop(error)
             countDrop(wasStopped ? .stopped : .failed)
-            if !wasStopped { fail(error, sequence: frame.sequenceNumber, pts: frame.pts) }
+            if !wasStopped {
+                fail(error, sequence: frame.sequenceNumber, pts: frame.pts)
+                // The mark has ended here with its frame.
+                if mode == .passes, frame.isDiscontinuity { owesGap = true }
+            }
             return wasStopped ? .stopped : .dropped
         }
     }
@@ -304,6 +310,10 @@ final class StageRunner: @unchecked Sendable {
             } catch {
                 countDrop(.stopped)
                 return .stopped
+            }
+            if owesGap {
+                frame.isDiscontinuity = true
+                owesGap = false
             }
             emitted.add()
             pictures.see(frame)
@@ -657,14 +667,18 @@ final class StageRunner: @unchecked Sendable {
         case refused
     }
 
-    /// [stage thread, between two items] Pauses the stage or lets it go on.
-    func setMode(_ mode: Mode) -> ModeChange {
+    /// [stage thread, between two items] Pauses the stage or lets it go on. A stage that frames cannot pass by drops
+    /// them.
+    func setMode(_ asked: Mode) -> ModeChange {
         guard !hasFailed, !hasStopped else { return .refused }
+        // Decided here: the thread may have replaced the instance since the pause was asked for.
+        let mode = asked == .passes && !canBePassed ? .drops : asked
         // A bypassed filter runs again. A stage that follows a gap runs, and its next item must still be marked.
         let isInMode = self.mode == mode || mode == .runs && self.mode == .followsGap
         if isInMode, !isBypassed.load(ordering: .acquiring) { return .unchanged }
-        let lostItems = self.mode == .drops || (!canBePassed && isPaused)
+        let lostItems = self.mode == .drops || self.mode == .followsGap || owesGap || (!canBePassed && isPaused)
         if mode == .runs, isPaused { context.resumedAt = clock.now() }
+        owesGap = mode == .passes && lostItems
         modeCode.store((mode == .runs && lostItems ? .followsGap : mode).rawValue, ordering: .releasing)
         isBypassed.store(false, ordering: .releasing)
         return .done
@@ -709,8 +723,13 @@ final class StageRunner: @unchecked Sendable {
         if hasFailed {
             modeCode.store(Mode.followsGap.rawValue, ordering: .releasing)
         } else if isBypassed.load(ordering: .acquiring) {
-            modeCode.store(Mode.runs.rawValue, ordering: .releasing)
+            modeCode.store((owesGap ? Mode.followsGap : .runs).rawValue, ordering: .releasing)
             isBypassed.store(false, ordering: .releasing)
+            owesGap = false
+        } else if mode == .passes, !canBePassed {
+            // The instance before let frames pass while it was paused; this one must not, or cannot.
+            modeCode.store(Mode.drops.rawValue, ordering: .releasing)
+            owesGap = false
         }
         return old
     }
@@ -734,6 +753,7 @@ final class StageRunner: @unchecked Sendable {
 
     private func fail(_ error: any Error, sequence: UInt64, pts: MediaTime?) {
         let isBypassed = onError == .bypass && canBePassed
+        owesGap = isBypassed && mode == .followsGap
         modeCode.store((isBypassed ? Mode.passes : .failed).rawValue, ordering: .releasing)
         self.isBypassed.store(isBypassed, ordering: .releasing)
         var place = FaultPlace(stage: id, title: title)

@@ -13,6 +13,8 @@ struct TraceWriter {
     private var lanes: [TraceLane] = []
     /// Lost entries of removed rings, and lost events.
     private var lostBefore = 0
+    /// What was lost when the trace ended; nil before that.
+    private var lostInAll: Int?
 
     init(_ file: TraceFile, title: String, clock: ChainClock, events: EventSubscription) {
         self.file = file
@@ -81,10 +83,15 @@ struct TraceWriter {
             ? text : String(decoding: text.utf8.prefix(Tracer.mostTextBytes), as: UTF8.self)
     }
 
-    private var lost: Int { lanes.reduce(lostBefore) { $0 + $1.ring.lost } }
+    private var lost: Int { lostInAll ?? lanes.reduce(lostBefore) { $0 + $1.ring.lost } }
 
-    /// Writes the last packets of the trace.
+    private func closeRings() { for lane in lanes { lane.ring.setOpen(false) } }
+
+    /// Closes every ring, and writes the last packets of the trace.
     mutating func sayEnd(isFull: Bool) {
+        closeRings()
+        let lost = lost
+        lostInAll = lost
         var annotations: [(PerfettoPackets.Annotation, PerfettoPackets.Value)] = []
         if isFull { annotations.append((.reason, .text("the trace has reached its limit"))) }
         if lost > 0 { annotations.append((.count, .number(Int64(lost)))) }
@@ -100,7 +107,7 @@ struct TraceWriter {
 
     /// Closes the file, and every ring.
     mutating func close(_ end: Tracer.Outcome.End) -> Tracer.Outcome {
-        for lane in lanes { lane.ring.setOpen(false) }
+        closeRings()
         let code = file.close()
         var outcome = Tracer.Outcome(end: end, byteCount: file.byteCount, lost: lost)
         if code != 0, case .finished = end { outcome.end = .failed(code) }

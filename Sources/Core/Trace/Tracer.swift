@@ -122,7 +122,7 @@ final class Tracer: @unchecked Sendable {
         }
     }
 
-    /// [control thread] Stops the trace. The run goes on.
+    /// [control thread, trace thread] Stops the trace. The run goes on.
     func giveUp() {
         condition.locked {
             state = .over
@@ -159,7 +159,11 @@ final class Tracer: @unchecked Sendable {
             isBusy = writer.writeAll(isLast: isLast) { [self] in takeGraphs(&$0) }
             let now = ChainClock.system.now()
             let isFull = writer.isFull
-            if isLast || isFull { writer.sayEnd(isFull: isFull) }
+            if isLast || isFull {
+                // Before the file is written, which may take long: what comes meanwhile is no gap of the trace.
+                giveUp()
+                writer.sayEnd(isFull: isFull)
+            }
             if isLast || isFull || now >= flushAt || writer.pendingBytes >= Self.flushBytes {
                 flushAt = now + Self.flushNs
                 let code = writer.flush()

@@ -38,6 +38,8 @@ struct ChainTrial {
         guard ending != Self.usualEnding, faults.contains(where: { isOf("output", $0) }) else { return faults }
         var left: [FrameHostError] = []
         if case .faults(let found) = try trial(of: input, "\(output.dropLast(ending.count))\(Self.usualEnding)") {
+            // The input or the memory ended that trial, which says nothing of the ending of the file's name.
+            if found.isEmpty { return faults }
             left = found
         }
         return faults.map { fault in

@@ -146,10 +146,13 @@ final class ChainDocument: @unchecked Sendable {
 
     /// [any thread] Loads the plugin `name` from its present file, and replaces its running stages.
     /// docs/design/011-hot-swap.md.
-    func reloadPlugin(_ name: String, _ chain: Chain, reply: @escaping CommandReply) {
+    ///
+    /// - Parameter isWatched: Whether the program asks, and tries again where the chain has no time for the change.
+    func reloadPlugin(_ name: String, _ chain: Chain, isWatched: Bool = false, reply: @escaping CommandReply) {
         var next: (registry: PluginRegistry, path: String)?
         chain.change(stage: nil) { [self] _ in
-            let loaded = try registry.reloading(name)
+            // No image is ever unloaded, so that each attempt would add one.
+            let loaded = try registry.reloading(name, reusesCopy: isWatched)
             next = loaded
             return try request(present, plugins: loaded.registry)
         } committed: { [self] in
@@ -164,7 +167,7 @@ final class ChainDocument: @unchecked Sendable {
             ]
         } reply: { [self, weak chain] answer in
             let present = self.present
-            reply(answer.placed { Self.named($0, in: present) }.ofReload("the plugin", chain))
+            reply(answer.placed { Self.named($0, in: present) }.ofReload("the plugin", chain, isTriedAgain: isWatched))
         }
     }
 
@@ -215,8 +218,10 @@ final class ChainDocument: @unchecked Sendable {
         guard let (index, rest) = stage(in: place) else { return place }
         let first = (root["stages"]?.asArray?.count ?? 0) - stages.count
         guard index >= first else { return named(place, in: root) }
+        let given = index == first ? stages.first : nil
+        if let given, rest == ".link.copy", given["link"]?["copy"] == nil { return Self.place(place, in: "copy") }
         // Only a list in `from` says more than "at".
-        let isAt = index == first && rest == ".from" && stages.first?["from"]?.asArray == nil
+        let isAt = index == first && rest == ".from" && given?["from"]?.asArray == nil
         return Self.place(place, in: isAt ? "at" : "stages[\(index - first)]\(rest)")
     }
 
@@ -257,7 +262,7 @@ final class ChainDocument: @unchecked Sendable {
 
     private static func place(_ place: FaultPlace, in path: String) -> FaultPlace {
         var place = place
-        (place.file, place.position, place.path) = (nil, nil, path)
+        (place.file, place.position, place.path, place.title) = (nil, nil, path, nil)
         return place
     }
 

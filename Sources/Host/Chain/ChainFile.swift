@@ -233,8 +233,11 @@ struct ChainFile {
             }
             guard faults.count == count else { return }
             let service = ServiceRequest(key: key, type: type, options: options, file: name)
-            try CrashNote.during("the service '\(key)' was being checked") {
-                try service.make().check(folder: request.folder)
+            // The services of a chain that runs are unchanged, but their files may have gone since they were read.
+            if !isChange {
+                try CrashNote.during("the service '\(key)' was being checked") {
+                    try service.make().check(folder: request.folder)
+                }
             }
             request.services.append(service)
         } catch {

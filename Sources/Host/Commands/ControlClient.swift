@@ -76,16 +76,7 @@ struct ControlClient {
     private static func token(_ file: String?) throws -> String? {
         let text: String
         if let file {
-            guard let stream = fopen(file, "re") else {
-                throw FrameHostError(
-                    .invalidConfiguration, place: "--token-file",
-                    what: "'\(file)' cannot be read: \(String(cString: strerror(errno)))",
-                    remedy: "Name a file with the token in its first line.")
-            }
-            defer { fclose(stream) }
-            var bytes = [UInt8](repeating: 0, count: 1024)
-            let count = fread(&bytes, 1, bytes.count, stream)
-            text = String(decoding: bytes[..<count].prefix { $0 != 10 && $0 != 13 }, as: UTF8.self)
+            text = String(decoding: try beginning(of: file).prefix { $0 != 10 && $0 != 13 }, as: UTF8.self)
         } else {
             guard let variable = getenv("FRAMEHOST_TOKEN") else { return nil }
             text = String(cString: variable)
@@ -98,6 +89,40 @@ struct ControlClient {
                 remedy: "Use exactly the server's token.")
         }
         return text
+    }
+
+    /// The first bytes of a token's file. It may also be a pipe, as a shell's `<(…)` is.
+    private static func beginning(of file: String) throws -> ArraySlice<UInt8> {
+        func fault(_ what: String, _ remedy: String = "Name a file with the token in its first line.")
+            -> FrameHostError
+        {
+            FrameHostError(.invalidConfiguration, place: "--token-file", what: what, remedy: remedy)
+        }
+        func unreadable(_ code: Int32) -> FrameHostError {
+            fault("'\(file)' cannot be read: \(String(cString: strerror(code)))")
+        }
+        // Does not wait for the first writer of a named pipe, which may never come.
+        let descriptor = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw unreadable(errno) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw unreadable(errno) }
+        guard status.st_mode & S_IFMT != S_IFDIR else { throw fault("'\(file)' is a folder", "Name a file in it.") }
+        // A writer that is there may need a while.
+        _ = fcntl(descriptor, F_SETFL, O_RDONLY)
+        var bytes = [UInt8](repeating: 0, count: 1024)
+        var count = 0
+        while count < bytes.count {
+            let more = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress! + count, $0.count - count) }
+            if more < 0, errno == EINTR { continue }
+            guard more >= 0 else { throw unreadable(errno) }
+            if more == 0 { break }
+            count += more
+        }
+        guard count > 0 || status.st_mode & S_IFMT != S_IFIFO else {
+            throw fault("nothing was written to the pipe '\(file)'")
+        }
+        return bytes[..<count]
     }
 
     // MARK: Asking

@@ -156,10 +156,16 @@ struct CtlCommand: ParsableCommand {
             throw FrameHostErrors(
                 faults.errors.map { fault in
                     let place = fault.place.words
-                    guard let member = ["with", "at"].first(where: { place == $0 || place.hasPrefix("\($0).") }) else {
+                    var fault = fault
+                    if action == "attach", copy, place == "copy" {
+                        fault.place = "--copy"
                         return fault
                     }
-                    var fault = fault
+                    // `with.size`, `with: …` for the stage as a whole.
+                    let isOf = { (member: String) in
+                        place == member || [".", ":", " "].contains { place.hasPrefix(member + $0) }
+                    }
+                    guard let member = ["with", "at"].first(where: isOf) else { return fault }
                     fault.place = FaultPlace("\(words[0])\(place.dropFirst(member.count))")
                     return fault
                 })

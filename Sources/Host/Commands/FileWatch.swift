@@ -24,15 +24,16 @@ struct FileWatch {
     }
 
     /// True once for each change. A file that is gone has not changed: an editor may be about to put a new one there.
-    ///
-    /// - Parameter isOwed: Whether the next look counts as a change even where the file is the same.
-    mutating func hasChanged(now: Int64, isOwed: Bool) -> Bool {
+    mutating func hasChanged(now: Int64) -> Bool {
         guard now >= nextLook else { return false }
         nextLook = now + Self.interval
-        guard let look = Self.look(path), isOwed || look != seen else { return false }
+        guard let look = Self.look(path), look != seen else { return false }
         seen = look
         return true
     }
+
+    /// Whether there is a file now.
+    var isThere: Bool { Self.look(path) != nil }
 
     private static func look(_ path: String) -> Look? {
         var status = stat()

@@ -59,8 +59,10 @@ final class RunSession: @unchecked Sendable {
     private let chain = Mutex<Chain?>(nil)
     private let snapshots = Mutex<Snapshots?>(nil)
     private let language = Mutex<CommandLanguage?>(nil)
-    /// Whether the chain had no time for the last change of the watched file.
-    private let isReloadOwed = Atomic<Bool>(false)
+    /// The last change of the watched chain file.
+    private let fileRetry = Mutex(ChangeRetry())
+    /// The last change of each watched plugin's file, by its path.
+    private let pluginRetries = Mutex<[String: ChangeRetry]>([:])
 
     /// - Parameters:
     ///   - plan: Checks and plans; its faults end the process with status 2.
@@ -200,25 +202,47 @@ final class RunSession: @unchecked Sendable {
     }
 
     /// [control thread] Reloads the watched chain file where it has changed. A reload that the chain had no time for is
-    /// tried again at the next look.
+    /// tried again after a while.
     private func reloadWatched(_ watch: inout FileWatch, _ chain: Chain, _ document: ChainDocument) {
-        let isRepeated = isReloadOwed.load(ordering: .relaxed)
-        guard watch.hasChanged(now: chain.clock.now(), isOwed: isRepeated) else { return }
-        isReloadOwed.store(false, ordering: .relaxed)
+        let now = chain.clock.now()
+        let attempt: Int?
+        if watch.hasChanged(now: now) {
+            attempt = fileRetry.withLock { $0.begin() }
+        } else if fileRetry.withLock({ $0.isDue(now: now) }), watch.isThere {
+            attempt = fileRetry.withLock { $0.beginAgain(now: now) }
+        } else {
+            attempt = nil
+        }
+        guard let change = attempt else { return }
         document.reload(chain) { [replies, clock = chain.clock, weak self, weak chain] answer in
-            if answer.isBusy { self?.isReloadOwed.store(true, ordering: .relaxed) }
-            // The first of such answers says that the program tries again.
-            guard !answer.isBusy || !isRepeated else { return }
-            replies.add(
-                answer.ofReload("the chain file", chain, isTriedAgain: true), number: 0, tag: nil, time: clock.now())
+            let (now, isBusy) = (clock.now(), answer.isBusy)
+            guard self?.fileRetry.withLock({ $0.ended(change, isBusy: isBusy, now: now) }) ?? true else { return }
+            replies.add(answer.ofReload("the chain file", chain, isTriedAgain: true), number: 0, tag: nil, time: now)
         }
     }
 
-    /// [any thread] Loads a plugin from its present file.
+    /// [any thread] Loads a watched plugin from its file, which has changed. A reload that the chain had no time for is
+    /// tried again after a while.
     func reloadPlugin(_ path: String) {
+        reloadPlugin(path, change: pluginRetries.withLock { $0[path, default: ChangeRetry()].begin() })
+    }
+
+    /// [control thread] Tries those reloads of watched plugins again that are due.
+    private func retryPlugins(now: Int64) {
+        let due = pluginRetries.withLock { $0 }.filter { $0.value.isDue(now: now) }.keys.sorted()
+        for path in due where access(path, R_OK) == 0 && !PluginCopy.isBeingWritten(path) {
+            guard let change = pluginRetries.withLock({ $0[path]?.beginAgain(now: now) }) else { continue }
+            reloadPlugin(path, change: change)
+        }
+    }
+
+    private func reloadPlugin(_ path: String, change: Int) {
         guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else { return }
-        document.reloadPlugin(path, chain) { [replies, clock = chain.clock] in
-            replies.add($0, number: 0, tag: nil, time: clock.now())
+        document.reloadPlugin(path, chain, isWatched: true) { [replies, clock = chain.clock, weak self] answer in
+            let (now, isBusy) = (clock.now(), answer.isBusy)
+            let isReported =
+                self?.pluginRetries.withLock { $0[path]?.ended(change, isBusy: isBusy, now: now) ?? true } ?? true
+            if isReported { replies.add(answer, number: 0, tag: nil, time: now) }
         }
     }
 
@@ -315,6 +339,7 @@ final class RunSession: @unchecked Sendable {
             if let limit, chain.currentState == .streaming, chain.clock.now() >= limit { chain.drain() }
             if isWatching { reloadWatched(&watch, chain, document) }
             for path in pluginWatch?.changed(now: chain.clock.now()) ?? [] { reloadPlugin(path) }
+            retryPlugins(now: chain.clock.now())
             rules.tick()
             language.tick()
             display.update(chain)
@@ -325,12 +350,12 @@ final class RunSession: @unchecked Sendable {
         // Answers that come at the very end are judged too.
         let isQuiet = snapshots.finish()
         result.failures += rules.finish()
-        service?.ended(isSuccess: result.isSuccess)
+        let traceFault = chain.traceFault
+        service?.ended(isSuccess: result.isSuccess && traceFault == nil)
         planned.services.stop()
         display.finish(chain, result, elapsed: elapsed)
         connection?.ended(chain)
         var failed = !result.isSuccess
-        let traceFault = chain.traceFault
         if let traceFault {
             display.complain(traceFault)
             failed = true

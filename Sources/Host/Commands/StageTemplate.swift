@@ -132,10 +132,11 @@ extension StageTemplate {
                 /// [stage thread] One frame in, the same frame out. Does not block or allocate.
                 public func process(_ frame: inout Frame) throws -> Verdict {
                     let factor = Int((1 - options.strength) * 256)
+                    let black = frame.format.color.range == .full ? 0 : 16
                     frame.withMutablePlane(0) { luma in
                         for y in 0..<luma.height {
                             luma.withRow(y) { row in
-                                for x in row.indices { row[x] = UInt8(16 + (max(Int(row[x]), 16) - 16) * factor / 256) }
+                                for x in row.indices { row[x] = UInt8(black + (max(Int(row[x]), black) - black) * factor / 256) }
                             }
                         }
                     }

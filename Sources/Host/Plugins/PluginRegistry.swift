@@ -35,7 +35,7 @@ final class PluginRegistry: @unchecked Sendable {
         var stages: [StageType]
     }
 
-    /// Loaded copies that ``sharesCopies`` reuses, by path of the plugin.
+    /// The copy that was loaded last, by path of the plugin.
     private static let copies = Mutex<[String: Copy]>([:])
     private static let lock = RecursiveLock()
     /// Files that look like plugins and cannot be loaded, each with the reason.
@@ -198,12 +198,13 @@ final class PluginRegistry: @unchecked Sendable {
     }
 
     /// Loads the plugin, from its present file where ``loadsCopies`` is set, and returns it with its stages.
-    private func load(_ plugin: Plugin) throws -> (plugin: Plugin, stages: [StageType]) {
+    private func load(_ plugin: Plugin, reusesCopy: Bool = false) throws -> (plugin: Plugin, stages: [StageType]) {
         try CrashNote.during("the plugin \(plugin.path) was being loaded") {
             guard loadsCopies else { return (plugin, try PluginLoader.load(plugin).stages) }
             let copy = try PluginCopy(of: plugin.path)
             defer { copy.remove() }
-            if sharesCopies, let known = Self.copies.withLock({ $0[plugin.path] }), known.sum == copy.sum {
+            let last = Self.copies.withLock { $0[plugin.path] }
+            if sharesCopies || reusesCopy, let known = last, known.sum == copy.sum {
                 try checkClaims(of: known.plugin)
                 return (known.plugin, known.stages)
             }
@@ -212,10 +213,8 @@ final class PluginRegistry: @unchecked Sendable {
             try checkClaims(of: plugin)
             try copy.linkLibraries()
             let stages = try PluginLoader.load(plugin, from: copy).stages
-            if sharesCopies {
-                let loaded = Copy(sum: copy.sum, plugin: plugin, stages: stages)
-                Self.copies.withLock { $0[loaded.plugin.path] = loaded }
-            }
+            let loaded = Copy(sum: copy.sum, plugin: plugin, stages: stages)
+            Self.copies.withLock { $0[loaded.plugin.path] = loaded }
             return (plugin, stages)
         }
     }
@@ -233,9 +232,11 @@ final class PluginRegistry: @unchecked Sendable {
     /// A registry with the present file of the plugin `name`, which is loaded if the plugin is in use. Also finds a
     /// file that did not exist before.
     ///
-    /// - Parameter name: The id of one of its stages, its file's name or its path.
+    /// - Parameters:
+    ///   - name: The id of one of its stages, its file's name or its path.
+    ///   - reusesCopy: Whether the copy that was loaded last is used again if the file's bytes are the same.
     /// - Throws: ``FrameHostError``; the loaded plugin then stays in use.
-    func reloading(_ name: String) throws -> (registry: PluginRegistry, path: String) {
+    func reloading(_ name: String, reusesCopy: Bool = false) throws -> (registry: PluginRegistry, path: String) {
         Self.lock.lock()
         defer { Self.lock.unlock() }
         let next = PluginRegistry(of: self)
@@ -249,7 +250,7 @@ final class PluginRegistry: @unchecked Sendable {
             try next.checkClaims(of: next.plugins[index])
             return (next, old.path)
         }
-        let (plugin, stages) = try next.load(old)
+        let (plugin, stages) = try next.load(old, reusesCopy: reusesCopy)
         next.plugins[index] = plugin
         for id in ids { next.loaded[id] = nil }
         for stage in stages { next.loaded[stage.info.id] = stage }

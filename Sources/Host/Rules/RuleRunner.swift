@@ -123,7 +123,7 @@ final class RuleRunner {
 
     /// How an answer starts when the command's stage, or the chain, has ended. Any other fault counts as a failure.
     private static let endings = [
-        "the stage has ended", "the chain has ended", "the chain does not run", "gave no picture within",
+        "the stage has ended", "the chain has ended", "the chain is not running", "gave no picture within",
     ]
 
     private func judge(_ answer: Answer) {

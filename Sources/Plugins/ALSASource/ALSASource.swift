@@ -41,7 +41,8 @@ final class ALSASource: Source {
     private var lastOverrunTold: Int64?
     private var lastJumpTold: Int64?
     private var hasSoundSinceOverrun = true
-    /// The name by which the device is looked for while it is away.
+    /// The name by which the device is opened again, at the start and after a loss: by the card's id as soon as that is
+    /// known, since a number may become another card's.
     private var lookedFor: String
     private var away = Away()
     private var isLost = false
@@ -130,10 +131,12 @@ final class ALSASource: Source {
     /// been there.
     private func begin() throws {
         do {
-            session = try CaptureSession(open(options.device, options), format: format)
+            let opened = try CaptureSession(open(lookedFor, options), format: format)
+            lookedFor = opened.device.stableName
+            session = opened
             lastSoundAt = context.clock.now()
         } catch {
-            let fault = Self.fault(error, options.device, mayWait: options.ifMissing == .fail)
+            let fault = Self.fault(error, lookedFor, mayWait: options.ifMissing == .fail)
             guard options.ifMissing == .wait, fault.code == .unavailable else { throw fault }
             missing = fault.what
             context.log("\(fault.what): the chain starts without it.", level: .warning)

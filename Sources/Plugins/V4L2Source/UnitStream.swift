@@ -6,7 +6,7 @@
 /// A buffer is an access unit with start codes (V4L2, `V4L2_PIX_FMT_H264`). Some drivers give the parameter sets in
 /// buffers of their own (`V4L2_CID_MPEG_VIDEO_HEADER_MODE`), all in one or one in each; they are then put before the
 /// next keyframe. After a loss nothing is passed on until a keyframe comes, since pictures that refer to a lost one are
-/// broken.
+/// broken. A keyframe needs an SPS and a PPS that belong together.
 struct UnitStream {
     enum Verdict: Equatable {
         /// Pass it on, with the stream's parameter sets before it where it is a keyframe without any.
@@ -16,19 +16,32 @@ struct UnitStream {
         /// Left out, until a keyframe comes.
         case awaitsKeyframe
         case damaged(String)
+
+        /// Whether the buffer has a picture, passed on or not.
+        var hasPicture: Bool {
+            switch self {
+            case .give, .awaitsKeyframe: true
+            case .noPicture, .damaged: false
+            }
+        }
     }
 
-    /// SPS and PPS with start codes, the newest; empty before both came.
+    /// SPS and PPS with start codes, the newest; empty before both came, and while the PPS of a new SPS is missing.
     var sets: [UInt8] { isComplete ? collected : [] }
-    /// The newest sets, perhaps an SPS whose PPS has not come, or the reverse.
+    /// The newest sets, perhaps an SPS whose PPS has not come, or the reverse. At most ``mostSetBytes``.
     private var collected: [UInt8] = []
     /// Whether ``collected`` has an SPS and a PPS.
-    private var isComplete = false
+    private var hasBoth = false
+    /// Whether an SPS has replaced a different one of its number, and no PPS has come since: those in ``collected``
+    /// belong to the old SPS. That of the new one may be lost.
+    private var awaitsPPS = false
+    private var isComplete: Bool { hasBoth && !awaitsPPS }
     /// Whether other sets came after the first.
     private(set) var setsHaveChanged = false
     private(set) var awaitsKeyframe = true
 
-    /// The most bytes of parameter sets. No camera comes near.
+    /// The most bytes of parameter sets with their start codes, in a buffer and in all. No camera comes near. Each set
+    /// of a buffer is compared with each known one, so the buffer's bytes are counted first.
     static let mostSetBytes = 4096
 
     /// Notes that pictures were lost.
@@ -41,24 +54,32 @@ struct UnitStream {
             lose()
             return .damaged("its \(bytes.count) bytes contain no NAL unit")
         }
-        if !AnnexB.hasOnly(collected, in: bytes) {
-            let news =
-                unit.hasSets
-                ? AnnexB.parameterSets(in: bytes) : AnnexB.parameterSets(in: bytes, over: collected)
-            guard news.count <= Self.mostSetBytes else {
-                lose()
-                return .damaged("its parameter sets have \(news.count) bytes")
-            }
-            setsHaveChanged = setsHaveChanged || isComplete
-            collected = news
-            isComplete = isComplete || news.withUnsafeBytes { AnnexB.look(at: $0).hasSets }
+        guard unit.setBytes <= Self.mostSetBytes else {
+            lose()
+            return .damaged("its parameter sets have \(unit.setBytes) bytes")
         }
+        if unit.setBytes > 0 { takeSets(of: unit, in: bytes) }
         guard unit.hasSlice else { return unit.hasOnlyAsides ? .noPicture : .damaged("it has no picture") }
+        if unit.isKeyframe, !isComplete { lose() }
         if awaitsKeyframe {
             guard unit.isKeyframe, isComplete else { return .awaitsKeyframe }
             awaitsKeyframe = false
         }
         return .give(isKeyframe: unit.isKeyframe, needsSets: unit.isKeyframe && !unit.hasSets)
+    }
+
+    /// Takes over the parameter sets of a buffer that has some, and not too many.
+    private mutating func takeSets(of unit: AnnexB.Unit, in bytes: UnsafeRawBufferPointer) {
+        // A PPS with the same bytes as before also counts: it came after the new SPS.
+        if unit.hasPPS { awaitsPPS = false }
+        guard !AnnexB.hasOnly(collected, in: bytes) else { return }
+        setsHaveChanged = setsHaveChanged || isComplete
+        let news = AnnexB.parameterSets(in: bytes)
+        if !unit.hasPPS, AnnexB.replacesSPS(of: collected, with: news) { awaitsPPS = true }
+        let all = unit.hasSets ? news : AnnexB.parameterSets(news, over: collected)
+        // Where both are too many, the old ones go: otherwise no new one would ever fit.
+        collected = all.count <= Self.mostSetBytes ? all : news
+        hasBoth = collected.withUnsafeBytes { AnnexB.look(at: $0).hasSets }
     }
 }
 
@@ -78,8 +99,13 @@ enum AnnexB {
         var hasSlice = false
         /// An IDR picture: it can be decoded alone, and no later picture refers to an earlier one.
         var isKeyframe = false
-        /// Whether there are an SPS and a PPS before the first slice.
-        var hasSets = false
+        /// Whether there is an SPS before the first slice.
+        var hasSPS = false
+        /// Whether there is a PPS before the first slice.
+        var hasPPS = false
+        /// Bytes of the SPS and PPS before the first slice, each with a start code of four bytes.
+        var setBytes = 0
+        var hasSets: Bool { hasSPS && hasPPS }
         /// Whether every NAL unit before the first slice is one that may come without a picture: SEI, parameter sets, delimiters,
         /// filler.
         var hasOnlyAsides = true
@@ -88,12 +114,14 @@ enum AnnexB {
     /// Reads only up to the start of the first slice. Allocates nothing.
     static func look(at bytes: UnsafeRawBufferPointer) -> Unit {
         var unit = Unit()
-        var (hasSequence, hasPicture) = (false, false)
         forEach(in: bytes) { nal in
             unit.hasUnits = true
             let kind = nal[0] & 31
-            hasSequence = hasSequence || kind == Kind.sequenceParameterSet
-            hasPicture = hasPicture || kind == Kind.pictureParameterSet
+            if kind == Kind.sequenceParameterSet || kind == Kind.pictureParameterSet {
+                unit.setBytes += 4 + nal.count
+                unit.hasSPS = unit.hasSPS || kind == Kind.sequenceParameterSet
+                unit.hasPPS = unit.hasPPS || kind == Kind.pictureParameterSet
+            }
             guard Kind.slices.contains(kind) else {
                 unit.hasOnlyAsides = unit.hasOnlyAsides && Kind.asides.contains(kind)
                 return true
@@ -102,7 +130,6 @@ enum AnnexB {
             unit.isKeyframe = kind == Kind.idr
             return false
         }
-        unit.hasSets = hasSequence && hasPicture
         return unit
     }
 
@@ -117,10 +144,12 @@ enum AnnexB {
         return sets
     }
 
-    /// `known` with the SPS and PPS before the first slice of `bytes`, each with a start code of four bytes.
+    /// `known` with the SPS and PPS of `news`, each with a start code of four bytes.
     ///
     /// A set takes the place of the one of its kind and number. SPS come first, since a decoder reads a PPS by its SPS.
-    static func parameterSets(in bytes: UnsafeRawBufferPointer, over known: [UInt8]) -> [UInt8] {
+    ///
+    /// - Complexity: O(sets of `known` × bytes of `news`).
+    static func parameterSets(_ news: [UInt8], over known: [UInt8]) -> [UInt8] {
         var (sequences, pictures): ([UInt8], [UInt8]) = ([], [])
         func add(_ set: UnsafeRawBufferPointer) {
             if set[0] & 31 == Kind.sequenceParameterSet {
@@ -131,22 +160,47 @@ enum AnnexB {
                 pictures += set
             }
         }
-        known.withUnsafeBytes { known in
-            forEachSet(in: known) { old in
-                var isReplaced = false
-                forEachSet(in: bytes) { new in
-                    isReplaced = (new[0] ^ old[0]) & 31 == 0 && number(of: new) == number(of: old)
-                    return !isReplaced
+        news.withUnsafeBytes { news in
+            known.withUnsafeBytes { known in
+                forEachSet(in: known) { old in
+                    var isReplaced = false
+                    forEachSet(in: news) { new in
+                        isReplaced = haveOneNumber(old, new)
+                        return !isReplaced
+                    }
+                    if !isReplaced { add(old) }
+                    return true
                 }
-                if !isReplaced { add(old) }
+            }
+            forEachSet(in: news) { set in
+                add(set)
                 return true
             }
         }
-        forEachSet(in: bytes) { set in
-            add(set)
-            return true
-        }
         return sequences + pictures
+    }
+
+    /// Whether `news` has an SPS with the number of a different one in `known`.
+    static func replacesSPS(of known: [UInt8], with news: [UInt8]) -> Bool {
+        var isReplaced = false
+        news.withUnsafeBytes { news in
+            known.withUnsafeBytes { known in
+                forEachSet(in: news) { new in
+                    guard new[0] & 31 == Kind.sequenceParameterSet else { return true }
+                    forEachSet(in: known) { old in
+                        isReplaced = haveOneNumber(old, new) && !new.elementsEqual(old)
+                        return !isReplaced
+                    }
+                    return !isReplaced
+                }
+            }
+        }
+        return isReplaced
+    }
+
+    /// Whether both are of the same kind and number.
+    private static func haveOneNumber(_ old: UnsafeRawBufferPointer, _ new: UnsafeRawBufferPointer) -> Bool {
+        (new[0] ^ old[0]) & 31 == 0 && number(of: new) == number(of: old)
     }
 
     /// `seq_parameter_set_id` of an SPS or `pic_parameter_set_id` of a PPS (7.3.2.1.1, 7.3.2.2), which is ue(v) (9.1);
@@ -175,6 +229,8 @@ enum AnnexB {
     }
 
     /// Whether `known` has each SPS and PPS before the first slice. Allocates nothing.
+    ///
+    /// - Complexity: O(sets of `bytes` × bytes of `known`), and once the bytes before the first slice.
     static func hasOnly(_ known: [UInt8], in bytes: UnsafeRawBufferPointer) -> Bool {
         known.withUnsafeBytes { known in
             var hasOther = false

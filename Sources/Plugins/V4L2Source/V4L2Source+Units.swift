@@ -36,8 +36,8 @@ extension V4L2Source {
     private static let mostBuffers = 600
     private static let mostWaits = 100
 
-    /// [control thread] Lets the camera run until its parameter sets have come: later stages need them for a header
-    /// or description before the first access unit.
+    /// [control thread] Lets the camera run until its parameter sets have come, and a picture after them: later stages
+    /// need them for a header or description before the first access unit.
     func negotiateUnits(_ device: V4L2Device, _ mode: CameraMode, _ layout: DriverLayout, _ video: VideoFormat) throws {
         let makesKeyframes = device.makesKeyframes
         let sets: [UInt8]
@@ -75,9 +75,11 @@ extension V4L2Source {
             defer { queue.giveBack(picture) }
             buffers += 1
             guard !picture.filled.isDamaged, let bytes = picture.bytes else { continue }
-            _ = stream.look(at: bytes)
-            if !stream.sets.isEmpty { return stream.sets }
+            let verdict = stream.look(at: bytes)
+            // A camera may give more than one PPS, each in a buffer of its own. With the next picture all have come.
+            if !stream.sets.isEmpty, verdict.hasPicture { return stream.sets }
         }
+        guard stream.sets.isEmpty else { return stream.sets }
         throw CameraFault.noSets(
             device.path,
             buffers == 0
@@ -100,11 +102,15 @@ extension V4L2Source {
         } else if bytes.count > units!.mostBytes - UnitStream.mostSetBytes {
             noteDamage("it is too large: \(bytes.count) bytes")
         } else {
+            let wasAwaiting = units!.stream.awaitsKeyframe
             switch units!.stream.look(at: bytes) {
             case .give(let isKeyframe, let needsSets):
                 try emit(bytes, isKeyframe: isKeyframe, needsSets: needsSets, at: time, output)
             case .noPicture: break
-            case .awaitsKeyframe: figures.add(figures.untilKeyframe)
+            case .awaitsKeyframe:
+                figures.add(figures.untilKeyframe)
+                // A keyframe whose parameter sets are incomplete is itself the loss.
+                if !wasAwaiting { followsGap = true }
             case .damaged(let why): noteDamage(why)
             }
         }

@@ -103,8 +103,8 @@ private final class HourMicrophone: Source {
 
     init(options: ALSASourceOptions, context: StageContext) {
         self.options = options
-        source = ALSASource(options: options, context: context) { name, _ in
-            SimulatedHourCard(ppm: Double(name)!, clock: context.clock as! ManualClock)
+        source = ALSASource(options: options, context: context) { _, options in
+            SimulatedHourCard(ppm: Double(options.device)!, clock: context.clock as! ManualClock)
         }
     }
 

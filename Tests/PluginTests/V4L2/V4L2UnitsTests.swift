@@ -32,6 +32,12 @@ import Testing
         [0, 0, 1, isKeyframe ? 0x65 : 0x41, 0x88, UInt8(truncatingIfNeeded: number) | 0x80]
     }
 
+    private static func sps(_ level: UInt8) -> [UInt8] { [0, 0, 0, 1, 0x67, 66, 0, level, 0x80] }
+    /// Number 0 or 1 (1 and 010).
+    private static func pps(_ number: Int, _ rest: UInt8) -> [UInt8] {
+        [0, 0, 0, 1, 0x68, (number == 0 ? 0x80 : 0x40) | rest]
+    }
+
     private func driver(_ options: String = "") throws -> StageDriver<V4L2Source> {
         camera.clock = clock
         return try DeviceCallsInUse.$current.withValue(camera) {
@@ -136,16 +142,118 @@ import Testing
         #expect(!driver.takeEvents().contains { $0.name == "parameter-sets-changed" })
     }
 
+    /// The headers of recordings and stream descriptions have only these.
+    @Test func readsEachPPSThatComesBeforeTheFirstPicture() throws {
+        let parts = [Self.sps(30), Self.pps(0, 1), Self.pps(1, 1)]
+        let all = parts.flatMap { $0 }
+        camera.compressedAt = { number in
+            let place = Int(number % 14)
+            return place < 3 ? parts[place] : Self.slice(number, isKeyframe: place == 3)
+        }
+        let driver = try driver()
+        #expect(driver.outputFormat?.encoded?.parameterSets == all)
+        let seen = try units(driver, 20)
+        #expect(seen.filter(\.isKeyframe).count == 2)
+        for unit in seen where unit.isKeyframe { #expect(unit.bytes.starts(with: all + [0, 0, 1, 0x65])) }
+        #expect(!driver.takeEvents().contains { $0.name == "parameter-sets-changed" })
+    }
+
+    @Test func takesParameterSetsAfterWhichNoPictureComes() throws {
+        camera.compressedAt = { _ in Self.sets }
+        #expect(try driver().outputFormat?.encoded?.parameterSets == Self.sets)
+    }
+
+    private typealias Step = (bytes: [UInt8], verdict: UnitStream.Verdict, sets: [UInt8])
+
+    private func follow(_ steps: [Step]) {
+        var stream = UnitStream()
+        for (number, step) in steps.enumerated() {
+            let verdict = step.bytes.withUnsafeBytes { stream.look(at: $0) }
+            #expect(verdict == step.verdict && stream.sets == step.sets, "step \(number): \(verdict), \(stream.sets)")
+        }
+    }
+
+    /// The PPS may be lost with its buffer. With the old one the picture would be decoded wrongly.
+    @Test func aKeyframeWaitsForThePPSOfANewSPS() {
+        let (old, new) = (Self.sps(30), Self.sps(31))
+        let pps = Self.pps(0, 1)
+        follow([
+            (old, .noPicture, []),
+            (pps, .noPicture, old + pps),
+            (Self.slice(0, isKeyframe: true), .give(isKeyframe: true, needsSets: true), old + pps),
+            (new, .noPicture, []),
+            (Self.slice(1), .give(isKeyframe: false, needsSets: false), []),
+            (Self.slice(2, isKeyframe: true), .awaitsKeyframe, []),
+            (Self.slice(3), .awaitsKeyframe, []),
+            (new, .noPicture, []),
+            (Self.slice(4, isKeyframe: true), .awaitsKeyframe, []),
+            (new, .noPicture, []),
+            // The same as before, and it is the new one's.
+            (pps, .noPicture, new + pps),
+            (Self.slice(5, isKeyframe: true), .give(isKeyframe: true, needsSets: true), new + pps),
+        ])
+    }
+
+    @Test func aKeyframeThatWasLeftOutIsAGap() throws {
+        let pps = Array(Self.sets[9...])
+        camera.compressedAt = { number in
+            switch number {
+            case ..<20: Self.unit(number)
+            case 20: Self.sps(31)
+            case 25: pps
+            default: Self.slice(number, isKeyframe: number == 21 || number == 26)
+            }
+        }
+        let driver = try driver()
+        let seen = try units(driver, 11)
+        #expect(seen.dropLast().map(\.bytes) == (10..<20).map { Self.unit($0) })
+        #expect(seen.last?.bytes == Self.sps(31) + pps + Self.slice(26, isKeyframe: true))
+        #expect(seen.map(\.isDiscontinuity) == Array(repeating: false, count: 10) + [true])
+        // Nine before the first keyframe, and four from the keyframe on that was left out.
+        #expect(figure(driver, "untilKeyframe") == 13 && figure(driver, "damaged") == 0)
+    }
+
+    /// Sets of ever more numbers do not keep out the next ones.
+    @Test func newSetsReplaceAllWhereTheyDoNotFitBesideThem() {
+        let sps = Self.sps(30)
+        let large = Self.pps(0, 1) + [UInt8](repeating: 0xAA, count: 4060)
+        let small = Self.pps(1, 1) + [UInt8](repeating: 0xAA, count: 100)
+        follow([
+            (sps + large, .noPicture, sps + large),
+            (small, .noPicture, []),
+            (Self.slice(0, isKeyframe: true), .awaitsKeyframe, []),
+            (sps, .noPicture, sps + small),
+            (Self.slice(1, isKeyframe: true), .give(isKeyframe: true, needsSets: true), sps + small),
+        ])
+    }
+
+    /// Thousands of sets in a buffer would be compared with hundreds of known ones, for each picture.
+    @Test func countsTheBytesOfABuffersSetsBeforeItComparesThem() {
+        func tiny(_ count: Int) -> [UInt8] {
+            Array(repeating: [0, 0, 1, 0x68] as [UInt8], count: count).flatMap { $0 }
+        }
+        let known: [UInt8] = Self.sps(30) + Array(repeating: [0, 0, 0, 1, 0x68] as [UInt8], count: 800).flatMap { $0 }
+        let keyframe = Self.slice(0, isKeyframe: true)
+        follow([
+            (Self.sps(30) + tiny(800) + keyframe, .give(isKeyframe: true, needsSets: false), known),
+            // Every one is known.
+            (tiny(820) + Self.slice(1), .damaged("its parameter sets have 4100 bytes"), known),
+            (Self.slice(2), .awaitsKeyframe, known),
+            (tiny(819) + Self.slice(3), .awaitsKeyframe, known),
+            (keyframe, .give(isKeyframe: true, needsSets: true), known),
+        ])
+    }
+
     @Test func aSetTakesThePlaceOfTheOneOfItsKindAndNumber() {
-        func sps(_ level: UInt8) -> [UInt8] { [0, 0, 0, 1, 0x67, 66, 0, level, 0x80] }
-        // Numbers 0 and 1 (1 and 010), each with two values.
-        func pps(_ number: Int, _ rest: UInt8) -> [UInt8] { [0, 0, 0, 1, 0x68, (number == 0 ? 0x80 : 0x40) | rest] }
+        func sps(_ level: UInt8) -> [UInt8] { Self.sps(level) }
+        func pps(_ number: Int, _ rest: UInt8) -> [UInt8] { Self.pps(number, rest) }
         let steps: [(bytes: [UInt8], sets: [UInt8], hasChanged: Bool)] = [
             (pps(1, 1), [], false),
             (sps(30), sps(30) + pps(1, 1), false),
             (pps(0, 1), sps(30) + pps(1, 1) + pps(0, 1), true),
             (pps(1, 2), sps(30) + pps(0, 1) + pps(1, 2), true),
-            (sps(31), sps(31) + pps(0, 1) + pps(1, 2), true),
+            (sps(31), [], true),
+            (pps(0, 1), sps(31) + pps(0, 1) + pps(1, 2), true),
         ]
         var stream = UnitStream()
         for (bytes, sets, hasChanged) in steps {

@@ -33,14 +33,23 @@ struct DatagramPorts {
                 continue
             }
             let sender = DatagramSender(mediaSocket: media, controlSocket: control, isIPv6: isIPv6)
-            let channels = try [media, control].map { socket in
-                try DatagramBootstrap(group: group)
-                    .channelInitializer { channel in
-                        channel.eventLoop.makeCompletedFuture {
-                            try channel.pipeline.syncOperations.addHandler(DatagramListener(heard: heard))
-                        }
-                    }
-                    .withBoundSocket(NIOBSDSocket.Handle(socket)).wait()
+            var channels: [any Channel] = []
+            do {
+                for socket in [media, control] {
+                    channels.append(
+                        try DatagramBootstrap(group: group)
+                            .channelInitializer { channel in
+                                channel.eventLoop.makeCompletedFuture {
+                                    try channel.pipeline.syncOperations.addHandler(DatagramListener(heard: heard))
+                                }
+                            }
+                            .withBoundSocket(NIOBSDSocket.Handle(socket)).wait())
+                }
+            } catch {
+                // NIO may have closed the socket that it refused; the other one is ours.
+                for channel in channels { try? channel.close().wait() }
+                if channels.isEmpty { close(control) }
+                throw error
             }
             return DatagramPorts(ports: TransportSpec.Pair(port, port + 1), sender: sender, channels: channels)
         }
@@ -52,8 +61,8 @@ struct DatagramPorts {
         let remedy =
             switch reason {
             case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
-            case EADDRINUSE: "End programs that use these ports."
-            default: ""
+            case EADDRINUSE: "End programs that use these ports, or set \"transport\": \"tcp\"."
+            default: "Set \"transport\": \"tcp\" to serve without them."
             }
         return FrameHostError(
             .unavailable,

@@ -153,6 +153,7 @@ final class RTSPServer: Sendable {
     /// - Returns: False where the path is taken.
     /// - Throws: ``FrameHostError`` where the UDP ports that the stream may use cannot be opened.
     func add(_ stream: Stream, _ served: ServedPath) throws -> Bool {
+        guard locked({ $0.streams[stream.hub.path] == nil }) else { return false }
         if served.carriesUDP { try openDatagramPorts() }
         return locked { state in
             guard state.streams[stream.hub.path] == nil else { return false }
@@ -347,11 +348,12 @@ final class RTSPServer: Sendable {
     }
 
     private func fan(of path: String, on loop: any EventLoop) -> LoopFan? {
-        let sender = datagrams.withLockedValue { $0 }
-        return locked { state in
+        locked { state in
             guard let stream = state.streams[path] else { return nil }
             let key = ObjectIdentifier(loop)
             if let fan = state.fans[path]?[key] { return fan }
+            // Here, since the stream may be the first one over UDP: the ports are opened before it is added.
+            let sender = datagrams.withLockedValue { $0 }
             let fan = LoopFan(hub: stream.hub, loop: loop, sender: sender, report: stream.report) { [weak self] in
                 self?.fail($0, .stuck)
             }

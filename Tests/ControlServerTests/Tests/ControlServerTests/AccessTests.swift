@@ -173,7 +173,7 @@ import Testing
         mkfifo(folder.appending(path: "fifo").path, 0o600)
         #expect(
             fault("fifo")
-                == "tokenFile: '\(folder.path)/fifo' must be a regular file, but is a pipe. Name a regular file: it may be read more than once."
+                == "tokenFile: '\(folder.path)/fifo' must be a regular file, but is a pipe. Name a regular file."
         )
     }
 }

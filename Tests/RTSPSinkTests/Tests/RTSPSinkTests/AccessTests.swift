@@ -112,7 +112,7 @@ import Testing
         mkfifo("\(folder)/fifo", 0o600)
         #expect(
             fault("fifo")
-                == "users: '\(folder)/fifo' must be a regular file, but is a pipe. Name a regular file: it may be read more than once."
+                == "users: '\(folder)/fifo' must be a regular file, but is a pipe. Name a regular file."
         )
         #expect(
             fault("env:FRAMEHOST_NO_SUCH_VARIABLE")

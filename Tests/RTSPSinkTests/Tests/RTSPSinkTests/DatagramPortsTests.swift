@@ -10,20 +10,18 @@ import Testing
     @Test(arguments: [
         (EMFILE, "Raise the limit of open files (ulimit -n).", "Too many open files"),
         (ENFILE, "Raise the limit of open files (ulimit -n).", "Too many open files in system"),
-        (EADDRINUSE, "End programs that use these ports.", "Address already in use"),
+        (
+            EADDRINUSE, "End programs that use these ports, or set \"transport\": \"tcp\".", "Address already in use"
+        ),
+        // The address of an interface that has gone meanwhile, for example.
+        (
+            EADDRNOTAVAIL, "Set \"transport\": \"tcp\" to serve without them.", "Cannot assign requested address"
+        ),
     ]) func saysWhyNoPairWasOpened(code: Int32, remedy: String, cause: String) {
         let fault = DatagramPorts.fault(code)
         #expect(fault.code == .unavailable)
         #expect(
             fault.description
                 == "200 attempts to open a pair of UDP ports from 20000 to 64001 failed. \(remedy)\n  \(cause)")
-    }
-
-    /// The address of an interface that has gone meanwhile, for example: the reason is all that is known.
-    @Test func hasNoRemedyForOtherReasons() {
-        #expect(
-            DatagramPorts.fault(EADDRNOTAVAIL).description
-                == "200 attempts to open a pair of UDP ports from 20000 to 64001 failed.\n  Cannot assign requested address"
-        )
     }
 }

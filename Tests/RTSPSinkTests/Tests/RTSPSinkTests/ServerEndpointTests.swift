@@ -28,7 +28,7 @@ import Testing
                 == "certificate: the file '\(folder)/none' does not exist. Create it, or correct 'certificate'.")
         #expect(
             fault("fifo", "text")
-                == "certificate: '\(folder)/fifo' must be a regular file, but is a pipe. Name a regular file: it may be read more than once."
+                == "certificate: '\(folder)/fifo' must be a regular file, but is a pipe. Name a regular file."
         )
         #expect(fault("text", "") == "key: '\(folder)/' is a folder. Name a file in it.")
         #expect(

@@ -63,11 +63,11 @@ import Testing
                 capacity: 10, policy: .dropOldest, mostBytes: 100, mostTime: MediaTime(nanoseconds: 1000)))
         for time in [0, 10, 20] { #expect(state.offer(bytes: 30, time: Int64(time)) == .accept) }
         #expect(state.offer(bytes: 30, time: 30) == .evictThenAccept(1))
-        #expect(state.settleEviction(bytes: 30, oldestTime: 10) == false)
+        #expect(state.settleEviction(bytes: 30, oldestTime: 10, newestTime: 30) == false)
         #expect(state.bytes == 90 && state.depth == 3)
         #expect(state.offer(bytes: 5, time: 1009) == .accept)
         #expect(state.offer(bytes: 1, time: 1011) == .evictThenAccept(1), "1001 ns after the oldest")
-        #expect(state.settleEviction(bytes: 30, oldestTime: 20) == false)
+        #expect(state.settleEviction(bytes: 30, oldestTime: 20, newestTime: 1011) == false)
         #expect(state.offer(bytes: 1, time: 1015) == .accept)
         #expect(state.bytes == 67 && state.depth == 5)
     }
@@ -80,17 +80,41 @@ import Testing
         }
         var large = state()
         #expect(large.offer(bytes: 50, time: 5) == .evictThenAccept(1))
-        #expect(large.settleEviction(bytes: 20, oldestTime: 1) == true)
-        #expect(large.settleEviction(bytes: 20, oldestTime: 2) == true)
-        #expect(large.settleEviction(bytes: 20, oldestTime: 3) == false)
+        #expect(large.settleEviction(bytes: 20, oldestTime: 1, newestTime: 5) == true)
+        #expect(large.settleEviction(bytes: 20, oldestTime: 2, newestTime: 5) == true)
+        #expect(large.settleEviction(bytes: 20, oldestTime: 3, newestTime: 5) == false)
         #expect(large.bytes == 90 && large.depth == 3)
         #expect(large.counts.evicted[DropReason.evicted.rawValue] == 3 && large.counts.accepted == 6)
         // It stays itself, whatever its size.
         var huge = state()
         #expect(huge.offer(bytes: 500, time: 5) == .evictThenAccept(1))
-        for time in 1..<5 { #expect(huge.settleEviction(bytes: 20, oldestTime: Int64(time)) == true) }
-        #expect(huge.settleEviction(bytes: 20, oldestTime: 5) == false)
+        for time in 1..<5 { #expect(huge.settleEviction(bytes: 20, oldestTime: Int64(time), newestTime: 5) == true) }
+        #expect(huge.settleEviction(bytes: 20, oldestTime: 5, newestTime: 5) == false)
         #expect(huge.bytes == 500 && huge.depth == 1)
+    }
+
+    @Test func evictsAsManyAsALaterItemNeedsTime() {
+        func state() -> ItemQueueState {
+            var state = ItemQueueState(
+                settings: LinkSettings(capacity: 10, policy: .dropOldest, mostTime: MediaTime(nanoseconds: 100)))
+            for time in 0..<5 { #expect(state.offer(bytes: 8, time: Int64(time) * 10) == .accept) }
+            return state
+        }
+        var late = state()
+        #expect(late.offer(bytes: 8, time: 125) == .evictThenAccept(1))
+        #expect(late.settleEviction(bytes: 8, oldestTime: 10, newestTime: 125) == true)
+        #expect(late.settleEviction(bytes: 8, oldestTime: 20, newestTime: 125) == true)
+        #expect(late.settleEviction(bytes: 8, oldestTime: 30, newestTime: 125) == false)
+        #expect(late.bytes == 24 && late.depth == 3)
+        #expect(late.counts.evicted[DropReason.evicted.rawValue] == 3 && late.counts.accepted == 6)
+        // It stays itself, whatever its time.
+        var last = state()
+        #expect(last.offer(bytes: 8, time: .max) == .evictThenAccept(1))
+        for time in 1..<5 {
+            #expect(last.settleEviction(bytes: 8, oldestTime: Int64(time) * 10, newestTime: .max) == true)
+        }
+        #expect(last.settleEviction(bytes: 8, oldestTime: .max, newestTime: .max) == false)
+        #expect(last.bytes == 8 && last.depth == 1)
     }
 
     @Test func keepsOnePlaceUnderLatestWhateverCapacityWasAskedFor() {
@@ -198,10 +222,10 @@ import Testing
     func obeysTheLedgerWhateverHappens(policy: DropPolicy, seed: UInt64) {
         var dice = SplitMix(state: seed)
         let isBounded = policy == .wait || policy == .dropToKeyframe
-        let hasBytes = isBounded || policy == .dropOldest
+        let hasLimits = isBounded || policy == .dropOldest
         let settings = LinkSettings(
-            capacity: 1 + dice.next(in: 0...7), policy: policy, mostBytes: hasBytes ? 4000 : nil,
-            mostTime: isBounded ? MediaTime(nanoseconds: 60) : nil)
+            capacity: 1 + dice.next(in: 0...7), policy: policy, mostBytes: hasLimits ? 4000 : nil,
+            mostTime: hasLimits ? MediaTime(nanoseconds: 60) : nil)
         var state = ItemQueueState(settings: settings)
         var list: [(bytes: Int, time: Int64)] = []
         var time: Int64 = 0
@@ -209,7 +233,7 @@ import Testing
         for step in 0..<10_000 {
             switch dice.next(in: 0...99) {
             case 0..<55:
-                let bytes = hasBytes ? dice.next(in: 0...1500) : 0
+                let bytes = hasLimits ? dice.next(in: 0...1500) : 0
                 time += Int64(dice.next(in: 0...20))
                 let wasFull = list.count >= settings.capacity
                 let action = state.offer(bytes: bytes, time: time, isKeyframe: dice.hits(10), mayWait: dice.hits(80))
@@ -221,7 +245,9 @@ import Testing
                         list.removeFirst(count)
                         break
                     }
-                    while state.settleEviction(bytes: list.removeFirst().bytes, oldestTime: list[0].time) {}
+                    while state.settleEviction(
+                        bytes: list.removeFirst().bytes, oldestTime: list[0].time, newestTime: time)
+                    {}
                 case .reject, .wait: break
                 }
                 if wasFull, action == .accept { Issue.record("step \(step): accepted into a full queue") }
@@ -236,15 +262,17 @@ import Testing
             }
             let counts = state.counts
             let isWithinBytes = state.depth <= 1 || state.bytes <= (settings.mostBytes ?? .max)
+            let span = (list.last?.time ?? 0) - (list.first?.time ?? 0)
+            let isWithinTime = span <= (settings.mostTime?.nanoseconds ?? .max)
             let holds =
                 counts.offered == counts.accepted + counts.dropped.reduce(0, +)
                 && counts.accepted == counts.taken + counts.evicted.reduce(0, +) + state.depth
                 && state.depth == list.count && state.bytes == list.reduce(0) { $0 + $1.bytes }
                 && state.depth <= settings.capacity && state.depth <= counts.mostDepth
-                && isWithinBytes
+                && isWithinBytes && isWithinTime
             guard holds else {
                 Issue.record(
-                    "step \(step), seed \(seed): \(counts), depth \(state.depth) of \(list.count), \(state.bytes) bytes"
+                    "step \(step), seed \(seed): \(counts), depth \(state.depth) of \(list.count), \(state.bytes) bytes, \(span) ns"
                 )
                 return
             }

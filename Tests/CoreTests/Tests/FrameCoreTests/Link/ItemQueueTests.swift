@@ -107,7 +107,7 @@ import Testing
         let queue = ItemQueue(
             name: "a → b", settings: LinkSettings(capacity: 4, policy: .dropToKeyframe), room: room, stop: stop)
         let slab = try Slab(name: "slab", byteCount: 4096, unitCount: 16, stop: stop)
-        for number in 0..<7 {
+        for number in 0..<8 {
             let unit = try slab.lease(byteCount: 100)
             unit.sequenceNumber = UInt64(number)
             unit.isKeyframe = number == 0 || number == 6
@@ -115,16 +115,20 @@ import Testing
             #expect(!isBack)
         }
         let snapshot = queue.snapshot()
-        #expect(snapshot.depth == 1 && snapshot.bytes == 100)
+        #expect(snapshot.depth == 2 && snapshot.bytes == 200)
         #expect(snapshot.counts.dropped[DropReason.untilKeyframe.rawValue] == 2)
         #expect(snapshot.counts.evicted[DropReason.untilKeyframe.rawValue] == 4)
-        #expect(slab.census().leased == 1)
-        guard case .item(let lease) = queue.take() else {
-            #expect(Bool(false), "no item")
-            return
+        #expect(slab.census().leased == 2)
+        // The gap is before the keyframe, and there alone.
+        for (number, followsGap) in [(UInt64(6), true), (7, false)] {
+            guard case .item(let lease) = queue.take() else {
+                Issue.record("no item")
+                return
+            }
+            let unit = AccessUnit(lease)
+            let (sequence, isMarked) = (unit.sequenceNumber, unit.isDiscontinuity)
+            #expect(sequence == number && isMarked == followsGap, "\(sequence)")
         }
-        let number = AccessUnit(lease).sequenceNumber
-        #expect(number == 6)
         #expect(slab.usage.bytes == 0)
     }
 
@@ -152,6 +156,35 @@ import Testing
             let unit = AccessUnit(lease)
             let (sequence, isMarked) = (unit.sequenceNumber, unit.isDiscontinuity)
             #expect(sequence == number && isMarked == followsGap)
+        }
+        #expect(slab.usage.bytes == 0)
+    }
+
+    @Test func letsGoOfAsManyAsALaterItemNeedsTime() throws {
+        let stop = StopSignal()
+        let queue = ItemQueue(
+            name: "a → b",
+            settings: LinkSettings(capacity: 8, policy: .dropOldest, mostTime: MediaTime(nanoseconds: 100)),
+            room: RoomGate(stop: stop), stop: stop)
+        let slab = try Slab(name: "slab", byteCount: 4096, unitCount: 16, stop: stop)
+        for (number, time) in [0, 10, 20, 30, 40, 125].enumerated() {
+            let unit = try slab.lease(byteCount: 100)
+            unit.sequenceNumber = UInt64(number)
+            unit.dts = MediaTime(nanoseconds: Int64(time))
+            let isBack = queue.offer(unit.release(), mayWait: true) != nil
+            #expect(!isBack)
+        }
+        let snapshot = queue.snapshot()
+        #expect(snapshot.depth == 3 && snapshot.counts.evicted[DropReason.evicted.rawValue] == 3)
+        #expect(slab.census().leased == 3)
+        for (number, followsGap) in [(UInt64(3), true), (4, false), (5, false)] {
+            guard case .item(let lease) = queue.take() else {
+                Issue.record("no item")
+                return
+            }
+            let unit = AccessUnit(lease)
+            let (sequence, isMarked) = (unit.sequenceNumber, unit.isDiscontinuity)
+            #expect(sequence == number && isMarked == followsGap, "\(sequence)")
         }
         #expect(slab.usage.bytes == 0)
     }

@@ -108,6 +108,12 @@ private struct AllOptions: StageOptions, Equatable {
             #"{ "keyframeSeconds": "2.5" }"#,
             "o:1:22: keyframeSeconds: expected a number, found a string. Write it without quotes."
         ),
+        // JSON has no such numbers.
+        (#"{ "keyframeSeconds": "nan" }"#, "o:1:22: keyframeSeconds: expected a number, found a string."),
+        (#"{ "keyframeSeconds": "inf" }"#, "o:1:22: keyframeSeconds: expected a number, found a string."),
+        (#"{ "keyframeSeconds": "0x10" }"#, "o:1:22: keyframeSeconds: expected a number, found a string."),
+        (#"{ "keyframeSeconds": "+5" }"#, "o:1:22: keyframeSeconds: expected a number, found a string."),
+        (#"{ "bitrateKbps": "+5" }"#, "o:1:18: bitrateKbps: expected a whole number, found a string."),
         (
             #"{ "bitrateKbps": 1e30 }"#,
             "o:1:18: bitrateKbps: 1e30 is too large. Write a whole number nearer to 0."

@@ -101,6 +101,19 @@ import Testing
             ])
     }
 
+    /// Only the first of its inputs is the command's, so it can name others in 'from'.
+    @Test func saysOfAFurtherInputOfABranchWhichStageToName() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(RecordingSink.self, "file")
+        try sketch.add(KindRecorder.self, "late", from: ["src", "file"])
+        sketch.request.stages[2].beginsBranch = true
+        #expect(
+            faults(sketch.request) == [
+                "test.json: stages[2].from: 'file' (recording-sink) has no output. Name the stage whose output 'late' takes: \"from\": \"src\"."
+            ])
+    }
+
     @Test func saysOfACircleOnlyThatItIsOne() throws {
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "src")

@@ -88,6 +88,39 @@ private final class CoverCheck: Sink {
         #expect(driver.chain.ledger.isBalanced)
     }
 
+    /// Privacy is turned on while the filter is paused.
+    @Test func endsFramesWhereItReplacesOneThatIsPausedAndMayBePassed() throws {
+        let log = "paused-replaced"
+        var open = try sketch(log, cover: #"{"guards": false}"#)
+        var guarded = try sketch(log, cover: #"{"guards": true}"#)
+        (open.request.spare, guarded.request.spare) = (4, 4)
+        let driver = try RunningChainDriver(open)
+        let cover = try #require(driver.chain.graph.runner(id: "cover"))
+        #expect(driver.answer { driver.chain.pause(stage: "cover", reply: $0) }.isOK)
+        #expect(eventually { CoverCheck.count(log).bare >= 20 })
+        let replaced = driver.change(to: guarded)
+        #expect(replaced.isOK && replaced.details["replaced"] == ["cover"], "\(replaced.error)")
+        let (emitted, taken) = (cover.emitted.value, cover.taken.value)
+        #expect(eventually { cover.taken.value >= taken + 20 }, "\(cover.taken.value) after \(taken)")
+        #expect(cover.emitted.value == emitted, "frames pass a stage that must not be passed")
+        #expect(cover.mode == .drops && driver.chain.status.stages[1].state == .paused)
+        let covered = CoverCheck.count(log).covered
+        #expect(driver.answer { driver.chain.resume(stage: "cover", reply: $0) }.isOK)
+        #expect(eventually { CoverCheck.count(log).covered >= covered + 20 })
+        #expect(driver.finish().keepsItsPromises)
+        #expect(CoverCheck.count(log).bare <= emitted)
+        #expect(driver.chain.ledger.isBalanced)
+    }
+
+    /// The pause may have been asked for of the instance before.
+    @Test(arguments: [true, false]) func decidesWhetherFramesPassWhenItIsPaused(guards: Bool) throws {
+        let chain = try Chain(try sketch("unrun", cover: #"{"guards": \#(guards)}"#).request)
+        let cover = try #require(chain.graph.runner(id: "cover"))
+        #expect(cover.setMode(.passes) == .done)
+        #expect(cover.mode == (guards ? .drops : .passes))
+        #expect(cover.setMode(.passes) == .unchanged)
+    }
+
     @Test func isNotPassedByWhenItFails() throws {
         var sketch = try sketch("bypass", cover: #"{"failsAt": 5}"#)
         sketch.request.stages[1].onError = .bypass

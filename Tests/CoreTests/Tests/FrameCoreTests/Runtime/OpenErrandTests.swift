@@ -99,6 +99,39 @@ import Testing
         #expect(!driver.allEvents.contains { $0.name == "stage-replaced" && $0.stage == "b" })
     }
 
+    /// While the old `a` drains, the source of `b` ends, and `b` with it.
+    @Test func leavesAStageThatWasNotReplacedOutOfTheAnswer() throws {
+        let log = "errand-left-out"
+        var sketch = ChainSketch()
+        sketch.request.spare = 8
+        try sketch.add(CountingSource.self, "one", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try sketch.add(
+            DoorSink.self, "a", options: #"{"log": "\#(log)-a", "shutsAtDrain": "\#(log)"}"#,
+            link: LinkRequest(queue: 2))
+        try sketch.add(UntilShutSource.self, "two", options: #"{"door": "\#(log)"}"#)
+        try sketch.add(DoorSink.self, "b", options: #"{"log": "\#(log)-b"}"#, link: LinkRequest(queue: 2))
+        let other = try sketch.setting("a", #"{"log": "\#(log)-a2"}"#).setting("b", #"{"log": "\#(log)-b2"}"#)
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForFrames(20)
+        let thread = try #require(driver.chain.graph.runner(id: "b")?.thread)
+        // `a` waits in its drain until somebody comes to the door.
+        let visitor = try TestThread("visitor") {
+            if eventually({ thread.finished.load(ordering: .acquiring) }) { Door.pass(log) }
+        }
+        let answer = driver.change(to: other)
+        Door.open(log)
+        visitor.join()
+        #expect(answer.isOK, "\(answer.error)")
+        #expect(answer.details["replaced"] == ["a"] && answer.details["missed"] == ["b"], "\(answer.details)")
+        driver.waitForEvent { $0.name == "replace-missed" && $0.stage == "b" }
+        let changed = driver.waitForEvent { $0.name == "structure-changed" }
+        #expect(changed?.details["replaced"] == ["a"])
+        let result = driver.finish()
+        #expect(result.ledgerFaults.isEmpty && result.abandoned.isEmpty && result.failures.isEmpty, "\(result)")
+        #expect(DoorSink.log("\(log)-b2").items == 0)
+        for name in ["a", "a2", "b", "b2"] { #expect(DoorSink.log("\(log)-\(name)").stops == 1, "\(name)") }
+    }
+
     /// A live source, a filter on its thread, a sink; and a filter on another thread, whose sink waits at a door.
     private func twoWays(_ log: String, level: Int = 0, inserted: Bool = false) throws -> ChainSketch {
         var sketch = ChainSketch()
@@ -278,6 +311,7 @@ enum Door {
 
     static func shut(_ name: String) { doors.withLock { $0[name, default: State()].isShut = true } }
     static func open(_ name: String) { doors.withLock { $0[name, default: State()].isShut = false } }
+    static func isShut(_ name: String) -> Bool { doors.withLock { $0[name]?.isShut == true } }
 
     static func pass(_ name: String) {
         guard doors.withLock({ $0[name]?.isShut == true }) else { return }
@@ -289,6 +323,34 @@ enum Door {
     static func waitForSomebody(_ name: String) {
         let deadline = ChainClock.system.now() + 120_000_000_000
         while doors.withLock({ $0[name]?.waiting ?? 0 }) == 0, ChainClock.system.now() < deadline { usleep(500) }
+    }
+}
+
+/// Gives a picture each millisecond until a door is shut.
+private final class UntilShutSource: Source {
+    static let info = StageInfo(id: "until-shut-source", summary: "Ends at a door.", output: .video(.gray8))
+    struct Options: StageOptions { @Option(help: "The door.") var door = "" }
+
+    var options: Options
+    private let context: StageContext
+    private var count = 0
+
+    init(options: Options, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    func negotiate() throws -> MediaFormat {
+        .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(1000)))
+    }
+
+    func produce(_ output: Output) throws -> SourceProgress {
+        guard !Door.isShut(options.door), context.sleep(until: context.clock.now() + 1_000_000) else { return .ended }
+        guard let frame = try output.makeFrame() else { return .more }
+        frame.pts = MediaTime(nanoseconds: Int64(count) * 1_000_000)
+        count += 1
+        try output.emit(frame)
+        return .more
     }
 }
 

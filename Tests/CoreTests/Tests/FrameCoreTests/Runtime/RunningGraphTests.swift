@@ -364,6 +364,55 @@ import Testing
         #expect(isGapless("pause-more"))
     }
 
+    /// The sequence numbers of the frames that say that they follow a gap.
+    private func marked(_ log: String) -> [UInt64] {
+        let seen = RecordingSink.log(log)
+        return zip(seen.entries, seen.followsGap).filter(\.1).map(\.0.sequence)
+    }
+
+    @Test func marksTheFirstFrameThatPassesAfterAPauseThatDropsThem() throws {
+        let log = "pause-then-pass"
+        let driver = try RunningChainDriver(try base(log))
+        driver.waitForFrames(20)
+        let paused = driver.answer { driver.chain.pause(stage: "mark", isDropping: true, reply: $0) }
+        #expect(paused.isOK, "\(paused.error)")
+        driver.waitForFrames(Int(paused.frame) + 20)
+        let passes = driver.answer { driver.chain.pause(stage: "mark", reply: $0) }
+        #expect(passes.isOK && passes.frame >= paused.frame, "\(passes.error)")
+        driver.waitForFrames(Int(passes.frame) + 20)
+        let resumed = driver.answer { driver.chain.resume(stage: "mark", reply: $0) }
+        #expect(resumed.isOK, "\(resumed.error)")
+        driver.waitForFrames(Int(resumed.frame) + 20)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(marked(log) == [passes.frame])
+        let numbers = RecordingSink.log(log).entries.map(\.sequence)
+        #expect(numbers.contains(passes.frame) && !numbers.contains { $0 >= paused.frame && $0 < passes.frame })
+    }
+
+    /// The frame that had the mark ended in the filter that failed.
+    @Test func marksTheFirstFrameThatPassesAFilterWhichFailedRightAfterAGap() throws {
+        let log = "gap-then-bypass"
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try sketch.add(ProbeFilter.self, "mark", onError: .bypass)
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "\#(log)"}"#)
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForFrames(20)
+        let paused = driver.answer { driver.chain.pause(stage: "mark", isDropping: true, reply: $0) }
+        #expect(paused.isOK, "\(paused.error)")
+        driver.waitForFrames(Int(paused.frame) + 20)
+        let failFrom = JSONNode.Member(key: "failFrom", value: 0)
+        #expect(driver.answer { driver.chain.set(stage: "mark", options: [failFrom], reply: $0) }.isOK)
+        let resumed = driver.answer { driver.chain.resume(stage: "mark", reply: $0) }
+        #expect(resumed.isOK, "\(resumed.error)")
+        driver.waitForEvent { $0.name == "stage-failed" }
+        driver.waitForFrames(Int(resumed.frame) + 30)
+        let result = driver.finish()
+        #expect(result.failures.count == 1 && result.ledgerFaults.isEmpty, "\(result)")
+        #expect(marked(log) == [resumed.frame + 1])
+    }
+
     @Test func saysThatAStageIsPausedAlreadyOrNotPaused() throws {
         let driver = try RunningChainDriver(try base("pause-twice"))
         driver.waitForFrames(20)

@@ -30,6 +30,39 @@ import Testing
         #expect(chain.ledger.inFlight == 0)
     }
 
+    /// No frame comes between the commands, so the mark is still owed.
+    @Test(arguments: [
+        [StageRunner.Mode.drops, .passes], [.drops, .runs, .passes], [.drops, .passes, .drops, .passes],
+    ])
+    func marksAFrameThatPassesAfterAPauseThatDrops(modes: [StageRunner.Mode]) throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(ProbeFilter.self, "mark")
+        try sketch.add(CountSink.self, "sink")
+        let chain = try Chain(sketch.request)
+        let runner = try #require(chain.graph.runner(id: "mark"))
+        let pool = try FramePool(
+            name: "pool", format: VideoFormat(.gray8, width: 16, height: 16), bufferCount: 1, stop: StopSignal(),
+            clock: ChainClock())
+        func isMarked() throws -> Bool {
+            var frame = try pool.lease()
+            let outcome = runner.filter(&frame)
+            let isMarked = frame.isDiscontinuity
+            #expect(outcome == .forward)
+            return isMarked
+        }
+        for mode in modes { #expect(runner.setMode(mode) == .done) }
+        #expect(runner.mode == .passes)
+        #expect(try isMarked())
+        #expect(try !isMarked(), "once is enough")
+        #expect(runner.setMode(.runs) == .done)
+        #expect(runner.mode == .runs, "frames that passed leave no gap")
+        // Where none passed, the stage itself gets the mark.
+        for mode in modes + [.runs] { #expect(runner.setMode(mode) == .done) }
+        #expect(runner.mode == .followsGap)
+        withExtendedLifetime(chain) {}
+    }
+
     /// A filter on a live source's thread hands on through a queue that is full: the thread must not wait there either.
     @Test func neverWaitsOnALiveSourcesThreadWhicheverStageHandsOn() throws {
         var sketch = ChainSketch()

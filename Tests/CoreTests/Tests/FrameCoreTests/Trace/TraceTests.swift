@@ -268,7 +268,9 @@ import Testing
             end.level == .warning && end.text.contains("' ends here, because it has reached its limit with "))
         #expect(end.text.hasSuffix("Allow more with --trace-megabytes."), "\(end.text)")
         #expect(events.filter { $0.name == "trace-did-stop" }.count == 1)
-        #expect(trace.marks.last { $0.track == "events" }?.name.hasPrefix("trace ends") == true)
+        let last = try #require(trace.marks.last { $0.track == "events" })
+        #expect(last.name.hasPrefix("trace ends"))
+        #expect(end.details["lost"]?.asInt == last.count ?? 0, "what came after the end is not missing")
         #expect(trace.slices("sink").count < delivered)
     }
 
@@ -320,6 +322,26 @@ import Testing
         let code = writer.flush()
         let outcome = writer.close(.finished)
         #expect(code == 0 && outcome.lost == 4)
+    }
+
+    /// Writing the last packets may take seconds, in which the chain runs on.
+    @Test func countsNothingAsLostAfterItsEnd() throws {
+        let path = try TraceBytes.path("late.pftrace")
+        defer { TraceBytes.remove(path) }
+        let (hub, files, clock) = (EventHub(), RunFiles(), ChainClock())
+        let file = TraceFile(file: try files.create(path, as: "--trace"), mostBytes: 1 << 20)
+        var writer = TraceWriter(file, title: "late", clock: clock, events: hub.subscribe(capacity: 4))
+        let ring = TraceRing(.queue(name: "a → b"), capacity: 4, clock: clock)
+        ring.setOpen(true)
+        writer.add([ring])
+        for depth in 0..<5 { ring.pen.level(depth) }
+        writer.sayEnd(isFull: true)
+        for depth in 0..<8 { ring.pen.level(depth) }
+        let code = writer.flush()
+        let outcome = writer.close(.full)
+        #expect(code == 0 && outcome.lost == 1)
+        let end = try #require(try ReadTrace(path: path).marks.last)
+        #expect(end.name == "trace ends, entries were lost" && end.count == 1)
     }
 
     /// The writer of a file takes back what a failed write left of a packet.
