@@ -164,7 +164,7 @@ import Testing
             try updates.allSatisfy { try pattern.wholeMatch(in: $0) != nil || first.wholeMatch(in: $0) != nil },
             "\(updates)")
         // Where a busy machine lost frames, a line about them comes before.
-        #expect(outcome.error.contains(/(\r\u{1b}\[K|\n)Done: 400 frames/), "\(outcome.error)")
+        #expect(outcome.error.contains(/(\r\u{1b}\[K|\R)Done: 400 frames/), "\(outcome.error)")
     }
 
     // MARK: Signals and readers that go
