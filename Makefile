@@ -34,7 +34,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build build-tests demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-engines test-package test-fleet test-fuzz test-docs rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs docc pictures lint format clean
+.PHONY: help packages test-packages all-packages build build-tests demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-engines test-package test-fleet test-fuzz test-docs rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs docc pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -44,18 +44,17 @@ help: ## what there is, and how long each part of `make test` takes on two cores
 # --- packages -------------------------------------------------------------------------------------------------------------------------
 
 # One at a time: parts of the tests that run side by side install theirs. What is installed must not keep the lock.
-# Debian starts servers when they are installed, and nats-server listens on all addresses: while these are, no service is started.
+# Debian starts servers when they are installed, and nats-server listens on all addresses: no service is started meanwhile.
 POLICY := /usr/sbin/policy-rc.d
 define install
 	@mkdir -p .build; exec 9>.build/install.lock; flock 9; missing=; for p in $(1); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
-	case "$$missing" in *nats-server*|*mosquitto*) [ -e $(POLICY) ] || { printf '#!/bin/sh\nexit 101\n' | $(SUDO) tee $(POLICY) >/dev/null; \
-	  $(SUDO) chmod +x $(POLICY); trap '$(SUDO) rm -f $(POLICY)' EXIT; } ;; esac; \
 	if [ -n "$$missing" ]; then echo "Installing$$missing"; \
+	  [ -e $(POLICY) ] || { printf '#!/bin/sh\nexit 101\n' | $(SUDO) tee $(POLICY) >/dev/null; $(SUDO) chmod +x $(POLICY); trap '$(SUDO) rm -f $(POLICY)' EXIT; }; \
 	  { $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -q --no-install-recommends $$missing; } 9>&-; fi
 endef
 
 define install_python
-	@for p in $(1); do python3 -m pip freeze 2>/dev/null | grep -qixF "$$p" || \
+	@exec 9>.build/install.lock; flock 9; for p in $(1); do python3 -m pip freeze 2>/dev/null | grep -qixF "$$p" || \
 	  $(SUDO) python3 -m pip install -q --break-system-packages --root-user-action=ignore "$$p"; done
 endef
 
@@ -65,6 +64,10 @@ packages: ## install what the program needs (apt)
 test-packages: packages ## install what the tests need besides
 	$(call install,$(TEST_PACKAGES))
 	$(call install_python,$(TEST_PYTHON))
+
+all-packages: ## what all parts of `make test` need, at once
+	$(call install,$(PACKAGES) $(TEST_PACKAGES) $(CAMERA_PACKAGES) $(PAGE_PACKAGES) $(ENGINE_PACKAGES) $(PACKAGE_TEST_PACKAGES))
+	$(call install_python,$(TEST_PYTHON) $(FLEET_PYTHON))
 
 # --- program --------------------------------------------------------------------------------------------------------------------------
 
@@ -112,7 +115,8 @@ test: test-packages ## everything (about 40 minutes from a cold clone on two cor
 	$(SWIFT) build -c release
 	$(SWIFT) test --filter '$(FILTER)'
 else
-test: test-packages
+# It installs the packages beside the first parts, which need none.
+test:
 	@Tests/run-all
 endif
 
@@ -139,11 +143,11 @@ test-asan: test-packages ## Core's tests and the camera's under the address sani
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
 	  $(SWIFT) test --package-path Tests/CameraTests --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(SHARED_SCRATCH)
 
-test-tsan: test-packages ## Core's tests under the thread sanitizer
+test-tsan: ## Core's tests under the thread sanitizer
 	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH) $(PURE)
 
 test-rtsp-tsan: test-packages ## the RTSP sink's tests under the thread sanitizer
-	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/RTSPSinkTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH)
+	FRAMEHOST_WITHOUT_HTTP=1 FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/RTSPSinkTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH)
 
 test-control-tsan: test-packages ## the control server's tests under the thread sanitizer; not part of `make test`
 	FRAMEHOST_SANITIZED=1 $(SWIFT) test --no-parallel --package-path Tests/ControlServerTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH)
@@ -164,16 +168,9 @@ test-page: build test-packages ## the page of the control server in Chromium, ag
 	$(call install,$(PAGE_PACKAGES))
 	Tests/Page/run
 
-# Debian starts the daemons of these packages when it installs them; a policy-rc.d of 101 refuses that, and goes again.
 test-engines: build test-packages ## batches on Slurm, Ray and as Kubernetes' Job, with workers and nodes killed; CLIPS=60 KILLS=50 for a soak
-	@policy=/usr/sbin/policy-rc.d; if dpkg -s slurmctld slurmd munge >/dev/null 2>&1 || [ -e $$policy ]; then policy=; \
-	else printf '#!/bin/sh\nexit 101\n' | $(SUDO) tee $$policy >/dev/null && $(SUDO) chmod 755 $$policy && trap "$(SUDO) rm -f $$policy" EXIT; fi; \
-	$(MAKE) --no-print-directory engine-packages
-	Tests/Engines/run --clips $(or $(CLIPS),10) --kills $(or $(KILLS),6)
-
-.PHONY: engine-packages
-engine-packages:
 	$(call install,$(ENGINE_PACKAGES))
+	Tests/Engines/run --clips $(or $(CLIPS),10) --kills $(or $(KILLS),6)
 
 test-package: deb test-packages ## the package: lintian, installed into a Debian without Swift, the container's recipe, the service's notices, `make install`, a plugin against the installed Core
 	$(call install,$(PACKAGE_TEST_PACKAGES))

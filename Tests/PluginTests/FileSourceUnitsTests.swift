@@ -308,8 +308,8 @@ import Testing
         try (Data(contentsOf: URL(fileURLWithPath: first)) + Data(contentsOf: URL(fileURLWithPath: second)))
             .write(to: URL(fileURLWithPath: folder.file("both.ts")))
         let both = try Self.play(folder.file("both.ts"))
-        #expect(
-            both.units.flatMap(\.bytes) == (try Self.play(first).units + Self.play(second).units).flatMap(\.bytes))
+        let parts = try Self.play(first).units + Self.play(second).units
+        #expect(both.units.flatMap(\.bytes) == parts.flatMap(\.bytes))
         #expect(Self.rise(both.units))
         #expect(both.gaps == [50])
         #expect(both.events.map(\.name).filter { $0 == "parameter-sets-changed" }.count == 1)

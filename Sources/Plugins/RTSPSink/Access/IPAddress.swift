@@ -79,8 +79,12 @@ struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// RFC 5952 text; IPv4 as a dotted quad.
     var description: String {
-        if isIPv4 { return (0..<4).map { String(low >> UInt64(24 - 8 * $0) & 0xff) }.joined(separator: ".") }
-        let groups = (0..<8).map { UInt16(truncatingIfNeeded: ($0 < 4 ? high : low) >> UInt64(48 - 16 * ($0 % 4))) }
+        if isIPv4 {
+            return [24, 16, 8, 0].map { (bits: UInt64) in "\(low >> bits & 0xff)" }.joined(separator: ".")
+        }
+        let groups = [high, low].flatMap { (half: UInt64) -> [UInt16] in
+            [48, 32, 16, 0].map { (bits: UInt64) in UInt16(truncatingIfNeeded: half >> bits) }
+        }
         var best = 0..<0
         var index = 0
         while index < 8 {
