@@ -310,6 +310,36 @@ import Testing
         _ = try program.finish()
     }
 
+    /// The change of the file came before the command, and would undo it.
+    @Test func doesNotTryAWatchedChangeAgainOnceACommandHasChangedTheChain() throws {
+        #expect(mkfifo(workspace.path("pipe"), 0o600) == 0)
+        let reader = open(workspace.path("pipe"), O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+        #expect(reader >= 0)
+        let chain = """
+            { "stages": [
+              { "id": "camera", "use": "test-source", "size": "640x480", "rate": 50, "live": true },
+              { "id": "title", "use": "text", "text": "a" },
+              { "id": "mark", "use": "text", "text": "one", "link": { "queue": 2, "whenFull": "dropOldest" } },
+              { "id": "out", "use": "y4m-sink", "path": "pipe", "link": { "queue": 0 } } ] }
+            """
+        let program = try start("--watch", chain: chain)
+        // The sink makes the pipe as large as it can: 1 MiB, two pictures.
+        try program.waitForFrames(50)
+        try workspace.write("chain.json", chain.replacing("\"one\"", with: "\"two\""))
+        try program.waitForOutput(", so nothing was changed. The program tries again until the chain has time for it.")
+        let set = try program.sendPatiently(#"{ "stage": "title", "set": { "text": "b" } }"#)
+        #expect(set["ok"].bool == true, "\(set)")
+        try program.waitForOutput(
+            #""The change of the chain file is not tried again: the chain was changed by a command meanwhile. Save the file again to use it.""#
+        )
+        program.send(SIGHUP)
+        try program.waitForOutput(", so nothing was changed. Send SIGHUP again later.\"")
+        // Without its reader the sink fails, so that nothing waits at the end.
+        close(reader)
+        program.send(SIGINT)
+        _ = try program.finish()
+    }
+
     /// A fault of a whole stage has no member that a command could name.
     @Test(.needs(.curl)) func aFaultOfTheNewStageAsAWholeStandsAtTheStageThatItReplaces() throws {
         let run = try ControlledRun(arguments: ["--plugin-path", try PluginBuild.misbehave().path])
@@ -473,6 +503,6 @@ import Testing
         let outcome = try program.finish()
         let events = try outcome.lines.map { try JSON(parsing: $0) }
         #expect(events.contains { $0["event"].string == "stage-restarted" && $0["stage"].string == "odd" })
-        #expect(!outcome.error.contains("ledger"), "\(outcome.error)")
+        #expect(!outcome.error.lowercased().contains("ledger"), "\(outcome.error)")
     }
 }

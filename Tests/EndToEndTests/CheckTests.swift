@@ -173,6 +173,20 @@ import Testing
             ], "\(outcome.error)")
     }
 
+    /// A name begins at the chain file's folder once, and not twice.
+    @Test func writesBesideAChainOfAnotherFolder() throws {
+        let folder = workspace.folder.appending(path: "kitchen")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        try Data(
+            """
+            { "stages": [ { "use": "test-source", "size": "64x48", "frames": 2 }, { "use": "y4m-sink", "path": "two.y4m" } ] }
+            """.utf8
+        ).write(to: folder.appending(path: "chain.json"))
+        let outcome = try framehost.run(["kitchen/chain.json"], folder: workspace.folder.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(FileManager.default.fileExists(atPath: folder.appending(path: "two.y4m").path))
+    }
+
     @Test func findsOnePortThatTwoServersWant() throws {
         func chain(_ listen: String, _ options: String = "") -> String {
             """

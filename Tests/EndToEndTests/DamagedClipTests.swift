@@ -36,7 +36,7 @@ import Testing
         let path = try workshop.change(name, to: "bad-" + name) { bytes in
             for index in stride(from: bytes.count / 3, to: bytes.count / 2, by: 97) { bytes[index] ^= 0xff }
         }
-        let count = try expectPart(workshop, path, says: "bad-\(name)' were damaged; the rest was played")
+        let count = try expectPart(workshop, path, says: "bad-\(name)' were damaged; the rest was played.")
         #expect(count > 30)
     }
 

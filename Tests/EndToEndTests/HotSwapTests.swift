@@ -302,4 +302,51 @@ import Testing
         program.send(SIGINT)
         _ = try program.finish()
     }
+
+    /// Of a build that the chain had no time for: given up with another file, and with the build that runs.
+    @Test func takesABuildThatComesBackAfterItWasGivenUp() throws {
+        #expect(mkfifo(workspace.path("pipe"), 0o600) == 0)
+        let reader = open(workspace.path("pipe"), O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+        #expect(reader >= 0)
+        let chain = """
+            { "stages": [
+                { "id": "camera", "use": "test-source", "size": "640x480", "rate": 50, "live": true, "format": "gray8" },
+                { "id": "mark", "use": "swap-mark", "link": { "queue": 2, "whenFull": "dropOldest" } },
+                { "id": "out", "use": "y4m-sink", "path": "pipe", "link": { "queue": 0 } } ] }
+            """
+        let program = try start("--watch-plugins", chain: chain)
+        func isReplaced() -> Bool { program.output.contains(#""replaced":["mark"]"#) }
+        func emptyPipe(seconds: Double) {
+            var bytes = [UInt8](repeating: 0, count: 1 << 16)
+            let deadline = Date() + seconds
+            while !isReplaced(), Date() < deadline {
+                while read(reader, &bytes, bytes.count) > 0 {}
+                program.listen(seconds: 0.05)
+            }
+        }
+        // The sink makes the pipe as large as it can: 1 MiB, three pictures.
+        try program.waitForFrames(50)
+        let build = try #require(images[2])
+        try put(build)
+        try program.waitForOutput(", so nothing was changed. The program tries again until the chain has time for it.")
+        try put(build.prefix(5000))
+        try program.waitForOutput("is cut short")
+        try put(build)
+        let deadline = Date() + 60
+        while program.refusals < 2, Date() < deadline { program.listen(seconds: 0.05) }
+        #expect(program.refusals == 2, "the build was not tried: \(program.output)")
+        // The build that runs comes back. An attempt that is under way ends, and the next one is not made.
+        try put(try #require(images[1]))
+        program.listen(seconds: 4)
+        emptyPipe(seconds: 1.5)
+        #expect(!isReplaced(), "\(program.output)")
+        try put(build)
+        emptyPipe(seconds: 120)
+        #expect(isReplaced(), "\(program.output)")
+        let plugins = try figures(program)["plugins"]
+        #expect(plugins.first("path", name)["images"].int == 2, "\(plugins)")
+        close(reader)
+        program.send(SIGINT)
+        _ = try program.finish()
+    }
 }

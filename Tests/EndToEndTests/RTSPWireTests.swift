@@ -74,7 +74,7 @@ import Testing
           kill -0 $shark 2> /dev/null || { cat tshark.txt >&2; capture; }
           # It says that it captures before it does: without the SETUP nobody knows what is RTP.
           bash -c 'echo ready > /dev/udp/127.0.0.1/9' || true
-          if grep -q serving framehost.txt && show -Y "udp.dstport == 9" | grep -q .; then break; fi
+          if grep -q "Readers can open" framehost.txt && show -Y "udp.dstport == 9" | grep -q .; then break; fi
           sleep 0.2
         done
         ffmpeg -nostdin -v error -rtsp_transport "$3" -i rtsp://127.0.0.1:8554/live -frames:v 100 -f null -

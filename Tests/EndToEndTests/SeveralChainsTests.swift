@@ -129,7 +129,7 @@ import Testing
         try workspace.write("b.json", served(port, "b", size: "160x120"))
         let program = try start(["a.json", "b.json"])
         program.closeInput()
-        for chain in ["a", "b"] { try program.waitForError("\(chain): live: serving") }
+        for chain in ["a", "b"] { try program.waitForError("\(chain): live: Readers can open ") }
         for (path, size) in [("a", "320x240"), ("b", "160x120")] {
             let probe = try ClipProbe.ofStream("rtsp://127.0.0.1:\(port)/\(path)")
             #expect(probe == size)
@@ -198,7 +198,7 @@ import Testing
         try workspace.write("first.json", served(port, "x", size: "64x64"))
         let first = try start(["first.json"])
         first.closeInput()
-        try first.waitForError("live: serving")
+        try first.waitForError("live: Readers can open ")
         try workspace.write("a.json", served(port, "a", size: "64x64"))
         try workspace.write("b.json", Chains.short)
         let outcome = try run("a.json", "b.json")

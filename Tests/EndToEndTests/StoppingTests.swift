@@ -136,7 +136,7 @@ import Testing
             let errors = outcome.errorLines.filter { $0.hasPrefix("error: ") }
             #expect(
                 errors.first
-                    == "error: ledger, odd (swallow): taken 20 + made 0 ≠ emitted, ended, dropped and held \(double ? 21 : 19): the stage \(verb)"
+                    == "error: Ledger, odd (swallow): taken 20 + made 0 ≠ emitted, ended, dropped and held \(double ? 21 : 19): the stage \(verb)."
             )
         }
     }
@@ -162,7 +162,7 @@ import Testing
         )
         let empty = try #require(events.first { $0["event"].string == "out-of-buffers" })
         let pattern =
-            /pool camera empty for \d+ ms \((\d+) of \1 held\): odd \d+ \(oldest \d+\.\d\d s, declared 0\)\. More than declared: odd\. Report this to the author of that plugin\./
+            /The pool camera has been empty for \d+ ms \((\d+) of \1 held\): odd \d+ \(oldest \d+\.\d\d s, declared 0\)\. More than declared: odd\. Report this to the author of that plugin\./
         #expect(try pattern.wholeMatch(in: empty["text"].string ?? "") != nil, "\(empty)")
         #expect(empty["pool"].string == "camera")
         #expect(empty["holders"].first("stage", "odd")["declared"].int == 0)

@@ -237,7 +237,7 @@ import Testing
         #expect(logs.count == 7)
         #expect(
             logs.first
-                == "crop-orient: frame 0 has the orientation upright, but its link declared turned 90°. Such frames are also turned upright and brought to 38x64 by fit \(fit)."
+                == "crop-orient: Frame 0 has the orientation upright, but its link declared turned 90°. Such frames are also turned upright and brought to 38x64 by fit \(fit)."
         )
     }
 
@@ -258,7 +258,7 @@ import Testing
         let warnings = driver.takeEvents().filter { $0.level == .warning }
         #expect(
             warnings.map(\.text) == [
-                "crop-orient: frame 0 has the orientation turned 270°, but its link declared upright. Such frames pass unchanged, because this stage has no buffers to turn them. Set a 'crop' or another 'size' to give it buffers."
+                "crop-orient: Frame 0 has the orientation turned 270°, but its link declared upright. Such frames pass unchanged, because this stage has no buffers to turn them. Set a 'crop' or another 'size' to give it buffers."
             ])
     }
 

@@ -77,7 +77,7 @@ import Testing
 
     @Test func tellsPeopleAndPrograms() {
         let figures = Figures(fpsByPTS: 29.97, fpsByArrival: 30.125, jitterMs: 0.35, latencyMs: 12.3456)
-        #expect(figures.text == "29.97 fps (30.13 by arrival), jitter 0.35 ms, latency 12.35 ms")
+        #expect(figures.text == "29.97 fps (30.13 by arrival), jitter 0.35 ms, latency 12.35 ms.")
         #expect(
             figures.details.text() == #"{"fpsByPTS":29.970,"fpsByArrival":30.125,"jitterMs":0.350,"latencyMs":12.346}"#)
     }
@@ -99,7 +99,7 @@ import Testing
         }
         let events = driver.takeEvents().filter { $0.name == "fps" }
         #expect(events.count == 3)
-        #expect(events.first?.text == "25.00 fps (25.00 by arrival), jitter 0.00 ms, latency 5.00 ms")
+        #expect(events.first?.text == "25.00 fps (25.00 by arrival), jitter 0.00 ms, latency 5.00 ms.")
         #expect(events.last?.details["latencyMs"]?.asDouble == 5)
     }
 

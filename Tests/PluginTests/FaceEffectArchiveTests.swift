@@ -374,7 +374,7 @@ extension TwoWayGuard.Plan {
         let told = archive.events.first { $0.name == "look-ahead" }
         #expect(
             told?.text
-                == "faces in frames: 12 found, 8 covered before they were found, 0 bridged between two findings, 0 held after they were lost."
+                == "Faces in frames: 12 found, 8 covered before they were found, 0 bridged between two findings, 0 held after they were lost."
         )
     }
 

@@ -38,7 +38,7 @@ import Testing
         #expect(read.pictures.count == 20)
         #expect(read.format.width == 160 && read.format.height == 120)
         let scaled = read.events.filter { $0.name == "pictures-scaled" }
-        #expect(scaled.map(\.text) == ["the pictures change to yuv444p 320x240 and are scaled to i420 160x120"])
+        #expect(scaled.map(\.text) == ["The pictures change to yuv444p 320x240 and are scaled to i420 160x120."])
     }
 
     /// A wide white picture in a chain that began with a higher one: black above and below, white between.
@@ -67,7 +67,7 @@ import Testing
         #expect(read.pictures.count == 10)
         #expect(
             read.events.filter { $0.name == "aspect-changed" }.map(\.text) == [
-                "the sample aspect ratio changes from 1:1 to 4:3; the chain keeps the first"
+                "The sample aspect ratio changes from 1:1 to 4:3. The chain keeps the first."
             ])
     }
 
@@ -81,7 +81,7 @@ import Testing
         let second = try ClipMaker.play(folder.file("two.mkv"), options: #", "track": 2"#)
         #expect(second.pictures.count == 8)
         #expect(second.format.width == 64)
-        #expect(second.events.first?.text == "video track 1 (h264) is dropped")
+        #expect(second.events.first?.text == "The video track 1 (h264) is dropped.")
         let error = #expect(throws: FrameHostError.self) {
             try ClipMaker.play(folder.file("two.mkv"), options: #", "track": 3"#)
         }

@@ -31,9 +31,9 @@ import Testing
         #expect(zip(whole.pictures, combed.pictures).allSatisfy { $0.hash != $1.hash })
         #expect(
             combed.events.filter { $0.level >= .warning }.map(\.text) == [
-                "the pictures are interlaced and are passed on unchanged; \"deinterlace\": true deinterlaces them"
+                "The pictures are interlaced and are passed on unchanged. \"deinterlace\": true deinterlaces them."
             ])
-        #expect(whole.events.map(\.text) == ["the pictures are interlaced and are deinterlaced"])
+        #expect(whole.events.map(\.text) == ["The pictures are interlaced and are deinterlaced."])
         // The same as ffmpeg's own.
         try ClipMaker.ffmpeg(
             "-i", path, "-vf", "bwdif=mode=send_frame:deint=interlaced", "-c:v", "ffv1", folder.file("b.mkv"))

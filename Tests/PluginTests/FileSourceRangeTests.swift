@@ -82,7 +82,7 @@ import Testing
         #expect(whole.events.map(\.name).first == "keyframe-missing")
         let missing = whole.events[0].text
         #expect(missing.hasPrefix("'\(folder.file("cut.ts"))' does not start with a keyframe: "), "\(missing)")
-        #expect(missing.hasSuffix(" before the first keyframe cannot be shown"), "\(missing)")
+        #expect(missing.hasSuffix(" before the first keyframe cannot be shown."), "\(missing)")
     }
 
     @Test func refusesToStartBehindTheEnd() throws {

@@ -77,7 +77,7 @@ import Testing
         #expect(read.format.pixelFormat == .i420)
         #expect(read.format.color.range == (pixels == "yuvj444p" ? .full : .video))
         #expect(read.pictures.count == 3)
-        #expect(read.events.map(\.text).contains("the pictures are \(pixels) and are converted to i420"))
+        #expect(read.events.map(\.text).contains("The pictures are \(pixels) and are converted to i420."))
     }
 
     @Test(

@@ -83,7 +83,7 @@ extension StageDriver {
     @Test func passesTheRightRateOn() throws {
         let (driver, given) = try run([0, 40, 80, 120], options: #"{ "rate": 25 }"#)
         #expect(given == (0..<4).map { Given(nanoseconds: Int64($0) * 40_000_000, number: UInt64($0)) })
-        #expect(driver.takeEvents().last?.text == "4 frames in, 4 out: 0 repeats, 0 drops, 0 gaps left")
+        #expect(driver.takeEvents().last?.text == "4 frames in, 4 out: 0 repeats, 0 drops, 0 gaps left.")
     }
 
     @Test func saysTheRateAndItsTimeBase() throws {
@@ -136,8 +136,8 @@ extension StageDriver {
         let (driver, given) = try run([0, 200, 3_600_000], options: #"{ "rate": 25, "maxGapSeconds": 1 }"#)
         #expect(places(given) == [0, 1, 2, 3, 4, 5, 90_000])
         let events = driver.takeEvents()
-        #expect(events.first?.text == "no frame arrived for 3599.760 s; the gap is too long to be filled with repeats.")
-        #expect(events.last?.text == "3 frames in, 7 out: 4 repeats, 0 drops, 1 gap left")
+        #expect(events.first?.text == "No frame arrived for 3599.760 s; the gap is too long to be filled with repeats.")
+        #expect(events.last?.text == "3 frames in, 7 out: 4 repeats, 0 drops, 1 gap left.")
     }
 
     @Test func marksTheFrameAfterAGapThatStays() throws {

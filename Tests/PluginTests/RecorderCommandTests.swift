@@ -150,7 +150,7 @@ import Testing
         #expect(events.filter { $0.name == "pre-event-too-small" }.count == 1)
         #expect(
             events[0].text
-                == "the memory for the past (0.02 MB) holds less than 60.0 s, so recordings start less far back. Raise 'preEventMegabytes', or lower the bitrate or the time between keyframes."
+                == "The memory for the past (0.02 MB) holds less than 60.0 s, so recordings start less far back. Raise 'preEventMegabytes', or lower the bitrate or the time between keyframes."
         )
     }
 
@@ -160,14 +160,14 @@ import Testing
         for unit in RecorderStreams.steady(100, bytes: 500, isKey: { $0 == 0 }) { try group.send(unit) }
         #expect(
             group.takeEvents().map(\.text) == [
-                "the memory for the past (0.02 MB) is full before the next keyframe comes, so recordings may start without any of the past. Raise 'preEventMegabytes', or lower the bitrate or the time between keyframes."
+                "The memory for the past (0.02 MB) is full before the next keyframe comes, so recordings may start without any of the past. Raise 'preEventMegabytes', or lower the bitrate or the time between keyframes."
             ])
         // 1024 pictures, and those of ten seconds at 30 a second.
         let places = try recorder(#", "preEventSeconds": 1"#)
         for unit in RecorderStreams.steady(1400, bytes: 10, isKey: { $0 == 0 }) { try places.send(unit) }
         #expect(
             places.takeEvents().map(\.text) == [
-                "the memory for the past (1324 pictures) is full before the next keyframe comes, so recordings may start without any of the past. Lower the time between keyframes."
+                "The memory for the past (1324 pictures) is full before the next keyframe comes, so recordings may start without any of the past. Lower the time between keyframes."
             ])
         for driver in [group, places] { try driver.finish() }
         let ring = PreEventRing(seconds: 60, byteCapacity: 500_000, unitCapacity: 1024)
@@ -175,11 +175,11 @@ import Testing
         options.preEventSeconds = 60
         #expect(
             RecordingFault.ofPast(PreEventRing.Lack(isOfBytes: false, isOfOneGroup: false), ring, options)
-                == "the memory for the past (1024 pictures) holds less than 60.0 s, so recordings start less far back. Lower 'preEventSeconds' or the frame rate."
+                == "The memory for the past (1024 pictures) holds less than 60.0 s, so recordings start less far back. Lower 'preEventSeconds' or the frame rate."
         )
         #expect(
             RecordingFault.ofPast(PreEventRing.Lack(isOfBytes: true, isOfOneGroup: false), ring, options)
-                == "the memory for the past (0.5 MB) holds less than 60.0 s, so recordings start less far back. Set 'preEventMegabytes' to more, or lower the bitrate or the time between keyframes."
+                == "The memory for the past (0.5 MB) holds less than 60.0 s, so recordings start less far back. Set 'preEventMegabytes' to more, or lower the bitrate or the time between keyframes."
         )
     }
 }

@@ -242,7 +242,7 @@ import Testing
             #expect(try RecorderGyroflowTests.Log(folder.file("\(name).gcsv")).rows.count == wanted.count, "\(name)")
         }
         let names = events.filter { $0.name == "segment-did-start" }.map(\.text)
-        #expect(names.indices.allSatisfy { names[$0].hasPrefix("file \($0 + 1) is ") }, "\(names)")
+        #expect(names.indices.allSatisfy { names[$0].hasPrefix("File \($0 + 1) is ") }, "\(names)")
     }
 
     /// The file before the one that fails is complete.
@@ -522,7 +522,7 @@ import Testing
         let warnings = recorder.takeEvents().filter { $0.level == .warning }
         #expect(
             warnings.map(\.text) == [
-                "samples of motion are missing in '\(folder.file("a.mp4"))': the memory for motion was full before the pictures of their time came. Find the stage that delays the pictures."
+                "Samples of motion are missing in '\(folder.file("a.mp4"))': the memory for motion was full before the pictures of their time came. Find the stage that delays the pictures."
             ])
         #expect(try Self.motion(of: folder.file("a.mp4")).count == 3 * Int(200 * 1.25 * 30))
     }

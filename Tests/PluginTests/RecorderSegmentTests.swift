@@ -126,7 +126,7 @@ import Testing
                 "recording-will-stop", "segment-did-stop", "recording-did-stop",
             ])
         #expect(events[1].details["path"]?.asString == folder.file("a-0001.mp4"))
-        #expect(events[1].text == "file 1 is '\(folder.file("a-0001.mp4"))'")
+        #expect(events[1].text == "File 1 is '\(folder.file("a-0001.mp4"))'.")
         #expect(events[3].details["startSeconds"]?.asDouble == 6)
         #expect(events[4].details["frames"]?.asInt == 25)
         #expect(events.last!.details["files"]?.asInt == 3)

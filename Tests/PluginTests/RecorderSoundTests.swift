@@ -168,7 +168,7 @@ final class MadeUpSound: AudioOrigin {
         #expect(events[0].name == "sound-missing" && events[0].level == .warning)
         #expect(
             events[0].text
-                == "there is no sound to copy: no stage before the recorder offers any. To record other sound, name its 'audio-encoder' in 'from' too."
+                == "There is no sound to copy: no stage before the recorder offers any. To record other sound, name its 'audio-encoder' in 'from' too."
         )
         #expect(try RecorderStreams.packets(of: folder.file("a.mp4")).packets.count == 5)
     }
@@ -179,7 +179,7 @@ final class MadeUpSound: AudioOrigin {
         let events = try record(RecorderStreams.steady(100) { $0 % 25 == 0 }, MadeUpSound([given]))
         #expect(
             events.filter { $0.name == "sound-ended" }.map(\.text) == [
-                "audio track 1 ends here: the file is damaged here."
+                "Audio track 1 ends here: the file is damaged here."
             ])
         #expect(try sound("a.mp4").count == 20)
         #expect(events.contains { $0.name == "recording-did-stop" })

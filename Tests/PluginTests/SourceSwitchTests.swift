@@ -114,7 +114,7 @@ final class ClockedDriver<S: Join> {
         #expect((19...21).contains(shown.count))
         #expect(zip(shown.dropFirst(), shown).allSatisfy { (37.4...42.6).contains($0.ms - $1.ms) })
         let events = driver.driver.takeEvents().filter { $0.name == "input-switched" }
-        #expect(events.map(\.text) == ["shows '1' instead of '0': by command."])
+        #expect(events.map(\.text) == ["The output shows '1' instead of '0': by command."])
         #expect(events.first?.details["reason"] == "command")
     }
 

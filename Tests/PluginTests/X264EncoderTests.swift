@@ -170,7 +170,7 @@ import Testing
         #expect(driver.dropCount(.byStage) == 2)
         #expect(
             driver.takeEvents().map(\.text) == [
-                "frame 2 has the time 100000000 ns, which is less than one tick (1/90000 s) after the frame before it. Such frames are dropped and counted as dropped 'byStage'."
+                "Frame 2 has the time 100000000 ns, which is less than one tick (1/90000 s) after the frame before it. Such frames are dropped and counted as dropped 'byStage'."
             ])
     }
 
@@ -181,7 +181,7 @@ import Testing
         #expect(encoded.width == 450 && encoded.height == 300)
         #expect(
             driver.takeEvents().map(\.text) == [
-                "H.264 with 4:2:0 colour needs even sides: the picture is encoded as 450x300, without its last odd row or column"
+                "H.264 with 4:2:0 colour needs even sides: the picture is encoded as 450x300, without its last odd row or column."
             ])
         try driver.send(driver.makeFrame { ClipMaker.paint(&$0, 1) })
         #expect(Self.take(driver).count == 1)

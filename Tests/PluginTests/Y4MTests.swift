@@ -414,7 +414,7 @@ import Testing
         let gaps = sink.takeEvents().filter { $0.name == "gap" }
         #expect(
             gaps.map(\.text) == [
-                "pictures are missing before 0.16 s. y4m stores no times, so the pictures after the gap are too early there. 'rate' before this stage fills gaps"
+                "Pictures are missing before 0.16 s. y4m stores no times, so the pictures after the gap are too early there. 'rate' before this stage fills gaps."
             ])
     }
 

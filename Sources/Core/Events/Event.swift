@@ -33,7 +33,7 @@ public struct Event: Sendable {
     public var stage: String?
     /// How important it is.
     public var level: Level
-    /// One sentence for people, without control characters.
+    /// One sentence for people, or a few, each with a capital and a full stop; without control characters.
     public var text: String
     /// A JSON object with what a program needs.
     public var details: JSONNode

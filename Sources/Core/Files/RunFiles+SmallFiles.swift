@@ -36,6 +36,50 @@ extension RunFiles {
         }
     }
 
+    /// [any thread] Reads what an option names by a path, or as `env:NAME` by the name of an environment variable: a
+    /// login, passwords.
+    ///
+    /// - Parameters:
+    ///   - place: A path, or `env:NAME`.
+    ///   - option: The key of the option, which is the fault's place.
+    ///   - content: What must stand there, for remedies: "name:password".
+    ///   - mostBytes: The most bytes that the file or the variable may have.
+    ///   - resolve: Makes a path absolute that begins at the chain file's folder.
+    /// - Returns: The text, and how messages name its place. They must not quote the text.
+    /// - Throws: ``FrameHostError``, as ``contents(of:option:mostBytes:)`` does; `.invalidConfiguration` where the
+    ///   variable is not set.
+    public static func secret(
+        at place: String, option: String, content: String, mostBytes: Int = 1 << 20, resolve: (String) -> String
+    ) throws(FrameHostError) -> (text: String, shown: String) {
+        guard place.hasPrefix("env:") else {
+            let path = resolve(place)
+            // Whoever writes a password where its file is meant finds it in no message.
+            if place.contains(":"), !place.contains("/"), access(path, F_OK) != 0 {
+                throw FrameHostError(
+                    .invalidConfiguration, place: FaultPlace(option),
+                    what: "'\(option)' must name a file or an environment variable, and not be \(content) itself",
+                    remedy: "Write \(content) into a file and name that file, or set a variable and write env:NAME.")
+            }
+            let bytes = try contents(of: path, option: option, mostBytes: mostBytes)
+            return (String(decoding: bytes, as: UTF8.self), "the file '\(path)'")
+        }
+        let name = String(place.dropFirst(4))
+        let shown = "the environment variable '\(name)'"
+        guard let value = getenv(name) else {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(option), what: "\(shown) is not set",
+                remedy: "Set it to \(content), or name a file.")
+        }
+        let count = strlen(value)
+        guard count <= mostBytes else {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(option),
+                what: "\(shown) must have at most \(mostBytes) bytes, but has \(count)",
+                remedy: "Set it to \(content), or name a file.")
+        }
+        return (String(cString: value), shown)
+    }
+
     /// [any thread] Checks a small file that an option names and that a library reads by its name.
     ///
     /// - Parameters:

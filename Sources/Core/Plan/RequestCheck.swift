@@ -78,7 +78,7 @@ struct RequestCheck {
         case (.none, _):
             faults.add(
                 stage, "from", "'\(producer.id)' (\(producer.type.info.id)) has no output",
-                remedy(for: stage, giver(before: index).map { request.stages[$0].id }))
+                remedy(for: stage, after: producer, giver(before: index).map { request.stages[$0].id }))
         case (.encoded(let codecs), .video):
             let option = producer.type.info.optionOfOtherOutput(producer.options)
             faults.add(
@@ -119,8 +119,11 @@ struct RequestCheck {
         }
     }
 
-    /// - Parameter giver: A stage that has an output; nil where none was found.
-    private func remedy(for stage: StageRequest, _ giver: String?) -> String {
+    /// - Parameters:
+    ///   - producer: The stage without an output that `stage` names.
+    ///   - giver: A stage that has an output; nil where none was found.
+    private func remedy(for stage: StageRequest, after producer: StageRequest, _ giver: String?) -> String {
+        if producer.isReplacement { return "Replace '\(producer.id)' with a stage that has an output." }
         guard stage.takesOnlyItsBranch else {
             return giver.map { "Name the stage whose output '\(stage.id)' takes: \"from\": \"\($0)\"." }
                 ?? "Name a stage that has an output."

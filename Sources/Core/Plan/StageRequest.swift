@@ -30,6 +30,8 @@ public struct StageRequest: Sendable {
     /// Whether the stage begins a branch that a command attaches. The command names one of its inputs, so `from` can
     /// name others only beside that one.
     public var beginsBranch = false
+    /// Whether a command puts the stage in the place of another. The command can change no other stage.
+    public var isReplacement = false
 
     /// Asks for a stage.
     public init(

@@ -132,7 +132,7 @@ extension Chain {
             guard !changes.isClosed, let runner = graph.runner(id: id), runner.hasFailed else { return }
             // A call of another stage that does not return is not a failure of this one.
             guard openErrands.left(among: graph.workers, after: 0, stop: stop).isEmpty else {
-                return restarts.waitForMore(runner, now: ChainClock.system.now())
+                return restarts.waitForMore(id, now: ChainClock.system.now())
             }
             do {
                 // The old instance stops first, since the new one may open what it still has open.
@@ -141,12 +141,16 @@ extension Chain {
                 post("stage-restarted", id, "\(runner.title) was restarted.")
             } catch {
                 let fault = FrameHostError.wrap(error, place: runner.title)
+                // A thread that has no time for the change is no failure of this stage either.
+                guard !fault.isBusy else { return restarts.waitForMore(id, now: ChainClock.system.now()) }
                 post("restart-failed", id, level: .warning, fault.description)
                 guard !restarts.isToBeRestarted(runner, fault, now: ChainClock.system.now()) else { return }
                 failures.withLock { $0.append(fault) }
                 if !runners.contains(where: { $0.kind == .sink && !$0.hasFailed }) || runner.kind != .sink { drain() }
             }
-        } refuse: { _ in
+        } refuse: { [unowned self] refusal in
+            // `Restarts.due` names a stage only once.
+            if refusal == .full { restarts.waitForMore(id, now: ChainClock.system.now()) }
         } start: { [unowned self] thread, work in
             beginChanges(thread, work)
         }
@@ -182,7 +186,7 @@ extension Chain {
 
     /// Lets `thread` do something between two items.
     ///
-    /// - Throws: ``FrameHostError`` when the thread does not do it within a second, or has ended.
+    /// - Throws: ``FrameHostError`` when the thread does not do it within a second, has no room for it, or has ended.
     func perform(on thread: ThreadState, for runner: StageRunner, _ body: @escaping () -> Void) throws {
         if let fault = ask(thread, for: runner, body).fault { throw fault }
     }
@@ -196,6 +200,7 @@ extension Chain {
         let outcome = errand.wait(Self.changePatienceNs, stop: stop)
         switch outcome {
         case .done: return (true, nil)
+        case .refused where !thread.isClosed: return (false, crowded(runner))
         case .refused, .underWay:
             let fault = FrameHostError(
                 .unavailable, place: runner.title, what: "the stage has ended",
@@ -203,6 +208,16 @@ extension Chain {
             return (outcome == .underWay, fault)
         case .withdrawn: return (false, late(thread, runner))
         }
+    }
+
+    /// The thread of `runner` has no room for a further message.
+    private func crowded(_ runner: StageRunner) -> FrameHostError {
+        var fault = FrameHostError(
+            .unavailable, place: runner.title,
+            what: "\(ThreadState.mostMessages) commands are already waiting, so nothing was changed",
+            remedy: "Send the command again when they are answered.")
+        fault.isBusy = true
+        return fault
     }
 
     /// `odd (misbehave): process of frame 12 has not returned for 1.0 s`

@@ -215,6 +215,9 @@ public final class Chain: @unchecked Sendable {
     /// [any thread] Where the run is.
     public var currentState: State { state.withLock { $0 } }
 
+    /// [any thread] Whether the chain still takes changes. It takes none once it ends, whatever the reason.
+    public var takesChanges: Bool { !changes.isClosed }
+
     /// [any thread] The job that is under way, how far it is (0...1), and how many jobs follow; nil when there is none.
     /// See ``StageContext/addJob(_:_:)``.
     public var currentJob: (title: String, fraction: Double, following: Int)? { jobs.current }
@@ -419,7 +422,7 @@ public final class Chain: @unchecked Sendable {
                 Event(
                     name: "leases-grew", level: .warning,
                     text:
-                        "pool \(pool.name): its table of leases grew \(pool.leaseGrowths == 1 ? "once" : "\(pool.leaseGrowths) times"), which allocated memory on a frame thread:"
+                        "The table of leases of the pool \(pool.name) grew \(pool.leaseGrowths == 1 ? "once" : "\(pool.leaseGrowths) times"), which allocated memory on a frame thread:"
                         + " a stage shares more frames than the hold in its StageInfo allows.",
                     time: clock.now()))
         }

@@ -64,8 +64,13 @@ extension GraphChange {
     /// [stage thread, between two items]
     private func perform(_ exchange: GraphAssembly.Exchange) {
         let runner = exchange.runner
+        let letFramesPass = runner.mode == .passes
         stop(exchange.perform(isDraining: isDraining), of: runner)
         chain.post("stage-replaced", runner.id, "The stage was replaced.")
+        // The pause was announced for an instance that frames could pass by.
+        if letFramesPass, runner.mode == .drops {
+            chain.post("stage-paused", runner.id, "\(runner.title) is paused: no frame passes meanwhile.")
+        }
     }
 
     /// [the worker's thread, between two items] A stage that is removed from the middle of a run answers the items that

@@ -84,17 +84,18 @@ extension RunningGraph {
         let l = ledger
         if !l.isBalanced {
             faults.append(
-                "ledger: captured \(l.captured) + made \(l.made) + copies \(l.copies) ≠ delivered \(l.delivered) + merged \(l.merged) + idle \(l.idle) + dropped \(l.dropped) + in flight \(l.inFlight)"
+                "Ledger: captured \(l.captured) + made \(l.made) + copies \(l.copies) ≠ delivered \(l.delivered) + merged \(l.merged) + idle \(l.idle) + dropped \(l.dropped) + in flight \(l.inFlight)."
             )
         }
         for pool in pools {
             let (free, leased) = pool.census()
             if free + leased != pool.bufferCount {
-                faults.append("ledger, pool \(pool.name): free \(free) + leased \(leased) ≠ \(pool.bufferCount)")
+                faults.append("Ledger, pool \(pool.name): free \(free) + leased \(leased) ≠ \(pool.bufferCount).")
             }
         }
         if afterDrain, l.inFlight != 0 {
-            faults.append("ledger: \(l.inFlight) item\(l.inFlight == 1 ? "" : "s") still in flight after the drain")
+            faults.append(
+                "Ledger: \(l.inFlight) \(l.inFlight == 1 ? "item is" : "items are") still in flight after the drain.")
         }
         return faults
     }
@@ -109,11 +110,11 @@ extension ItemQueue {
         var faults: [String] = []
         if counts.offered != counts.accepted + dropped {
             faults.append(
-                "ledger, link \(name): offered \(counts.offered) ≠ accepted \(counts.accepted) + dropped \(dropped)")
+                "Ledger, link \(name): offered \(counts.offered) ≠ accepted \(counts.accepted) + dropped \(dropped).")
         }
         if counts.accepted != counts.taken + evicted + depth {
             faults.append(
-                "ledger, link \(name): accepted \(counts.accepted) ≠ taken \(counts.taken) + evicted \(evicted) + depth \(depth)"
+                "Ledger, link \(name): accepted \(counts.accepted) ≠ taken \(counts.taken) + evicted \(evicted) + depth \(depth)."
             )
         }
         return faults
@@ -132,7 +133,7 @@ extension StageRunner {
     }
 
     /// The broken laws of one stage: law 3.
-    var ledgerFaults: [String] { ledgerSentence.map { ["ledger, \(title): \($0)"] } ?? [] }
+    var ledgerFaults: [String] { ledgerSentence.map { ["Ledger, \(title): \($0)."] } ?? [] }
 
     /// The same as a fault, for ``StageDriver``.
     var ledgerFault: FrameHostError? {
@@ -148,7 +149,7 @@ extension StageRunner {
         (output?.links ?? []).compactMap { link in
             let emitted = emitted.value - link.emittedBefore
             guard link.offered != emitted else { return nil }
-            return "ledger, output of \(title): emitted \(emitted) ≠ offered \(link.offered)"
+            return "Ledger, output of \(title): emitted \(emitted) ≠ offered \(link.offered)."
         }
     }
 }

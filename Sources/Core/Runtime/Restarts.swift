@@ -34,9 +34,10 @@ final class Restarts: Sendable {
         }
     }
 
-    /// [desk's thread] The stage could not be made now: it is tried again a second later.
-    func waitForMore(_ runner: StageRunner, now: Int64) {
-        entries.withLock { $0[runner.id]?.due = now + 1_000_000_000 }
+    /// [desk's thread, control thread] The stage could not be made now, which is no failure of its own: it is tried
+    /// again a second later, and the attempt does not count.
+    func waitForMore(_ id: String, now: Int64) {
+        entries.withLock { $0[id]?.due = now + 1_000_000_000 }
     }
 
     /// [any thread] Why a failed stage is about to be started anew; nil where it will not be.

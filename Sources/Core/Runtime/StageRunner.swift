@@ -285,8 +285,8 @@ final class StageRunner: @unchecked Sendable {
             countDrop(wasStopped ? .stopped : .failed)
             if !wasStopped {
                 fail(error, sequence: frame.sequenceNumber, pts: frame.pts)
-                // The mark has ended here with its frame.
-                if mode == .passes, frame.isDiscontinuity { owesGap = true }
+                // The frame is lost, and a mark that it had with it.
+                if mode == .passes { owesGap = true }
             }
             return wasStopped ? .stopped : .dropped
         }
@@ -719,7 +719,8 @@ final class StageRunner: @unchecked Sendable {
         hasReportedMetadata = false
         times = TimeCheck()
         sourceTimes.beginAnew()
-        // A failed stage has dropped the items since. Frames that passed a failed filter leave no gap.
+        // A failed stage has dropped the items since. Frames that passed a failed filter leave no gap, but the one on
+        // which it failed does.
         if hasFailed {
             modeCode.store(Mode.followsGap.rawValue, ordering: .releasing)
         } else if isBypassed.load(ordering: .acquiring) {

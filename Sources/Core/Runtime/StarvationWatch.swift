@@ -45,7 +45,7 @@ struct StarvationWatch {
                 Event(
                     name: "link-stalled", stage: graph.runners[link.to].id, level: level,
                     text:
-                        "the link \(queue.name) has been full for \(ms) ms: \(graph.runners[link.to].title) takes no item, and '\(graph.runners[link.from].id)' waits for it. Look at what '\(graph.runners[link.to].id)' waits for: a disk, a network, or a stage behind it.",
+                        "The link \(queue.name) has been full for \(ms) ms: \(graph.runners[link.to].title) takes no item, and '\(graph.runners[link.from].id)' waits for it. Look at what '\(graph.runners[link.to].id)' waits for: a disk, a network, or a stage behind it.",
                     details: [
                         "from": JSONNode(.string(graph.runners[link.from].id)),
                         "to": JSONNode(.string(graph.runners[link.to].id)),
@@ -68,8 +68,8 @@ struct StarvationWatch {
         return .warning
     }
 
-    /// The event, and what it says without a remedy: `pool camera empty for 212 ms (7 of 7 held): recorder 3 (oldest
-    /// 1.94 s, declared 2), face 2, preview 1, h264 1`
+    /// The event, and the same without a remedy as a part of a sentence: `pool camera empty for 212 ms (7 of 7 held):
+    /// recorder 3 (oldest 1.94 s, declared 2), face 2, preview 1, h264 1`
     static func report(
         _ pool: FramePool, in graph: RunningGraph, now: Int64
     ) -> (event: Event, sentence: String, holders: [Int]) {
@@ -120,8 +120,8 @@ struct StarvationWatch {
             over.isEmpty
             ? "Look at what the stages with most buffers wait for: a disk, a network, or a stage behind them."
             : "More than declared: \(over.joined(separator: ", ")). Report this to \(over.count == 1 ? "the author of that plugin" : "the authors of these plugins")."
-        let sentence =
-            "pool \(pool.name) empty for \(ms) ms (\(all.count) of \(pool.bufferCount) held): "
+        let figures =
+            "for \(ms) ms (\(all.count) of \(pool.bufferCount) held): "
             + parts.map(\.text).joined(separator: ", ")
         let holders = stages.map { index, holding in
             JSONNode(
@@ -133,14 +133,15 @@ struct StarvationWatch {
                 ]))
         }
         let event = Event(
-            name: "out-of-buffers", stage: pool.name, level: .warning, text: "\(sentence). \(blame)",
+            name: "out-of-buffers", stage: pool.name, level: .warning,
+            text: "The pool \(pool.name) has been empty \(figures). \(blame)",
             details: [
                 "pool": JSONNode(.string(pool.name)), "ms": JSONNode(.number(String(ms))),
                 "held": JSONNode(.number(String(all.count))), "buffers": JSONNode(.number(String(pool.bufferCount))),
                 "holders": JSONNode(.array(holders)),
                 "overDeclaration": JSONNode(.array(over.map { JSONNode(.string($0)) })),
             ], time: now)
-        return (event, sentence, stages.keys.sorted())
+        return (event, "pool \(pool.name) empty \(figures)", stages.keys.sorted())
     }
 
     private static func hundredths(_ ns: Int64) -> String {

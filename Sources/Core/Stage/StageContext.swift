@@ -207,7 +207,7 @@ public final class StageContext: @unchecked Sendable {
     /// - Parameters:
     ///   - event: The event's name in kebab-case: `scene-did-change`.
     ///   - level: ``Event/Level/debug`` is shown only with `--verbose`.
-    ///   - text: One sentence for people; the stage's id is put before it.
+    ///   - text: One sentence for people, with a capital and a full stop; the stage's id is put before it.
     ///   - details: A JSON object for programs, whose members become the event's: `["path": .string(path), "frames":
     ///     .number(count)]`.
     public func post(

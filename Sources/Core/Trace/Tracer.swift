@@ -83,7 +83,7 @@ final class Tracer: @unchecked Sendable {
     func follow(_ queue: ItemQueue) { queue.traceRing = ring(.queue(name: queue.name), Self.levelEntries) }
 
     /// [control thread, desk's thread] Tells the trace what runs from here on; called before the threads of `graph`
-    /// run.
+    /// run. Does nothing once the trace is over.
     func follow(_ graph: RunningGraph) {
         let runners = graph.runners
         let shape = TraceStages.Graph(
@@ -91,7 +91,10 @@ final class Tracer: @unchecked Sendable {
             links: graph.plan.links.map {
                 TraceStages.Graph.Link(from: runners[$0.from].number, to: runners[$0.to].number)
             })
-        condition.locked { newGraphs.append(shape) }
+        condition.locked {
+            guard state != .over else { return }
+            newGraphs.append(shape)
+        }
     }
 
     // MARK: The run
@@ -127,7 +130,7 @@ final class Tracer: @unchecked Sendable {
         condition.locked {
             state = .over
             for ring in newRings { ring.setOpen(false) }
-            newRings = []
+            (newGraphs, newRings) = ([], [])
         }
     }
 

@@ -9,12 +9,17 @@ import Synchronization
 /// runs that way. [desk's thread; made on the control thread]
 final class ChainDocument: @unchecked Sendable {
     let path: String
+    private let registryBox: Mutex<PluginRegistry>
     /// Replaced whenever a plugin was reloaded.
-    private var registry: PluginRegistry
+    private var registry: PluginRegistry {
+        get { registryBox.withLock { $0 } }
+        set { registryBox.withLock { $0 = newValue } }
+    }
     private let settings: [String]
     private let frameLimit: Int?
     private let ownStreams: [ChainRequest.OwnStream]
     private let root: Mutex<JSONNode>
+    private let changeCount = Atomic<Int>(0)
     /// Ids of the file's stages when the run started.
     let firstIDs: Set<String>
 
@@ -28,7 +33,7 @@ final class ChainDocument: @unchecked Sendable {
         ownStreams: [ChainRequest.OwnStream] = []
     ) throws {
         self.path = path
-        self.registry = registry
+        registryBox = Mutex(registry)
         self.frameLimit = frameLimit
         self.ownStreams = ownStreams
         let first = try ChainFile.read(path)
@@ -92,7 +97,24 @@ final class ChainDocument: @unchecked Sendable {
     }
 
     /// Makes `next` the present document: the chain runs that way now.
-    func commit(_ next: JSONNode) { root.withLock { $0 = next } }
+    func commit(_ next: JSONNode) {
+        root.withLock { $0 = next }
+        countChange()
+    }
+
+    /// [any thread] How often the chain was changed by its file or by commands. A plugin that was reloaded leaves the
+    /// document as it is and does not count.
+    var changes: Int { changeCount.load(ordering: .acquiring) }
+
+    /// [any thread] Counts a change that leaves the document as it is: options that were set.
+    func countChange() { changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+
+    /// Whether the present document is the chain file as it is on disk.
+    var isAsItsFile: Bool { (try? read(nil))?.withoutPlaces == present.withoutPlaces }
+
+    /// [any thread] The sum of the plugin's file from which this chain's stages come; nil where they do not come from
+    /// a copy.
+    func sumInUse(of path: String) -> UInt64? { registry.sumInUse(of: path) }
 
     /// - Parameters:
     ///   - file: The file that the text comes from, for the places of faults.
@@ -131,9 +153,12 @@ final class ChainDocument: @unchecked Sendable {
     }
 
     /// [any thread] Reads the chain file again and changes the chain to it, all or nothing.
-    func reload(_ chain: Chain, reply: @escaping CommandReply) {
+    ///
+    /// - Parameter check: Called on the desk's thread before anything is read; what it throws is the answer.
+    func reload(_ chain: Chain, check: @escaping () throws -> Void = {}, reply: @escaping CommandReply) {
         var next: JSONNode?
         chain.change(stage: nil, resetting: .all) { [self] _ in
+            try check()
             let root = try read(nil)
             next = root
             return try request(root)
@@ -147,14 +172,20 @@ final class ChainDocument: @unchecked Sendable {
     /// [any thread] Loads the plugin `name` from its present file, and replaces its running stages.
     /// docs/design/011-hot-swap.md.
     ///
-    /// - Parameter isWatched: Whether the program asks, and tries again where the chain has no time for the change.
-    func reloadPlugin(_ name: String, _ chain: Chain, isWatched: Bool = false, reply: @escaping CommandReply) {
-        var next: (registry: PluginRegistry, path: String)?
+    /// - Parameters:
+    ///   - isWatched: Whether the program asks, and tries again where the chain has no time for the change.
+    ///   - loaded: Called on the desk's thread with the sum of the copy that was loaded.
+    func reloadPlugin(
+        _ name: String, _ chain: Chain, isWatched: Bool = false, loaded: @escaping (UInt64) -> Void = { _ in },
+        reply: @escaping CommandReply
+    ) {
+        var next: (registry: PluginRegistry, path: String, sum: UInt64?)?
         chain.change(stage: nil) { [self] _ in
             // No image is ever unloaded, so that each attempt would add one.
-            let loaded = try registry.reloading(name, reusesCopy: isWatched)
-            next = loaded
-            return try request(present, plugins: loaded.registry)
+            let reloaded = try registry.reloading(name, reusesCopy: isWatched)
+            next = reloaded
+            if let sum = reloaded.sum { loaded(sum) }
+            return try request(present, plugins: reloaded.registry)
         } committed: { [self] in
             guard let next else { return }
             registry = next.registry
@@ -167,7 +198,8 @@ final class ChainDocument: @unchecked Sendable {
             ]
         } reply: { [self, weak chain] answer in
             let present = self.present
-            reply(answer.placed { Self.named($0, in: present) }.ofReload("the plugin", chain, isTriedAgain: isWatched))
+            let placed = answer.placed { Self.named($0, in: present) }
+            reply(placed.ofReload("the plugin", chain, whenBusy: isWatched ? CommandAnswer.triesAgain : nil))
         }
     }
 

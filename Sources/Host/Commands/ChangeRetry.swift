@@ -15,6 +15,8 @@ struct ChangeRetry: Sendable {
     /// Chain clock, nanoseconds; nil while an attempt is under way, and where none is owed.
     private var due: Int64?
     private var isReported = false
+    /// How often the chain was changed before the first attempt of the present change; nil until that begins.
+    private var changesBefore: Int?
 
     /// A new change, which is tried at once. What was owed before no longer is.
     ///
@@ -22,6 +24,22 @@ struct ChangeRetry: Sendable {
     mutating func begin() -> Int {
         self = ChangeRetry(change: change + 1)
         return change
+    }
+
+    /// Whether this is the present change.
+    func isPresent(_ change: Int) -> Bool { change == self.change }
+
+    /// The attempt could not begin: another one is due at once.
+    mutating func postpone(_ change: Int) { if isPresent(change) { due = Int64.min } }
+
+    /// Whether the chain was changed in another way since the first attempt of this change began.
+    ///
+    /// - Parameter changes: How often the chain was changed until now, where an attempt begins.
+    mutating func isOutdated(_ change: Int, changes: Int) -> Bool {
+        guard isPresent(change) else { return false }
+        let before = changesBefore ?? changes
+        changesBefore = before
+        return changes != before
     }
 
     /// Whether the time for another attempt has come.

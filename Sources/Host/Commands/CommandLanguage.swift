@@ -61,7 +61,10 @@ struct CommandLanguage: Sendable {
         if let command, node["set"] == nil {
             performOnStage(stage, command, node, reply)
         } else if let members = node["set"]?.asObject, command == nil {
-            chain.set(stage: stage, options: members, reply: reply)
+            chain.set(stage: stage, options: members) { [document] answer in
+                if answer.isDone { document.countChange() }
+                reply(answer)
+            }
         } else {
             refuse(
                 "expected either 'command' (a string) or 'set' (an object)",
@@ -136,7 +139,7 @@ struct CommandLanguage: Sendable {
                 return refuse("'with' is missing", "Write \"with\": { \"use\": \"…\" }.", reply)
             }
             change(
-                stage, reply, isDraining: !drops, resetting: .of(stage),
+                stage, reply, isDraining: !drops, resetting: .of(stage), isReplacement: true,
                 placing: { ChainDocument.place($0, inReplacing: stage, with: other, $1) }
             ) {
                 try document.replacing(stage, with: other)
@@ -165,11 +168,12 @@ struct CommandLanguage: Sendable {
     /// - Parameters:
     ///   - file: The file that `edited` is read from, where that is not the chain's.
     ///   - beginsBranch: Whether the first stage that `edited` adds begins a branch.
+    ///   - isReplacement: Whether `edited` puts another stage in the place of `stage`.
     ///   - placing: Translates a fault's place in the changed chain, the second argument, into a place that the
     ///     sender of the command finds.
     private func change(
         _ stage: String?, _ reply: @escaping CommandReply, isDraining: Bool = true, resetting: ResetScope = .none,
-        file: String? = nil, beginsBranch: Bool = false,
+        file: String? = nil, beginsBranch: Bool = false, isReplacement: Bool = false,
         placing: @escaping @Sendable (FaultPlace, JSONNode) -> FaultPlace = { place, _ in place },
         _ edited: @escaping () throws -> JSONNode
     ) {
@@ -181,6 +185,9 @@ struct CommandLanguage: Sendable {
             next.withLock { $0 = root }
             var request = try document.request(root, file: file)
             if beginsBranch, first < request.stages.count { request.stages[first].beginsBranch = true }
+            if isReplacement, let index = request.stages.firstIndex(where: { $0.id == stage }) {
+                request.stages[index].isReplacement = true
+            }
             return request
         } committed: {
             if let next = next.withLock({ $0 }) { document.commit(next) }

@@ -41,6 +41,9 @@ final class CommandReplies: Sendable {
 }
 
 extension CommandAnswer {
+    /// What is said of a busy chain where the program repeats the change itself.
+    static let triesAgain = "The program tries again until the chain has time for it."
+
     /// The same answer, with each fault's place as `place` translates it.
     func placed(_ place: (FaultPlace) -> FaultPlace) -> CommandAnswer {
         guard !isDone else { return self }
@@ -57,21 +60,21 @@ extension CommandAnswer {
     ///
     /// - Parameters:
     ///   - what: What was read: `the chain file`.
-    ///   - isTriedAgain: Whether the program repeats a change that the chain had no time for.
-    func ofReload(_ what: String, _ chain: Chain?, isTriedAgain: Bool = false) -> CommandAnswer {
+    ///   - remedy: What is said of a change that the chain had no time for; nil where its own sentence holds.
+    func ofReload(_ what: String, _ chain: Chain?, whenBusy remedy: String? = nil) -> CommandAnswer {
         var answer = self
         guard !isDone else {
             answer.text = "chain: \(what) takes effect at frame \(frame)."
             return answer
         }
-        // A chain that drains does not go on.
-        guard let state = chain?.currentState, [.starting, .streaming].contains(state) else { return self }
+        // A chain that drains does not go on, nor does one whose start has failed.
+        guard let chain, chain.takesChanges, [.starting, .streaming].contains(chain.currentState) else { return self }
         var faults = faults
         let last = faults.count - 1
         if isBusy {
             // Such a fault says itself that nothing was changed.
-            guard isTriedAgain else { return self }
-            faults[last].remedy = "The program tries again until the chain has time for it."
+            guard let remedy else { return self }
+            faults[last].remedy = remedy
         } else {
             faults[last].remedy += (faults[last].remedy.isEmpty ? "" : " ") + "The chain goes on without this change."
         }

@@ -118,6 +118,8 @@ struct ControlClient {
             guard more >= 0 else { throw unreadable(errno) }
             if more == 0 { break }
             count += more
+            // The writer of a pipe may keep it open for long after the line.
+            if bytes[count - more..<count].contains(where: { $0 == 10 || $0 == 13 }) { break }
         }
         guard count > 0 || status.st_mode & S_IFMT != S_IFIFO else {
             throw fault("nothing was written to the pipe '\(file)'")

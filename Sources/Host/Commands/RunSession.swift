@@ -62,7 +62,7 @@ final class RunSession: @unchecked Sendable {
     /// The last change of the watched chain file.
     private let fileRetry = Mutex(ChangeRetry())
     /// The last change of each watched plugin's file, by its path.
-    private let pluginRetries = Mutex<[String: ChangeRetry]>([:])
+    private let pluginRetries = Mutex<[String: PluginRetry]>([:])
 
     /// - Parameters:
     ///   - plan: Checks and plans; its faults end the process with status 2.
@@ -188,21 +188,33 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [any thread] Reloads the chain file; false where no chain runs.
+    /// [any thread] Reloads the chain file, since SIGHUP asks for it; false where no chain runs.
     ///
     /// - Parameter ended: Called once, on any thread, unless the result is false.
     func reload(_ ended: @escaping CommandReply, begins: () -> Void = {}) -> Bool {
         guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else { return false }
         begins()
-        document.reload(chain) { [replies, clock = chain.clock, weak chain] in
-            ended($0)
-            replies.add($0.ofReload("the chain file", chain), number: 0, tag: nil, time: clock.now())
-        }
+        document.reload(
+            chain,
+            reply: { [replies, clock = chain.clock, weak chain] answer in
+                let said = answer.ofReload("the chain file", chain, whenBusy: "Send SIGHUP again later.")
+                ended(answer.isBusy ? said : answer)
+                replies.add(said, number: 0, tag: nil, time: clock.now())
+            })
         return true
     }
 
+    /// What becomes of an attempt to reload the watched chain file.
+    private enum Attempt {
+        case made
+        /// The chain runs as its file says, since a command or a signal has reloaded it.
+        case isNeedless
+        /// It would undo what came after it.
+        case isOutdated
+    }
+
     /// [control thread] Reloads the watched chain file where it has changed. A reload that the chain had no time for is
-    /// tried again after a while.
+    /// tried again after a while, unless the chain was changed in another way meanwhile.
     private func reloadWatched(_ watch: inout FileWatch, _ chain: Chain, _ document: ChainDocument) {
         let now = chain.clock.now()
         let attempt: Int?
@@ -214,36 +226,69 @@ final class RunSession: @unchecked Sendable {
             attempt = nil
         }
         guard let change = attempt else { return }
-        document.reload(chain) { [replies, clock = chain.clock, weak self, weak chain] answer in
-            let (now, isBusy) = (clock.now(), answer.isBusy)
-            guard self?.fileRetry.withLock({ $0.ended(change, isBusy: isBusy, now: now) }) ?? true else { return }
-            replies.add(answer.ofReload("the chain file", chain, isTriedAgain: true), number: 0, tag: nil, time: now)
-        }
+        let outcome = Locked(Attempt.made)
+        document.reload(
+            chain,
+            check: { [weak self, document] in
+                let changes = document.changes
+                guard self?.fileRetry.withLock({ $0.isOutdated(change, changes: changes) }) == true else { return }
+                let isNeedless = document.isAsItsFile
+                outcome.withLock { $0 = isNeedless ? .isNeedless : .isOutdated }
+                throw FrameHostError(
+                    .unavailable,
+                    what:
+                        "The change of the chain file is not tried again: the chain was changed by a command meanwhile",
+                    remedy: "Save the file again to use it.")
+            },
+            reply: { [replies, clock = chain.clock, weak self, weak chain] answer in
+                let (now, isBusy) = (clock.now(), answer.isBusy)
+                guard self?.fileRetry.withLock({ $0.ended(change, isBusy: isBusy, now: now) }) ?? true else { return }
+                switch outcome.withLock({ $0 }) {
+                case .made:
+                    let said = answer.ofReload("the chain file", chain, whenBusy: CommandAnswer.triesAgain)
+                    replies.add(said, number: 0, tag: nil, time: now)
+                case .isNeedless: break
+                case .isOutdated: replies.add(answer, number: 0, tag: nil, time: now)
+                }
+            })
     }
 
     /// [any thread] Loads a watched plugin from its file, which has changed. A reload that the chain had no time for is
-    /// tried again after a while.
+    /// tried again after a while. One that comes before the chain runs is tried as soon as it does.
     func reloadPlugin(_ path: String) {
-        reloadPlugin(path, change: pluginRetries.withLock { $0[path, default: ChangeRetry()].begin() })
+        reloadPlugin(path, change: pluginRetries.withLock { $0[path, default: PluginRetry(path)].begin() })
     }
 
-    /// [control thread] Tries those reloads of watched plugins again that are due.
-    private func retryPlugins(now: Int64) {
+    /// [control thread] Tries those reloads of watched plugins again that are due. Nothing is left to do where the
+    /// file is again the one that the chain uses.
+    private func retryPlugins(now: Int64, _ document: ChainDocument) {
         let due = pluginRetries.withLock { $0 }.filter { $0.value.isDue(now: now) }.keys.sorted()
         for path in due where access(path, R_OK) == 0 && !PluginCopy.isBeingWritten(path) {
+            if let sum = PluginCopy.sum(of: path), sum == document.sumInUse(of: path) {
+                pluginRetries.withLock { _ = $0[path]?.drop() }
+                continue
+            }
             guard let change = pluginRetries.withLock({ $0[path]?.beginAgain(now: now) }) else { continue }
             reloadPlugin(path, change: change)
         }
     }
 
     private func reloadPlugin(_ path: String, change: Int) {
-        guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else { return }
-        document.reloadPlugin(path, chain, isWatched: true) { [replies, clock = chain.clock, weak self] answer in
-            let (now, isBusy) = (clock.now(), answer.isBusy)
-            let isReported =
-                self?.pluginRetries.withLock { $0[path]?.ended(change, isBusy: isBusy, now: now) ?? true } ?? true
-            if isReported { replies.add(answer, number: 0, tag: nil, time: now) }
+        guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else {
+            pluginRetries.withLock { _ = $0[path]?.postpone(change) }
+            return
         }
+        let sum = Locked<UInt64?>(nil)
+        document.reloadPlugin(
+            path, chain, isWatched: true, loaded: { loaded in sum.withLock { $0 = loaded } },
+            reply: { [replies, clock = chain.clock, weak self] answer in
+                let (now, isBusy, tried) = (clock.now(), answer.isBusy, sum.withLock { $0 })
+                let isReported =
+                    self?.pluginRetries.withLock {
+                        $0[path]?.ended(change, isBusy: isBusy, sum: tried, now: now) ?? true
+                    } ?? true
+                if isReported { replies.add(answer, number: 0, tag: nil, time: now) }
+            })
     }
 
     /// [any thread] The chain; nil before it is prepared and after ``letGo()``.
@@ -339,7 +384,7 @@ final class RunSession: @unchecked Sendable {
             if let limit, chain.currentState == .streaming, chain.clock.now() >= limit { chain.drain() }
             if isWatching { reloadWatched(&watch, chain, document) }
             for path in pluginWatch?.changed(now: chain.clock.now()) ?? [] { reloadPlugin(path) }
-            retryPlugins(now: chain.clock.now())
+            retryPlugins(now: chain.clock.now(), document)
             rules.tick()
             language.tick()
             display.update(chain)

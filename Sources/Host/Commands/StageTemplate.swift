@@ -446,7 +446,7 @@ extension StageTemplate {
                     frames += 1
                     sum += mean
                     if mean < Double(options.darkerThan) {
-                        context.post("dark", text: "a dark picture", details: ["mean": .number(mean)])
+                        context.post("dark", text: "The picture is dark.", details: ["mean": .number(mean)])
                     }
                     return .delivered
                 }
@@ -456,7 +456,7 @@ extension StageTemplate {
                     guard frames > 0 else { return }
                     let mean = sum / Double(frames)
                     context.post(
-                        "brightness", text: "\(frames) pictures, \(Int(mean.rounded())) of 255 bright",
+                        "brightness", text: "\(frames) pictures, \(Int(mean.rounded())) of 255 bright.",
                         details: ["frames": .number(frames), "mean": .number(mean)])
                     frames = 0
                 }

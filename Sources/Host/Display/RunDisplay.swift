@@ -103,7 +103,8 @@ final class RunDisplay {
         }
     }
 
-    /// `rec: recording to 'out.mp4'`. Some texts name the stage themselves, by its id or as `rec (recorder): …`.
+    /// `rec: The recording to 'out.mp4' begins.` Some texts name the stage themselves, by its id or as
+    /// `rec (recorder): …`.
     static func text(_ event: Event) -> String {
         guard let stage = event.stage, event.name != "out-of-buffers" else { return event.text }
         let isNamed = event.text.hasPrefix("\(stage): ") || event.text.hasPrefix("\(stage) (")

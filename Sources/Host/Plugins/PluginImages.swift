@@ -20,6 +20,8 @@ final class PluginImages: Sendable {
         var images: [Image] = []
         /// Index of the image from which stages are made.
         var present = 0
+        /// Sums of images for which a chain had no time, and which it does not try again by itself.
+        var givenUp: Set<UInt64> = []
     }
 
     private let files = Mutex<[String: File]>([:])
@@ -35,11 +37,16 @@ final class PluginImages: Sendable {
         }
     }
 
-    /// Whether the present image of `path`, or the last one that was refused, has these bytes.
-    func knows(_ sum: UInt64, of path: String) -> Bool {
+    /// Notes that a chain had no time for the image with these bytes, and does not try it again by itself.
+    func giveUp(_ sum: UInt64, of path: String) { _ = files.withLock { $0[path]?.givenUp.insert(sum) } }
+
+    /// Whether these bytes are neither those of the present image of `path` nor those of the last one that was refused.
+    /// Bytes that were given up are news once more.
+    func isNews(_ sum: UInt64, of path: String) -> Bool {
         files.withLock { files in
-            guard let file = files[path], let last = file.images.last else { return false }
-            return last.sum == sum || file.images[file.present].sum == sum
+            guard let file = files[path], let last = file.images.last else { return true }
+            if files[path]?.givenUp.remove(sum) != nil { return true }
+            return last.sum != sum && file.images[file.present].sum != sum
         }
     }
 

@@ -52,6 +52,8 @@ final class PluginRegistry: @unchecked Sendable {
     private var warned = Set<String>()
     private let gate: PluginGate
     private var loaded: [String: StageType] = [:]
+    /// The sums of the copies that ``loaded`` comes from, by path of the plugin.
+    private let sums = Mutex<[String: UInt64]>([:])
     private var loadedServices: [String: ServiceType] = [:]
 
     /// Searches `--plugin-path`, then `$FRAMEHOST_PLUGIN_PATH` (folders separated by colons), then the executable's
@@ -130,7 +132,8 @@ final class PluginRegistry: @unchecked Sendable {
             return nil
         }
         guard claims.count == 1 else { throw Self.conflict(id, claims.map(\.path)) }
-        let (current, stages) = try load(plugin)
+        let (current, stages, sum) = try load(plugin)
+        sums.withLock { $0[plugin.path] = sum }
         if let index = plugins.firstIndex(where: { $0.path == plugin.path }) { plugins[index] = current }
         for stage in stages { loaded[stage.info.id] = stage }
         if loadsCopies { PluginImages.here.commitNewest(of: plugin.path) }
@@ -197,16 +200,19 @@ final class PluginRegistry: @unchecked Sendable {
         return claims.first
     }
 
-    /// Loads the plugin, from its present file where ``loadsCopies`` is set, and returns it with its stages.
-    private func load(_ plugin: Plugin, reusesCopy: Bool = false) throws -> (plugin: Plugin, stages: [StageType]) {
+    /// Loads the plugin, from its present file where ``loadsCopies`` is set, and returns it with its stages and the sum
+    /// of the copy.
+    private func load(
+        _ plugin: Plugin, reusesCopy: Bool = false
+    ) throws -> (plugin: Plugin, stages: [StageType], sum: UInt64?) {
         try CrashNote.during("the plugin \(plugin.path) was being loaded") {
-            guard loadsCopies else { return (plugin, try PluginLoader.load(plugin).stages) }
+            guard loadsCopies else { return (plugin, try PluginLoader.load(plugin).stages, nil) }
             let copy = try PluginCopy(of: plugin.path)
             defer { copy.remove() }
             let last = Self.copies.withLock { $0[plugin.path] }
             if sharesCopies || reusesCopy, let known = last, known.sum == copy.sum {
                 try checkClaims(of: known.plugin)
-                return (known.plugin, known.stages)
+                return (known.plugin, known.stages, known.sum)
             }
             var plugin = plugin
             plugin.manifest = try gate.manifest(of: plugin.path, in: copy.path)
@@ -215,7 +221,7 @@ final class PluginRegistry: @unchecked Sendable {
             let stages = try PluginLoader.load(plugin, from: copy).stages
             let loaded = Copy(sum: copy.sum, plugin: plugin, stages: stages)
             Self.copies.withLock { $0[loaded.plugin.path] = loaded }
-            return (plugin, stages)
+            return (plugin, stages, copy.sum)
         }
     }
 
@@ -229,32 +235,35 @@ final class PluginRegistry: @unchecked Sendable {
 
     // MARK: A plugin built anew
 
-    /// A registry with the present file of the plugin `name`, which is loaded if the plugin is in use. Also finds a
-    /// file that did not exist before.
+    /// A registry with the present file of the plugin `name`, which is loaded if the plugin is in use; then its sum is
+    /// returned too. Also finds a file that did not exist before.
     ///
     /// - Parameters:
     ///   - name: The id of one of its stages, its file's name or its path.
     ///   - reusesCopy: Whether the copy that was loaded last is used again if the file's bytes are the same.
     /// - Throws: ``FrameHostError``; the loaded plugin then stays in use.
-    func reloading(_ name: String, reusesCopy: Bool = false) throws -> (registry: PluginRegistry, path: String) {
+    func reloading(
+        _ name: String, reusesCopy: Bool = false
+    ) throws -> (registry: PluginRegistry, path: String, sum: UInt64?) {
         Self.lock.lock()
         defer { Self.lock.unlock() }
         let next = PluginRegistry(of: self)
         guard let index = next.plugins.firstIndex(where: { $0.isCalled(name) }) else {
-            return try (next, next.addingNew(name))
+            return try (next, next.addingNew(name), nil)
         }
         let old = next.plugins[index]
         let ids = Set(old.manifest.stages.map(\.id))
         guard ids.contains(where: { loaded[$0] != nil }) else {
             next.plugins[index].manifest = try gate.manifest(of: old.path)
             try next.checkClaims(of: next.plugins[index])
-            return (next, old.path)
+            return (next, old.path, nil)
         }
-        let (plugin, stages) = try next.load(old, reusesCopy: reusesCopy)
+        let (plugin, stages, sum) = try next.load(old, reusesCopy: reusesCopy)
         next.plugins[index] = plugin
         for id in ids { next.loaded[id] = nil }
         for stage in stages { next.loaded[stage.info.id] = stage }
-        return (next, old.path)
+        next.sums.withLock { $0[old.path] = sum }
+        return (next, old.path, sum)
     }
 
     private init(of other: PluginRegistry) {
@@ -262,7 +271,12 @@ final class PluginRegistry: @unchecked Sendable {
         (asked, warned) = (other.asked, other.warned)
         (folders, gate, loaded, loadedServices) = (other.folders, other.gate, other.loaded, other.loadedServices)
         (loadsCopies, sharesCopies) = (true, other.sharesCopies)
+        let known = other.sums.withLock { $0 }
+        sums.withLock { $0 = known }
     }
+
+    /// [any thread] The sum of the copy from which the plugin's stages come; nil where they come from the file itself.
+    func sumInUse(of path: String) -> UInt64? { sums.withLock { $0[path] } }
 
     /// Looks for a new plugin file and returns its path.
     private func addingNew(_ name: String) throws -> String {

@@ -52,7 +52,7 @@ struct PluginWatch {
             due[path] = nil
             // A removed file has not changed: a build may be about to write a new one.
             guard let sum = PluginCopy.sum(of: path) else { return false }
-            return !PluginImages.here.knows(sum, of: path)
+            return PluginImages.here.isNews(sum, of: path)
         }
     }
 

@@ -139,7 +139,7 @@ final class ALSASource: Source {
             let fault = Self.fault(error, lookedFor, mayWait: options.ifMissing == .fail)
             guard options.ifMissing == .wait, fault.code == .unavailable else { throw fault }
             missing = fault.what
-            context.log("\(fault.what): the chain starts without it.", level: .warning)
+            context.log("The chain starts without its device: \(fault.what).", level: .warning)
         }
     }
 

@@ -202,7 +202,7 @@ final class SourceSwitch: Join {
             }
         context.post(
             "input-switched", level: change.reason == .lost ? .warning : .info,
-            text: "shows '\(to)' instead of '\(from)': \(why).",
+            text: "The output shows '\(to)' instead of '\(from)': \(why).",
             details: ["from": .string(from), "to": .string(to), "reason": .string(change.reason.rawValue)])
     }
 

@@ -12,7 +12,7 @@ struct Figures: Equatable {
     /// One sentence for people.
     var text: String {
         "\(decimal(fpsByPTS, 2)) fps (\(decimal(fpsByArrival, 2)) by arrival), jitter \(decimal(jitterMs, 2)) ms,"
-            + " latency \(decimal(latencyMs, 2)) ms"
+            + " latency \(decimal(latencyMs, 2)) ms."
     }
 
     /// The figures for programs, with three decimal places.

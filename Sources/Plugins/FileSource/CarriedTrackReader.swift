@@ -111,13 +111,13 @@ final class CarriedTrackReader: AudioReader {
         context.post(
             "times-impossible", level: .warning,
             text:
-                "\(times.impossible == 1 ? "1 time stamp" : "\(times.impossible) time stamps") of the sound of '\(file.path)' \(times.impossible == 1 ? "was" : "were") impossible, the first \(first) in ticks of \(times.timeBase) s; these packets were played directly after the packet before them",
+                "\(times.impossible == 1 ? "1 time stamp" : "\(times.impossible) time stamps") of the sound of '\(file.path)' \(times.impossible == 1 ? "was" : "were") impossible, the first \(first) in ticks of \(times.timeBase) s; these packets were played directly after the packet before them.",
             details: ["ticks": .number(first), "timeStamps": .number(times.impossible)])
     }
 
     private func reportFault(_ code: Int32) {
         context.post(
             "file-incomplete", level: .warning,
-            text: "the sound of '\(file.path)' could not be read to its end: \(LibavText.of(code))")
+            text: "The sound of '\(file.path)' could not be read to its end: \(LibavText.of(code)).")
     }
 }

@@ -30,7 +30,7 @@ final class FileReports {
     func notCarried(_ tracks: [OtherTrack]) {
         for track in tracks {
             context.post(
-                "track-not-carried", text: "\(track.kind) track \(track.number) (\(track.codec)) is dropped",
+                "track-not-carried", text: "The \(track.kind) track \(track.number) (\(track.codec)) is dropped.",
                 details: ["kind": .string(track.kind), "track": .number(track.number), "codec": .string(track.codec)])
         }
     }
@@ -41,7 +41,7 @@ final class FileReports {
         if conversion.isConverted, isDecoded {
             context.post(
                 "pixels-converted",
-                text: "the pictures are \(conversion.name) and are converted to \(conversion.target.rawValue)",
+                text: "The pictures are \(conversion.name) and are converted to \(conversion.target.rawValue).",
                 details: ["from": .string(conversion.name), "to": .string(conversion.target.rawValue)])
         }
         if track.hasOddRotation { oddRotation(shownAs: track.format.orientation) }
@@ -50,7 +50,7 @@ final class FileReports {
     private func oddRotation(shownAs orientation: Orientation) {
         context.post(
             "rotation-not-carried", level: .warning,
-            text: "the file asks for a rotation that is not a multiple of 90°; it is shown \(orientation)")
+            text: "The file asks for a rotation that is not a multiple of 90°; it is shown \(orientation).")
     }
 
     // MARK: While it plays
@@ -66,14 +66,14 @@ final class FileReports {
             context.post(
                 "aspect-changed", level: .warning,
                 text:
-                    "the sample aspect ratio changes from \(shape.aspect.ratio) to \(found.aspect.ratio); the chain keeps the first",
+                    "The sample aspect ratio changes from \(shape.aspect.ratio) to \(found.aspect.ratio). The chain keeps the first.",
                 details: ["from": .string(shape.aspect.ratio), "to": .string(found.aspect.ratio)])
         }
         if found.color.codes != shape.color.codes {
             context.post(
                 "color-changed", level: .warning,
                 text:
-                    "the pictures' colour changes from \(shape.color.codes) to \(found.color.codes); the chain keeps the first",
+                    "The pictures' colour changes from \(shape.color.codes) to \(found.color.codes). The chain keeps the first.",
                 details: ["from": .string(shape.color.codes), "to": .string(found.color.codes)])
         }
     }
@@ -85,8 +85,8 @@ final class FileReports {
         context.post(
             "pictures-scaled",
             text: isBack
-                ? "the pictures are \(from) again and no longer scaled"
-                : "the pictures change to \(from) and are scaled to \(to)",
+                ? "The pictures are \(from) again and no longer scaled."
+                : "The pictures change to \(from) and are scaled to \(to).",
             details: ["from": .string(from), "to": .string(to)])
     }
 
@@ -96,7 +96,7 @@ final class FileReports {
         if !isFirst {
             context.post(
                 "orientation-changed",
-                text: "the orientation is \(found.value) from here on, no longer \(orientation)",
+                text: "The orientation is \(found.value) from here on, no longer \(orientation).",
                 details: ["from": .string("\(orientation)"), "to": .string("\(found.value)")])
         }
         orientation = found.value
@@ -108,8 +108,8 @@ final class FileReports {
         context.post(
             "interlaced", level: isUndone ? .info : .warning,
             text: isUndone
-                ? "the pictures are interlaced and are deinterlaced"
-                : "the pictures are interlaced and are passed on unchanged; \"deinterlace\": true deinterlaces them")
+                ? "The pictures are interlaced and are deinterlaced."
+                : "The pictures are interlaced and are passed on unchanged. \"deinterlace\": true deinterlaces them.")
     }
 
     func packetsBeforeKeyframe(_ count: Int) {
@@ -118,7 +118,7 @@ final class FileReports {
         context.post(
             "keyframe-missing", level: .warning,
             text:
-                "'\(path)' does not start with a keyframe: \(Self.count(count, "packet")) before the first keyframe cannot be shown",
+                "'\(path)' does not start with a keyframe: \(Self.count(count, "packet")) before the first keyframe cannot be shown.",
             details: ["packets": .number(count)])
     }
 
@@ -128,7 +128,7 @@ final class FileReports {
         context.post(
             "times-impossible", level: .warning,
             text:
-                "'\(path)' gives a picture the time \(first), in ticks of \(times.timeBase) s, but a time must lie within 73 years of 0. Such pictures are shown directly after the picture before them",
+                "'\(path)' gives a picture the time \(first), in ticks of \(times.timeBase) s, but a time must lie within 73 years of 0. Such pictures are shown directly after the picture before them.",
             details: ["ticks": .number(first)])
     }
 
@@ -139,7 +139,7 @@ final class FileReports {
         context.post(
             "parameter-sets-changed", level: .warning,
             text:
-                "the parameter sets of '\(path)' change in the middle of the file. The stream carries the new ones; the headers of recordings and stream descriptions keep the first"
+                "The parameter sets of '\(path)' change in the middle of the file. The stream carries the new ones; the headers of recordings and stream descriptions keep the first."
         )
     }
 
@@ -148,14 +148,14 @@ final class FileReports {
         context.post(
             "gap", level: .warning,
             text:
-                "'\(path)' has no picture for \(Int64(time.seconds.rounded())) s from \(end.seconds) s on; with \"pace\": \"realtime\" the chain waits that long",
+                "'\(path)' has no picture for \(Int64(time.seconds.rounded())) s from \(end.seconds) s on. With \"pace\": \"realtime\" the chain waits that long.",
             details: ["seconds": .number(time.seconds), "atSeconds": .number(end.seconds)])
     }
 
     func damage() {
         guard !hasReportedDamage else { return }
         hasReportedDamage = true
-        context.post("file-damaged", level: .warning, text: "'\(path)' is damaged; what can be decoded is played")
+        context.post("file-damaged", level: .warning, text: "'\(path)' is damaged; what can be decoded is played.")
     }
 
     // MARK: At the end
@@ -166,7 +166,7 @@ final class FileReports {
             "file-damaged", level: .warning,
             text:
                 "\(Self.count(count, "packet or picture", "packets or pictures")) of '\(path)' \(count == 1 ? "was" : "were") damaged;"
-                + " the rest was played",
+                + " the rest was played.",
             details: ["damaged": .number(count)])
     }
 
@@ -175,14 +175,14 @@ final class FileReports {
         context.post(
             "times-impossible", level: .warning,
             text:
-                "\(Self.count(times.impossible, "time stamp")) of '\(path)' \(times.impossible == 1 ? "was" : "were") impossible, the first \(first) in ticks of \(times.timeBase) s; these pictures were shown directly after the picture before them",
+                "\(Self.count(times.impossible, "time stamp")) of '\(path)' \(times.impossible == 1 ? "was" : "were") impossible, the first \(first) in ticks of \(times.timeBase) s; these pictures were shown directly after the picture before them.",
             details: ["ticks": .number(first), "pictures": .number(times.impossible)])
     }
 
     func timelineIsFull() {
         context.post(
             "timeline-full", level: .warning,
-            text: "'\(path)' ends here: its next time stamps lie after 73 years, where the chain's timeline ends")
+            text: "'\(path)' ends here: its next time stamps lie after 73 years, where the chain's timeline ends.")
     }
 
     /// - Parameters:
@@ -194,8 +194,8 @@ final class FileReports {
             "file-incomplete", level: .warning,
             text: missing > 0
                 ? "'\(path)' ends early\(cause); \(missing) of \(Self.count(indexed, "picture")) in its index"
-                    + " \(missing == 1 ? "is" : "are") missing"
-                : "'\(path)' could not be read to its end\(cause)",
+                    + " \(missing == 1 ? "is" : "are") missing."
+                : "'\(path)' could not be read to its end\(cause).",
             details: ["missing": .number(missing)])
     }
 
@@ -203,7 +203,7 @@ final class FileReports {
         context.post(
             "file-incomplete", level: .warning,
             text:
-                "'\(path)' ends early: its pictures end at \(end.seconds) s, but its header gives a length of \(length.seconds) s",
+                "'\(path)' ends early: its pictures end at \(end.seconds) s, but its header gives a length of \(length.seconds) s.",
             details: ["endSeconds": .number(end.seconds), "lengthSeconds": .number(length.seconds)])
     }
 
@@ -213,7 +213,7 @@ final class FileReports {
         context.post(
             "decoded-in-place", level: .debug,
             text:
-                "\(Self.count(shared, "picture")) \(shared == 1 ? "was" : "were") decoded into the chain's buffers; \(copied) \(copied == 1 ? "was" : "were") copied there",
+                "\(Self.count(shared, "picture")) \(shared == 1 ? "was" : "were") decoded into the chain's buffers; \(copied) \(copied == 1 ? "was" : "were") copied there.",
             details: ["inPlace": .number(shared), "copied": .number(copied)])
     }
 

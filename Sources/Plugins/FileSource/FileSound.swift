@@ -108,7 +108,7 @@ final class FileSound: Source {
                 context.post(
                     "sound-damaged", level: .warning,
                     text:
-                        "a packet of the sound of '\(context.resolve(options.path))' could not be decoded; it is left out"
+                        "A packet of the sound of '\(context.resolve(options.path))' could not be decoded; it is left out."
                 )
             }
             decoder.send(try reader.next())

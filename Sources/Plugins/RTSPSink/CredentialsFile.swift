@@ -1,33 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
-import Glibc
 
 /// Reads the option `users`. No fault shows what is in it.
 enum CredentialsFile {
+    /// The most bytes of a file or variable. More are refused, not cut: the last line of a part could be another password.
     static let mostBytes = 1 << 20
 
     /// - Parameter place: A path, or `env:NAME`.
     /// - Throws: ``FrameHostError``.
     static func read(_ place: String, resolve: (String) -> String) throws -> Credentials {
-        let text: String
-        let shown: String
-        if place.hasPrefix("env:") {
-            let name = String(place.dropFirst(4))
-            shown = "the environment variable '\(name)'"
-            guard let value = getenv(name) else {
-                throw FrameHostError(
-                    .unavailable, place: "users", what: "\(shown) is not set",
-                    remedy: "Set it to lines of name:password, or name a file.")
-            }
-            text = String(cString: value)
-        } else {
-            let path = resolve(place)
-            shown = "the file '\(path)'"
-            // A larger file is refused, not cut: the last line of a part could be another password.
-            text = try String(
-                decoding: RunFiles.contents(of: path, option: "users", mostBytes: mostBytes), as: UTF8.self)
-        }
+        let (text, shown) = try RunFiles.secret(
+            at: place, option: "users", content: "lines of name:password", mostBytes: mostBytes, resolve: resolve)
         let (credentials, faultyLine) = Credentials.parse(text)
         guard let credentials else {
             throw FrameHostError(

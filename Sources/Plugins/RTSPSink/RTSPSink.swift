@@ -217,7 +217,7 @@ final class RTSPSink: MultiSink {
     private func sayWhere(_ endpoint: ServerEndpoint) {
         let urls = endpoint.reachableAddresses().map { endpoint.url(host: $0, path: options.path) }
         context.post(
-            "serving", text: "serving \(urls.joined(separator: "  "))",
+            "serving", text: "Readers can open \(urls.joined(separator: " or ")) now.",
             details: [
                 "urls": .array(urls.map { .string($0) }), "port": .number(options.port), "path": .string(options.path),
             ])
@@ -302,7 +302,7 @@ final class RTSPSink: MultiSink {
         context.post(
             "group-too-large", level: .warning,
             text:
-                "keyframes are \(what): readers that join between them wait for the next one. \(remedy), or encode with more keyframes",
+                "Keyframes are \(what): readers that join between them wait for the next one. \(remedy), or encode with more keyframes.",
             details: ["path": .string(options.path), "bound": .string(bound.rawValue)])
     }
 
@@ -327,7 +327,7 @@ final class RTSPSink: MultiSink {
     func command(_ name: String, arguments: JSONNode) throws {
         let readers = server?.readers(of: options.path) ?? []
         context.post(
-            "readers", text: "\(readers.count) \(readers.count == 1 ? "reader" : "readers") of \(options.path)",
+            "readers", text: "\(readers.count) \(readers.count == 1 ? "reader" : "readers") of \(options.path).",
             details: .object(
                 [
                     ("path", .string(options.path)), ("readers", .array(readers.map(ReaderReports.details))),

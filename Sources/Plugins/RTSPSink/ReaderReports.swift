@@ -22,7 +22,7 @@ struct ReaderReports: Sendable {
 
     private func joined(_ order: PlayOrder) {
         context.post(
-            "client-joined", text: "\(order.peer) plays \(path) over \(order.transport.name.uppercased())",
+            "client-joined", text: "\(order.peer) plays \(path) over \(order.transport.name.uppercased()).",
             details: JSONNode.object(
                 [
                     ("path", .string(path)), ("address", .string(order.peer.description)),
@@ -35,7 +35,7 @@ struct ReaderReports: Sendable {
         let tenths = nanoseconds / 100_000_000
         context.post(
             "client-left",
-            text: "\(figures.peer) left \(path) after \(tenths / 10).\(tenths % 10) s: \(departure.rawValue)",
+            text: "\(figures.peer) left \(path) after \(tenths / 10).\(tenths % 10) s: \(departure.rawValue).",
             details: JSONNode.object(
                 [("path", .string(path)), ("why", .string("\(departure)")), ("seconds", .number(Double(tenths) / 10))]
                     + (Self.details(figures).asObject ?? []).map { ($0.key, $0.value) }))
@@ -45,14 +45,14 @@ struct ReaderReports: Sendable {
         context.post(
             "connections-refused",
             text:
-                "\(news.count == 1 ? "1 connection was" : "\(news.count) connections were") refused, the last one because \(news.reason)",
+                "\(news.count == 1 ? "1 connection was" : "\(news.count) connections were") refused, the last one because \(news.reason).",
             details: ["connections": .number(news.count), "why": .string(news.reason)])
     }
 
     private func failedLogins(_ news: FailedLogins.News) {
         let times = news.count == 1 ? "once" : "\(news.count) times"
         let total = news.total > news.count ? ", \(news.total) times in total" : ""
-        let who = news.address?.description ?? "other addresses"
+        let who = news.address?.description ?? "Other addresses"
         let what =
             switch news.kind {
             case .password: "gave a wrong name or password for \(path)"
@@ -60,7 +60,7 @@ struct ReaderReports: Sendable {
             }
         context.post(
             news.kind == .password ? "login-failed" : "address-refused", level: .warning,
-            text: "\(who) \(what) \(times)\(total)",
+            text: "\(who) \(what) \(times)\(total).",
             details: JSONNode.object(
                 [("path", .string(path)), ("failures", .number(news.count)), ("failuresInAll", .number(news.total))]
                     + (news.address.map { [("address", JSONNode.string($0.description))] } ?? [])))

@@ -171,7 +171,7 @@ final class Rate: Transform {
         let seconds = decimal((grid.time(of: place) - grid.time(of: next)).seconds)
         context.post(
             "gap", level: .warning,
-            text: "no frame arrived for \(seconds) s; the gap is too long to be filled with repeats.",
+            text: "No frame arrived for \(seconds) s; the gap is too long to be filled with repeats.",
             details: ["seconds": JSONNode(.number(seconds))])
     }
 

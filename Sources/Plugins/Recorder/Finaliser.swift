@@ -94,7 +94,7 @@ struct Finaliser: Sendable {
             return context.post(
                 "recording-not-finalised",
                 text:
-                    "'\(path)' stays in fragments because it is larger than 2 GB; \"finalize\": \"always\" rewrites such files too",
+                    "'\(path)' stays in fragments because it is larger than 2 GB. \"finalize\": \"always\" rewrites such files too.",
                 details: ["path": .string(path), "bytes": .number(original.size)])
         }
         let lack = faultOfRoom(original.size)
@@ -102,12 +102,12 @@ struct Finaliser: Sendable {
         if let lack {
             if isFirst { throw lack }
             return context.post(
-                "recording-not-finalised", level: .debug, text: "'\(path)' stays in fragments: \(lack.what)",
+                "recording-not-finalised", level: .debug, text: "'\(path)' stays in fragments: \(lack.what).",
                 details: ["path": .string(path), "bytes": .number(original.size)])
         }
         let bytes = try replace(original, context.files, watch)
         context.post(
-            "recording-finalised", text: "'\(path)' now has its index in front (\(bytes) bytes)",
+            "recording-finalised", text: "'\(path)' now has its index in front (\(bytes) bytes).",
             details: ["path": .string(path), "bytes": .number(bytes)])
     }
 

@@ -189,7 +189,7 @@ final class Recorder: MultiSink {
             return context.post(
                 "sound-missing", level: .warning,
                 text:
-                    "there is no sound to copy: no stage before the recorder offers any. To record other sound, name its 'audio-encoder' in 'from' too."
+                    "There is no sound to copy: no stage before the recorder offers any. To record other sound, name its 'audio-encoder' in 'from' too."
             )
         }
         sound = try SoundFeed(origin) { [context] in context.post("sound-ended", level: .warning, text: $0) }
@@ -308,7 +308,7 @@ final class Recorder: MultiSink {
         context.post(
             "motion-incomplete", level: .warning,
             text:
-                "samples of motion are missing in \(recordingName): the memory for motion was full before the pictures of their time came. Find the stage that delays the pictures."
+                "Samples of motion are missing in \(recordingName): the memory for motion was full before the pictures of their time came. Find the stage that delays the pictures."
         )
     }
 
@@ -320,7 +320,7 @@ final class Recorder: MultiSink {
         context.post(
             "sound-late", level: .warning,
             text:
-                "sound is left out of '\(path)': its times lie \(RecordingFault.shortSeconds(late.seconds)) s before the start of the file. Give the sound and the pictures times of one clock, or find the stage that delays the sound.",
+                "Sound is left out of '\(path)': its times lie \(RecordingFault.shortSeconds(late.seconds)) s before the start of the file. Give the sound and the pictures times of one clock, or find the stage that delays the sound.",
             details: ["path": .string(path), "lateSeconds": .number(late.seconds)])
     }
 
@@ -330,7 +330,7 @@ final class Recorder: MultiSink {
         context.post(
             "sound-incomplete", level: .warning,
             text:
-                "sound is missing in \(recordingName): the memory for sound was full before the pictures of its time came. Find the stage that delays the pictures."
+                "Sound is missing in \(recordingName): the memory for sound was full before the pictures of its time came. Find the stage that delays the pictures."
         )
     }
 
@@ -382,7 +382,7 @@ final class Recorder: MultiSink {
         guard !hasBegun, format != nil, options.record == .atStart else { return }
         hasBegun = true
         let name = files.nextName(at: context.clock.unixTime(at: context.clock.now()))
-        context.log("no keyframe reached the recorder, so '\(name)' was not written", level: .warning)
+        context.log("No keyframe reached the recorder, so '\(name)' was not written.", level: .warning)
     }
 
     private func end(isDraining: Bool) throws {
@@ -448,7 +448,9 @@ final class Recorder: MultiSink {
 
     private func postWillStop() {
         let path = recording?.path ?? ""
-        context.post("recording-will-stop", text: "finishing '\(path)'", details: ["path": .string(path)])
+        context.post(
+            "recording-will-stop", text: "The recording to '\(path)' is being finished.",
+            details: ["path": .string(path)])
     }
 
     // MARK: Old files
@@ -480,7 +482,7 @@ final class Recorder: MultiSink {
             context.post(
                 "recording-removed",
                 text:
-                    "'\(file.path)' was removed: it was the oldest file when 'keepSeconds' or 'keepMegabytes' was reached",
+                    "'\(file.path)' was removed: it was the oldest file when 'keepSeconds' or 'keepMegabytes' was reached.",
                 details: ["path": .string(file.path), "bytes": .number(file.bytes)])
         }
     }

@@ -271,7 +271,7 @@ final class Recording {
         context.post(
             "motion-ended", level: .warning,
             text:
-                "the motion ends here in '\(path)': its next sample comes later than \(setup.container.name) can express",
+                "The motion ends here in '\(path)': its next sample comes later than \(setup.container.name) can express.",
             details: ["path": .string(path)])
     }
 
@@ -279,14 +279,14 @@ final class Recording {
         let name = sidecar.path(beside: file.path)
         let reason =
             file.refusals[sidecar]?.fault(name).what ?? "'\(file.path)' is a device, so '\(name)' is not written"
-        postEnd(of: sidecar, name, "\(reason); the recording goes on without that file")
+        postEnd(of: sidecar, name, "\(reason). The recording goes on without that file.")
     }
 
     private func report(_ log: SidecarLog) {
         guard log.failure != 0 else { return }
         postEnd(
             of: log.kind, log.path,
-            "'\(log.path)' ends here and cannot be written any further: \(String(cString: strerror(log.failure)))"
+            "'\(log.path)' ends here and cannot be written any further: \(String(cString: strerror(log.failure)))."
         )
     }
 
@@ -307,7 +307,7 @@ final class Recording {
         context.post(
             "sound-ended", level: .warning,
             text:
-                "audio track \(track + 1) ends here in '\(path)': its next packet comes later than \(setup.container.name) can express"
+                "Audio track \(track + 1) ends here in '\(path)': its next packet comes later than \(setup.container.name) can express."
         )
     }
 
@@ -403,24 +403,25 @@ final class Recording {
         var details: [(String, JSONNode)] = [("path", .string(path)), ("startSeconds", .number(fileBegin.seconds))]
         if setup.isLive { details.append(("startTime", .string(WallTime.text(unixTime, digits: 6)))) }
         if begin == nil {
-            context.post("recording-did-start", text: "recording to '\(path)'", details: .object(details))
+            context.post("recording-did-start", text: "The recording to '\(path)' begins.", details: .object(details))
         }
         begin = begin ?? fileBegin
         guard policy.isOn else { return }
         context.post(
-            "segment-did-start", text: "file \(finished.files + open.count) is '\(path)'", details: .object(details))
+            "segment-did-start", text: "File \(finished.files + open.count) is '\(path)'.", details: .object(details))
     }
 
     private func postEnd(_ part: Part) {
         guard finished.files > 1 else {
             // The event of the only segment has just said the rest.
-            let text = policy.isOn ? "the recording is complete: 1 file" : text(part)
+            let text = policy.isOn ? "The recording is complete: 1 file." : text(part)
             return context.post("recording-did-stop", text: text, details: details(part))
         }
         let span = end - (begin ?? end)
         context.post(
             "recording-did-stop",
-            text: "\(finished.files) files, the last '\(path)', have \(figures(finished.frames, span, finished.bytes))",
+            text:
+                "\(finished.files) files, the last '\(path)', have \(figures(finished.frames, span, finished.bytes)).",
             details: [
                 "path": .string(path), "files": .number(finished.files), "frames": .number(finished.frames),
                 "bytes": .number(finished.bytes),
@@ -429,7 +430,7 @@ final class Recording {
     }
 
     private func text(_ part: Part) -> String {
-        "'\(part.path)' has \(figures(part.muxer.frames, part.muxer.span, part.muxer.savedBytes))"
+        "'\(part.path)' has \(figures(part.muxer.frames, part.muxer.span, part.muxer.savedBytes))."
     }
 
     private func figures(_ frames: Int, _ span: MediaTime, _ bytes: Int64) -> String {
@@ -449,7 +450,7 @@ final class Recording {
         context.post(
             "orientation-not-carried", level: .warning,
             text:
-                "from frame \(unit.sequenceNumber) on the orientation is \(unit.orientation), but '\(path)' still declares \(orientation)"
+                "The orientation is \(unit.orientation) from frame \(unit.sequenceNumber) on, but '\(path)' still declares \(orientation)."
         )
     }
 }

@@ -178,7 +178,7 @@ enum RecordingFault {
             ? "\(more), or lower the bitrate or the time between keyframes."
             : lack.isOfOneGroup
                 ? "Lower the time between keyframes." : "Lower 'preEventSeconds' or the frame rate."
-        return "the memory for the past (\(room)) \(what). \(remedy)"
+        return "The memory for the past (\(room)) \(what). \(remedy)"
     }
 
     /// One decimal, without Foundation.

@@ -78,7 +78,7 @@ final class SoundFeed {
         do {
             tracks[index].next = try tracks[index].reader.next()
         } catch {
-            report("audio track \(index + 1) ends here: \(FrameHostError.wrap(error))")
+            report("Audio track \(index + 1) ends here: \(FrameHostError.wrap(error))")
         }
         tracks[index].hasEnded = tracks[index].next == nil
     }

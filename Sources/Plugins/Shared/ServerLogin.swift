@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
-import Glibc
 
 /// Name and password for a server. Neither its description nor any message shows them.
 package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable {
@@ -26,25 +25,10 @@ package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable
     ///   - resolve: Makes a path absolute that begins at the chain file's folder.
     /// - Throws: ``FrameHostError``.
     package static func read(_ place: String, resolve: (String) -> String) throws -> ServerLogin {
-        let text: String
-        let shown: String
-        if place.hasPrefix("env:") {
-            let name = String(place.dropFirst(4))
-            shown = "the environment variable '\(name)'"
-            guard let value = getenv(name) else {
-                throw FrameHostError(
-                    .invalidConfiguration, place: "login", what: "\(shown) is not set",
-                    remedy: "Set it to name:password, or name a file.")
-            }
-            text = String(cString: value)
-        } else {
-            let path = resolve(place)
-            shown = "the file '\(path)'"
-            text = try String(
-                decoding: RunFiles.contents(of: path, option: "login", mostBytes: mostBytes), as: UTF8.self)
-        }
+        let (text, shown) = try RunFiles.secret(
+            at: place, option: "login", content: "name:password", mostBytes: mostBytes, resolve: resolve)
         let lines = text.split(whereSeparator: \.isNewline).filter { !$0.allSatisfy(\.isWhitespace) }
-        guard lines.count == 1, let colon = lines[0].firstIndex(of: ":"), text.utf8.count <= mostBytes,
+        guard lines.count == 1, let colon = lines[0].firstIndex(of: ":"),
             lines[0].utf8.allSatisfy({ $0 >= 32 && $0 != 127 }), lines[0].index(after: colon) != lines[0].endIndex
         else {
             throw FrameHostError(

@@ -179,7 +179,7 @@ private struct LateReport {
         context.post(
             "late", level: .warning,
             text:
-                "this source missed the \(missed == 1 ? "time of 1 picture" : "times of \(missed) pictures"): the machine or the chain is too slow.",
+                "This source missed the \(missed == 1 ? "time of 1 picture" : "times of \(missed) pictures"): the machine or the chain is too slow.",
             details: ["missed": .number(missed)])
         missed = 0
         lastReport = context.clock.now()

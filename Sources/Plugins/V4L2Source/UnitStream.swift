@@ -35,6 +35,9 @@ struct UnitStream {
     /// Whether an SPS has replaced a different one of its number, and no PPS has come since: those in ``collected``
     /// belong to the old SPS. That of the new one may be lost.
     private var awaitsPPS = false
+    /// How many keyframes were left out for it. Where the third one comes without a PPS too, the camera gives no other:
+    /// the known ones stay valid (ITU-T H.264, 7.4.1.2.1).
+    private var keyframesWithoutPPS = 0
     private var isComplete: Bool { hasBoth && !awaitsPPS }
     /// Whether other sets came after the first.
     private(set) var setsHaveChanged = false
@@ -60,6 +63,10 @@ struct UnitStream {
         }
         if unit.setBytes > 0 { takeSets(of: unit, in: bytes) }
         guard unit.hasSlice else { return unit.hasOnlyAsides ? .noPicture : .damaged("it has no picture") }
+        if unit.isKeyframe, awaitsPPS {
+            keyframesWithoutPPS += 1
+            if keyframesWithoutPPS == 3 { awaitsPPS = false }
+        }
         if unit.isKeyframe, !isComplete { lose() }
         if awaitsKeyframe {
             guard unit.isKeyframe, isComplete else { return .awaitsKeyframe }
@@ -75,7 +82,7 @@ struct UnitStream {
         guard !AnnexB.hasOnly(collected, in: bytes) else { return }
         setsHaveChanged = setsHaveChanged || isComplete
         let news = AnnexB.parameterSets(in: bytes)
-        if !unit.hasPPS, AnnexB.replacesSPS(of: collected, with: news) { awaitsPPS = true }
+        if !unit.hasPPS, AnnexB.replacesSPS(of: collected, with: news) { (awaitsPPS, keyframesWithoutPPS) = (true, 0) }
         let all = unit.hasSets ? news : AnnexB.parameterSets(news, over: collected)
         // Where both are too many, the old ones go: otherwise no new one would ever fit.
         collected = all.count <= Self.mostSetBytes ? all : news

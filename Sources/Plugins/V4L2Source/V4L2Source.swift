@@ -186,13 +186,19 @@ final class V4L2Source: Source, DeviceStage {
         }
         context.showFigures { [figures] in figures.json }
         lookedFor = options.device
-        guard let path else {
-            away.begin(now: context.clock.now(), reason: missing)
-            context.recovering = missing
-            return
+        guard let path else { return beginWithout() }
+        let session: CameraSession
+        do {
+            session = try CameraSession(path: path, mode: mode, asked: asked, format: format, calls: calls)
+            try setControls(session)
+        } catch {
+            let fault = FrameHostError.wrap(error)
+            // It may have gone since it was asked for its modes. A camera's own H.264 needs it at the start.
+            guard options.ifMissing == .wait, units == nil, fault.code == .unavailable else { throw error }
+            missing = fault.what
+            context.log("The chain starts without its camera: \(fault.what).", level: .warning)
+            return beginWithout()
         }
-        let session = try CameraSession(path: path, mode: mode, asked: asked, format: format, calls: calls)
-        try setControls(session)
         if session.mode.rate.value > 0, session.rate.value > 0,
             abs(session.rate.value / session.mode.rate.value - 1) > 0.01
         {
@@ -207,6 +213,11 @@ final class V4L2Source: Source, DeviceStage {
             lookedFor = CameraList.stableID(of: path, calls) ?? path
         }
         self.session = session
+    }
+
+    private func beginWithout() {
+        away.begin(now: context.clock.now(), reason: missing)
+        context.recovering = missing
     }
 
     /// [stage thread]

@@ -99,7 +99,7 @@ final class X264Encoder: Transform {
         context.post(
             "picture-cut",
             text:
-                "H.264 with 4:2:0 colour needs even sides: the picture is encoded as \(format.width)x\(format.height), without its last odd row or column",
+                "H.264 with 4:2:0 colour needs even sides: the picture is encoded as \(format.width)x\(format.height), without its last odd row or column.",
             details: ["width": .number(format.width), "height": .number(format.height)])
     }
 
@@ -219,7 +219,7 @@ final class X264Encoder: Transform {
         context.post(
             "time-not-rising", level: .warning,
             text:
-                "frame \(frame.sequenceNumber) has the time \(frame.pts.nanoseconds) ns, which is less than one tick (\(ticks.timeBase) s) after the frame before it. Such frames are dropped and counted as dropped 'byStage'.",
+                "Frame \(frame.sequenceNumber) has the time \(frame.pts.nanoseconds) ns, which is less than one tick (\(ticks.timeBase) s) after the frame before it. Such frames are dropped and counted as dropped 'byStage'.",
             details: ["frame": .number(frame.sequenceNumber), "ptsNanoseconds": .number(frame.pts.nanoseconds)])
     }
 }

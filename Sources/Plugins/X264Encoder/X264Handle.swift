@@ -305,6 +305,6 @@ private final class X264Log: Sendable {
             $0.count += 1
             return $0.count <= Self.mostLines
         }
-        if isReported { report("x264: \(line)") }
+        if isReported { report("x264: \(line)\(line.hasSuffix(".") || line.hasSuffix("!") ? "" : ".")") }
     }
 }

@@ -62,7 +62,7 @@ final class Y4MSink: Sink {
                 "the orientation of the pictures is \(video.orientation), which y4m cannot store; 'crop-orient' before this stage turns them",
                 isWarning: true)
         }
-        if let file = path.path { try context.checkWritable(file, option: "path") }
+        if path.path != nil { try context.checkWritable(options.path, option: "path") }
         self.header = header
         period = TimeBase(video.frameRate.denominator, video.frameRate.numerator).time(ofTicks: 1)
     }
@@ -149,7 +149,7 @@ final class Y4MSink: Sink {
         context.post(
             "gap", level: .warning,
             text:
-                "pictures are missing before \(time.seconds) s. y4m stores no times, so the pictures after the gap are too early there. 'rate' before this stage fills gaps",
+                "Pictures are missing before \(time.seconds) s. y4m stores no times, so the pictures after the gap are too early there. 'rate' before this stage fills gaps.",
             details: ["seconds": .number((time - lastTime).seconds)])
     }
 }

@@ -94,7 +94,7 @@ private final class RenumberedMicrophone: Source {
         #expect(driver.context.recovering == "there is no device 'fleeting' for capture")
         #expect(
             driver.takeEvents().filter { $0.level == .warning }.map(\.text) == [
-                "there is no device 'fleeting' for capture: the chain starts without it."
+                "The chain starts without its device: there is no device 'fleeting' for capture."
             ])
         for _ in 0..<5 { #expect(try driver.produce() == .more) }
         try driver.stop()

@@ -59,7 +59,7 @@ import Testing
         let began = driver.takeEvents()
         #expect(began.map(\.name) == ["silence-began"])
         #expect(
-            began.first?.text == "the sound has been silent (below -60 LUFS) for 1 s: every sample is 0.")
+            began.first?.text == "The sound has been silent (below -60 LUFS) for 1 s: every sample is 0.")
         #expect(began.first?.details["isDigital"]?.asBool == true)
         #expect(driver.stage.figures["isSilent"]?.asBool == true)
         #expect(driver.stage.figures["momentaryLufs"]?.value == .null)
@@ -76,7 +76,7 @@ import Testing
         let events = driver.takeEvents()
         #expect(events.map(\.name) == ["silence-began"])
         #expect(events.first?.details["isDigital"]?.asBool == false)
-        #expect(events.first?.text == "the sound has been silent (below -60 LUFS) for 0.5 s.")
+        #expect(events.first?.text == "The sound has been silent (below -60 LUFS) for 0.5 s.")
     }
 
     @Test func hasNewBoundsWhileItRuns() throws {

@@ -107,7 +107,8 @@ import Testing
         for _ in 0..<10 { _ = try driver.produce() }
         #expect(clock.now() == 1_150_000_000)
         let late = driver.takeBlocks()
-        #expect(late.map(\.pts.nanoseconds) == (0..<11).map { 1_000_000_000 + Int64($0) * 10_000_000 })
+        let ends = stride(from: Int64(1_000_000_000), through: 1_100_000_000, by: 10_000_000)
+        #expect(late.map(\.pts.nanoseconds) == Array(ends))
         #expect(late.allSatisfy { !$0.isDiscontinuity })
         #expect(driver.takeEvents().filter { $0.name == "late" }.isEmpty)
         // Blocks 11 to 49 are lost, and block 50 is the next to end.
@@ -119,7 +120,7 @@ import Testing
         #expect(next.number == 11)
         #expect(
             driver.takeEvents().filter { $0.name == "late" }.map(\.text)
-                == ["this source skipped 39 blocks of 10 ms: the machine or the chain is too slow."])
+                == ["This source skipped 39 blocks of 10 ms: the machine or the chain is too slow."])
         _ = try driver.produce()
         #expect(try #require(driver.takeBlocks().first).isDiscontinuity == false)
     }
@@ -144,7 +145,8 @@ import Testing
         note(66)
         // Each advance but the first skips what lies between, less the block that is due.
         #expect(missed.keys.sorted() == [3, 63, 66], "\(missed)")
-        #expect(missed.values.reduce(0, +) + 6 == 6400 + 1, "\(missed)")
+        let all = missed.values.reduce(0, +)
+        #expect(all == 6395, "\(missed)")
     }
 
     @Test func refusesWhatCannotBeHeard() {

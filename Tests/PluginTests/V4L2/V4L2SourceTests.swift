@@ -558,6 +558,24 @@ import Testing
         #expect(figures(driver)["copied"]?.asInt == 1)
     }
 
+    /// Between the choice of its mode and the start.
+    @Test func startsWithoutACameraThatGoesMeanwhile() throws {
+        camera.faults[fh_vidioc_s_fmt] = [ENODEV]
+        let driver = try driver(##"{ "ifMissing": "wait", "slateColor": "#ffffff" }"##)
+        #expect(Self.luma(try next(driver)) == 235)
+        #expect(
+            driver.takeEvents().map(\.text).last
+                == "The chain starts without its camera: '/dev/video0' has disappeared.")
+        var frame = try next(driver)
+        while Self.luma(frame) == 235 { frame = try next(driver) }
+        #expect(driver.takeEvents().map(\.name) == ["camera-back"])
+        try driver.stop()
+        #expect(camera.opened == camera.closed)
+
+        camera.faults[fh_vidioc_s_fmt] = [ENODEV]
+        #expect(fault().hasPrefix("'/dev/video0' has disappeared. Check its cable and `dmesg`."))
+    }
+
     @Test func losesAndFindsTheCameraAHundredTimesWithoutKeepingAnything() throws {
         let driver = try driver()
         for _ in 0..<100 {

@@ -263,6 +263,21 @@ import Testing
         }
     }
 
+    /// Only the SPS changes, and no PPS comes again.
+    @Test func aPPSStaysWhereTheCameraGivesNoOther() {
+        var stream = UnitStream()
+        func look(_ bytes: [UInt8]) -> UnitStream.Verdict { bytes.withUnsafeBytes { stream.look(at: $0) } }
+        let keyframe: [UInt8] = [0, 0, 0, 1, 0x65, 0x88]
+        #expect(look(Self.sps(30) + Self.pps(0, 1) + keyframe) == .give(isKeyframe: true, needsSets: false))
+        #expect(look(Self.sps(31)) == .noPicture)
+        for _ in 0..<2 { #expect(look(keyframe) == .awaitsKeyframe) }
+        #expect(look(keyframe) == .give(isKeyframe: true, needsSets: true))
+        #expect(stream.sets == Self.sps(31) + Self.pps(0, 1))
+        // Each change waits anew.
+        for _ in 0..<2 { #expect(look(Self.sps(32) + keyframe) == .awaitsKeyframe) }
+        #expect(look(Self.sps(32) + keyframe) == .give(isKeyframe: true, needsSets: true))
+    }
+
     /// What comes without a picture costs none.
     @Test func leavesOutBuffersOfDelimitersAndMessages() throws {
         let asides: [[UInt8]] = [

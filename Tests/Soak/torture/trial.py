@@ -431,7 +431,7 @@ class Trial:
     def judge_figures(self):
         for event in self.named("ledger-fault"):
             self.fault("ledger", event.get("text", ""))
-        told = re.search(r"[^\n]*ledger[^\n]*", self.err.decode(errors="replace"))
+        told = re.search(r"(?i)[^\n]*ledger[^\n]*", self.err.decode(errors="replace"))
         if told and not self.events:
             self.fault("ledger", told[0])
         status = self.process.returncode

@@ -120,12 +120,12 @@ final class AudioMeter: Transform {
             context.post(
                 "silence-began", level: .warning,
                 text:
-                    "the sound has been silent (below \(options.silenceLufs.optionJSON.text()) LUFS) for \(seconds.optionJSON.text()) s\(isHeard ? "" : ": every sample is 0").",
+                    "The sound has been silent (below \(options.silenceLufs.optionJSON.text()) LUFS) for \(seconds.optionJSON.text()) s\(isHeard ? "" : ": every sample is 0").",
                 details: ["seconds": .number(seconds), "isDigital": .bool(!isHeard)])
         case .ended(let samples):
             let seconds = seconds(samples)
             context.post(
-                "silence-ended", text: "the sound is back after \(seconds.optionJSON.text()) s of silence.",
+                "silence-ended", text: "The sound is back after \(seconds.optionJSON.text()) s of silence.",
                 details: ["seconds": .number(seconds)])
         }
     }

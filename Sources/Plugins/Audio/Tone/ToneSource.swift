@@ -138,7 +138,7 @@ final class ToneSource: Source {
         context.post(
             "late", level: .warning,
             text:
-                "this source skipped \(missed == 1 ? "1 block" : "\(missed) blocks") of \(options.blockMs) ms: the machine or the chain is too slow.",
+                "This source skipped \(missed == 1 ? "1 block" : "\(missed) blocks") of \(options.blockMs) ms: the machine or the chain is too slow.",
             details: ["missed": .number(missed)])
         missed = 0
         lastReport = now

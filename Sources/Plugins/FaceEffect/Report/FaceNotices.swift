@@ -26,18 +26,18 @@ struct FaceNotices {
             if failures == 1 {
                 context.post(
                     "detector-failed", level: .warning,
-                    text: "the detector failed: \(fault.what). "
+                    text: "The detector failed: \(fault.what). "
                         + (privacy == nil
                             ? "Until a search succeeds, no new face is found and known faces are lost."
                             : "Frames are covered completely.")
-                        + (fault.cause.isEmpty ? "" : " \(fault.cause)"))
+                        + (fault.cause.isEmpty ? "" : " \(fault.cause)\(fault.cause.hasSuffix(".") ? "" : ".")"))
             }
         }
         if !hasToldStuck, finder.busyFor > Self.stuckAfter {
             hasToldStuck = true
             context.post(
                 "detector-stuck", level: .warning,
-                text: "the detector has not answered for \(Self.stuckAfter / 1_000_000_000) s. "
+                text: "The detector has not answered for \(Self.stuckAfter / 1_000_000_000) s. "
                     + (privacy == nil ? "Faces are no longer found." : "Frames are covered completely until it does."))
         }
         tellFaces(finder, level: faceEvents ? .info : .debug, to: context)
@@ -66,7 +66,7 @@ struct FaceNotices {
         context.post(
             "look-ahead",
             text:
-                "faces in frames: \(count(.found)) found, \(count(.before)) covered before they were found, \(count(.bridged)) bridged between two findings, \(count(.held)) held after they were lost.",
+                "Faces in frames: \(count(.found)) found, \(count(.before)) covered before they were found, \(count(.bridged)) bridged between two findings, \(count(.held)) held after they were lost.",
             details: JSONNode(
                 .object(
                     TwoWayGuard.How.allCases.map { JSONNode.Member(key: "\($0)", value: .number(count($0))) })))

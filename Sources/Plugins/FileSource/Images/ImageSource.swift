@@ -287,7 +287,7 @@ final class ImageSource: Source {
             context.post(
                 "orientation-changed",
                 text:
-                    "'\(path)' has the orientation \(found), those before \(orientation ?? .up); 'crop-orient' turns each of them upright",
+                    "'\(path)' has the orientation \(found), those before \(orientation ?? .up). 'crop-orient' turns each of them upright.",
                 details: ["to": .string("\(found)")])
         }
         orientation = found

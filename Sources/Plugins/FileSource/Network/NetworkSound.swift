@@ -382,12 +382,12 @@ final class NetworkSound: Source {
         hasReported.damage = true
         context.post(
             "sound-damaged", level: .warning,
-            text: "a packet of the sound of the stream could not be decoded; it is left out")
+            text: "A packet of the sound of the stream could not be decoded; it is left out.")
     }
 
     private func noteLack(_ why: String) {
         guard !hasReported.lack else { return }
         hasReported.lack = true
-        context.post("sound-missing", level: .warning, text: "the stream gives no sound: \(why)")
+        context.post("sound-missing", level: .warning, text: "The stream gives no sound: \(why).")
     }
 }

@@ -552,7 +552,7 @@ final class NetworkSource: Source {
         context.post(
             "parameter-sets-changed", level: .warning,
             text:
-                "the parameter sets of '\(address.shown)' change. The stream carries the new ones; the headers of recordings and stream descriptions keep the first"
+                "The parameter sets of '\(address.shown)' change. The stream carries the new ones; the headers of recordings and stream descriptions keep the first."
         )
     }
 }

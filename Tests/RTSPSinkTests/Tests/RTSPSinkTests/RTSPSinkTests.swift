@@ -262,11 +262,11 @@ import Testing
         #expect(try told.figures()?["keptGroup"] == nil)
         #expect(
             short.events("group-too-large").map(\.text) == [
-                "keyframes are more than 1.0 s apart: readers that join between them wait for the next one. Raise 'keptSeconds', or encode with more keyframes"
+                "Keyframes are more than 1.0 s apart: readers that join between them wait for the next one. Raise 'keptSeconds', or encode with more keyframes."
             ])
         #expect(
             small.events("group-too-large").map(\.text) == [
-                "keyframes are more than 0.1 MB apart: readers that join between them wait for the next one. Raise 'keptMegabytes', or encode with more keyframes"
+                "Keyframes are more than 0.1 MB apart: readers that join between them wait for the next one. Raise 'keptMegabytes', or encode with more keyframes."
             ])
         let figures = try small.figures()?["keptGroup"]
         #expect(figures?["tooLarge"]?.asInt == 1 && figures?["joinedWaiting"]?.asInt == 1)
@@ -446,7 +446,7 @@ import Testing
         var client: RTSPTestClient? = try RTSPTestClient(port: stage.port)
         try client?.play(stage.url)
         let joined = try #require(stage.event("client-joined"))
-        #expect(joined.text == "127.0.0.1 plays /live over TCP")
+        #expect(joined.text == "127.0.0.1 plays /live over TCP.")
         try stage.driver.command("readers")
         #expect(stage.event("readers")?.details["readers"]?.asArray?.first?["transport"]?.asString == "tcp")
         // Gone without a word.

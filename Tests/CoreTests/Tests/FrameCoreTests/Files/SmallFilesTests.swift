@@ -116,13 +116,58 @@ import Testing
         #expect(count == 10)
     }
 
-    @Test(.enabled(if: geteuid() != 0, "root may read every file")) func saysThatAFileMayNotBeRead() throws {
+    @Test func saysThatAFileMayNotBeRead() throws {
         try make("file", "secret")
         let path = "\(folder)/file"
         #expect(chmod(path, 0) == 0)
+        // Root may read every file: this thread alone reads as nobody (setfsuid(2)).
+        let isRoot = geteuid() == 0
+        let found = try #require(dlsym(nil, "setfsuid"))
+        let setUser = unsafeBitCast(found, to: (@convention(c) (uid_t) -> Int32).self)
+        if isRoot { _ = setUser(65534) }
+        defer { if isRoot { _ = setUser(0) } }
         #expect(
             fault(path)?.description
                 == "users: the file '\(path)' cannot be read: Permission denied. Correct 'users', or make the file readable for this user."
+        )
+    }
+
+    // MARK: Secrets
+
+    @Test func readsASecretFromAFileOrAVariable() throws {
+        try make("login", "bob:secret\n")
+        let file = try RunFiles.secret(at: "login", option: "users", content: "name:password") { "\(folder)/\($0)" }
+        #expect(file == ("bob:secret\n", "the file '\(folder)/login'"))
+        let variable = try RunFiles.secret(at: "env:PATH", option: "users", content: "name:password") { $0 }
+        #expect(variable.text == String(cString: getenv("PATH")))
+        #expect(variable.shown == "the environment variable 'PATH'")
+    }
+
+    @Test func quotesNoSecretThatStandsWhereItsFileIsMeant() {
+        let error = #expect(throws: FrameHostError.self) {
+            try RunFiles.secret(at: "bob:hunter2", option: "login", content: "name:password") { "\(folder)/\($0)" }
+        }
+        #expect(
+            error?.description
+                == "login: 'login' must name a file or an environment variable, and not be name:password itself. Write name:password into a file and name that file, or set a variable and write env:NAME."
+        )
+    }
+
+    @Test func saysWhyAVariableIsNoSecret() {
+        func fault(_ name: String) -> FrameHostError? {
+            #expect(throws: FrameHostError.self) {
+                try RunFiles.secret(at: "env:\(name)", option: "users", content: "name:password", mostBytes: 3) { $0 }
+            }
+        }
+        let unset = fault("FRAMEHOST_NO_SUCH_VARIABLE")
+        #expect(unset?.code == .invalidConfiguration)
+        #expect(
+            unset?.description
+                == "users: the environment variable 'FRAMEHOST_NO_SUCH_VARIABLE' is not set. Set it to name:password, or name a file."
+        )
+        #expect(
+            fault("PATH")?.description
+                == "users: the environment variable 'PATH' must have at most 3 bytes, but has \(strlen(getenv("PATH"))). Set it to name:password, or name a file."
         )
     }
 }

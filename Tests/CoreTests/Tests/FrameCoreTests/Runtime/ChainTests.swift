@@ -124,7 +124,7 @@ import Testing
         #expect(!result.isSuccess)
         #expect(
             result.ledgerFaults.first
-                == "ledger, thief (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 49: the stage swallowed 1"
+                == "Ledger, thief (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 49: the stage swallowed 1."
         )
     }
 
@@ -136,7 +136,7 @@ import Testing
         let (result, _) = Self.run(try Chain(sketch.request))
         #expect(
             result.ledgerFaults.first
-                == "ledger, echo (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 51: the stage gave 1 too many"
+                == "Ledger, echo (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 51: the stage gave 1 too many."
         )
     }
 
@@ -171,7 +171,7 @@ import Testing
         #expect(eventually { Self.haveEnded(chain) })
         let event = try #require(events.first { $0.name == "out-of-buffers" })
         let pattern =
-            #/pool camera empty for \d+ ms \(2 of 2 held\): hoarder 2 \((oldest \d+\.\d\d s, )?declared 1\)\. (More than declared: hoarder\. Report this to the author of that plugin\.|Look at what .* behind them\.)/#
+            #/The pool camera has been empty for \d+ ms \(2 of 2 held\): hoarder 2 \((oldest \d+\.\d\d s, )?declared 1\)\. (More than declared: hoarder\. Report this to the author of that plugin\.|Look at what .* behind them\.)/#
         #expect(event.text.wholeMatch(of: pattern) != nil, "\(event.text)")
     }
 

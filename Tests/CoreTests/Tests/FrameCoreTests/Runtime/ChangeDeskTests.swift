@@ -42,4 +42,24 @@ import Testing
         #expect(answer?.isBusy == true)
         withExtendedLifetime(chain) {}
     }
+
+    /// The stage is tried again while the chain runs, and not once it has ended.
+    @Test func forgetsNoRestartForWhichItHasNoRoom() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(CountSink.self, "sink", onError: .restart)
+        let chain = try Chain(sketch.request)
+        let runner = try #require(chain.graph.runner(id: "sink"))
+        #expect(chain.restarts.isToBeRestarted(runner, FrameHostError(.callFailed, what: "it has failed"), now: 0))
+        #expect(chain.restarts.due(now: .max) == ["sink"])
+        let answers = CommandAnswers()
+        for number in 0..<ChangeDesk.mostWaiting { chain.pause(stage: "sink", reply: answers.reply(number)) }
+        #expect(answers.count == 0)
+        chain.restart("sink")
+        #expect(chain.restarts.due(now: .max) == ["sink"])
+        chain.changes.close()
+        chain.restart("sink")
+        #expect(chain.restarts.due(now: .max).isEmpty)
+        withExtendedLifetime(chain) {}
+    }
 }

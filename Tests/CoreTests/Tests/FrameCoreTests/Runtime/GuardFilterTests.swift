@@ -100,6 +100,9 @@ private final class CoverCheck: Sink {
         #expect(eventually { CoverCheck.count(log).bare >= 20 })
         let replaced = driver.change(to: guarded)
         #expect(replaced.isOK && replaced.details["replaced"] == ["cover"], "\(replaced.error)")
+        driver.waitForEvent {
+            $0.name == "stage-paused" && $0.text == "cover (cover) is paused: no frame passes meanwhile."
+        }
         let (emitted, taken) = (cover.emitted.value, cover.taken.value)
         #expect(eventually { cover.taken.value >= taken + 20 }, "\(cover.taken.value) after \(taken)")
         #expect(cover.emitted.value == emitted, "frames pass a stage that must not be passed")

@@ -299,6 +299,57 @@ import Testing
         }.post(to: thread, isRequired: true)
         #expect(refused.withLock { $0 } == 2)
     }
+
+    /// The same change may succeed later; a program that repeats it must know that.
+    @Test func tellsAFullMailboxFromAStageThatHasEnded() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(CountSink.self, "sink")
+        let chain = try Chain(sketch.request)
+        let runner = try #require(chain.graph.runner(id: "sink"))
+        let thread: ThreadState = runner.thread
+        while thread.post(ThreadState.Message(open: {})) {}
+        let full = chain.ask(thread, for: runner) {}
+        #expect(!full.hasBegun && full.fault?.isBusy == true)
+        #expect(
+            full.fault?.description
+                == "sink (count-sink): 256 commands are already waiting, so nothing was changed. Send the command again when they are answered."
+        )
+        thread.closeMail()
+        let ended = chain.ask(thread, for: runner) {}
+        #expect(!ended.hasBegun && ended.fault?.isBusy == false)
+        #expect(
+            ended.fault?.description
+                == "sink (count-sink): the stage has ended. Send the command while the stage runs.")
+        withExtendedLifetime(chain) {}
+    }
+
+    /// The stage before it on the same thread is in a call that takes long: no failure of the one that is made anew.
+    @Test func aRestartWaitsForAThreadThatHangsAndHasNotFailed() throws {
+        let log = "errand-restart"
+        var sketch = ChainSketch()
+        sketch.request.spare = 4
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try sketch.add(DoorFilter.self, "gate", options: #"{"door": "\#(log)"}"#, link: LinkRequest(queue: 0))
+        try sketch.add(
+            ProbeFilter.self, "odd", options: #"{"failAt": 20}"#, link: LinkRequest(queue: 0), onError: .restart)
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "\#(log)"}"#)
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForEvent { $0.name == "stage-failed" && $0.stage == "odd" }
+        Door.shut(log)
+        Door.waitForSomebody(log)
+        // The desk makes one change after the other: once the next one is answered, the restart has been tried.
+        driver.chain.restart("odd")
+        let next = driver.answer(isRepeating: false) { driver.chain.pause(stage: "nobody", reply: $0) }
+        #expect(!next.isOK)
+        Door.open(log)
+        driver.waitForEvent { $0.name == "stage-restarted" && $0.stage == "odd" }
+        #expect(!driver.allEvents.contains { $0.name == "restart-failed" })
+        driver.waitForFrames(driver.chain.progress.captured + 20)
+        let result = driver.finish()
+        #expect(result.ledgerFaults.isEmpty && result.abandoned.isEmpty && result.failures.isEmpty, "\(result)")
+        #expect(driver.chain.ledger.isBalanced)
+    }
 }
 
 /// Doors by name, which tests shut and open; stages wait where one is shut.
