@@ -115,8 +115,8 @@ test: test-packages ## everything (about 40 minutes from a cold clone on two cor
 	$(SWIFT) build -c release
 	$(SWIFT) test --filter '$(FILTER)'
 else
-# It installs the packages beside the first parts, which need none.
-test:
+# What only tests need is installed beside the first parts, which need none of it.
+test: packages
 	@Tests/run-all
 endif
 
@@ -143,7 +143,7 @@ test-asan: test-packages ## Core's tests and the camera's under the address sani
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
 	  $(SWIFT) test --package-path Tests/CameraTests --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(SHARED_SCRATCH)
 
-test-tsan: ## Core's tests under the thread sanitizer
+test-tsan: packages ## Core's tests under the thread sanitizer
 	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(SHARED_SCRATCH) $(PURE)
 
 test-rtsp-tsan: test-packages ## the RTSP sink's tests under the thread sanitizer
