@@ -55,6 +55,14 @@ struct Main {
                 RunLog.format = .json
             }
         }
+        if arguments.isEmpty {
+            exit(
+                report(
+                    FrameHostError(
+                        .invalidConfiguration, place: "framehost", what: "needs a chain file or a command",
+                        remedy: "`framehost chain.json` runs a chain; `framehost --help` lists the commands.")
+                ).rawValue)
+        }
         if let fault = CommandWord(arguments).fault { exit(report(fault).rawValue) }
         do {
             var command = try FrameHost.parseAsRoot()

@@ -102,7 +102,7 @@ import Testing
         #expect(try faults("{}") == [#"1:1: stages: is missing. Add "stages": [ { "use": "test-source" }, … ]."#])
         #expect(
             try faults(#"{"stages":[]}"#) == [
-                "1:11: stages: expected a list of stages, found an empty one. Write at least a source and a sink."
+                "1:11: stages: the list is empty. Write at least a source and a sink."
             ])
         #expect(
             try faults(#"{"stages":{}}"#) == [
@@ -154,7 +154,7 @@ import Testing
             "4:29: stages[0].framez: no such option. Did you mean 'frames'?",
             "4:50: stages[0].size: \"10\" must be a size. Write it as \"1280x720\", each side 1...16384.",
             "5:14: stages[1].use: no kind of stage 'null-sinc'. Did you mean 'null-sink'?",
-            "6:14: stages[2].use: no kind of stage 'quux-blorp'. If a plugin of yours has it, name its folder with --plugin-path. There are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` shows where they are.",
+            "6:14: stages[2].use: no kind of stage 'quux-blorp'. If a plugin of yours has it, name its folder with --plugin-path. `framehost plugins` lists the kinds that were found.",
             "6:36: stages[2].from: no stage 'nobody'. Name the id of a stage of this chain.",
             "7:35: stages[3].from: no stage 'test-sorce'. Did you mean 'test-source'?",
             "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",
@@ -193,7 +193,7 @@ import Testing
                 "3:66: stages[0].live: expected true or false, found 1.",
                 "3:79: stages[0].format: 'i42' must be one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'i420'?",
                 "3:95: stages[0].color: \"red\" must be a colour. Write it as \"#rrggbb\".",
-                "4:45: stages[1].bitrateKbps: 20 must be from 64 to 300000. Correct it.",
+                "4:45: stages[1].bitrateKbps: 20 must be from 64 to 300000. Use 64 or more.",
                 "4:49: stages[1].presett: no such option. Did you mean 'preset'?",
                 "5:47: stages[2].overwrit: no such option. Did you mean 'overwrite'?",
                 "5:78: stages[2].overwrite: expected true or false, found a string.",
@@ -311,7 +311,7 @@ import Testing
         let found = try faults(chain)
         #expect(
             found.map { $0.components(separatedBy: ": ")[...1].joined(separator: ": ") } == [
-                "3:40: stages[0].framez", "4:53: stages[1].link.que", "5:5: stages[2].from", "6:46: stages[3].from",
+                "3:40: stages[0].framez", "4:53: stages[1].link.que", "5:5: stages[2]", "6:46: stages[3].from",
                 "7:59: stages[4].draw",
             ], "\(found)")
     }
@@ -329,11 +329,14 @@ import Testing
             """
         let found = try faults(chain)
         #expect(found.count == 2)
-        #expect(found.first?.hasPrefix("5:5: stages[2].from: 'crop' takes video (") == true)
-        #expect(found.first?.hasSuffix("), but 'enc' gives H.264. Name a stage before 'enc'.") == true)
+        #expect(found.first?.hasPrefix("5:5: stages[2]: 'crop' takes raw video (") == true)
+        #expect(
+            found.first?.hasSuffix(
+                "), but 'enc', the stage before it, gives H.264. Put 'crop' before 'enc', or name a stage that gives raw video in 'from'."
+            ) == true)
         #expect(
             found.last
-                == "6:47: stages[3].from: 'rec' takes H.264, but 's' gives video. Put an encoder between them, or name one in 'from'."
+                == "6:47: stages[3].from: 'rec' takes H.264, but 's' gives raw video. Put an encoder between them, or name one in 'from'."
         )
     }
 
@@ -351,7 +354,7 @@ import Testing
         #expect(
             try faults(#"{"stages":[{"use":"test-source"},{"id":"n","use":"null-sink"},{"id":"m","use":"null-sink"}]}"#)
                 == [
-                    #"1:63: stages[2].from: 'n' (null-sink) has no output. Name the stage whose output 'm' takes: "from": "test-source"."#
+                    #"1:63: stages[2]: 'm' takes its input from the stage before it, but 'n' (null-sink) has no output. Name the stage whose output 'm' takes: "from": "test-source"."#
                 ])
         #expect(
             try faults(

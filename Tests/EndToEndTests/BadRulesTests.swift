@@ -173,7 +173,7 @@ import Testing
         ),
         (
             #"{ "startSeconds": { "in": [] } }"#,
-            #"on[0].when.startSeconds.in: expected a list of values, found an empty one. Write "in": [ … ]."#
+            #"on[0].when.startSeconds.in: the list is empty. Write "in": [ … ]."#
         ),
         (
             #"{ "startSeconds": { "in": [1, "2"] } }"#,
@@ -314,7 +314,10 @@ import Testing
             #"{ "font": "a" }"#,
             "on[0].do.set.font: cannot change while the chain runs. 'text', 'name', 'utc', 'position', 'margin', 'size', 'align', 'color', 'opacity', 'outline', 'outlineColor', 'box', 'boxColor', 'boxOpacity' and 'boxPadding' can."
         ),
-        (#"{ "opacity": 2 }"#, "on[0].do.set.opacity: 2 must be from 0 to 1. Correct it, or leave the key out for 1."),
+        (
+            #"{ "opacity": 2 }"#,
+            "on[0].do.set.opacity: 2 must be from 0 to 1. Use 1 or less, or leave the key out for 1."
+        ),
         (##"{ "color": "#12" }"##, ""),
     ]) func checksOptionsThatAreSet(set: String, text: String) throws {
         let found = try faults(#"[{ "event": "fps", "do": { "stage": "title", "set": \#(set) } }]"#)

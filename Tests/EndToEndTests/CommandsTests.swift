@@ -90,9 +90,9 @@ import Testing
         let texts = [
             "od: no such stage. Did you mean 'odd'?",
             "odd.leval: no such option. Did you mean 'level'?",
-            "odd.level: 101 must be from 0 to 100. Correct it.",
+            "odd.level: 101 must be from 0 to 100. Use 100 or less.",
             "odd.level: expected a whole number, found a string.",
-            "odd.at: cannot change while the chain runs. Set it in the chain file; 'level' can change.",
+            "odd.at: cannot change while the chain runs. Set it in the chain file, then reload or restart the chain. Only 'level' can change at once.",
             "odd: misbehave has no command 'go'. It takes only the commands that every stage has, such as 'pause'.",
             "h264: x264-encoder has no command 'keyfram'. Did you mean 'keyframe'?",
             #"expected either 'command' (a string) or 'set' (an object). Write "command": "name" or "set": { "option": value }."#,
@@ -214,7 +214,8 @@ import Testing
         #expect(outcome.lines.count == 1)
         #expect(
             try JSON(parsing: outcome.output)["error"].string
-                == "camera.rate: cannot change while the chain runs. Set it in the chain file.")
+                == "camera.rate: cannot change while the chain runs. Set it in the chain file, then reload or restart the chain."
+        )
     }
 
     // MARK: Orders right before a drain

@@ -279,6 +279,12 @@ final class ControlledRun {
                 "ctl 127.0.0.1:1: no such action. The address comes first: framehost ctl 127.0.0.1:1 status."
             ])
         #expect(try run.ctl("pause").status == 2)
+        #expect(
+            try run.ctl("pause").error
+                == "ctl pause: needs STAGE, but got nothing. Write `framehost ctl \(run.url) pause STAGE`.\n")
+        #expect(
+            try run.ctl("status", "text").error
+                == "ctl status: takes nothing more, but got 'text'. Write `framehost ctl \(run.url) status`.\n")
         try run.workspace.write(
             "next.json",
             """
@@ -293,6 +299,26 @@ final class ControlledRun {
         try run.finish(bySignal: false)
         let gone = try run.ctl("status")
         #expect(gone.status == 1 && gone.error.contains("cannot be reached"))
+    }
+
+    @Test func anAddressThatIsTakenIsNamedAtItsPlace() throws {
+        let run = try ControlledRun()
+        let address = try #require(run.url.components(separatedBy: "//").last)
+        try run.workspace.write(
+            "second.json",
+            """
+            {
+              "control": { "listen": "\(address)" },
+              "stages": [ { "use": "test-source" }, { "use": "null-sink" } ]
+            }
+            """)
+        let second = try Program.framehost.run(["second.json"], folder: run.workspace.folder.path)
+        #expect(second.status == 1)
+        #expect(
+            second.errorLines == [
+                "second.json:2:16: control.listen: \(address) is in use by another program. End that program, or set another port. Port 0 takes any free port."
+            ])
+        try run.finish()
     }
 
     /// Any request that the document allows, and many that it does not: never a fault of the server, always an answer

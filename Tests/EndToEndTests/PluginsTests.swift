@@ -46,7 +46,7 @@ import Testing
                 misbehave: Goes wrong on purpose.
 
                   kind    filter
-                  takes   video: i420, nv12
+                  takes   raw video: i420, nv12
                   gives   what it takes
                   pixels  are read
                   holds   nothing after a call
@@ -98,7 +98,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "quux-blorp: no such kind of stage or service. If a plugin of yours has it, name its folder with --plugin-path. There are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins --plugin-path \(workspace.path("plugins"))` shows where they are, and why 1 file was skipped."
+                "quux-blorp: no such kind of stage or service. If a plugin of yours has it, name its folder with --plugin-path. `framehost plugins --plugin-path \(workspace.path("plugins"))` lists the kinds that were found, and why 1 file was skipped."
             ])
     }
 
@@ -130,7 +130,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "text: 'nope' is not a topic: this stage has none. Write only `framehost describe text`."
+                "text: has no topic 'nope': this kind of stage has no topics. Write only `framehost describe text`."
             ])
     }
 

@@ -174,7 +174,7 @@ class Mock(ThreadingHTTPServer):
                 raise Fault(400, "cannot change while the chain runs", f"{name}.{key}", "Replace the stage.")
             low, high = option["minimum"], option["maximum"]
             if option["type"] in ("number", "integer") and low is not None and not low <= value <= high:
-                raise Fault(400, f"{value} must be from {low} to {high}", f"{name}.{key}", "Correct it.")
+                raise Fault(400, f"{value} must be from {low} to {high}", f"{name}.{key}", f"Use {low} or more." if value < low else f"Use {high} or less.")
         for stage in self.chain["stages"]:
             if stage["id"] == name:
                 stage.update(options)

@@ -55,7 +55,7 @@ import Testing
         ),
         (
             #"{"spoolMegabytes":0}"#,
-            "spoolMegabytes: 0 must be from 1 to 65536. Correct it, or leave the key out for 64."
+            "spoolMegabytes: 0 must be from 1 to 65536. Use 1 or more, or leave the key out for 64."
         ),
     ]) func saysWhatIsWrongWithOptionsOfNATS(text: String, fault: String) throws {
         #expect(try Self.fault(NATSEventsOptions.self, text) == fault)

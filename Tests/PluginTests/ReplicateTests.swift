@@ -356,7 +356,7 @@ private struct SlowCopy {
 
     @Test(arguments: [
         (#"{ "first": { "scael": 2 } }"#, "first", "scael: no such key. Did you mean 'scale'?"),
-        (#"{ "first": { "scale": 20 } }"#, "first", "scale: 20 must be from 0.01 to 16. Correct it."),
+        (#"{ "first": { "scale": 20 } }"#, "first", "scale: 20 must be from 0.01 to 16. Use 16 or less."),
         (#"{ "each": [{ "tint": "red" }] }"#, "each", ##"tint: "red" must be a colour. Write it as "#rrggbb"."##),
         (
             #"{ "grid": "9x9" }"#, "grid",

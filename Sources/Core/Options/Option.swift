@@ -80,7 +80,7 @@ public struct Option<Value: OptionValue>: Sendable, Decodable {
             maximum: range.upperBound.optionJSON)
         check = { value in
             range.contains(value)
-                ? nil : OptionFault.outside(range.lowerBound.optionJSON, range.upperBound.optionJSON, value.optionJSON)
+                ? nil : OptionFault.outside(range, value)
         }
     }
 
@@ -94,7 +94,7 @@ public struct Option<Value: OptionValue>: Sendable, Decodable {
             maximum: range.upperBound.optionJSON)
         check = { value in
             guard let value, !range.contains(value) else { return nil }
-            return OptionFault.outside(range.lowerBound.optionJSON, range.upperBound.optionJSON, value.optionJSON)
+            return OptionFault.outside(range, value)
         }
     }
 
@@ -107,9 +107,12 @@ public struct Option<Value: OptionValue>: Sendable, Decodable {
 }
 
 extension OptionFault {
-    static func outside(_ lower: JSONNode, _ upper: JSONNode, _ value: JSONNode) -> OptionFault {
-        OptionFault(
-            "\(value.text()) must be from \(lower.text()) to \(upper.text())", remedy: "Correct it")
+    /// The fault of a value outside its range. The remedy has no full stop, since `OptionDecoder` may add the default.
+    static func outside<Value: OptionValue & Comparable>(_ range: ClosedRange<Value>, _ value: Value) -> OptionFault {
+        let (lower, upper) = (range.lowerBound.optionJSON.text(), range.upperBound.optionJSON.text())
+        return OptionFault(
+            "\(value.optionJSON.text()) must be from \(lower) to \(upper)",
+            remedy: value < range.lowerBound ? "Use \(lower) or more" : "Use \(upper) or less")
     }
 }
 

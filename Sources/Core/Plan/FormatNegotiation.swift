@@ -390,8 +390,8 @@ extension StageInstance {
             let input = try first(of: inputs)
             guard let format = input.video else {
                 throw FrameHostError(
-                    .invalidConfiguration, what: "a filter takes video as its first input, but gets \(input)",
-                    remedy: "Name a stage that gives video first.")
+                    .invalidConfiguration, what: "a filter takes raw video as its first input, but gets \(input)",
+                    remedy: "Name a stage that gives raw video first in 'from'.")
             }
             try filter.negotiate(format, further: Array(inputs.dropFirst()))
             return inputs[0]
@@ -399,8 +399,8 @@ extension StageInstance {
             let input = try first(of: inputs)
             guard let format = input.video else {
                 throw FrameHostError(
-                    .invalidConfiguration, what: "a filter takes video, but gets \(input)",
-                    remedy: "Name a stage that gives video.")
+                    .invalidConfiguration, what: "a filter takes raw video, but gets \(input)",
+                    remedy: "Name a stage that gives raw video in 'from'.")
             }
             try filter.negotiate(format)
             return inputs[0]

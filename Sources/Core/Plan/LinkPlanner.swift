@@ -191,7 +191,7 @@ struct LinkPlanner {
         if !isEncoded, settings.policy == .dropToKeyframe {
             faults.add(
                 stage.request, "link.whenFull",
-                "'dropToKeyframe' is for access units of pictures, and '\(stage.id)' takes \(format.motion != nil ? "motion" : format.isSound ? "sound" : "video")",
+                "'dropToKeyframe' is for access units of pictures, and '\(stage.id)' takes \(format.motion != nil ? "motion" : format.isSound ? "sound" : "raw video")",
                 "Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\".")
         }
         let runsInline =

@@ -64,7 +64,7 @@ struct PlanFaults {
     mutating func addUnconvertible(_ stage: StageRequest, _ producer: String, gives format: PixelFormat) {
         add(
             stage, "from",
-            "'\(stage.id)' takes video (\(stage.type.info.input.listed)), but '\(producer)' gives \(format.rawValue)",
+            "'\(stage.id)' takes \(stage.type.info.input.kinds) (\(stage.type.info.input.listed)), but '\(producer)' gives \(format.rawValue)",
             "No converter plugin was found: put the plugin 'convert' beside the executable, or name its folder with --plugin-path."
         )
     }
@@ -226,10 +226,10 @@ struct PlanFaults {
 }
 
 extension StageInfo.Media {
-    /// The kinds as a message shows them, without the formats of video: `video`.
+    /// The kinds as a message shows them, without pixel formats: `raw video`.
     var kinds: String {
         switch self {
-        case .video: "video"
+        case .video: "raw video"
         case .several(let media): media.map(\.kinds).joined(separator: " or ")
         default: listed
         }

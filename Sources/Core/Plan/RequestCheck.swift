@@ -74,49 +74,65 @@ struct RequestCheck {
     private mutating func checkMedia(of stage: StageRequest, from index: Int, gives: StageInfo.Media) {
         let takes = media(of: stage, from: index)
         let producer = request.stages[index]
+        // Nobody finds a `from` that is not written.
+        let key = stage.takesFromTheOneBefore ? "" : "from"
+        let giver = "'\(producer.id)'\(stage.takesFromTheOneBefore ? ", the stage before it," : "")"
+        func mismatch(_ taken: String, _ given: String, _ remedy: String) {
+            faults.add(stage, key, "'\(stage.id)' takes \(taken), but \(giver) gives \(given)", remedy)
+        }
         switch (gives, takes) {
         case (.none, _):
+            let other = self.giver(before: index).map { request.stages[$0].id }
+            let what = "'\(producer.id)' (\(producer.type.info.id)) has no output"
             faults.add(
-                stage, "from", "'\(producer.id)' (\(producer.type.info.id)) has no output",
-                remedy(for: stage, after: producer, giver(before: index).map { request.stages[$0].id }))
+                stage, key,
+                stage.takesFromTheOneBefore
+                    ? "'\(stage.id)' takes its input from the stage before it, but \(what)" : what,
+                remedy(for: stage, after: producer, other))
         case (.encoded(let codecs), .video):
             let option = producer.type.info.optionOfOtherOutput(producer.options)
-            faults.add(
-                stage, "from",
-                "'\(stage.id)' takes video (\(takes.listed)), but '\(producer.id)' gives "
-                    + codecs.map(\.description).joined(separator: " or "),
-                option.map { "Leave '\($0)' out at '\(producer.id)'." } ?? "Name a stage before '\(producer.id)'.")
+            mismatch(
+                "\(takes.kinds) (\(takes.listed))", codecs.map(\.description).joined(separator: " or "),
+                option.map { "Leave '\($0)' out at '\(producer.id)'." }
+                    ?? remedy(for: stage, after: producer, takes: takes, gives: gives))
         case (.video, .encoded),
             (.video, .several) where !takes.takes(gives):
-            faults.add(
-                stage, "from", "'\(stage.id)' takes \(takes.listed), but '\(producer.id)' gives video",
+            mismatch(
+                takes.listed, gives.kinds,
                 stage.takesOnlyItsBranch
                     ? "Put an encoder between them, or attach the branch to one."
                     : "Put an encoder between them, or name one in 'from'.")
         case (.encoded(let codecs), .encoded(let taken)) where Set(codecs).isDisjoint(with: taken):
-            faults.add(
-                stage, "from",
-                "'\(stage.id)' takes \(takes.listed), but '\(producer.id)' gives \(gives.listed)",
+            mismatch(
+                takes.listed, gives.listed,
                 taken.contains(where: \.isSound) || !codecs.contains(where: \.isSound)
-                    ? "Name a stage that gives it."
+                    ? remedy(for: stage, after: producer, takes: takes, gives: gives)
                     : "Name pictures first: \"from\": [\"pictures\", \"\(producer.id)\"].")
         case (.audio, _) where !takes.takes(gives):
-            faults.add(
-                stage, "from", "'\(stage.id)' takes \(takes.listed), but '\(producer.id)' gives sound",
+            mismatch(
+                takes.kinds, "sound",
                 takes.isSound
                     ? "Put an encoder of sound between them: \"use\": \"audio-encoder\"."
-                    : "Name a stage that gives it.")
-        case (.video, .audio), (.encoded, .audio):
-            faults.add(
-                stage, "from",
-                "'\(stage.id)' takes sound, but '\(producer.id)' gives \(gives.listed)",
-                "Name a stage that gives sound.")
+                    : remedy(for: stage, after: producer, takes: takes, gives: gives))
         case _ where !takes.takes(gives):
-            faults.add(
-                stage, "from", "'\(stage.id)' takes \(takes.kinds), but '\(producer.id)' gives \(gives.kinds)",
-                "Name a stage that gives \(takes.kinds).")
+            mismatch(
+                takes.kinds, gives.kinds, remedy(for: stage, after: producer, takes: takes, gives: gives))
         default: break
         }
+    }
+
+    /// The remedy where `stage` cannot take what `producer` gives.
+    private func remedy(
+        for stage: StageRequest, after producer: StageRequest, takes: StageInfo.Media, gives: StageInfo.Media
+    ) -> String {
+        if producer.isReplacement { return "Replace '\(producer.id)' with a stage that gives \(takes.kinds)." }
+        if stage.isReplacement { return "Replace '\(stage.id)' with a stage that takes \(gives.kinds)." }
+        if stage.takesOnlyItsBranch { return "Attach the branch to a stage that gives \(takes.kinds)." }
+        if case .encoded = gives, stage.takesFromTheOneBefore {
+            return
+                "Put '\(stage.id)' before '\(producer.id)', or name a stage that gives \(takes.kinds) in 'from'."
+        }
+        return "Name a stage that gives \(takes.kinds) in 'from'."
     }
 
     /// - Parameters:
@@ -126,7 +142,7 @@ struct RequestCheck {
         if producer.isReplacement { return "Replace '\(producer.id)' with a stage that has an output." }
         guard stage.takesOnlyItsBranch else {
             return giver.map { "Name the stage whose output '\(stage.id)' takes: \"from\": \"\($0)\"." }
-                ?? "Name a stage that has an output."
+                ?? "Name a stage that has an output in 'from'."
         }
         return "Attach the branch to a stage that has an output" + (giver.map { ", such as '\($0)'." } ?? ".")
     }
@@ -209,4 +225,7 @@ struct RequestCheck {
 extension StageRequest {
     /// Whether its only input is the one that the command of its branch names.
     fileprivate var takesOnlyItsBranch: Bool { beginsBranch && from.count == 1 }
+
+    /// Whether it has no `from` in the chain file's text, so that its input is the stage before it.
+    fileprivate var takesFromTheOneBefore: Bool { place.line > 0 && ownPlaces["from"] == nil && !beginsBranch }
 }

@@ -25,7 +25,22 @@ public struct ServiceRequest: Sendable {
     ///   throws.
     public func make() throws -> any Service {
         try type.make(options) { option, text in
-            FaultPlace(file: file, position: text, path: option.isEmpty ? key : "\(key).\(option)")
+            place(of: option, at: text)
         }
+    }
+
+    /// An error that the service threw when it was started, with its place in the chain file.
+    ///
+    /// An error whose place is an option gets that option's place; any other gets the place of the service.
+    public func placed(_ error: any Error) -> FrameHostError {
+        var fault = FrameHostError.wrap(error)
+        let option = fault.place.description
+        guard type.options.contains(where: { $0.name == option }) else { return fault.within(place(of: "", at: nil)) }
+        fault.place = place(of: option, at: options.first { $0.key == option }?.keyPlace)
+        return fault
+    }
+
+    private func place(of option: String, at text: TextPlace?) -> FaultPlace {
+        FaultPlace(file: file, position: text, path: option.isEmpty ? key : "\(key).\(option)")
     }
 }

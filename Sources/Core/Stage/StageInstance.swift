@@ -22,8 +22,9 @@ final class StageInstance {
                             .invalidConfiguration, place: place($0.key, $0.keyPlace),
                             what: "cannot change while the chain runs",
                             remedy: live.isEmpty
-                                ? "Set it in the chain file."
-                                : "Set it in the chain file; \(quotedList(live, "and")) can change.")
+                                ? "Set it in the chain file, then reload or restart the chain."
+                                : "Set it in the chain file, then reload or restart the chain. Only \(quotedList(live, "and")) can change at once."
+                        )
                     })
             }
             let before = stage.options

@@ -51,7 +51,8 @@ extension StageType {
         throw FrameHostError(
             .invalidConfiguration, place: info.id,
             what: names.isEmpty
-                ? "'\(name)' is not a topic: this stage has none" : "'\(name)' is not among its \(names.count) topics",
+                ? "has no topic '\(name)': this kind of stage has no topics"
+                : "'\(name)' is not among its \(names.count) topics",
             remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
                 ?? (names.isEmpty
                     ? "Write only `framehost describe \(info.id)`." : "`framehost describe \(info.id)` lists them."))

@@ -106,7 +106,7 @@ struct ChainFile {
         guard let nodes = list.asArray, !nodes.isEmpty else {
             fault(
                 list.place, "stages",
-                "expected a list of stages, found \(list.asArray != nil ? "an empty one" : list.kindName)",
+                list.asArray != nil ? "the list is empty" : "expected a list of stages, found \(list.kindName)",
                 "Write at least a source and a sink.")
             throw FrameHostErrors(faults)
         }

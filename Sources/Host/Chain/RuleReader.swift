@@ -271,7 +271,8 @@ struct RuleReader {
             guard let values = test.value.asArray, !values.isEmpty else {
                 fault(
                     test.value, path,
-                    "expected a list of values, found \(test.value.asArray != nil ? "an empty one" : test.value.kindName)",
+                    test.value.asArray != nil
+                        ? "the list is empty" : "expected a list of values, found \(test.value.kindName)",
                     "Write \"in\": [ … ].")
                 return nil
             }

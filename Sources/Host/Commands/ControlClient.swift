@@ -6,6 +6,8 @@ import Glibc
 /// A client of a running chain's control server (docs/control.md).
 struct ControlClient {
     let base: String
+    /// Whether ``base`` names a port; without one the scheme's is asked.
+    private let hasPort: Bool
     private let fields: [String]
     private let library: FetchLibrary
 
@@ -39,12 +41,10 @@ struct ControlClient {
                 .invalidConfiguration, place: "url", what: "'\(url)' is not the address of a control server",
                 remedy: "Write it as the chain prints it at its start: http://127.0.0.1:8080.")
         }
-        if let fault = Self.fault(
-            ofAuthority: url.dropFirst(scheme.utf8.count + 3).prefix { $0 != "/" }, in: url)
-        {
-            throw fault
-        }
+        let authority = url.dropFirst(scheme.utf8.count + 3).prefix { $0 != "/" }
+        if let fault = Self.fault(ofAuthority: authority, in: url) { throw fault }
         base = url
+        hasPort = authority.contains { $0 == ":" } && authority.last != "]"
         fields = try Self.token(tokenFile).map { ["Authorization: Bearer \($0)"] } ?? []
         library = try FetchLibrary()
     }
@@ -196,7 +196,10 @@ struct ControlClient {
             throw FrameHostErrors([
                 FrameHostError(
                     .unavailable, place: base, what: "cannot be reached: \(why)",
-                    remedy: "Check the address, and that a chain with \"control\" in its file runs there.")
+                    remedy: hasPort
+                        ? "Check the address, and that a chain with \"control\" in its file runs there."
+                        : "The address has no port: write it as the chain prints it at its start, such as http://127.0.0.1:8080."
+                )
             ])
         }
         guard !(200..<300).contains(Int(result.status)) else { return }

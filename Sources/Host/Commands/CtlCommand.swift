@@ -30,7 +30,7 @@ struct CtlCommand: ParsableCommand {
     @Argument(help: "The server's address, such as 127.0.0.1:8080.")
     var url: String
 
-    @Argument(help: ArgumentHelp("The action, as listed above.", valueName: "action"))
+    @Argument(help: ArgumentHelp("One of \(wordList(Self.actions, "and")).", valueName: "action"))
     var action: String
 
     @Argument(help: ArgumentHelp("What the action needs.", valueName: "words"))
@@ -52,10 +52,13 @@ struct CtlCommand: ParsableCommand {
     @Flag(help: "status, stages: print JSON.")
     var json = false
 
-    private static let actions = [
-        "attach", "chain", "command", "detach", "drain", "events", "figures", "get", "pause", "plan", "reload",
-        "replace", "resume", "set", "stages", "status",
+    /// What each action needs after its name.
+    private static let forms = [
+        "attach": "STAGE JSON", "chain": "", "command": "STAGE NAME [JSON]", "detach": "STAGE", "drain": "",
+        "events": "", "figures": "", "get": "STAGE[.OPTION]", "pause": "STAGE", "plan": "", "reload": "FILE",
+        "replace": "STAGE JSON", "resume": "STAGE", "set": "STAGE.OPTION=VALUE…", "stages": "", "status": "",
     ]
+    private static let actions = forms.keys.sorted()
 
     func run() throws {
         let client: ControlClient
@@ -225,7 +228,7 @@ struct CtlCommand: ParsableCommand {
 
     private func set(_ client: ControlClient) throws {
         guard !words.isEmpty else {
-            throw fault("'set' needs STAGE.OPTION=VALUE", "Write for example: set text.text=Hello.")
+            throw fault("needs STAGE.OPTION=VALUE, but got nothing", "Write for example: set text.text=Hello.")
         }
         var changes: [(stage: String, options: [(key: String, value: JSONNode)])] = []
         for word in words {
@@ -265,12 +268,11 @@ struct CtlCommand: ParsableCommand {
 
     private func expect(_ counts: ClosedRange<Int>) throws {
         guard !counts.contains(words.count) else { return }
-        let needed =
-            counts.lowerBound == counts.upperBound
-            ? "\(counts.lowerBound)" : "\(counts.lowerBound) or \(counts.upperBound)"
+        let form = Self.forms[action] ?? ""
+        let got = words.isEmpty ? "nothing" : quotedList(words, "and")
         throw fault(
-            "needs \(needed) \(needed == "1" ? "word" : "words"), but got \(words.count)",
-            "`framehost ctl --help` shows what it needs.")
+            form.isEmpty ? "takes nothing more, but got \(got)" : "needs \(form), but got \(got)",
+            "Write `framehost ctl \(url) \(action)\(form.isEmpty ? "" : " \(form)")`.")
     }
 
     /// The word read as JSON, or the file of that name.

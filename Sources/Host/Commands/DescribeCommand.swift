@@ -12,7 +12,8 @@ struct DescribeCommand: ParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "A kind of stage, a service or picture-encoder; `framehost plugins` lists them.", valueName: "kind"))
+            "The id of a kind of stage, of a service or picture-encoder; `framehost plugins` lists them.",
+            valueName: "id"))
     var id: String
 
     @Argument(help: "One of the stage's topics, such as an effect of frei0r.")

@@ -61,6 +61,9 @@ struct SnapshotCommand: ParsableCommand {
         if let fit, !words.contains(fit) {
             throw ValidationError("--fit \(fit): must be \(wordList(words, "or")).")
         }
+        guard ["jpg", "jpeg", "png"].contains(ending) else {
+            throw ValidationError("\(file): the name must end in .jpg, .jpeg or .png, which sets the file's format.")
+        }
     }
 
     func run() throws {
@@ -71,18 +74,14 @@ struct SnapshotCommand: ParsableCommand {
         } catch {
             let errors = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
             _ = report(error)
-            let ofArguments = ["<file>", "url", "--token-file", "FRAMEHOST_TOKEN"]
+            let ofArguments = ["url", "--token-file", "FRAMEHOST_TOKEN"]
             throw ExitCode(errors.allSatisfy { ofArguments.contains($0.place.words) } ? 2 : 1)
         }
     }
 
+    private var ending: String { file.split(separator: ".").last.map { $0.lowercased() } ?? "" }
+
     private func bytes() throws -> [UInt8] {
-        let ending = file.split(separator: ".").last.map { $0.lowercased() } ?? ""
-        guard ["jpg", "jpeg", "png"].contains(ending) else {
-            throw FrameHostError(
-                .invalidConfiguration, place: "<file>", what: "'\(file)' must end in .jpg, .jpeg or .png",
-                remedy: "The ending sets the file's format.")
-        }
         var query = ["format=\(ending == "png" ? "png" : "jpeg")"]
         for (name, value) in [("width", width), ("height", height), ("rotate", rotate), ("quality", quality)] {
             if let value { query.append("\(name)=\(value)") }

@@ -115,12 +115,12 @@ struct StageText {
 
     static func describe(_ media: StageInfo.Media) -> String {
         switch media {
-        case .video(let formats): "video: " + formats.map(\.rawValue).joined(separator: ", ")
+        case .video(let formats): "raw video: " + formats.map(\.rawValue).joined(separator: ", ")
         case .encoded(let codecs): "access units: " + codecs.map(\.description).joined(separator: ", ")
         case .audio: "sound"
         case .motion: "motion"
         case .several(let media): media.map(describe).joined(separator: "; ")
-        case .any: "video, access units, sound and motion"
+        case .any: "raw video, access units, sound and motion"
         case .sameAsInput: "what it takes"
         case .none: "nothing"
         }

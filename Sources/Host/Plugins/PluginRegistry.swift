@@ -317,9 +317,10 @@ final class PluginRegistry: @unchecked Sendable {
                 && !skipped.contains { "\($0.place)/".hasPrefix("\(folder)/") }
         }
         let hint =
-            empty.map { "The folder \($0) of --plugin-path has no plugin." }
-            ?? "If a plugin of yours has it, name its folder with --plugin-path."
-        return "\(hint) There are \(ids.joined(separator: ", ")); `\(command)` shows where they are\(why)."
+            empty.map {
+                "The folder \($0) of --plugin-path has no plugin: build yours with `swift build -c release`, and name its folder .build/release."
+            } ?? "If a plugin of yours has it, name its folder with --plugin-path."
+        return "\(hint) `\(command)` lists the kinds that were found\(why)."
     }
 
     /// Warns once where a file of `--plugin-path` was refused and another file has the stage with this id.

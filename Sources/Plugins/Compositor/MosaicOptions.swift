@@ -55,7 +55,8 @@ struct MosaicPlace: OptionValue {
         for member in members where member.key != "input" {
             guard values[member.key] != nil else {
                 throw OptionFault(
-                    "'\(member.key)' must be input, x, y, width or height", remedy: "Correct it, or leave it out.")
+                    "'\(member.key)' must be input, x, y, width or height",
+                    remedy: "Use one of these keys, or leave it out.")
             }
             guard let value = member.value.asDouble, (0...1).contains(value) else {
                 throw OptionFault(

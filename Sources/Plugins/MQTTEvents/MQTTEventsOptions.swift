@@ -51,7 +51,7 @@ struct MQTTEventsOptions: StageOptions {
             if let value, value.isEmpty || value.utf8.contains(0) {
                 throw OptionFault(
                     "'\(name)' must name \(kind), but \(value.isEmpty ? "is empty" : "has a zero byte")",
-                    remedy: "Correct it, or leave it out.")
+                    remedy: "Name \(kind), or leave it out.")
             }
         }
         if caFile != nil, address.scheme != "mqtts" {

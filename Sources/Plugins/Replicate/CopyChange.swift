@@ -79,7 +79,9 @@ struct CopyChange: OptionValue {
         let value = try Double.decodeOption(node)
         guard range.contains(value) else {
             let (lower, upper) = (range.lowerBound.optionJSON.text(), range.upperBound.optionJSON.text())
-            throw OptionFault("\(node.text()) must be from \(lower) to \(upper)", remedy: "Correct it.")
+            throw OptionFault(
+                "\(node.text()) must be from \(lower) to \(upper)",
+                remedy: value < range.lowerBound ? "Use \(lower) or more." : "Use \(upper) or less.")
         }
         return value
     }

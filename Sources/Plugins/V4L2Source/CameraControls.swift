@@ -71,9 +71,12 @@ struct CameraControl: Equatable {
                 known.isEmpty ? "Use \(least)...\(most)." : "Use \(known).")
         case .integer:
             let steps = step > 1 ? " in steps of \(step)" : ""
-            return value.asInt == nil
-                ? fault("must be a whole number, but is \(found)", "Use \(least)...\(most)\(steps).")
-                : fault("\(found) must be from \(least) to \(most)\(steps)", "Correct it.")
+            guard let number = value.asInt else {
+                return fault("must be a whole number, but is \(found)", "Use \(least)...\(most)\(steps).")
+            }
+            return fault(
+                "\(found) must be from \(least) to \(most)\(steps)",
+                number < least ? "Use \(least) or more." : "Use \(most) or less.")
         }
     }
 

@@ -33,12 +33,21 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "clip.mp4", "file:///etc/passwd", "concat:a|b", "rtsp://", "rtsp:///a", "udp://@", "gopher://h",
+        "", "file:///etc/passwd", "concat:a|b", "rtsp://", "rtsp:///a", "udp://@", "gopher://h",
         "rtsp://h/a b",
         "rtsp://h/\0", "rtsp://name:ge/heim@h/", "rtsp://h:12345678/", "rtsp://[::1/a", "http://?a",
     ]) func refusesWhatIsNoAddressOfAStream(url: String) {
         #expect(fault(url).hasPrefix("'url'"))
         #expect(!fault(url).contains("heim"))
+    }
+
+    @Test func quotesWhatCannotBeALogin() {
+        #expect(
+            fault("clip.mp4")
+                == "'clip.mp4' must start with rtsp, rtsps, rtmp, rtmps, srt, http, https, udp, tcp, followed by :// Write it like \"rtsp://192.168.1.7:554/stream\"."
+        )
+        #expect(fault("viewer:heim@h/a").hasPrefix("'url' must start with rtsp"))
+        #expect(fault("h/a?token=heim").hasPrefix("'url' must start with rtsp"))
     }
 
     @Test(arguments: [
@@ -47,7 +56,7 @@ import Testing
     func refusesAPortThatThereCannotBe(url: String) {
         #expect(
             fault(url)
-                == "'url' must have a port from 1 to 65535 Correct it, or with rtsp, rtmp or http leave it out for the usual port."
+                == "'url' must have a port from 1 to 65535 Write it like \"rtsp://192.168.1.7:554/stream\". With rtsp, rtmp or http, the port can be left out."
         )
     }
 

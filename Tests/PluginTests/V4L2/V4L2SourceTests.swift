@@ -450,8 +450,8 @@ import Testing
                 #"{ "controls": { "brightness": 300, "zoom": 1, "brightnes": 1, "test_pattern": 1, "gain_automatic": 7, "temperature": 1 } }"#
             )
                 == """
-                controls.brightness: 300 must be from 0 to 255. Correct it.
-                controls.zoom: 1 must be from 100 to 200 in steps of 10. Correct it.
+                controls.brightness: 300 must be from 0 to 255. Use 255 or less.
+                controls.zoom: 1 must be from 100 to 200 in steps of 10. Use 100 or more.
                 controls.brightnes: the camera has no such control. Did you mean 'brightness'?
                 controls.test_pattern: must be one of its values, but is 1. Use 'Bars' (0), 'Solid Red' (2).
                 controls.gain_automatic: must be true or false, but is 7. Write true or false.

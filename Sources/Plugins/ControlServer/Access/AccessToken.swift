@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Glibc
 
 /// The token that clients must show. Never printed: its description only says that there is one.
 struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
@@ -34,8 +35,15 @@ struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConverti
     /// The first line of a file.
     ///
     /// - Throws: ``FrameHostError``; none shows what is in the file.
-    static func read(_ path: String, folder: String) throws -> AccessToken {
-        let path = Self.path(path, folder: folder)
+    static func read(_ given: String, folder: String) throws -> AccessToken {
+        let path = Self.path(given, folder: folder)
+        // Whoever writes the token where its file is meant finds it in no message.
+        if AccessToken(given) != nil, !given.contains("/"), access(path, F_OK) != 0 {
+            throw FrameHostError(
+                .invalidConfiguration, place: "tokenFile",
+                what: "there is no such file, and a token must not stand here itself",
+                remedy: "Write the token into a file and name that file.")
+        }
         let line = try RunFiles.contents(of: path, option: "tokenFile").prefix { $0 != 10 && $0 != 13 }
         guard let token = AccessToken(String(decoding: line, as: UTF8.self)) else {
             throw FrameHostError(

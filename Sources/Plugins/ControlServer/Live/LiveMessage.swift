@@ -135,7 +135,7 @@ struct PreviewRequest: Equatable {
             guard let number = value.asInt, range.contains(number) else {
                 throw LiveFault(
                     key, "'\(key)' must be a whole number from \(range.lowerBound) to \(range.upperBound)",
-                    "Correct it, or leave it out.")
+                    "Write such a number, or leave it out.")
             }
             return number
         }
@@ -143,20 +143,20 @@ struct PreviewRequest: Equatable {
         form.height = try whole("height", LiveProtocol.sides)
         if let value = node["rotate"] {
             guard let degrees = value.asInt, PictureForm.rotations.contains(degrees) else {
-                throw LiveFault("rotate", "'rotate' must be 0, 90, 180 or 270", "Correct it, or leave it out.")
+                throw LiveFault("rotate", "'rotate' must be 0, 90, 180 or 270", "Use one of these, or leave it out.")
             }
             form.quarterTurns = degrees / 90
         }
         form.quality = try whole("quality", 1...100) ?? 80
         if let value = node["mirror"] {
             guard let isMirrored = value.asBool else {
-                throw LiveFault("mirror", "'mirror' must be true or false", "Correct it, or leave it out.")
+                throw LiveFault("mirror", "'mirror' must be true or false", "Write true or false, or leave it out.")
             }
             form.isMirrored = isMirrored
         }
         if let value = node["fit"] {
             guard let fit = value.asString.flatMap({ PictureForm.Fit(rawValue: $0) }) else {
-                throw LiveFault("fit", "'fit' must be \"contain\" or \"fill\"", "Correct it, or leave it out.")
+                throw LiveFault("fit", "'fit' must be \"contain\" or \"fill\"", "Use one of these, or leave it out.")
             }
             form.fit = fit
         }

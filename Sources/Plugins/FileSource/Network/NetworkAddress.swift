@@ -38,7 +38,7 @@ struct NetworkAddress: Sendable {
             let scheme = Scheme(rawValue: text[..<mark.lowerBound].lowercased())
         else {
             throw OptionFault(
-                "'url' must start with one of \(words), followed by ://",
+                "\(Self.subject(text)) must start with \(words), followed by ://",
                 remedy: "Write it like \"rtsp://192.168.1.7:554/stream\".")
         }
         let rest = String(text[mark.upperBound...])
@@ -61,13 +61,21 @@ struct NetworkAddress: Sendable {
             // Not quoted, since it may be a part of a login.
             throw OptionFault(
                 "'url' must have a port from 1 to 65535",
-                remedy: "Correct it, or with rtsp, rtmp or http leave it out for the usual port.")
+                remedy:
+                    "Write it like \"rtsp://192.168.1.7:554/stream\". With rtsp, rtmp or http, the port can be left out."
+            )
         }
         self.scheme = scheme
         self.rest = rest
         let plain = rest.prefix { $0 != "?" && $0 != "#" }
         shown = "\(scheme.rawValue)://\(plain)"
         query = rest.firstIndex(of: "?").map { String(rest[rest.index(after: $0)...]) } ?? ""
+    }
+
+    /// The text in quotes; the option's name for a text that may contain a login or a query.
+    private static func subject(_ text: String) -> String {
+        let isPlain = text.utf8.count <= 100 && text.allSatisfy { $0.isLetter || $0.isNumber || "./-_".contains($0) }
+        return isPlain ? "'\(text)'" : "'url'"
     }
 
     /// Whether it is `host`, `host:port` or `:port`: anything else may be a part of a login.

@@ -92,7 +92,9 @@ struct NetworkSourceOptions: StageOptions {
         }
         if let caFile {
             if caFile.isEmpty || caFile.utf8.contains(0) {
-                throw OptionFault("'caFile' must be the name of a file", remedy: "Correct it, or leave it out.")
+                throw OptionFault(
+                    "'caFile' must be the name of a file", remedy: "Name a file of certificates (PEM), or leave it out."
+                )
             }
             guard verify else {
                 throw OptionFault(

@@ -170,6 +170,10 @@ import Testing
         #expect(
             fault("none")
                 == "tokenFile: the file '\(folder.path)/none' does not exist. Create it, or correct 'tokenFile'.")
+        #expect(
+            fault("fedcba9876543210")
+                == "tokenFile: there is no such file, and a token must not stand here itself. Write the token into a file and name that file."
+        )
         mkfifo(folder.appending(path: "fifo").path, 0o600)
         #expect(
             fault("fifo")

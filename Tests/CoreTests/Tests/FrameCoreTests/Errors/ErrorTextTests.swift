@@ -165,7 +165,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[2].from: 'writer' takes video (gray8), but 'h264' gives H.264. Name a stage before 'h264'."
+                == "test.json: stages[2].from: 'writer' takes raw video (gray8), but 'h264' gives H.264. Name a stage that gives raw video in 'from'."
         )
     }
 
@@ -177,7 +177,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].from: 'writer' takes video (gray8), but 'clip' gives H.264. Leave 'decode' out at 'clip'."
+                == "test.json: stages[1].from: 'writer' takes raw video (gray8), but 'clip' gives H.264. Leave 'decode' out at 'clip'."
         )
     }
 
@@ -192,7 +192,7 @@ final class NameConverter: Transform {
         #expect(fitting.contains("has no file") && !fitting.contains("takes H.264"), "\(fitting)")
         #expect(
             try text(#"{ "decode": true }"#)
-                == "test.json: stages[1].from: 'file' takes H.264, but 'clip' gives video. Put an encoder between them, or name one in 'from'."
+                == "test.json: stages[1].from: 'file' takes H.264, but 'clip' gives raw video. Put an encoder between them, or name one in 'from'."
         )
         let alone = try text(#"{ "decode": false, "speed": 2 }"#)
         #expect(alone.hasPrefix("test.json:1:20: stages[0].speed: no such option."), "\(alone)")
@@ -207,7 +207,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[2].from: 'file' takes H.264, but 'p' gives video. Put an encoder between them, or name one in 'from'."
+                == "test.json: stages[2].from: 'file' takes H.264, but 'p' gives raw video. Put an encoder between them, or name one in 'from'."
         )
     }
 
@@ -259,9 +259,9 @@ final class NameConverter: Transform {
             text
                 == """
                 test.json:1:3: stages[0].cuont: no such option. Did you mean 'count'?
-                test.json:1:26: stages[0].everyMs: -1 must be from 0 to 600000. Correct it, or leave the key out for 0.
+                test.json:1:26: stages[0].everyMs: -1 must be from 0 to 600000. Use 0 or more, or leave the key out for 0.
                 test.json:1:11: stages[1].keep: expected a whole number, found a string.
-                test.json: stages[2].from: 'file' takes H.264, but 'p' gives video. Put an encoder between them, or name one in 'from'.
+                test.json: stages[2].from: 'file' takes H.264, but 'p' gives raw video. Put an encoder between them, or name one in 'from'.
                 """)
     }
 
@@ -300,8 +300,8 @@ final class NameConverter: Transform {
         #expect(
             text
                 == """
-                test.json: stages[1].from: 'choosy' takes video (nv12, i420), but 'a' gives gray8. \(remedy)
-                test.json: stages[3].from: 'other' takes video (nv12, i420), but 'a' gives gray8. \(remedy)
+                test.json: stages[1].from: 'choosy' takes raw video (nv12, i420), but 'a' gives gray8. \(remedy)
+                test.json: stages[3].from: 'other' takes raw video (nv12, i420), but 'a' gives gray8. \(remedy)
                 """)
     }
 
@@ -392,7 +392,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].link.whenFull: 'dropToKeyframe' is for access units of pictures, and 'file' takes video. Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\"."
+                == "test.json: stages[1].link.whenFull: 'dropToKeyframe' is for access units of pictures, and 'file' takes raw video. Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\"."
         )
     }
 

@@ -87,15 +87,18 @@ private struct AllOptions: StageOptions, Equatable {
     @Test(arguments: [
         (
             #"{ "bitrateKbps": 20 }"#,
-            "o:1:18: bitrateKbps: 20 must be from 64 to 100000. Correct it, or leave the key out for 4000."
+            "o:1:18: bitrateKbps: 20 must be from 64 to 100000. Use 64 or more, or leave the key out for 4000."
         ),
         (
             #"{ "keyframeSeconds": 61.5 }"#,
-            "o:1:22: keyframeSeconds: 61.5 must be from 0.1 to 60. Correct it, or leave the key out for 2."
+            "o:1:22: keyframeSeconds: 61.5 must be from 0.1 to 60. Use 60 or less, or leave the key out for 2."
         ),
-        (#"{ "crf": 52 }"#, "o:1:10: crf: 52 must be from 0 to 51. Correct it."),
-        (#"{ "gain": -1 }"#, "o:1:11: gain: -1 must be from 0 to 4. Correct it, or leave the key out for 1.5."),
-        (#"{ "rate": 0.5 }"#, "o:1:11: rate: \"1/2\" must be from 1 to 240. Correct it, or leave the key out for 30."),
+        (#"{ "crf": 52 }"#, "o:1:10: crf: 52 must be from 0 to 51. Use 51 or less."),
+        (#"{ "gain": -1 }"#, "o:1:11: gain: -1 must be from 0 to 4. Use 0 or more, or leave the key out for 1.5."),
+        (
+            #"{ "rate": 0.5 }"#,
+            "o:1:11: rate: \"1/2\" must be from 1 to 240. Use 1 or more, or leave the key out for 30."
+        ),
         (#"{ "isOn": 1 }"#, "o:1:11: isOn: expected true or false, found 1."),
         (#"{ "isOn": "true" }"#, "o:1:11: isOn: expected true or false, found a string. Write it without quotes."),
         (#"{ "bitrateKbps": 2.5 }"#, "o:1:18: bitrateKbps: expected a whole number, found 2.5."),
@@ -190,7 +193,7 @@ private struct AllOptions: StageOptions, Equatable {
         #expect(
             faults(#"{ "crf": 99, "lable": "x", "isOn": 0, "gain": 2 }"#)
                 == """
-                o:1:10: crf: 99 must be from 0 to 51. Correct it.
+                o:1:10: crf: 99 must be from 0 to 51. Use 51 or less.
                 o:1:14: lable: no such option. Did you mean 'label'?
                 o:1:36: isOn: expected true or false, found 0.
                 """)
@@ -239,10 +242,10 @@ private final class Knobs: Filter {
     @Test(arguments: [
         (
             #"{ "bitrateKbps": 3000, "crf": 30 }"#,
-            "crf: cannot change while the chain runs. Set it in the chain file; 'isOn', 'bitrateKbps' and 'label' can change."
+            "crf: cannot change while the chain runs. Set it in the chain file, then reload or restart the chain. Only 'isOn', 'bitrateKbps' and 'label' can change at once."
         ),
         (
-            #"{ "label": "x", "bitrateKbps": 3 }"#, "bitrateKbps: 3 must be from 64 to 100000. Correct it."
+            #"{ "label": "x", "bitrateKbps": 3 }"#, "bitrateKbps: 3 must be from 64 to 100000. Use 64 or more."
         ),
         (#"{ "label": "x", "bitrate": 3 }"#, "bitrate: no such option. Did you mean 'bitrateKbps'?"),
         (
@@ -372,6 +375,6 @@ private final class Knobs: Filter {
             } catch { return "\(error)" }
         }
         #expect(text(isChange: false).hasSuffix(", or leave the key out for 4000."))
-        #expect(text(isChange: true) == "bitrateKbps: 20 must be from 64 to 100000. Correct it.")
+        #expect(text(isChange: true) == "bitrateKbps: 20 must be from 64 to 100000. Use 64 or more.")
     }
 }

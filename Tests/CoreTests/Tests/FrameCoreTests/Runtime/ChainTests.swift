@@ -350,7 +350,7 @@ import Testing
         #expect((answers[1]?.frame ?? 0) > 0)
         #expect(
             answers[2]?.text
-                == "probe.keep: cannot change while the chain runs. Set it in the chain file; 'level' and 'failFrom' can change."
+                == "probe.keep: cannot change while the chain runs. Set it in the chain file, then reload or restart the chain. Only 'level' and 'failFrom' can change at once."
         )
         #expect(answers[3]?.text == "prob: no such stage. Did you mean 'probe'?")
     }

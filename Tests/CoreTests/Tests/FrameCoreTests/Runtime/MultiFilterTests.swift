@@ -112,7 +112,7 @@ import Testing
             _ = try Chain(
                 try self.sketch("order", pictures: "{}", motion: "{}", from: ["motion", "pic"]).request)
         } throws: { error in
-            "\(error)".contains("'reader' takes video") && "\(error)".contains("but 'motion' gives motion")
+            "\(error)".contains("'reader' takes raw video") && "\(error)".contains("but 'motion' gives motion")
         }
         var sketch = ChainSketch()
         try sketch.add(MotionTicker.self, "motion", from: [])
@@ -121,7 +121,7 @@ import Testing
         #expect {
             _ = try Chain(sketch.request)
         } throws: {
-            "\($0)".contains("'h264' takes video") && "\($0)".contains("but 'motion' gives motion")
+            "\($0)".contains("'h264' takes raw video") && "\($0)".contains("but 'motion' gives motion")
         }
     }
 }

@@ -158,10 +158,10 @@ import Testing
                 "'file' takes H.264, but 'aac' gives AAC. Name pictures first: \"from\": [\"pictures\", \"aac\"]."))
         #expect(
             try faults { try $0.add(UnitEncoder.self, "enc", from: ["snd"]) }.contains(
-                "'enc' takes gray8, but 'snd' gives sound. Name a stage that gives it."))
+                "'enc' takes raw video, but 'snd' gives sound. Name a stage that gives raw video in 'from'."))
         #expect(
             try faults { try $0.add(BlockEncoder.self, "enc", from: ["pic"]) }.contains(
-                "'enc' takes sound, but 'pic' gives gray8. Name a stage that gives sound."))
+                "'enc' takes sound, but 'pic' gives raw video. Name a stage that gives sound in 'from'."))
         #expect(
             try faults { try $0.add(UnitSink.self, "file", from: ["h264", "aac"]) }.contains(
                 "'file' (unit-sink) takes one input, but 2 are named"))
