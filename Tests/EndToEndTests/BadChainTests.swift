@@ -155,7 +155,7 @@ import Testing
             "4:50: stages[0].size: \"10\" must be a size. Write it as \"1280x720\", each side 1...16384.",
             "5:14: stages[1].use: no kind of stage 'null-sinc'. Did you mean 'null-sink'?",
             "6:14: stages[2].use: no kind of stage 'quux-blorp'. If a plugin of yours has it, name its folder with --plugin-path. `framehost plugins` lists the kinds that were found.",
-            "6:36: stages[2].from: no stage 'nobody'. Name the id of a stage of this chain.",
+            "6:36: stages[2].from: no stage 'nobody'. The chain has 'test-source', 'null-sinc', 'quux-blorp', 'null-sink', 'a b', 'stage5', 'stage6' and 'x'.",
             "7:35: stages[3].from: no stage 'test-sorce'. Did you mean 'test-source'?",
             "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",
             "7:81: stages[3].link.whenFull: \"latst\" must be one of 'wait', 'dropOldest', 'dropNewest', 'latest' or 'dropToKeyframe'. Did you mean 'latest'?",
@@ -188,7 +188,7 @@ import Testing
             """
         #expect(
             try faults(chain) == [
-                "3:39: stages[0].frames: expected a whole number, found a string.",
+                "3:39: stages[0].frames: expected a whole number, found a string. Write only a number, without quotes and without a unit.",
                 "3:55: stages[0].rate: 0 must be a frame rate. Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\".",
                 "3:66: stages[0].live: expected true or false, found 1.",
                 "3:79: stages[0].format: 'i42' must be one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'i420'?",
@@ -196,7 +196,7 @@ import Testing
                 "4:45: stages[1].bitrateKbps: 20 must be from 64 to 300000. Use 64 or more.",
                 "4:49: stages[1].presett: no such option. Did you mean 'preset'?",
                 "5:47: stages[2].overwrit: no such option. Did you mean 'overwrite'?",
-                "5:78: stages[2].overwrite: expected true or false, found a string.",
+                "5:78: stages[2].overwrite: expected true or false, found a string. Write true or false, without quotes.",
             ])
     }
 
@@ -332,7 +332,7 @@ import Testing
         #expect(found.first?.hasPrefix("5:5: stages[2]: 'crop' takes raw video (") == true)
         #expect(
             found.first?.hasSuffix(
-                "), but 'enc', the stage before it, gives H.264. Put 'crop' before 'enc', or name a stage that gives raw video in 'from'."
+                "), but 'enc', the stage before it, gives H.264. Put 'crop' before 'enc', or name in 'from' a stage that gives raw video."
             ) == true)
         #expect(
             found.last

@@ -110,7 +110,12 @@ import Testing
         #expect(errors.first?.contains("chain.json:3:70: stages[0].rate: 0 must be a frame rate.") == true, "\(errors)")
         #expect(errors.first?.contains("chain.json:4:36: stages[1].tekst: ") == true, "\(errors)")
         #expect(errors.last?.hasPrefix("chain.json:3:45: stages[0].size: needs a restart:") == true, "\(errors)")
-        #expect(errors.allSatisfy { $0.hasSuffix(" The chain goes on without this change.") }, "\(errors)")
+        #expect(errors.allSatisfy { $0.hasSuffix("The chain goes on without this change.") }, "\(errors)")
+        // Each of several faults, and what follows from them, on a line of its own.
+        let texts = try outcome.lines.compactMap { try JSON(parsing: $0)["text"].string }
+        let several = texts.first { $0.hasPrefix("chain.json:3:70: stages[0].rate: 0 must be a frame rate.") }
+        #expect(several?.contains("\n  chain.json:4:36: stages[1].tekst: ") == true, "\(texts)")
+        #expect(several?.hasSuffix("\n  The chain goes on without this change.") == true, "\(texts)")
     }
 
     private func send(_ program: RunningProgram, _ line: String) throws { try program.write(line + "\n") }
@@ -269,6 +274,37 @@ import Testing
         #expect(try program.finish().isDoneOrBusy)
     }
 
+    /// The source waits for its pipe's writer while the chain is planned, when its file has been read.
+    @Test func takesAFileThatIsSavedWhileTheChainIsPlanned() throws {
+        #expect(mkfifo(workspace.path("in"), 0o600) == 0)
+        let chain = """
+            { "stages": [ { "id": "in", "use": "y4m-source", "path": "in" },
+              { "id": "mark", "use": "text", "text": "one" }, { "use": "null-sink" } ] }
+            """
+        try workspace.write("chain.json", chain)
+        let program = try framehost.start(
+            ["chain.json", "--watch", "--events", "--commands"], folder: workspace.folder.path)
+        var writer: Int32 = -1
+        let deadline = Date() + 120
+        while writer < 0, Date() < deadline {
+            // Succeeds once the source has opened the pipe.
+            writer = open(workspace.path("in"), O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+            if writer < 0 { usleep(10_000) }
+        }
+        #expect(writer >= 0)
+        try workspace.write("chain.json", chain.replacing("\"one\"", with: "\"two\""))
+        var bytes = Array("YUV4MPEG2 W64 H48 F50:1 C420jpeg\n".utf8)
+        while !program.output.contains(#""set":["mark"]"#), Date() < deadline {
+            bytes += Array("FRAME\n".utf8) + [UInt8](repeating: 128, count: 64 * 48 * 3 / 2)
+            let count = write(writer, bytes, bytes.count)
+            bytes.removeFirst(max(0, count))
+            program.listen(seconds: 0.02)
+        }
+        #expect(program.output.contains(#""set":["mark"]"#), "\(program.output)")
+        close(writer)
+        _ = try program.finish()
+    }
+
     /// The reader of a pipe takes nothing for a while, so the thread before it has no time for the change.
     @Test func triesAWatchedChangeAgainThatTheChainHadNoTimeFor() throws {
         #expect(mkfifo(workspace.path("pipe"), 0o600) == 0)
@@ -330,7 +366,7 @@ import Testing
         let set = try program.sendPatiently(#"{ "stage": "title", "set": { "text": "b" } }"#)
         #expect(set["ok"].bool == true, "\(set)")
         try program.waitForOutput(
-            #""The change of the chain file is not tried again: the chain was changed by a command meanwhile. Save the file again to use it.""#
+            #""the change of the chain file is not tried again: the chain was changed by a command meanwhile. Save the file again to use it.""#
         )
         program.send(SIGHUP)
         try program.waitForOutput(", so nothing was changed. Send SIGHUP again later.\"")

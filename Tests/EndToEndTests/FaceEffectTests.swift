@@ -56,7 +56,7 @@ import Testing
         #expect(auto.status == 2)
         #expect(
             auto.error.contains(
-                "stages[1].privacy: no YuNet model was found; haar, the fallback, misses small, turned and tilted faces, and privacy would leave them uncovered. Fetch the model with 'framehost models fetch yunet-20"
+                "stages[1].privacy: the YuNet model was not found, and privacy needs it: the detector 'haar' misses small, turned and tilted faces, and would leave them visible. Fetch the model with 'framehost models fetch yunet-20"
             ),
             "\(auto.error)")
         #expect(auto.error.contains(#"name it with "model", or write "acceptMissedFaces": true."#), "\(auto.error)")
@@ -65,7 +65,7 @@ import Testing
         for name in ["haar", "lbp"] {
             let named = try check(#", "privacy": true, "detector": "\#(name)""#, in: workspace)
             #expect(named.status == 2)
-            #expect(named.error.contains("privacy: \(name) (/usr/share/opencv4/"), "\(named.error)")
+            #expect(named.error.contains("privacy: the detector '\(name)' (/usr/share/opencv4/"), "\(named.error)")
             #expect(
                 named.error.contains(
                     #"Use "detector": "yunet" (its model comes with 'framehost models fetch yunet-20"#),

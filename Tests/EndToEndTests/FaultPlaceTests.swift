@@ -161,7 +161,7 @@ import Testing
             #expect(outcome.status == 2)
             #expect(
                 outcome.errorLines == [
-                    "--plugin-path /nope: cannot be read: No such file or directory. Name a folder with plugins."
+                    "--plugin-path /nope: does not exist. Build your plugin first (`swift build -c release`), or name another folder."
                 ])
         }
     }

@@ -359,7 +359,7 @@ import Testing
         #expect(list.status == 2)
         #expect(
             list.errorLines == [
-                "--plugin-path \(folder): cannot be read: No such file or directory. Name a folder with plugins."
+                "--plugin-path \(folder): does not exist. Build your plugin first (`swift build -c release`), or name another folder."
             ])
     }
 

@@ -42,7 +42,8 @@ import Testing
         let users = try check(#""users": "nobody.txt""#)
         #expect(users.status == 2)
         #expect(
-            users.error.contains("nobody.txt' does not exist. Create it, or correct 'users'."),
+            users.error.contains(
+                "'users' must name a file or an environment variable, and there is no such file. Write"),
             "\(users.error)")
         let variable = try check(#""users": "env:RTSP_NOBODY""#)
         #expect(variable.status == 2)

@@ -69,7 +69,7 @@ import Testing
                 "--set picture.frames=3: no stage 'picture'. Did you mean 'pictures'?",
                 "--set sink.use=recorder: 'use' is a key of the chain file, and --set changes only the options of a stage. Change 'use' in the chain file.",
                 "--set pictures.framez=3: no such option. Did you mean 'frames'?",
-                "--set pictures.frames=many: expected a whole number, found a string.",
+                "--set pictures.frames=many: expected a whole number, found a string. Write only a number, without quotes and without a unit.",
             ])
     }
 

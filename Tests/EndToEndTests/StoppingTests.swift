@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test func catchesAFrameThatIsSwallowedOrDoubled() throws {
-        for (double, verb) in [(false, "swallowed 1"), (true, "gave 1 too many")] {
+        for (double, verb) in [(false, "swallowed 1 item"), (true, "gave 1 item too many")] {
             let chain = """
                 {
                   "stages": [

@@ -123,7 +123,9 @@ import Testing
                 == "login: the file '\(folder.file("large"))' must have at most 4096 bytes, but has 4100. Check that 'login' names the right file."
         )
         #expect(
-            fault("none") == "login: the file '\(folder.file("none"))' does not exist. Create it, or correct 'login'.")
+            fault("none")
+                == "login: 'login' must name a file or an environment variable, and there is no such file. Write name:password into a file and name that file, or set a variable and write env:NAME."
+        )
         #expect(
             fault("env:FRAMEHOST_NO_SUCH_VARIABLE")
                 == "login: the environment variable 'FRAMEHOST_NO_SUCH_VARIABLE' is not set. Set it to name:password, or name a file."

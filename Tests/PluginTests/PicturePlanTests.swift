@@ -107,7 +107,7 @@ import Testing
         #expect(text(nil, nil, turns: 4) == "quarterTurns: must be from 0 to 3, but is 4. Rotation is clockwise.")
         #expect(
             text(nil, 100, of: (1000, 2))
-                == "height: the picture's shape makes its width 50000, but a side must be at most 16384. Use a smaller height, or set both."
+                == "height: at this height the picture would be 50000 pixels wide, but a side can have at most 16384. Use a smaller height, or set both width and height."
         )
         #expect(
             text(16_384, 16_384)

@@ -247,6 +247,6 @@ import Testing
         }
         #expect(
             error?.description.hasSuffix(
-                "'a.avi' must end in the name of a container. Use the ending \".mp4\", \".mov\" or \".mkv\".") == true)
+                "'a.avi' must end in .mp4, .mov or .mkv. The ending chooses the container.") == true)
     }
 }

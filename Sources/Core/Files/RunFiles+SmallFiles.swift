@@ -45,7 +45,8 @@ extension RunFiles {
     ///   - content: What must stand there, for remedies: "name:password".
     ///   - mostBytes: The most bytes that the file or the variable may have.
     ///   - resolve: Makes a path absolute that begins at the chain file's folder.
-    /// - Returns: The text, and how messages name its place. They must not quote the text.
+    /// - Returns: The text, and how messages name its place. They must not quote the text, and no fault of this
+    ///   function quotes `place`, unless it is a file that exists or the name of a variable in capital letters.
     /// - Throws: ``FrameHostError``, as ``contents(of:option:mostBytes:)`` does; `.invalidConfiguration` where the
     ///   variable is not set.
     public static func secret(
@@ -54,17 +55,18 @@ extension RunFiles {
         guard place.hasPrefix("env:") else {
             let path = resolve(place)
             // Whoever writes a password where its file is meant finds it in no message.
-            if place.contains(":"), !place.contains("/"), access(path, F_OK) != 0 {
+            if access(path, F_OK) != 0, [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(errno) {
                 throw FrameHostError(
                     .invalidConfiguration, place: FaultPlace(option),
-                    what: "'\(option)' must name a file or an environment variable, and not be \(content) itself",
+                    what: "'\(option)' must name a file or an environment variable, and there is no such file",
                     remedy: "Write \(content) into a file and name that file, or set a variable and write env:NAME.")
             }
             let bytes = try contents(of: path, option: option, mostBytes: mostBytes)
             return (String(decoding: bytes, as: UTF8.self), "the file '\(path)'")
         }
         let name = String(place.dropFirst(4))
-        let shown = "the environment variable '\(name)'"
+        let isName = name.utf8.allSatisfy { (65...90).contains($0) || (48...57).contains($0) || $0 == 95 }
+        let shown = "the environment variable" + (isName ? " '\(name)'" : " that '\(option)' names")
         guard let value = getenv(name) else {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(option), what: "\(shown) is not set",

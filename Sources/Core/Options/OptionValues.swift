@@ -4,7 +4,7 @@ extension Bool: OptionValue {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Bool {
         guard let value = node.asBool else {
             throw .wrongType(
-                node, "true or false", remedy: ["true", "false"].contains(node.asString) ? .unquoted : "")
+                node, "true or false", remedy: node.asString == nil ? "" : "Write true or false, without quotes.")
         }
         return value
     }
@@ -16,7 +16,9 @@ extension Bool: OptionValue {
 extension Int: OptionValue {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Int {
         guard let value = node.asInt else {
-            throw .wrongType(node, "a whole number", remedy: node.unquoted?.asInt == nil ? "" : .unquoted)
+            throw .wrongType(
+                node, "a whole number",
+                remedy: node.unquoted?.asInt != nil ? .unquoted : node.asString == nil ? "" : .plainNumber)
         }
         return value
     }
@@ -28,7 +30,9 @@ extension Int: OptionValue {
 extension Double: OptionValue {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Double {
         guard let value = node.asDouble, value.isFinite else {
-            throw .wrongType(node, "a number", remedy: node.unquoted?.asDouble == nil ? "" : .unquoted)
+            throw .wrongType(
+                node, "a number",
+                remedy: node.unquoted?.asDouble != nil ? .unquoted : node.asString == nil ? "" : .plainNumber)
         }
         return value
     }
@@ -152,6 +156,9 @@ public struct FrameRate: OptionValue, Hashable, Comparable, CustomStringConverti
             "\(node.text()) must be a frame rate",
             remedy: "Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\".")
         if let text = node.asString {
+            if node.unquoted?.asDouble != nil {
+                throw OptionFault("\(node.text()) is a string", remedy: "Write the number without quotes: \(text).")
+            }
             let parts = text.split(separator: "/", omittingEmptySubsequences: false).map {
                 wholeNumber($0).flatMap { Int32(exactly: $0) }
             }
@@ -228,6 +235,7 @@ extension OptionFault {
 
 extension String {
     fileprivate static let unquoted = "Write it without quotes."
+    fileprivate static let plainNumber = "Write only a number, without quotes and without a unit."
 }
 
 extension JSONNode {

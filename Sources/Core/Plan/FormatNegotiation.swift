@@ -391,7 +391,7 @@ extension StageInstance {
             guard let format = input.video else {
                 throw FrameHostError(
                     .invalidConfiguration, what: "a filter takes raw video as its first input, but gets \(input)",
-                    remedy: "Name a stage that gives raw video first in 'from'.")
+                    remedy: "In 'from', name a stage that gives raw video first.")
             }
             try filter.negotiate(format, further: Array(inputs.dropFirst()))
             return inputs[0]
@@ -400,7 +400,7 @@ extension StageInstance {
             guard let format = input.video else {
                 throw FrameHostError(
                     .invalidConfiguration, what: "a filter takes raw video, but gets \(input)",
-                    remedy: "Name a stage that gives raw video in 'from'.")
+                    remedy: "In 'from', name a stage that gives raw video.")
             }
             try filter.negotiate(format)
             return inputs[0]

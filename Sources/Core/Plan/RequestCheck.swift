@@ -130,9 +130,9 @@ struct RequestCheck {
         if stage.takesOnlyItsBranch { return "Attach the branch to a stage that gives \(takes.kinds)." }
         if case .encoded = gives, stage.takesFromTheOneBefore {
             return
-                "Put '\(stage.id)' before '\(producer.id)', or name a stage that gives \(takes.kinds) in 'from'."
+                "Put '\(stage.id)' before '\(producer.id)', or name in 'from' a stage that gives \(takes.kinds)."
         }
-        return "Name a stage that gives \(takes.kinds) in 'from'."
+        return "In 'from', name a stage that gives \(takes.kinds)."
     }
 
     /// - Parameters:
@@ -142,7 +142,9 @@ struct RequestCheck {
         if producer.isReplacement { return "Replace '\(producer.id)' with a stage that has an output." }
         guard stage.takesOnlyItsBranch else {
             return giver.map { "Name the stage whose output '\(stage.id)' takes: \"from\": \"\($0)\"." }
-                ?? "Name a stage that has an output in 'from'."
+                ?? (stage.takesFromTheOneBefore
+                    ? "Put '\(stage.id)' after a stage that has an output, or name such a stage in 'from'."
+                    : "In 'from', name a stage that has an output.")
         }
         return "Attach the branch to a stage that has an output" + (giver.map { ", such as '\($0)'." } ?? ".")
     }

@@ -76,6 +76,7 @@ extension Chain {
         change(id, reply) { [unowned self] in
             let change = try GraphChange.made(
                 self, to: try request(graph.request), isDraining: isDraining, resetting: resetting)
+            settleRestarts(change)
             committed()
             post(
                 "structure-changed", nil, level: .debug,
@@ -126,13 +127,30 @@ extension Chain {
                 ?? "The chain has \(quotedList(ids, "and")).")
     }
 
+    /// [desk's thread] Stages that a change has removed or replaced, or whose `onError` is another one now, are not
+    /// restarted. Where such a stage had failed and does not run again, its fault counts from now on.
+    private func settleRestarts(_ change: GraphChange) {
+        // A thread that is late exchanges its instance later; until then the stage is as failed as before.
+        for exchange in change.exchanges where !exchange.runner.hasFailed { _ = restarts.forget(exchange.runner) }
+        for runner in change.removed + graph.runners where runner.onError != .restart || !isInGraph(runner) {
+            guard let fault = restarts.forget(runner) else { continue }
+            failures.withLock { $0.append(fault) }
+            if endsRun(runner) { drain() }
+        }
+    }
+
     /// [control thread] Makes and starts a failed stage anew.
-    func restart(_ id: String) {
+    ///
+    /// - Parameter number: The stage's number.
+    func restart(_ number: Int) {
         changes.post { [unowned self] in
-            guard !changes.isClosed, let runner = graph.runner(id: id), runner.hasFailed else { return }
+            guard !changes.isClosed, let runner = graph.runners.first(where: { $0.number == number }),
+                runner.hasFailed, runner.onError == .restart
+            else { return }
+            let id = runner.id
             // A call of another stage that does not return is not a failure of this one.
             guard openErrands.left(among: graph.workers, after: 0, stop: stop).isEmpty else {
-                return restarts.waitForMore(id, now: ChainClock.system.now())
+                return restarts.waitForMore(number, now: ChainClock.system.now())
             }
             do {
                 // The old instance stops first, since the new one may open what it still has open.
@@ -142,15 +160,15 @@ extension Chain {
             } catch {
                 let fault = FrameHostError.wrap(error, place: runner.title)
                 // A thread that has no time for the change is no failure of this stage either.
-                guard !fault.isBusy else { return restarts.waitForMore(id, now: ChainClock.system.now()) }
+                guard !fault.isBusy else { return restarts.waitForMore(number, now: ChainClock.system.now()) }
                 post("restart-failed", id, level: .warning, fault.description)
                 guard !restarts.isToBeRestarted(runner, fault, now: ChainClock.system.now()) else { return }
                 failures.withLock { $0.append(fault) }
-                if !runners.contains(where: { $0.kind == .sink && !$0.hasFailed }) || runner.kind != .sink { drain() }
+                if endsRun(runner) { drain() }
             }
         } refuse: { [unowned self] refusal in
             // `Restarts.due` names a stage only once.
-            if refusal == .full { restarts.waitForMore(id, now: ChainClock.system.now()) }
+            if refusal == .full { restarts.waitForMore(number, now: ChainClock.system.now()) }
         } start: { [unowned self] thread, work in
             beginChanges(thread, work)
         }
@@ -200,18 +218,15 @@ extension Chain {
         let outcome = errand.wait(Self.changePatienceNs, stop: stop)
         switch outcome {
         case .done: return (true, nil)
-        case .refused where !thread.isClosed: return (false, crowded(runner))
+        case .refused where !thread.isClosed: return (false, Self.crowded(runner))
         case .refused, .underWay:
-            let fault = FrameHostError(
-                .unavailable, place: runner.title, what: "the stage has ended",
-                remedy: "Send the command while the stage runs.")
-            return (outcome == .underWay, fault)
+            return (outcome == .underWay, Self.ended(runner))
         case .withdrawn: return (false, late(thread, runner))
         }
     }
 
     /// The thread of `runner` has no room for a further message.
-    private func crowded(_ runner: StageRunner) -> FrameHostError {
+    static func crowded(_ runner: StageRunner) -> FrameHostError {
         var fault = FrameHostError(
             .unavailable, place: runner.title,
             what: "\(ThreadState.mostMessages) commands are already waiting, so nothing was changed",

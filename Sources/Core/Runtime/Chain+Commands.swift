@@ -65,6 +65,12 @@ extension Chain {
             .unavailable, place: id, what: "the stage has failed", remedy: "Replace it, or start the chain again.")
     }
 
+    static func ended(_ runner: StageRunner) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: runner.title, what: "the stage has ended",
+            remedy: "Send the command while the stage runs.")
+    }
+
     private func post(
         _ runner: StageRunner, _ call: StageCall, _ reply: @escaping CommandReply, _ action: @escaping () throws -> Void
     ) {
@@ -82,14 +88,9 @@ extension Chain {
                 reply(CommandAnswer(stage: id, error: error))
             }
         }
-        let refuse = {
-            reply(
-                CommandAnswer(
-                    stage: id,
-                    error: FrameHostError(
-                        .unavailable, place: id,
-                        what: "the stage has ended, or has not read the commands that were sent before",
-                        remedy: "Send the command while the stage runs, after the answers to earlier ones.")))
+        let refuse = { [unowned runner] in
+            let fault = runner.thread.isClosed ? Self.ended(runner) : Self.crowded(runner)
+            reply(CommandAnswer(stage: id, error: fault))
         }
         if !runner.thread.post(.init(open: open, refuse: refuse)) { refuse() }
     }

@@ -342,7 +342,7 @@ public final class Chain: @unchecked Sendable {
             healthWatch.look(at: self, now: now) { callWatch.hanging(in: graph, for: HealthWatch.hangNs, now: now) }
             dropWatch.look(at: self, now: now)
             tendLeavingBranches(now: now)
-            for id in restarts.due(now: now) { restart(id) }
+            for number in restarts.due(now: now) { restart(number) }
             if isOver { return [] }
             if drainDeadline == nil, drainRequested.load(ordering: .acquiring) {
                 drainDeadline = now + drainNs
@@ -458,7 +458,12 @@ public final class Chain: @unchecked Sendable {
     private func stageFailed(_ runner: StageRunner, _ error: FrameHostError) {
         var error = error
         if let pts = error.place.pts { error.place.sinceStart = sinceStart(pts) }
-        if restarts.isToBeRestarted(runner, error, now: systemNow()) { return postFailure(of: runner, error) }
+        // Where the stage leaves meanwhile, the change that removes it may have looked before.
+        if restarts.isToBeRestarted(runner, error, now: systemNow()),
+            isInGraph(runner) || restarts.forget(runner) == nil
+        {
+            return postFailure(of: runner, error)
+        }
         failures.withLock { $0.append(error) }
         postFailure(of: runner, error)
         if endsRun(runner) { drain() }
@@ -483,11 +488,20 @@ public final class Chain: @unchecked Sendable {
                 pts: runner.shown.context.item.pts))
     }
 
-    /// What the failure of `runner` does to the run where the chain file does not say. A full disk, for example, is no
-    /// reason to end the stream beside it.
-    private func endsRun(_ runner: StageRunner) -> Bool {
-        if let onError = runner.onError { return onError == .stop }
-        return runner.kind != .sink || !runners.contains { $0.kind == .sink && !$0.hasFailed }
+    func isInGraph(_ runner: StageRunner) -> Bool { runners.contains { $0 === runner } }
+
+    /// Whether the failure of `runner` ends the run. Where the chain file does not say, and after the last restart, it
+    /// does so unless it is that of one sink of several. A full disk, for example, is no reason to end the stream
+    /// beside it. A stage that leaves ends no run.
+    func endsRun(_ runner: StageRunner) -> Bool {
+        guard isInGraph(runner) else { return false }
+        switch runner.onError {
+        case .stop: return true
+        case .continue, .bypass: return false
+        case .restart, nil:
+            return runner.kind != .sink
+                || !runners.contains { $0.kind == .sink && (!$0.hasFailed || restarts.awaited($0) != nil) }
+        }
     }
 }
 

@@ -11,6 +11,7 @@ final class Errand: @unchecked Sendable {
     // Freed once the work is settled, with everything that they capture.
     private var body: (() -> Void)?
     private var refused: (() -> Void)?
+    private var thread: ThreadState?
 
     /// - Parameters:
     ///   - body: Called on the thread, between two items; not after it was withdrawn.
@@ -28,8 +29,9 @@ final class Errand: @unchecked Sendable {
     ///   - thread: The stage thread.
     ///   - isRequired: Whether a thread with a full mailbox takes it too.
     func post(to thread: ThreadState, isRequired: Bool = false) {
+        condition.locked { self.thread = thread }
         let message = ThreadState.Message(
-            open: { [self] in perform() }, refuse: { [self] in refuse() }, isErrand: true)
+            open: { [self] in perform() }, refuse: { [self] in refuse() }, errand: self)
         if !thread.post(message, isRequired: isRequired) { refuse() }
     }
 
@@ -46,7 +48,8 @@ final class Errand: @unchecked Sendable {
     /// With the lock held.
     private func settle(_ end: State) {
         state = end
-        (body, refused) = (nil, nil)
+        if end == .withdrawn { thread?.remove(self) }
+        (body, refused, thread) = (nil, nil, nil)
         condition.broadcast()
     }
 

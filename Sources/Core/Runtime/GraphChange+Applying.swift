@@ -33,9 +33,9 @@ extension GraphChange {
                 // The parts that may fail come first.
                 for (index, set) in change.sets.enumerated() {
                     do {
-                        try set.perform()
+                        try change.perform(set)
                     } catch {
-                        for set in change.sets[..<index].reversed() { set.takeBack() }
+                        for set in change.sets[..<index].reversed() { change.takeBack(set) }
                         throw error
                     }
                 }
@@ -66,10 +66,20 @@ extension GraphChange {
         let runner = exchange.runner
         let letFramesPass = runner.mode == .passes
         stop(exchange.perform(isDraining: isDraining), of: runner)
+        setAgain(runner)
         chain.post("stage-replaced", runner.id, "The stage was replaced.")
         // The pause was announced for an instance that frames could pass by.
         if letFramesPass, runner.mode == .drops {
             chain.post("stage-paused", runner.id, "\(runner.title) is paused: no frame passes meanwhile.")
+        }
+    }
+
+    /// [stage thread, between two items] Gives a new instance what commands have set while it was being made.
+    private func setAgain(_ runner: StageRunner) {
+        let id = runner.id
+        guard let since = chain.liveOptions.withLock({ setSince(id, $0) }) else { return }
+        do { try runner.instance.set(since) { key, _ in FaultPlace(key) } } catch {
+            chain.liveOptions.withLock { all in all[id]?.removeAll { old in since.contains { $0.key == old.key } } }
         }
     }
 
@@ -156,6 +166,7 @@ extension GraphChange {
     }
 
     mutating func setOptions() throws {
+        let change = self
         var done: [LiveSet] = []
         for set in sets {
             let failure = Locked<(any Error)?>(nil)
@@ -164,7 +175,7 @@ extension GraphChange {
                 try chain.perform(on: set.runner.thread, for: set.runner) {
                     frame.withLock { $0 = set.runner.nextFrame }
                     do {
-                        try set.perform()
+                        try change.perform(set)
                     } catch {
                         failure.withLock { $0 = error }
                     }
@@ -173,12 +184,33 @@ extension GraphChange {
                 holds(from: frame.withLock { $0 })
                 done.append(set)
             } catch {
+                // A thread that is late takes its options back when it returns, and the next change waits for that.
                 for set in done.reversed() {
-                    try? chain.perform(on: set.runner.thread, for: set.runner) { set.takeBack() }
+                    _ = leave(Errand { change.takeBack(set) }, with: set.runner.thread, for: set.runner)
                 }
                 throw error
             }
         }
+    }
+
+    /// [stage thread]
+    ///
+    /// - Throws: ``SetRefusal``.
+    private func perform(_ set: LiveSet) throws {
+        let id = set.runner.id
+        do { try set.runner.instance.set(set.options) { key, _ in "\(id).\(key)" } } catch {
+            throw SetRefusal(stage: id, reason: error)
+        }
+        chain.liveOptions.withLock { all in all[id]?.removeAll { old in set.options.contains { $0.key == old.key } } }
+    }
+
+    /// [stage thread]
+    private func takeBack(_ set: LiveSet) {
+        let id = set.runner.id
+        do { try set.runner.instance.set(set.earlier) { key, _ in FaultPlace(key) } } catch { return }
+        let earlier = (liveOptions[id] ?? []).filter { old in set.options.contains { $0.key == old.key } }
+        guard !earlier.isEmpty else { return }
+        chain.liveOptions.withLock { $0[id] = ($0[id] ?? []).overlaid(with: earlier) }
     }
 
     // MARK: Back

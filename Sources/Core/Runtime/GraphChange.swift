@@ -13,6 +13,8 @@ struct GraphChange {
     var exchanges: [GraphAssembly.Exchange] { assembly.exchanges }
     let sets: [LiveSet]
     private let resets: ResetScope
+    /// The live options that commands had set when this change was planned, by stage. Later ones hold on.
+    let liveOptions: [String: [JSONNode.Member]]
     /// Stages that the plan does not have any more.
     let removed: [StageRunner]
     /// Workers that have been rewired, or may have been.
@@ -29,18 +31,6 @@ struct GraphChange {
         var runner: StageRunner
         var options: [JSONNode.Member]
         var earlier: [JSONNode.Member]
-
-        /// [stage thread]
-        ///
-        /// - Throws: ``SetRefusal``.
-        func perform() throws {
-            do { try runner.instance.set(options) { key, _ in "\(runner.id).\(key)" } } catch {
-                throw SetRefusal(stage: runner.id, reason: error)
-            }
-        }
-
-        /// [stage thread]
-        func takeBack() { try? runner.instance.set(earlier) { key, _ in FaultPlace(key) } }
     }
 
     /// The running stage refuses its live options. A new instance may take them.
@@ -107,6 +97,7 @@ struct GraphChange {
         }
         if let awaited { throw chain.late(awaited.thread, awaited.runner, isAwaited: true) }
         let live = running.liveOptions
+        liveOptions = live
         sets = planned.stages.compactMap { [before] stage in
             guard case .kept(let options) = stage.origin, !options.isEmpty, let runner = before.runner(id: stage.id)
             else { return nil }
@@ -158,9 +149,11 @@ struct GraphChange {
                 let was = before.planned.stages.first(where: { $0.id == id })?.output, !after.isAsGood(as: was)
             else { continue }
             throw FrameHostError(
-                .invalidConfiguration, place: FaultPlace(id),
+                .invalidConfiguration,
+                place: assembly.graph.request.stages.first { $0.id == id }?
+                    .place(file: assembly.graph.request.file, of: "") ?? FaultPlace(id),
                 what:
-                    "needs a restart: '\(id)' would give \(after) instead of \(was), and stages on several threads use it",
+                    "needs a restart: '\(id)' would give \(after) instead of \(was), which stages on other threads take",
                 remedy: "Restart the chain to apply this change, or undo it.")
         }
     }
@@ -216,7 +209,8 @@ struct GraphChange {
         for runner in assembly.newRunners { chain.post("stage-attached", runner.id, "\(runner.id) was attached.") }
     }
 
-    /// Options that commands have set hold until the request says otherwise.
+    /// Options that commands have set hold until the request says otherwise. Those that this change sets itself were
+    /// forgotten when it did.
     private func forgetOptions() {
         chain.liveOptions.withLock { all in
             for id in all.keys {
@@ -227,18 +221,22 @@ struct GraphChange {
                     all[id] = nil
                     continue
                 }
-                if resets.contains(id) {
-                    all[id] = nil
-                    continue
-                }
-                let changed = stage.changedOptions(from: was)
-                if stage.type === was.type, sets.contains(where: { $0.runner.id == id }) {
-                    all[id]?.removeAll { changed.contains($0.key) }
-                } else if !changed.isEmpty {
-                    all[id] = nil
+                let isExchanged = exchanges.contains { $0.runner.id == id }
+                if resets.contains(id) || (isExchanged && !stage.changedOptions(from: was).isEmpty) {
+                    all[id] = setSince(id, all)
                 }
             }
         }
+    }
+
+    /// What commands have set at a stage since this change was planned.
+    func setSince(_ id: String, _ all: [String: [JSONNode.Member]]) -> [JSONNode.Member]? {
+        let since = (all[id] ?? []).filter { member in
+            !(liveOptions[id] ?? []).contains {
+                $0.key == member.key && $0.value.withoutPlaces == member.value.withoutPlaces
+            }
+        }
+        return since.isEmpty ? nil : since
     }
 
     /// A new stage behind an encoder can use nothing before the next keyframe, and asks for one once its links are

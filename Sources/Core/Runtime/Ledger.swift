@@ -127,7 +127,9 @@ extension StageRunner {
         let come = taken.value + made.value
         let gone = answered + heldNow
         guard come != gone else { return nil }
-        let verb = come > gone ? "swallowed \(come - gone)" : "gave \(gone - come) too many"
+        let count = come > gone ? come - gone : gone - come
+        let items = "\(count) \(count == 1 ? "item" : "items")"
+        let verb = come > gone ? "swallowed \(items)" : "gave \(items) too many"
         return
             "taken \(taken.value) + made \(made.value) ≠ emitted, ended, dropped and held \(gone): the stage \(verb)"
     }

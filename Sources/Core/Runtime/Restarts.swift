@@ -13,58 +13,66 @@ final class Restarts: Sendable {
         var due: Int64?
         var lastFailure: Int64 = 0
         var fault: FrameHostError?
+
+        /// Whether a failure now is followed by a further attempt.
+        var isOpen: Bool { attempts < mostInARow }
+        /// The fault for which the stage is to be started anew; nil where it was given up, and the fault was reported.
+        var owed: FrameHostError? { attempts <= mostInARow ? fault : nil }
     }
 
-    private let entries = Locked<[String: Entry]>([:])
+    /// By the stage's number, so that a later stage with the same id begins anew.
+    private let entries = Locked<[Int: Entry]>([:])
 
     /// [stage thread, desk's thread] Notes that a stage has failed, or could not be started again; false when it will
     /// not be started anew.
     func isToBeRestarted(_ runner: StageRunner, _ fault: FrameHostError, now: Int64) -> Bool {
         guard runner.onError == .restart else { return false }
         return entries.withLock { entries in
-            var entry = entries[runner.id] ?? Entry()
+            var entry = entries[runner.number] ?? Entry()
             if now - entry.lastFailure > Self.recoveredNs { entry.attempts = 0 }
             entry.lastFailure = now
             entry.fault = fault
-            let goesOn = entry.attempts < Self.mostInARow
-            entry.due = goesOn ? now + min(1_000_000_000 << Int64(entry.attempts), Self.longestNs) : nil
+            entry.due = entry.isOpen ? now + min(1_000_000_000 << Int64(entry.attempts), Self.longestNs) : nil
+            let goesOn = entry.isOpen
             entry.attempts += 1
-            entries[runner.id] = entry
+            entries[runner.number] = entry
             return goesOn
         }
     }
 
     /// [desk's thread, control thread] The stage could not be made now, which is no failure of its own: it is tried
     /// again a second later, and the attempt does not count.
-    func waitForMore(_ id: String, now: Int64) {
-        entries.withLock { $0[id]?.due = now + 1_000_000_000 }
+    func waitForMore(_ number: Int, now: Int64) {
+        entries.withLock { $0[number]?.due = now + 1_000_000_000 }
     }
 
     /// [any thread] Why a failed stage is about to be started anew; nil where it will not be.
     func awaited(_ runner: StageRunner) -> String? {
+        guard runner.onError == .restart else { return nil }
+        return entries.withLock { $0[runner.number]?.owed?.what }
+    }
+
+    /// [desk's thread, stage thread] Forgets a stage that has left the chain, was replaced, or has another `onError`
+    /// now.
+    ///
+    /// - Returns: Its fault where it has failed and was to be started anew. Only one of several callers gets it.
+    func forget(_ runner: StageRunner) -> FrameHostError? {
         entries.withLock { entries in
-            guard let entry = entries[runner.id], entry.attempts <= Self.mostInARow else { return nil }
-            return entry.fault?.what
+            let owed = entries.removeValue(forKey: runner.number)?.owed
+            return runner.hasFailed ? owed : nil
         }
     }
 
     /// [control thread, at the end] The faults of the stages that were to be started anew and were not.
     func unfinished(of runners: [StageRunner]) -> [FrameHostError] {
-        entries.withLock { entries in
-            runners.compactMap { runner in
-                guard runner.hasFailed, let entry = entries[runner.id], entry.attempts <= Self.mostInARow else {
-                    return nil
-                }
-                return entry.fault
-            }
-        }
+        entries.withLock { entries in runners.compactMap { $0.hasFailed ? entries[$0.number]?.owed : nil } }
     }
 
-    /// [control thread] The stages that are due, each once.
-    func due(now: Int64) -> [String] {
+    /// [control thread] The numbers of the stages that are due, each once.
+    func due(now: Int64) -> [Int] {
         entries.withLock { entries in
             let due = entries.filter { $0.value.due.map { now >= $0 } ?? false }.map(\.key)
-            for id in due { entries[id]?.due = nil }
+            for number in due { entries[number]?.due = nil }
             return due
         }
     }

@@ -71,8 +71,11 @@ final class ThreadState: @unchecked Sendable {
     struct Message {
         var open: () -> Void
         var refuse: () -> Void = {}
-        /// Whether the thread takes no further item before it has done this, as far as ``longestWayToErrandNs`` go.
-        var isErrand = false
+        /// The errand that this is, if it is one. The thread takes no further item before it has done it, as far as
+        /// ``longestWayToErrandNs`` go.
+        var errand: Errand?
+
+        fileprivate var isErrand: Bool { errand != nil }
     }
 
     init(name: String) { self.name = name }
@@ -129,6 +132,16 @@ final class ThreadState: @unchecked Sendable {
         }
         if isPosted { interrupt?(message.isErrand) }
         return isPosted
+    }
+
+    /// [any thread] Takes an errand that was withdrawn out of the mailbox, which has room for so many messages only.
+    func remove(_ errand: Errand) {
+        mail.locked {
+            guard let index = messages.firstIndex(where: { $0.errand === errand }) else { return }
+            messages.remove(at: index)
+            errands -= 1
+            mailFlag.store(!messages.isEmpty, ordering: .relaxed)
+        }
     }
 
     /// [any thread] Whether the thread has ended and reads nothing more.

@@ -23,7 +23,7 @@ final class StageInstance {
                             what: "cannot change while the chain runs",
                             remedy: live.isEmpty
                                 ? "Set it in the chain file, then reload or restart the chain."
-                                : "Set it in the chain file, then reload or restart the chain. Only \(quotedList(live, "and")) can change at once."
+                                : "Set it in the chain file, then reload or restart the chain. Only \(quotedList(live, "and")) can change while it runs."
                         )
                     })
             }

@@ -19,6 +19,8 @@ final class ChainDocument: @unchecked Sendable {
     private let frameLimit: Int?
     private let ownStreams: [ChainRequest.OwnStream]
     private let root: Mutex<JSONNode>
+    /// Tells of changes of the file since it was read.
+    let watch: FileWatch
     private let changeCount = Atomic<Int>(0)
     /// Ids of the file's stages when the run started.
     let firstIDs: Set<String>
@@ -36,6 +38,8 @@ final class ChainDocument: @unchecked Sendable {
         registryBox = Mutex(registry)
         self.frameLimit = frameLimit
         self.ownStreams = ownStreams
+        // What is saved while the file is read, or after that, is a change.
+        watch = FileWatch(path)
         let first = try ChainFile.read(path)
         let ids = Self.ids(first)
         firstIDs = ids

@@ -465,6 +465,8 @@ struct ChainFile {
         return false
     }
 
+    private func inOrder(_ ids: [String: Int]) -> [String] { ids.sorted { $0.value < $1.value }.map(\.key) }
+
     private mutating func readFrom(_ node: JSONNode?, _ path: String, _ index: Int, isSource: Bool, ids: [String: Int])
         -> [Int]
     {
@@ -484,11 +486,9 @@ struct ChainFile {
         return names.compactMap { name, place in
             let parts = name.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard let found = ids[parts[0]] else {
-                let near = Suggestion.nearest(to: parts[0], in: Array(ids.keys).sorted()).map {
-                    "Did you mean '\($0)'?"
-                }
                 hasBrokenFrom = true
-                fault(place, "\(path).from", "no stage '\(parts[0])'", near ?? "Name the id of a stage of this chain.")
+                fault(
+                    place, "\(path).from", "no stage '\(parts[0])'", remedyOfUnknownStage(parts[0], in: inOrder(ids)))
                 return nil
             }
             guard parts.count == 2, parts[1] != "video" else { return found }
@@ -740,8 +740,7 @@ struct ChainFile {
                 continue
             }
             guard let index = ids[stage] else {
-                let near = Suggestion.nearest(to: stage, in: Array(ids.keys).sorted()).map { "Did you mean '\($0)'?" }
-                refuse("no stage '\(stage)'", near ?? "Name the id of a stage of this chain.")
+                refuse("no stage '\(stage)'", remedyOfUnknownStage(stage, in: inOrder(ids)))
                 continue
             }
             guard !PluginLoader.reservedKeys.contains(option) else {

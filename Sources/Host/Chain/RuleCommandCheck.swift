@@ -45,7 +45,7 @@ struct RuleCommandCheck {
         guard ids.contains(id) else {
             return add(
                 node["stage"]?.place ?? node.place, ".stage", "no stage '\(id)'",
-                RuleReader.near(id, in: ids.sorted(), else: "Name the id of a stage of this chain."))
+                remedyOfUnknownStage(id, in: ids.sorted()))
         }
         guard (command == nil) != (node["set"] == nil) else {
             return add(

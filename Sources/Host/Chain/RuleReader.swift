@@ -145,7 +145,7 @@ struct RuleReader {
         guard ids.contains(id) else {
             fault(
                 subject, "\(path).stage", "no stage '\(id)'",
-                Self.near(id, in: ids.sorted(), else: "Name the id of a stage of this chain."))
+                remedyOfUnknownStage(id, in: ids.sorted()))
             return nil
         }
         guard let stage = stages.first(where: { $0.id == id }) else { return nil }

@@ -15,14 +15,18 @@ struct ChangeRetry: Sendable {
     /// Chain clock, nanoseconds; nil while an attempt is under way, and where none is owed.
     private var due: Int64?
     private var isReported = false
-    /// How often the chain was changed before the first attempt of the present change; nil until that begins.
+    /// How often the chain had been changed when the present change came.
+    private var changesAtBegin = 0
+    /// How often it had been changed before the first attempt that the chain had room for; nil until that begins.
     private var changesBefore: Int?
 
     /// A new change, which is tried at once. What was owed before no longer is.
     ///
+    /// - Parameter changes: How often the chain was changed until now.
     /// - Returns: The number of the change, for its answer.
-    mutating func begin() -> Int {
+    mutating func begin(changes: Int = 0) -> Int {
         self = ChangeRetry(change: change + 1)
+        changesAtBegin = changes
         return change
     }
 
@@ -32,12 +36,13 @@ struct ChangeRetry: Sendable {
     /// The attempt could not begin: another one is due at once.
     mutating func postpone(_ change: Int) { if isPresent(change) { due = Int64.min } }
 
-    /// Whether the chain was changed in another way since the first attempt of this change began.
+    /// Whether the chain was changed in another way since the first attempt of this change began, or since the change
+    /// came where the chain had no room for that attempt.
     ///
     /// - Parameter changes: How often the chain was changed until now, where an attempt begins.
     mutating func isOutdated(_ change: Int, changes: Int) -> Bool {
         guard isPresent(change) else { return false }
-        let before = changesBefore ?? changes
+        let before = changesBefore ?? (isReported ? changesAtBegin : changes)
         changesBefore = before
         return changes != before
     }

@@ -35,6 +35,9 @@ enum CommandReader {
             }
         }
 
+        /// Waits until answers have been written: who does not read them must not fill the memory.
+        func waitForRoom() { while replies.isFull { usleep(2_000) } }
+
         func perform(_ line: [UInt8], _ number: Int) {
             var tag: JSONNode?
             do {
@@ -71,6 +74,7 @@ enum CommandReader {
         var buffer = [UInt8](repeating: 0, count: 4096)
         var isTooLong = false
         func end() {
+            context.waitForRoom()
             if isTooLong {
                 number += 1
                 context.reply(number)(

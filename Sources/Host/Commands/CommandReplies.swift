@@ -14,6 +14,9 @@ final class CommandReplies: Sendable {
         var chain: String?
     }
 
+    /// How many answers may wait before no further command is read.
+    private static let mostWaiting = 1024
+
     private let waiting = Mutex<[Reply]>([])
 
     /// [any thread]
@@ -26,10 +29,22 @@ final class CommandReplies: Sendable {
         var members = answer.members
         if let tag { members.insert(JSONNode.Member(key: "tag", value: tag), at: 1) }
         let event = Event(
-            name: "command-answered", stage: answer.stage, level: answer.isDone ? .info : .warning, text: answer.text,
+            name: "command-answered", stage: answer.stage, level: answer.isDone ? .info : .warning,
+            text: Self.indented(answer.text),
             details: JSONNode(.object(members)), time: time)
         waiting.withLock { $0.append(Reply(number: number, event: event, chain: chain)) }
     }
+
+    /// The text with each further fault on a line that an event keeps: one that is indented.
+    private static func indented(_ text: String) -> String {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.first.map { first in
+            lines.dropFirst().reduce(String(first)) { $0 + "\n" + ($1.hasPrefix("  ") ? $1 : "  \($1)") }
+        } ?? text
+    }
+
+    /// [any thread] Whether so many answers wait to be written that no further command should be read.
+    var isFull: Bool { waiting.withLock { $0.count >= Self.mostWaiting } }
 
     /// [control thread] The answers since the last call.
     func take() -> [Reply] {
@@ -41,6 +56,8 @@ final class CommandReplies: Sendable {
 }
 
 extension CommandAnswer {
+    private static let goesOn = "The chain goes on without this change."
+
     /// What is said of a busy chain where the program repeats the change itself.
     static let triesAgain = "The program tries again until the chain has time for it."
 
@@ -75,9 +92,12 @@ extension CommandAnswer {
             // Such a fault says itself that nothing was changed.
             guard let remedy else { return self }
             faults[last].remedy = remedy
-        } else {
-            faults[last].remedy += (faults[last].remedy.isEmpty ? "" : " ") + "The chain goes on without this change."
+        } else if last == 0 {
+            faults[last].remedy += (faults[last].remedy.isEmpty ? "" : " ") + Self.goesOn
         }
-        return CommandAnswer(stage: stage, error: FrameHostErrors(faults))
+        var said = CommandAnswer(stage: stage, error: FrameHostErrors(faults))
+        // What holds for all of several faults is no part of the last one.
+        if !isBusy, last > 0 { said.text += "\n\(Self.goesOn)" }
+        return said
     }
 }

@@ -16,10 +16,13 @@ struct PluginOptions: ParsableArguments {
     func registry() throws -> PluginRegistry {
         let faults = pluginPath.compactMap { folder -> FrameHostError? in
             guard let handle = opendir(folder) else {
+                let code = errno
                 return FrameHostError(
                     .invalidConfiguration, place: "--plugin-path \(folder)",
-                    what: "cannot be read: \(String(cString: strerror(errno)))",
-                    remedy: "Name a folder with plugins.")
+                    what: code == ENOENT ? "does not exist" : "cannot be read: \(String(cString: strerror(code)))",
+                    remedy: code == ENOENT
+                        ? "Build your plugin first (`swift build -c release`), or name another folder."
+                        : "Name a folder with plugins.")
             }
             closedir(handle)
             return nil

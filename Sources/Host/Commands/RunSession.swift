@@ -219,7 +219,8 @@ final class RunSession: @unchecked Sendable {
         let now = chain.clock.now()
         let attempt: Int?
         if watch.hasChanged(now: now) {
-            attempt = fileRetry.withLock { $0.begin() }
+            let changes = document.changes
+            attempt = fileRetry.withLock { $0.begin(changes: changes) }
         } else if fileRetry.withLock({ $0.isDue(now: now) }), watch.isThere {
             attempt = fileRetry.withLock { $0.beginAgain(now: now) }
         } else {
@@ -237,7 +238,7 @@ final class RunSession: @unchecked Sendable {
                 throw FrameHostError(
                     .unavailable,
                     what:
-                        "The change of the chain file is not tried again: the chain was changed by a command meanwhile",
+                        "the change of the chain file is not tried again: the chain was changed by a command meanwhile",
                     remedy: "Save the file again to use it.")
             },
             reply: { [replies, clock = chain.clock, weak self, weak chain] answer in
@@ -256,7 +257,16 @@ final class RunSession: @unchecked Sendable {
     /// [any thread] Loads a watched plugin from its file, which has changed. A reload that the chain had no time for is
     /// tried again after a while. One that comes before the chain runs is tried as soon as it does.
     func reloadPlugin(_ path: String) {
+        // Nothing is to be done where the file is again the one that the chain uses.
+        guard !isInUse(path, document.withLock { $0 }) else {
+            return pluginRetries.withLock { _ = $0[path]?.drop() }
+        }
         reloadPlugin(path, change: pluginRetries.withLock { $0[path, default: PluginRetry(path)].begin() })
+    }
+
+    private func isInUse(_ path: String, _ document: ChainDocument?) -> Bool {
+        guard let sum = document?.sumInUse(of: path) else { return false }
+        return PluginCopy.sum(of: path) == sum
     }
 
     /// [control thread] Tries those reloads of watched plugins again that are due. Nothing is left to do where the
@@ -264,7 +274,7 @@ final class RunSession: @unchecked Sendable {
     private func retryPlugins(now: Int64, _ document: ChainDocument) {
         let due = pluginRetries.withLock { $0 }.filter { $0.value.isDue(now: now) }.keys.sorted()
         for path in due where access(path, R_OK) == 0 && !PluginCopy.isBeingWritten(path) {
-            if let sum = PluginCopy.sum(of: path), sum == document.sumInUse(of: path) {
+            if isInUse(path, document) {
                 pluginRetries.withLock { _ = $0[path]?.drop() }
                 continue
             }
@@ -356,7 +366,7 @@ final class RunSession: @unchecked Sendable {
         var pluginWatch = prepared.pluginWatch
         let (chain, document) = (planned.chain, planned.document)
         connection?.planned(chain)
-        var watch = FileWatch(document.path)
+        var watch = document.watch
         let snapshots = Snapshots(chain: chain, encoder: encoder)
         self.snapshots.withLock { $0 = snapshots }
         let language = CommandLanguage(chain: chain, document: document, snapshots: snapshots)

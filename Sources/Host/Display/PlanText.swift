@@ -80,8 +80,8 @@ struct PlanText {
     private var latency: String {
         if let usual = plan.usualLatency {
             return usual > 0
-                ? "Usual added latency: \(Terminal.decimal(usual * 1000)) ms that stages hold frames back, plus their own time."
-                : "Usual added latency: only the stages' own time; no stage holds frames back."
+                ? "Usual added latency: \(Terminal.decimal(usual * 1000)) ms for which stages hold frames back, plus the time that they work."
+                : "Usual added latency: none beyond the time that the stages work."
         }
         return plan.stages.contains { $0.demand.isLive }
             ? "Usual added latency: unknown, because a rate on the way is variable."

@@ -111,6 +111,10 @@ final class RunDisplay {
         return isNamed ? event.text : "\(stage): \(event.text)"
     }
 
+    private static func blocks(_ count: Int, _ kind: String) -> String {
+        "\(count) \(count == 1 ? "block" : "blocks") of \(kind)"
+    }
+
     /// Shows why the chain cannot start, and returns the exit status that follows.
     func refuse(_ error: any Error) -> ExitCode {
         guard name != nil else { return report(error) }
@@ -175,8 +179,8 @@ final class RunDisplay {
         let frames = ledger.captured - ledger.capturedSound - ledger.capturedMotion
         let fps = elapsed > 0 ? Terminal.decimal(Double(frames) / elapsed) : "–"
         var parts: [String] = []
-        if ledger.capturedSound > 0 { parts.append("\(ledger.capturedSound) blocks of sound") }
-        if ledger.capturedMotion > 0 { parts.append("\(ledger.capturedMotion) blocks of motion") }
+        if ledger.capturedSound > 0 { parts.append(Self.blocks(ledger.capturedSound, "sound")) }
+        if ledger.capturedMotion > 0 { parts.append(Self.blocks(ledger.capturedMotion, "motion")) }
         let hasFrames = frames > 0 || parts.isEmpty
         if hasFrames { parts.insert("\(frames) \(frames == 1 ? "frame" : "frames")", at: 0) }
         let pace = hasFrames ? " (\(fps) fps)" : ""

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FrameCore
+
 /// `a, b and c`.
 ///
 /// - Parameter last: The word before the last one: `or` among alternatives, `and` for what there is.
@@ -12,3 +14,13 @@ func wordList(_ words: [String], _ last: String) -> String {
 ///
 /// - Parameter last: The word before the last one.
 func quotedList(_ words: [String], _ last: String) -> String { wordList(words.map { "'\($0)'" }, last) }
+
+/// What to name instead of a stage that the chain does not have.
+///
+/// - Parameter ids: The stages that it has, in their order.
+func remedyOfUnknownStage(_ id: String, in ids: [String]) -> String {
+    if let near = Suggestion.nearest(to: id, in: ids) { return "Did you mean '\(near)'?" }
+    // A longer list hides the sentence before it.
+    return (1...20).contains(ids.count)
+        ? "The chain has \(quotedList(ids, "and"))." : "Name the id of a stage of this chain."
+}

@@ -23,7 +23,7 @@ enum PluginLoader {
         guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
             throw refuse(
                 "cannot be loaded",
-                "Install the missing library if the cause names one. Otherwise build the plugin again: \(PluginGate.buildCommand(for: plugin.path, configuration: CoreIdentity.configuration)).",
+                "If the next line names a missing library, install it. Otherwise build the plugin again: \(PluginGate.buildCommand(for: plugin.path, configuration: CoreIdentity.configuration)).",
                 cause: reason(of: copy))
         }
         PluginImages.here.add(

@@ -68,8 +68,10 @@ struct PluginWatch {
                 let isOther = folders[watch] != nil
                 folders[watch, default: []].insert(folder)
                 // A file that was written there before went unnoticed.
-                if !isNew, !isOther { due[path] = now + Self.settleNs }
+                if !isOther { due[path] = now + Self.settleNs }
             }
+            // So did one that was written since it was loaded.
+            if isNew { due[path] = now + Self.settleNs }
         }
     }
 

@@ -58,10 +58,9 @@ final class SignalSnapshots: Sendable {
         for request in requests {
             let place = FaultPlace(argument: "--snapshot-on-signal")
             guard let stage = plan.stages.first(where: { $0.id == request.stage }) else {
-                let near = Suggestion.nearest(to: request.stage, in: plan.stages.map(\.id))
                 return FrameHostError(
                     .invalidConfiguration, place: place, what: "no stage '\(request.stage)'",
-                    remedy: near.map { "Did you mean '\($0)'?" } ?? "Name the id of a stage of this chain.")
+                    remedy: remedyOfUnknownStage(request.stage, in: plan.stages.map(\.id)))
             }
             guard stage.output?.video != nil else {
                 return FrameHostError(

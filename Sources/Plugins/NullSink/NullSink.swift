@@ -75,7 +75,7 @@ final class NullSink: Sink {
         if options.report == .stream, input.encoded?.video == nil {
             throw FrameHostError(
                 .invalidConfiguration, place: "report",
-                what: "\"stream\" needs access units of pictures, but the input is \(input)",
+                what: "\"stream\" needs encoded video, but the input is \(input)",
                 remedy: "Put the stage after an encoder, or use \"latency\".")
         }
         parameterSets = input.encoded?.parameterSets ?? []

@@ -112,12 +112,13 @@ struct PicturePlan: Equatable {
         where !PictureForm.sides.contains(value) {
             throw FrameHostError(
                 .invalidConfiguration, place: "\(other)",
-                what: "the picture's shape makes its \(key) \(value), but a side must be at most \(Int(most))",
-                remedy: "Use a smaller \(other), or set both.")
+                what:
+                    "at this \(other) the picture would be \(value) pixels \(key == "width" ? "wide" : "high"), but a side can have at most \(Int(most))",
+                remedy: "Use a smaller \(other), or set both width and height.")
         }
         guard size.width * size.height <= mostPixels else {
             throw FrameHostError(
-                .invalidConfiguration, place: "width",
+                .invalidConfiguration, place: form.width == nil && form.height != nil ? "height" : "width",
                 what:
                     "a picture of \(size) has \(size.width * size.height) pixels, but must have at most \(mostPixels)",
                 remedy: "Set a smaller width or height.")

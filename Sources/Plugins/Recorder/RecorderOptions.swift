@@ -91,8 +91,7 @@ struct RecorderOptions: StageOptions {
         }
         if Container(path: path) == nil {
             throw OptionFault(
-                "'\(path)' must end in the name of a container",
-                remedy: "Use the ending \".mp4\", \".mov\" or \".mkv\".")
+                "'\(path)' must end in .mp4, .mov or .mkv", remedy: "The ending chooses the container.")
         }
         let pattern = try FileNamePattern(path)
         if keepSeconds != nil || keepMegabytes != nil, !makesMoreFiles, pattern.isFixed {

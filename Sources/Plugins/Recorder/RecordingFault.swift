@@ -105,8 +105,13 @@ enum RecordingFault {
             case EROFS: "Name another disk in 'path'."
             default: "Correct 'path': name a folder where this user may write."
             }
+        var status = stat()
+        let isFolder = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
         return FrameHostError(
-            .unavailable, what: "'\(path)' cannot be written: \(String(cString: strerror(code)))", remedy: remedy)
+            .unavailable,
+            what:
+                "\(isFolder ? "no file can be made in the folder '\(path)'" : "'\(path)' cannot be written"): \(String(cString: strerror(code)))",
+            remedy: remedy)
     }
 
     /// - Parameter longest: The longest gap that a file of this kind can express.

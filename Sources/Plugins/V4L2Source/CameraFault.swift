@@ -68,6 +68,17 @@ enum CameraFault {
             remedy: "Use another 'format' with an encoder after this stage.")
     }
 
+    static func gone(_ path: String, cause: String = "") -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "'\(path)' has disappeared", remedy: "Check its cable and `dmesg`.", cause: cause)
+    }
+
+    /// Whether an error says that the camera at `path` has disappeared, and not that it cannot be used.
+    static func isOfGone(_ error: any Error, _ path: String) -> Bool {
+        if let call = error as? CallFault { return [ENOENT, ENODEV, ENXIO].contains(call.errno) }
+        return (error as? FrameHostError)?.what == gone(path).what
+    }
+
     /// The fault for an error of the kernel, with a remedy: the group to join, or the program that has the device open.
     ///
     /// - Parameter calls: Used to look up both.
@@ -88,10 +99,7 @@ enum CameraFault {
                 remedy: holders.isEmpty
                     ? "End the program that uses it. Only one program can use a camera."
                     : "End that program. Only one program can use a camera.", cause: fault.text)
-        case ENOENT, ENODEV, ENXIO:
-            return FrameHostError(
-                .unavailable, what: "'\(path)' has disappeared", remedy: "Check its cable and `dmesg`.",
-                cause: fault.text)
+        case ENOENT, ENODEV, ENXIO: return gone(path, cause: fault.text)
         // A file, a pipe or another device gives the first, a folder the second.
         case ENOTTY where fault.call == "VIDIOC_QUERYCAP", EISDIR:
             return FrameHostError(

@@ -41,6 +41,8 @@ final class V4L2Source: Source, DeviceStage {
     private var times = CameraTimes()
     /// The name by which the camera is looked for while it is away.
     private var lookedFor: String?
+    /// The stable id of the camera that was chosen, or its path: its number changes when it is plugged in again.
+    private var chosenID: String?
     private var away = Away()
     var followsGap = false
     private var lastPictureAt: Int64 = 0
@@ -78,7 +80,8 @@ final class V4L2Source: Source, DeviceStage {
             guard options.ifMissing == .wait, fault.code == .unavailable else { throw fault }
             missing = fault.what
             format = Self.plannedWithout(asked)
-            context.note("\(fault.what): the chain starts without it, for \(asked.size) in i420", isWarning: true)
+            context.note(
+                "\(fault.what): the chain starts without it, with a slate of \(asked.size) in i420", isWarning: true)
         }
         return units.map { .encoded($0.format) } ?? .video(format!)
     }
@@ -108,6 +111,10 @@ final class V4L2Source: Source, DeviceStage {
         _ = try options.controls.members.isEmpty ? [] : options.controls.settings(device.controls())
         let format = layout.videoFormat(rate: mode.rate)
         (self.path, self.mode, self.format) = (path, mode, format)
+        // A name that the user gave is looked for as it is.
+        chosenID =
+            options.device.flatMap { $0.hasPrefix("/dev/video") ? nil : $0 } ?? CameraList.stableID(of: path, calls)
+            ?? path
         let name = "\(device.identity.name) (\(path))"
         if let difference = FormatChoice.difference(mode, asked) {
             context.note("\(name): \(difference)", isWarning: true)
@@ -192,11 +199,12 @@ final class V4L2Source: Source, DeviceStage {
             session = try CameraSession(path: path, mode: mode, asked: asked, format: format, calls: calls)
             try setControls(session)
         } catch {
-            let fault = FrameHostError.wrap(error)
             // It may have gone since it was asked for its modes. A camera's own H.264 needs it at the start.
-            guard options.ifMissing == .wait, units == nil, fault.code == .unavailable else { throw error }
-            missing = fault.what
-            context.log("The chain starts without its camera: \(fault.what).", level: .warning)
+            guard options.ifMissing == .wait, units == nil, CameraFault.isOfGone(error, path) else { throw error }
+            // It is this one that comes back, and not any other.
+            lookedFor = chosenID
+            missing = CameraFault.gone(path).what
+            context.log("The chain starts without its camera: \(missing).", level: .warning)
             return beginWithout()
         }
         if session.mode.rate.value > 0, session.rate.value > 0,
@@ -208,10 +216,7 @@ final class V4L2Source: Source, DeviceStage {
                     "The camera lists \(session.mode.rate.short) frames per second, but uses \(session.rate.short).",
                 details: ["listed": .number(session.mode.rate.value), "set": .number(session.rate.value)])
         }
-        // The number changes when a camera is unplugged and plugged in again.
-        if options.device == nil || options.device!.hasPrefix("/dev/video") {
-            lookedFor = CameraList.stableID(of: path, calls) ?? path
-        }
+        lookedFor = chosenID
         self.session = session
     }
 

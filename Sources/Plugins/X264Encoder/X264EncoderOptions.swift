@@ -153,9 +153,10 @@ struct X264EncoderOptions: StageOptions {
             throw OptionFault("'qp' and '\(other)' cannot be used together", remedy: "Keep one of them.")
         }
         if qp != nil, vbvMaxKbps != nil || vbvBufferKbits != nil {
+            let limits = [vbvMaxKbps == nil ? nil : "'vbvMaxKbps'", vbvBufferKbits == nil ? nil : "'vbvBufferKbits'"]
             throw OptionFault(
-                "'qp' gives pictures of any size, so no VBV buffer can limit them",
-                remedy: "Use 'crf' or 'bitrateKbps', or leave the VBV options out.")
+                "with 'qp' a picture may take any number of bits, so \(limits.compactMap { $0 }.joined(separator: " and ")) cannot limit them",
+                remedy: "Leave that out, or use 'crf' or 'bitrateKbps' instead of 'qp'.")
         }
         if let vbvMaxKbps, let bitrateKbps, vbvMaxKbps < bitrateKbps {
             throw OptionFault(

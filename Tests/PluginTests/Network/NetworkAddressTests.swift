@@ -81,7 +81,7 @@ import Testing
             #""login": "env:FRAMEHOST_NO_SUCH_VARIABLE""#,
             "the environment variable 'FRAMEHOST_NO_SUCH_VARIABLE' is not set"
         ),
-        (#""login": "/nowhere/login""#, "the file '/nowhere/login' does not exist"),
+        (#""login": "/nowhere/login""#, "a file or an environment variable, and there is no such file"),
         (#""login": """#, "'login' is empty"),
         (#""caFile": "a.pem""#, "'caFile' is set, but rtsp has no certificates"),
         (#""caFile": "a.pem", "verify": false"#, "\"verify\": false trusts all"),

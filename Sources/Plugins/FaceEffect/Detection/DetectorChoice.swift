@@ -197,8 +197,8 @@ struct DetectorChoice {
         throw FrameHostError(
             .invalidConfiguration, place: "privacy",
             what: missing == nil
-                ? "\(kind.rawValue) (\(path)) misses small, turned and tilted faces; privacy would leave them uncovered"
-                : "no YuNet model was found; \(kind.rawValue), the fallback, misses small, turned and tilted faces, and privacy would leave them uncovered",
+                ? "the detector '\(kind.rawValue)' (\(path)) misses small, turned and tilted faces, and would leave them visible"
+                : "the YuNet model was not found, and privacy needs it: the detector '\(kind.rawValue)' misses small, turned and tilted faces, and would leave them visible",
             remedy: missing == nil
                 ? "Use \"detector\": \"yunet\" (its model comes with '\(command)'), or write \"acceptMissedFaces\": true."
                 : "Fetch the model with '\(command)', name it with \"model\", or write \"acceptMissedFaces\": true.",

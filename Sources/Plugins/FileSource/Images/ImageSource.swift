@@ -122,7 +122,8 @@ final class ImageSource: Source {
             context.note(
                 options.loop && options.seconds != nil || list.kind != .picture
                     ? "the pictures repeat until the run is ended"
-                    : "the picture is shown until the run is ended" + (options.loop ? "" : "; 'seconds' ends it"))
+                    : "the picture is shown until the run is ended"
+                        + (options.loop ? "" : "; set 'seconds' to end it by itself"))
         }
     }
 

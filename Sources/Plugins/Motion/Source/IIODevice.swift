@@ -154,13 +154,13 @@ final class IIODevice {
     // MARK: Attributes
 
     private func refused(_ code: Int32, _ what: String) -> IIOFault {
-        let cause = "'\(name)' (\(id)) cannot be captured from: \(what): \(ErrorText.of(code))"
+        let cause = "the sensor '\(name)' (\(id)) cannot be started: '\(what)' answers: \(ErrorText.of(code))"
         switch code {
         case EACCES, EPERM:
             return IIOFault(
                 what: cause,
                 remedy:
-                    "This user may not set up the device. Run as root, or give a group of this user permission with a udev rule."
+                    "This user has no right to set it up. Run as root, or give a group of this user permission with a udev rule."
             )
         case EBUSY:
             return IIOFault(what: cause, remedy: "End the program that reads the device: only one program can read it.")

@@ -68,7 +68,8 @@ struct MotionSourceOptions: StageOptions {
                 remedy: "Use a name below /sys/bus/iio/devices: \"iio:device0\", or what its file 'name' says.")
         }
         if pace == .realtime, path == nil {
-            throw OptionFault("'pace' needs 'path': live motion always comes at its time", remedy: "Leave 'pace' out.")
+            throw OptionFault(
+                "'pace' is only for a file ('path'): a sensor always runs in real time", remedy: "Leave 'pace' out.")
         }
         if rate != nil, device == nil {
             throw OptionFault("'rate' needs 'device'", remedy: "Leave 'rate' out.")

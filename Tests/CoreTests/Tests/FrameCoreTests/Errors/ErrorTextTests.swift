@@ -165,7 +165,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[2].from: 'writer' takes raw video (gray8), but 'h264' gives H.264. Name a stage that gives raw video in 'from'."
+                == "test.json: stages[2].from: 'writer' takes raw video (gray8), but 'h264' gives H.264. In 'from', name a stage that gives raw video."
         )
     }
 
@@ -260,7 +260,7 @@ final class NameConverter: Transform {
                 == """
                 test.json:1:3: stages[0].cuont: no such option. Did you mean 'count'?
                 test.json:1:26: stages[0].everyMs: -1 must be from 0 to 600000. Use 0 or more, or leave the key out for 0.
-                test.json:1:11: stages[1].keep: expected a whole number, found a string.
+                test.json:1:11: stages[1].keep: expected a whole number, found a string. Write only a number, without quotes and without a unit.
                 test.json: stages[2].from: 'file' takes H.264, but 'p' gives raw video. Put an encoder between them, or name one in 'from'.
                 """)
     }

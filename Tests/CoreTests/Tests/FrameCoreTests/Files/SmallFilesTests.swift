@@ -143,13 +143,14 @@ import Testing
         #expect(variable.shown == "the environment variable 'PATH'")
     }
 
-    @Test func quotesNoSecretThatStandsWhereItsFileIsMeant() {
+    @Test(arguments: ["bob:hunter2", "bob:hun/ter2", "/9j/4AAQ", "hunter2", String(repeating: "hunter2", count: 100)])
+    func quotesNoSecretThatStandsWhereItsFileIsMeant(secret: String) {
         let error = #expect(throws: FrameHostError.self) {
-            try RunFiles.secret(at: "bob:hunter2", option: "login", content: "name:password") { "\(folder)/\($0)" }
+            try RunFiles.secret(at: secret, option: "login", content: "name:password") { "\(folder)/\($0)" }
         }
         #expect(
             error?.description
-                == "login: 'login' must name a file or an environment variable, and not be name:password itself. Write name:password into a file and name that file, or set a variable and write env:NAME."
+                == "login: 'login' must name a file or an environment variable, and there is no such file. Write name:password into a file and name that file, or set a variable and write env:NAME."
         )
     }
 
@@ -164,6 +165,10 @@ import Testing
         #expect(
             unset?.description
                 == "users: the environment variable 'FRAMEHOST_NO_SUCH_VARIABLE' is not set. Set it to name:password, or name a file."
+        )
+        #expect(
+            fault("bob:hunter2")?.description
+                == "users: the environment variable that 'users' names is not set. Set it to name:password, or name a file."
         )
         #expect(
             fault("PATH")?.description

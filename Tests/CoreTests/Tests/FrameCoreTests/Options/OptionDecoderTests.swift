@@ -100,23 +100,44 @@ private struct AllOptions: StageOptions, Equatable {
             "o:1:11: rate: \"1/2\" must be from 1 to 240. Use 1 or more, or leave the key out for 30."
         ),
         (#"{ "isOn": 1 }"#, "o:1:11: isOn: expected true or false, found 1."),
-        (#"{ "isOn": "true" }"#, "o:1:11: isOn: expected true or false, found a string. Write it without quotes."),
+        (
+            #"{ "isOn": "true" }"#,
+            "o:1:11: isOn: expected true or false, found a string. Write true or false, without quotes."
+        ),
         (#"{ "bitrateKbps": 2.5 }"#, "o:1:18: bitrateKbps: expected a whole number, found 2.5."),
         (
             #"{ "bitrateKbps": "2" }"#,
             "o:1:18: bitrateKbps: expected a whole number, found a string. Write it without quotes."
         ),
-        (#"{ "bitrateKbps": "2.5" }"#, "o:1:18: bitrateKbps: expected a whole number, found a string."),
+        (
+            #"{ "bitrateKbps": "2.5" }"#,
+            "o:1:18: bitrateKbps: expected a whole number, found a string. Write only a number, without quotes and without a unit."
+        ),
         (
             #"{ "keyframeSeconds": "2.5" }"#,
             "o:1:22: keyframeSeconds: expected a number, found a string. Write it without quotes."
         ),
         // JSON has no such numbers.
-        (#"{ "keyframeSeconds": "nan" }"#, "o:1:22: keyframeSeconds: expected a number, found a string."),
-        (#"{ "keyframeSeconds": "inf" }"#, "o:1:22: keyframeSeconds: expected a number, found a string."),
-        (#"{ "keyframeSeconds": "0x10" }"#, "o:1:22: keyframeSeconds: expected a number, found a string."),
-        (#"{ "keyframeSeconds": "+5" }"#, "o:1:22: keyframeSeconds: expected a number, found a string."),
-        (#"{ "bitrateKbps": "+5" }"#, "o:1:18: bitrateKbps: expected a whole number, found a string."),
+        (
+            #"{ "keyframeSeconds": "nan" }"#,
+            "o:1:22: keyframeSeconds: expected a number, found a string. Write only a number, without quotes and without a unit."
+        ),
+        (
+            #"{ "keyframeSeconds": "inf" }"#,
+            "o:1:22: keyframeSeconds: expected a number, found a string. Write only a number, without quotes and without a unit."
+        ),
+        (
+            #"{ "keyframeSeconds": "0x10" }"#,
+            "o:1:22: keyframeSeconds: expected a number, found a string. Write only a number, without quotes and without a unit."
+        ),
+        (
+            #"{ "keyframeSeconds": "+5" }"#,
+            "o:1:22: keyframeSeconds: expected a number, found a string. Write only a number, without quotes and without a unit."
+        ),
+        (
+            #"{ "bitrateKbps": "+5" }"#,
+            "o:1:18: bitrateKbps: expected a whole number, found a string. Write only a number, without quotes and without a unit."
+        ),
         (
             #"{ "bitrateKbps": 1e30 }"#,
             "o:1:18: bitrateKbps: 1e30 is too large. Write a whole number nearer to 0."
@@ -137,7 +158,10 @@ private struct AllOptions: StageOptions, Equatable {
         ),
         (#"{ "ports": 8554 }"#, "o:1:12: ports: expected a list, found 8554. Put it in brackets, [ ]."),
         (#"{ "ports": {} }"#, "o:1:12: ports: expected a list, found an object."),
-        (#"{ "ports": [1, "a"] }"#, "o:1:12: ports: expected a whole number, found a string."),
+        (
+            #"{ "ports": [1, "a"] }"#,
+            "o:1:12: ports: expected a whole number, found a string. Write only a number, without quotes and without a unit."
+        ),
         (#"{ "bitratekbps": 5 }"#, "o:1:3: bitratekbps: no such option. Did you mean 'bitrateKbps'?"),
         (
             #"{ "preset": 5 }"#,
@@ -164,7 +188,7 @@ private struct AllOptions: StageOptions, Equatable {
     }
 
     @Test(arguments: [
-        #""30""#, "0", "-1", #""0/1""#, #""30/0""#, #""30000/1001/1""#, #""/""#, #""+30/1""#, #""-30/-1""#, "1e9",
+        "0", "-1", #""0/1""#, #""30/0""#, #""30000/1001/1""#, #""/""#, #""+30/1""#, #""-30/-1""#, "1e9",
         "0.0001", "1e999", "[]",
         "true",
         #""99999999999/1""#,
@@ -174,6 +198,11 @@ private struct AllOptions: StageOptions, Equatable {
             faults(#"{ "rate": \#(text) }"#)
                 == "o:1:11: rate: \(text) must be a frame rate. Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\"."
         )
+    }
+
+    @Test func saysThatAFrameRateIsAString() {
+        #expect(
+            faults(#"{ "rate": "30" }"#) == "o:1:11: rate: \"30\" is a string. Write the number without quotes: 30.")
     }
 
     @Test(arguments: ["20a0ff", "#20a0f", "#20a0fff", "#20a0fg", "#+0a0ff", "", "#", "blue", "# 0a0ff"])
@@ -242,7 +271,7 @@ private final class Knobs: Filter {
     @Test(arguments: [
         (
             #"{ "bitrateKbps": 3000, "crf": 30 }"#,
-            "crf: cannot change while the chain runs. Set it in the chain file, then reload or restart the chain. Only 'isOn', 'bitrateKbps' and 'label' can change at once."
+            "crf: cannot change while the chain runs. Set it in the chain file, then reload or restart the chain. Only 'isOn', 'bitrateKbps' and 'label' can change while it runs."
         ),
         (
             #"{ "label": "x", "bitrateKbps": 3 }"#, "bitrateKbps: 3 must be from 64 to 100000. Use 64 or more."

@@ -78,7 +78,7 @@ import Testing
         let running = try camera().plan()
         #expect(
             try camera(#"{"brightness": "dark"}"#).faults(against: running) == [
-                "test.json:1:16: stages[0].brightness: expected a whole number, found a string."
+                "test.json:1:16: stages[0].brightness: expected a whole number, found a string. Write only a number, without quotes and without a unit."
             ])
     }
 

@@ -124,7 +124,7 @@ import Testing
         #expect(!result.isSuccess)
         #expect(
             result.ledgerFaults.first
-                == "Ledger, thief (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 49: the stage swallowed 1."
+                == "Ledger, thief (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 49: the stage swallowed 1 item."
         )
     }
 
@@ -136,7 +136,7 @@ import Testing
         let (result, _) = Self.run(try Chain(sketch.request))
         #expect(
             result.ledgerFaults.first
-                == "Ledger, echo (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 51: the stage gave 1 too many."
+                == "Ledger, echo (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 51: the stage gave 1 item too many."
         )
     }
 
@@ -350,7 +350,7 @@ import Testing
         #expect((answers[1]?.frame ?? 0) > 0)
         #expect(
             answers[2]?.text
-                == "probe.keep: cannot change while the chain runs. Set it in the chain file, then reload or restart the chain. Only 'level' and 'failFrom' can change at once."
+                == "probe.keep: cannot change while the chain runs. Set it in the chain file, then reload or restart the chain. Only 'level' and 'failFrom' can change while it runs."
         )
         #expect(answers[3]?.text == "prob: no such stage. Did you mean 'probe'?")
     }

@@ -51,14 +51,14 @@ import Testing
         let chain = try Chain(sketch.request)
         let runner = try #require(chain.graph.runner(id: "sink"))
         #expect(chain.restarts.isToBeRestarted(runner, FrameHostError(.callFailed, what: "it has failed"), now: 0))
-        #expect(chain.restarts.due(now: .max) == ["sink"])
+        #expect(chain.restarts.due(now: .max) == [runner.number])
         let answers = CommandAnswers()
         for number in 0..<ChangeDesk.mostWaiting { chain.pause(stage: "sink", reply: answers.reply(number)) }
         #expect(answers.count == 0)
-        chain.restart("sink")
-        #expect(chain.restarts.due(now: .max) == ["sink"])
+        chain.restart(runner.number)
+        #expect(chain.restarts.due(now: .max) == [runner.number])
         chain.changes.close()
-        chain.restart("sink")
+        chain.restart(runner.number)
         #expect(chain.restarts.due(now: .max).isEmpty)
         withExtendedLifetime(chain) {}
     }

@@ -300,6 +300,20 @@ import Testing
         #expect(refused.withLock { $0 } == 2)
     }
 
+    /// However long a thread hangs, what nobody waits for any more takes no room.
+    @Test func anErrandThatIsWithdrawnLeavesTheMailbox() throws {
+        let thread = ThreadState(name: "hangs")
+        for _ in 0...ThreadState.mostMessages {
+            let errand = Errand { Issue.record("it was withdrawn") }
+            errand.post(to: thread)
+            #expect(errand.wait(0, stop: StopSignal()) == .withdrawn)
+        }
+        #expect(!thread.hasMail)
+        #expect(thread.post(ThreadState.Message(open: {})))
+        thread.readMail()
+        #expect(!thread.hasMail)
+    }
+
     /// The same change may succeed later; a program that repeats it must know that.
     @Test func tellsAFullMailboxFromAStageThatHasEnded() throws {
         var sketch = ChainSketch()
@@ -315,7 +329,13 @@ import Testing
             full.fault?.description
                 == "sink (count-sink): 256 commands are already waiting, so nothing was changed. Send the command again when they are answered."
         )
+        let answers = CommandAnswers()
+        chain.set(stage: "sink", options: [], reply: answers.reply(1))
+        #expect(answers.wait(for: 1)?.isBusy == true)
         thread.closeMail()
+        chain.set(stage: "sink", options: [], reply: answers.reply(2))
+        let late = answers.wait(for: 2)
+        #expect(late?.isBusy == false && late?.isDone == false)
         let ended = chain.ask(thread, for: runner) {}
         #expect(!ended.hasBegun && ended.fault?.isBusy == false)
         #expect(
@@ -339,7 +359,7 @@ import Testing
         Door.shut(log)
         Door.waitForSomebody(log)
         // The desk makes one change after the other: once the next one is answered, the restart has been tried.
-        driver.chain.restart("odd")
+        driver.chain.restart(try #require(driver.chain.graph.runner(id: "odd")).number)
         let next = driver.answer(isRepeating: false) { driver.chain.pause(stage: "nobody", reply: $0) }
         #expect(!next.isOK)
         Door.open(log)

@@ -158,10 +158,10 @@ import Testing
                 "'file' takes H.264, but 'aac' gives AAC. Name pictures first: \"from\": [\"pictures\", \"aac\"]."))
         #expect(
             try faults { try $0.add(UnitEncoder.self, "enc", from: ["snd"]) }.contains(
-                "'enc' takes raw video, but 'snd' gives sound. Name a stage that gives raw video in 'from'."))
+                "'enc' takes raw video, but 'snd' gives sound. In 'from', name a stage that gives raw video."))
         #expect(
             try faults { try $0.add(BlockEncoder.self, "enc", from: ["pic"]) }.contains(
-                "'enc' takes sound, but 'pic' gives raw video. Name a stage that gives sound in 'from'."))
+                "'enc' takes sound, but 'pic' gives raw video. In 'from', name a stage that gives sound."))
         #expect(
             try faults { try $0.add(UnitSink.self, "file", from: ["h264", "aac"]) }.contains(
                 "'file' (unit-sink) takes one input, but 2 are named"))

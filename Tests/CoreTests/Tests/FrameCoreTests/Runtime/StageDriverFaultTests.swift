@@ -23,7 +23,7 @@ import Testing
         let fault = Self.fault { try driver.send(driver.makeFrame()) }
         #expect(
             fault
-                == "ledger, copy (copy): taken 3 + made 0 ≠ emitted, ended, dropped and held 2: the stage swallowed 1."
+                == "ledger, copy (copy): taken 3 + made 0 ≠ emitted, ended, dropped and held 2: the stage swallowed 1 item."
                 + " Emit or drop every item once, and count in 'held' the items still to be answered.")
     }
 
@@ -31,13 +31,13 @@ import Testing
         let driver = try StageDriver(CopyTransform.self, options: #"{"double": 1}"#, input: Self.grey)
         try driver.send(driver.makeFrame())
         let fault = Self.fault { try driver.send(driver.makeFrame()) }
-        #expect(fault?.contains("the stage gave 1 too many") ?? false, "\(fault ?? "nothing")")
+        #expect(fault?.contains("the stage gave 1 item too many") ?? false, "\(fault ?? "nothing")")
     }
 
     @Test func failsWhereHeldIsFalse() throws {
         let driver = try StageDriver(LyingTransform.self, options: #"{"held": 1}"#, input: Self.grey)
         let fault = Self.fault { try driver.send(driver.makeFrame()) }
-        #expect(fault?.contains("held 2: the stage gave 1 too many") ?? false, "\(fault ?? "nothing")")
+        #expect(fault?.contains("held 2: the stage gave 1 item too many") ?? false, "\(fault ?? "nothing")")
     }
 
     @Test func failsWhereItemsAreHeldAfterTheDrain() throws {
