@@ -242,7 +242,7 @@ import Testing
             """)
         let check = try framehost.run(["check", "two.json"], input: header, folder: workspace.folder.path)
         #expect(check.status == 2)
-        #expect(check.error.contains("another stage reads standard input. "), "\(check.error)")
+        #expect(check.error.contains("another stage reads standard input already. "), "\(check.error)")
     }
 
     // MARK: Pictures

@@ -102,7 +102,7 @@ import Testing
         ] {
             #expect(
                 outcome.error.contains(
-                    "stages[4].from: '\(id)' gives its pictures as fast as they are taken, and 'wall' takes the newest by the clock: most would be lost. \(remedy)"
+                    "stages[4].from: '\(id)' gives pictures as fast as it can, not in real time, and 'wall' takes only the newest one at each tick of its clock: most would be lost. \(remedy)"
                 ), "\(outcome.error)")
         }
     }

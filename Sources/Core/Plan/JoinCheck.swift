@@ -57,7 +57,7 @@ enum JoinCheck {
                 Fault(
                     key: "from",
                     what:
-                        "'\(producer.id)' gives its pictures as fast as they are taken, and '\(id)' takes the newest by the clock: most would be lost",
+                        "'\(producer.id)' gives pictures as fast as it can, not in real time, and '\(id)' takes only the newest one at each tick of its clock: most would be lost",
                     remedy: "Use \(producer.realTime.joined(separator: " and "))."))
         }
         return faults

@@ -218,7 +218,10 @@ struct BatchCommand: ParsableCommand {
                 else { continue }
                 throw FrameHostError(
                     .invalidConfiguration, place: FaultPlace(argument: "--report \(path)"),
-                    what: "is \(other), which the batch reads", remedy: "Name another file.")
+                    what: other == path
+                        ? "the batch reads this file, and the report would overwrite it"
+                        : "this is \(other), which the batch reads, and the report would overwrite it",
+                    remedy: "Name another file.")
             }
             let registry = try plugins.registry()
             let digest = try FetchLibrary()

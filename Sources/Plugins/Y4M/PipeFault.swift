@@ -28,8 +28,10 @@ enum PipeFault {
 
     static func inputIsTaken() -> FrameHostError {
         FrameHostError(
-            .invalidConfiguration, place: "path", what: "another stage reads standard input",
-            remedy: "Let both take their input 'from' that one, or name a pipe made with 'mkfifo'.")
+            .invalidConfiguration, place: "path", what: "another stage reads standard input already",
+            remedy:
+                "Name a pipe made with 'mkfifo', or leave this stage out and name the other one in 'from' of the stages that need its pictures."
+        )
     }
 
     static func outputIsTerminal() -> FrameHostError {

@@ -83,14 +83,15 @@ import Testing
         #expect(played.samples.count == 2)
         #expect(
             played.fault
-                == "motion-source (motion-source): frame 1: path: line 4 of 'FOLDER/m.csv' (byte 31) is cut: it must have 4 columns, as the heading has, but has 3. The 2 samples before it were passed on. Correct the rest, or cut it off."
+                == "motion-source (motion-source): frame 1: path: line 4 of 'FOLDER/m.csv' (byte 31) ends too early: it must have 4 columns, as the heading has, but has 3. The 2 samples before it were passed on. Correct the rest, or cut it off."
                 .replacingOccurrences(of: "FOLDER", with: folder))
     }
 
     @Test(arguments: [
         ("m.csv", "", "has no samples of motion"), ("m.csv", "t,gx,gy,gz\n", "has no samples of motion"),
-        ("m.csv", "x", "(byte 0) is cut: it must be a heading"), ("m.jsonl", "\n\n", "has no samples of motion"),
-        ("m.jsonl", "{\"gyro\":[1,2,3]}\n", "line 1 of"), ("m.jsonl", "nonsense", "is cut: it must be JSON"),
+        ("m.csv", "x", "(byte 0) ends too early: it must be a heading"),
+        ("m.jsonl", "\n\n", "has no samples of motion"),
+        ("m.jsonl", "{\"gyro\":[1,2,3]}\n", "line 1 of"), ("m.jsonl", "nonsense", "ends too early: it must be JSON"),
         ("m.mp4", "nonsense", "is not a media file"), ("m.mov", "", "is not a media file"),
         ("m.csv", "t,gx,gy,gz\n0,1,1,\(String(repeating: "1", count: 5000))\n", "must have at most 4096 bytes"),
     ]) func refusesWhatIsNoMotion(name: String, text: String, fault: String) throws {
@@ -224,7 +225,7 @@ import Testing
         (#"{ "listen": "127.0.0.1:65536" }"#, "must be a numeric address with a port"),
         (#"{ "listen": "::1:5555" }"#, "must be a numeric address with a port"),
         (#"{ "device": "../x" }"#, "must be the name of an IIO device, but is '../x'"),
-        (#"{ "listen": "127.0.0.1:5555", "pace": "realtime" }"#, "'pace' needs 'path'"),
+        (#"{ "listen": "127.0.0.1:5555", "pace": "realtime" }"#, "'pace' is only for a file ('path')"),
         (#"{ "listen": "127.0.0.1:5555", "rate": 100 }"#, "'rate' needs 'device'"),
         (#"{ "path": "a.csv", "axes": "XYY" }"#, "'XYY' must be three axes"),
         (#"{ "path": "a.csv", "axes": "xYZ" }"#, "'xYZ' is left-handed"),

@@ -44,7 +44,7 @@ final class CSVFile: MotionReader {
             do throws(MotionFault) {
                 if let sample = try parser.take(line) { samples.append(sample) }
             } catch {
-                throw fault(isCut ? MotionFault("is cut: it \(error.what)", at: error.offset) : error, given)
+                throw fault(isCut ? MotionFault("ends too early: it \(error.what)", at: error.offset) : error, given)
             }
             return true
         case .tooLong: throw fault(MotionFault("must have at most \(CSVMotion.mostLineBytes) bytes"), given)
@@ -84,7 +84,7 @@ final class JSONFile: MotionReader {
                 try take(line, &samples)
             } catch {
                 merge.end(into: &samples)
-                throw fault(isCut ? MotionFault("is cut: it \(error.what)") : error, given)
+                throw fault(isCut ? MotionFault("ends too early: it \(error.what)") : error, given)
             }
             return true
         case .tooLong:

@@ -70,7 +70,7 @@ import Testing
             _ = try Chain.plan(try chain("refused", live: false).request)
         } throws: {
             "\($0)".contains(
-                "'src0' gives its pictures as fast as they are taken, and 'tick' takes the newest by the clock: most would be lost"
+                "'src0' gives pictures as fast as it can, not in real time, and 'tick' takes only the newest one at each tick of its clock: most would be lost"
             )
         }
         #expect {
