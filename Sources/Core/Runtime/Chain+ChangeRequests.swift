@@ -131,12 +131,16 @@ extension Chain {
     /// restarted. Where such a stage had failed and does not run again, its fault counts from now on.
     private func settleRestarts(_ change: GraphChange) {
         // A thread that is late exchanges its instance later; until then the stage is as failed as before.
-        for exchange in change.exchanges where !exchange.runner.hasFailed { _ = restarts.forget(exchange.runner) }
+        for exchange in change.exchanges { restarts.forgetUnlessFailed(exchange.runner) }
         for runner in change.removed + graph.runners where runner.onError != .restart || !isInGraph(runner) {
-            guard let fault = restarts.forget(runner) else { continue }
-            failures.withLock { $0.append(fault) }
-            if endsRun(runner) { drain() }
+            settleRestart(of: runner)
         }
+    }
+
+    private func settleRestart(of runner: StageRunner) {
+        guard let fault = restarts.forget(runner) else { return }
+        failures.withLock { $0.append(fault) }
+        if endsRun(runner) { drain() }
     }
 
     /// [control thread] Makes and starts a failed stage anew.
@@ -145,8 +149,10 @@ extension Chain {
     func restart(_ number: Int) {
         changes.post { [unowned self] in
             guard !changes.isClosed, let runner = graph.runners.first(where: { $0.number == number }),
-                runner.hasFailed, runner.onError == .restart
+                runner.hasFailed
             else { return }
+            // A change that was refused has given it another policy meanwhile.
+            guard runner.onError == .restart else { return settleRestart(of: runner) }
             let id = runner.id
             // A call of another stage that does not return is not a failure of this one.
             guard openErrands.left(among: graph.workers, after: 0, stop: stop).isEmpty else {

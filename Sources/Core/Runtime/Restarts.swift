@@ -63,6 +63,13 @@ final class Restarts: Sendable {
         }
     }
 
+    /// [desk's thread] A new instance has taken the place of a stage's. Where that one has failed already, its failure
+    /// is kept.
+    func forgetUnlessFailed(_ runner: StageRunner) {
+        // A failure is noted in the runner before it is noted here.
+        entries.withLock { if !runner.hasFailed { $0[runner.number] = nil } }
+    }
+
     /// [control thread, at the end] The faults of the stages that were to be started anew and were not.
     func unfinished(of runners: [StageRunner]) -> [FrameHostError] {
         entries.withLock { entries in runners.compactMap { $0.hasFailed ? entries[$0.number]?.owed : nil } }

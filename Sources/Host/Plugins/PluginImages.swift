@@ -50,6 +50,9 @@ final class PluginImages: Sendable {
         }
     }
 
+    /// Whether the newest image is of a copy, whose bytes can be compared with the file's. Those of services are not.
+    func isOfCopy(_ path: String) -> Bool { files.withLock { $0[path]?.images.last?.sum != nil } }
+
     var paths: [String] { files.withLock { $0.keys.sorted() } }
 
     func count(of path: String) -> Int { files.withLock { $0[path]?.images.count ?? 0 } }

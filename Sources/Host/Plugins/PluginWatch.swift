@@ -68,10 +68,10 @@ struct PluginWatch {
                 let isOther = folders[watch] != nil
                 folders[watch, default: []].insert(folder)
                 // A file that was written there before went unnoticed.
-                if !isOther { due[path] = now + Self.settleNs }
+                if !isNew, !isOther { due[path] = now + Self.settleNs }
             }
             // So did one that was written since it was loaded.
-            if isNew { due[path] = now + Self.settleNs }
+            if isNew, PluginImages.here.isOfCopy(path) { due[path] = now + Self.settleNs }
         }
     }
 
