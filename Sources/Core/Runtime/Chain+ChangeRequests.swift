@@ -74,8 +74,10 @@ extension Chain {
         reply: @escaping CommandReply
     ) {
         change(id, reply) { [unowned self] in
-            let change = try GraphChange.made(
-                self, to: try request(graph.request), isDraining: isDraining, resetting: resetting)
+            let change = try judgingFailures {
+                try GraphChange.made(
+                    self, to: try request(graph.request), isDraining: isDraining, resetting: resetting)
+            }
             settleRestarts(change)
             committed()
             post(
@@ -137,6 +139,19 @@ extension Chain {
         }
     }
 
+    /// [desk's thread] Judges again, by the chain as it is then, the stages that fail while a change is being made that
+    /// is refused in the end. They were judged by the chain that it would have been.
+    private func judgingFailures(_ make: () throws -> GraphChange) throws -> GraphChange {
+        let before = Set(graph.runners.filter(\.hasFailed).map(\.number))
+        do { return try make() } catch {
+            for runner in graph.runners where runner.hasFailed && !before.contains(runner.number) {
+                if runner.onError != .restart { settleRestart(of: runner) }
+                if restarts.awaited(runner) == nil, endsRun(runner) { drain() }
+            }
+            throw error
+        }
+    }
+
     private func settleRestart(of runner: StageRunner) {
         guard let fault = restarts.forget(runner) else { return }
         failures.withLock { $0.append(fault) }
@@ -161,7 +176,9 @@ extension Chain {
             do {
                 // The old instance stops first, since the new one may open what it still has open.
                 try perform(on: runner.thread, for: runner) { try? runner.instance.stage.stop() }
-                _ = try GraphChange.made(self, to: graph.request, isDraining: false, remaking: [id])
+                _ = try judgingFailures {
+                    try GraphChange.made(self, to: graph.request, isDraining: false, remaking: [id])
+                }
                 post("stage-restarted", id, "\(runner.title) was restarted.")
             } catch {
                 let fault = FrameHostError.wrap(error, place: runner.title)
@@ -224,17 +241,17 @@ extension Chain {
         let outcome = errand.wait(Self.changePatienceNs, stop: stop)
         switch outcome {
         case .done: return (true, nil)
-        case .refused where !thread.isClosed: return (false, Self.crowded(runner))
+        case .refused where !thread.isClosed: return (false, Self.crowded(runner.title))
         case .refused, .underWay:
-            return (outcome == .underWay, Self.ended(runner))
+            return (outcome == .underWay, Self.ended(runner.title))
         case .withdrawn: return (false, late(thread, runner))
         }
     }
 
-    /// The thread of `runner` has no room for a further message.
-    static func crowded(_ runner: StageRunner) -> FrameHostError {
+    /// The thread of a stage has no room for a further message.
+    static func crowded(_ title: String) -> FrameHostError {
         var fault = FrameHostError(
-            .unavailable, place: runner.title,
+            .unavailable, place: title,
             what: "\(ThreadState.mostMessages) commands are already waiting, so nothing was changed",
             remedy: "Send the command again when they are answered.")
         fault.isBusy = true

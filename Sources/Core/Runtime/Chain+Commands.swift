@@ -65,9 +65,9 @@ extension Chain {
             .unavailable, place: id, what: "the stage has failed", remedy: "Replace it, or start the chain again.")
     }
 
-    static func ended(_ runner: StageRunner) -> FrameHostError {
+    static func ended(_ title: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: runner.title, what: "the stage has ended",
+            .unavailable, place: title, what: "the stage has ended",
             remedy: "Send the command while the stage runs.")
     }
 
@@ -88,8 +88,10 @@ extension Chain {
                 reply(CommandAnswer(stage: id, error: error))
             }
         }
-        let refuse = { [unowned runner] in
-            let fault = runner.thread.isClosed ? Self.ended(runner) : Self.crowded(runner)
+        // The stage may be gone by then: one that a refused change had made. The mailbox's owner is not.
+        let (thread, title): (ThreadState, String) = (runner.thread, runner.title)
+        let refuse = { [unowned thread] in
+            let fault = thread.isClosed ? Self.ended(title) : Self.crowded(title)
             reply(CommandAnswer(stage: id, error: fault))
         }
         if !runner.thread.post(.init(open: open, refuse: refuse)) { refuse() }
