@@ -61,8 +61,7 @@ struct RunningChain {
     let spare: Int?
     private var links: [LinkName: LinkSettings] = [:]
     private var remade: Set<String> = []
-    /// Live options that commands have set since the chain file's were applied, by stage.
-    var liveOptions: [String: [JSONNode.Member]] = [:]
+    var liveOptions = LiveOptions()
     /// The stages whose live options become those of the request again.
     var resets = ResetScope.none
 
@@ -118,10 +117,9 @@ struct RunningChain {
     /// was rebuilt, or it has failed). It then also gets the options that commands have set since.
     func options(of request: StageRequest) -> [JSONNode.Member] {
         guard let stage = stages[request.id], stage.request.type.info.id == request.type.info.id,
-            request.changedOptions(from: stage.request).isEmpty, !resets.contains(request.id),
-            let set = liveOptions[request.id]
+            request.changedOptions(from: stage.request).isEmpty, !resets.contains(request.id)
         else { return request.options }
-        return request.options.overlaid(with: set)
+        return request.options.overlaid(with: liveOptions[request.id])
     }
 
     /// The link between two running stages, and its request; nil where there is none.
@@ -156,7 +154,7 @@ struct RunningChain {
         var options: [JSONNode.Member] = []
         var keys = request.changedOptions(from: stage.request)
         if resets.contains(request.id) {
-            keys += (liveOptions[request.id] ?? []).map(\.key).filter { !keys.contains($0) }
+            keys += liveOptions[request.id].map(\.key).filter { !keys.contains($0) }
         }
         for key in keys {
             guard let field = request.type.options.first(where: { $0.name == key }), field.isLive else { return nil }

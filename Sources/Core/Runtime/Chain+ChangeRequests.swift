@@ -146,8 +146,8 @@ extension Chain {
         do { return try make() } catch {
             for runner in graph.runners where runner.hasFailed && !before.contains(runner.number) {
                 if runner.onError != .restart { settleRestart(of: runner) }
-                if restarts.awaited(runner) == nil, endsRun(runner) { drain() }
             }
+            endWhereStagesFailed()
             throw error
         }
     }
@@ -155,7 +155,17 @@ extension Chain {
     private func settleRestart(of runner: StageRunner) {
         guard let fault = restarts.forget(runner) else { return }
         failures.withLock { $0.append(fault) }
-        if endsRun(runner) { drain() }
+        endWhereStagesFailed()
+        guard isInGraph(runner) else { return }
+        // What it would have done as it failed.
+        if runner.kind == .source { runner.shown.context.requestEnd() }
+        if runner.onError == .bypass { Errand { runner.bypassIfFailed() }.post(to: runner.thread, isRequired: true) }
+    }
+
+    /// Ends the run where a failed stage demands it that is not awaited any more. The failure of another may have
+    /// mattered only as long as that one was awaited: of two sinks, for example.
+    private func endWhereStagesFailed() {
+        if runners.contains(where: { $0.hasFailed && restarts.awaited($0) == nil && endsRun($0) }) { drain() }
     }
 
     /// [control thread] Makes and starts a failed stage anew.

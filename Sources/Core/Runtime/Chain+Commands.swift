@@ -43,7 +43,8 @@ extension Chain {
             try runner.instance.set(options) { key, _ in
                 FaultPlace(stage: id, words: key.isEmpty ? id : "\(id).\(key)")
             }
-            liveOptions.withLock { $0[id] = ($0[id] ?? []).overlaid(with: options) }
+            // A later stage with the same id has options of its own.
+            if isInGraph(runner) { liveOptions.withLock { $0.set(id, options) } }
             let keys = options.map(\.key).joined(separator: ", ")
             // Listeners keep events, so an event carries no long values. A listener that wants them asks for them.
             let values = JSONNode(.object(options)).withoutPlaces
@@ -75,9 +76,11 @@ extension Chain {
         _ runner: StageRunner, _ call: StageCall, _ reply: @escaping CommandReply, _ action: @escaping () throws -> Void
     ) {
         let id = runner.id
-        // Unowned: the stage's thread, which opens the message, already holds the chain. A message that held the chain
-        // too would make a cycle, and neither would ever be freed.
-        let open = { [unowned runner] in
+        // Weak: the thread has the message, and the stage has the thread. The stage may be gone by then: one that a
+        // refused change had made. The mailbox's owner is not.
+        let (thread, title): (ThreadState, String) = (runner.thread, runner.title)
+        let open = { [weak runner] in
+            guard let runner else { return reply(CommandAnswer(stage: id, error: Self.ended(title))) }
             let frame = runner.nextFrame
             // A failed stage takes no command. When it is made anew, it begins with the options of the chain file.
             guard !runner.hasFailed else { return reply(CommandAnswer(stage: id, error: Self.failed(id))) }
@@ -88,8 +91,6 @@ extension Chain {
                 reply(CommandAnswer(stage: id, error: error))
             }
         }
-        // The stage may be gone by then: one that a refused change had made. The mailbox's owner is not.
-        let (thread, title): (ThreadState, String) = (runner.thread, runner.title)
         let refuse = { [unowned thread] in
             let fault = thread.isClosed ? Self.ended(title) : Self.crowded(title)
             reply(CommandAnswer(stage: id, error: fault))

@@ -55,8 +55,7 @@ public final class Chain: @unchecked Sendable {
     let endedJoins = Locked<Set<Int>>([])
     /// Failed stages that will be started anew.
     let restarts = Restarts()
-    /// Live options that commands have set since the chain file's options were applied, by the stage's id.
-    let liveOptions = Locked<[String: [JSONNode.Member]]>([:])
+    let liveOptions = Locked(LiveOptions())
     /// Figures of the rules, which the host that carries them out sets; nil without rules.
     public let ruleFigures = Locked<JSONNode?>(nil)
     /// For the crash handler; nil where crashes are not reported. Set before the chain runs.

@@ -261,7 +261,11 @@ extension Chain {
     public var folder: String { graph.request.folder }
     /// [any thread] Live options that commands have set since the chain file's options were applied, by the stage's
     /// id.
-    public var setOptions: [String: [JSONNode.Member]] { liveOptions.withLock { $0 } }
+    public var setOptions: [String: [JSONNode.Member]] {
+        liveOptions.withLock { options in
+            Dictionary(uniqueKeysWithValues: options.stages.map { ($0, options[$0]) })
+        }
+    }
     /// [any thread] The kinds of stage that the chain has now, each once, in the order of its stages.
     public var stageTypes: [StageType] {
         var seen = Set<String>()

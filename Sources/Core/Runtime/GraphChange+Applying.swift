@@ -31,11 +31,12 @@ extension GraphChange {
         let asked = chain.ask(thread, for: first) {
             do {
                 // The parts that may fail come first.
-                for (index, set) in change.sets.enumerated() {
+                var taken: [TakenSet] = []
+                for set in change.sets {
                     do {
-                        try change.perform(set)
+                        taken.append(try change.perform(set))
                     } catch {
-                        for set in change.sets[..<index].reversed() { change.takeBack(set) }
+                        for set in taken.reversed() { change.takeBack(set) }
                         throw error
                     }
                 }
@@ -65,8 +66,9 @@ extension GraphChange {
     private func perform(_ exchange: GraphAssembly.Exchange) {
         let runner = exchange.runner
         let letFramesPass = runner.mode == .passes
+        let isOfOtherType = runner.shown.info.id != exchange.type.info.id
         stop(exchange.perform(isDraining: isDraining), of: runner)
-        setAgain(runner)
+        if !isOfOtherType { setAgain(runner) }
         chain.post("stage-replaced", runner.id, "The stage was replaced.")
         // The pause was announced for an instance that frames could pass by.
         if letFramesPass, runner.mode == .drops {
@@ -77,9 +79,15 @@ extension GraphChange {
     /// [stage thread, between two items] Gives a new instance what commands have set while it was being made.
     private func setAgain(_ runner: StageRunner) {
         let id = runner.id
-        guard let since = chain.liveOptions.withLock({ setSince(id, $0) }) else { return }
-        do { try runner.instance.set(since) { key, _ in FaultPlace(key) } } catch {
-            chain.liveOptions.withLock { all in all[id]?.removeAll { old in since.contains { $0.key == old.key } } }
+        for option in chain.liveOptions.withLock({ $0.set(of: id, after: setBefore) }) {
+            do {
+                try runner.instance.set([option]) { key, _ in FaultPlace(stage: id, words: "\(id).\(key)") }
+            } catch {
+                chain.liveOptions.withLock { _ = $0.forget(id, keys: [option.key]) }
+                chain.post(
+                    "option-changed", id, level: .warning,
+                    "\(id): \(option.key), which was set while the stage was being replaced, does not hold any more: \(error)")
+            }
         }
     }
 
@@ -167,26 +175,22 @@ extension GraphChange {
 
     mutating func setOptions() throws {
         let change = self
-        var done: [LiveSet] = []
+        var done: [TakenSet] = []
         for set in sets {
-            let failure = Locked<(any Error)?>(nil)
+            let outcome = Locked<Swift.Result<TakenSet, any Error>?>(nil)
             let frame = Locked<UInt64?>(nil)
             do {
                 try chain.perform(on: set.runner.thread, for: set.runner) {
                     frame.withLock { $0 = set.runner.nextFrame }
-                    do {
-                        try change.perform(set)
-                    } catch {
-                        failure.withLock { $0 = error }
-                    }
+                    outcome.withLock { outcome in outcome = Swift.Result { try change.perform(set) } }
                 }
-                if let error = failure.withLock({ $0 }) { throw error }
+                if let taken = try outcome.withLock({ try $0?.get() }) { done.append(taken) }
                 holds(from: frame.withLock { $0 })
-                done.append(set)
             } catch {
                 // A thread that is late takes its options back when it returns, and the next change waits for that.
-                for set in done.reversed() {
-                    _ = leave(Errand { change.takeBack(set) }, with: set.runner.thread, for: set.runner)
+                for taken in done.reversed() {
+                    let runner = taken.set.runner
+                    _ = leave(Errand { change.takeBack(taken) }, with: runner.thread, for: runner)
                 }
                 throw error
             }
@@ -196,21 +200,27 @@ extension GraphChange {
     /// [stage thread]
     ///
     /// - Throws: ``SetRefusal``.
-    private func perform(_ set: LiveSet) throws {
+    private func perform(_ set: LiveSet) throws -> TakenSet {
         let id = set.runner.id
+        // What a command has set meanwhile is newer than the request.
+        let set = set.without(chain.liveOptions.withLock { $0.set(of: id, after: setBefore) })
         do { try set.runner.instance.set(set.options) { key, _ in "\(id).\(key)" } } catch {
             throw SetRefusal(stage: id, reason: error)
         }
-        chain.liveOptions.withLock { all in all[id]?.removeAll { old in set.options.contains { $0.key == old.key } } }
+        return chain.liveOptions.withLock { options in
+            TakenSet(set: set, overridden: options.forget(id, keys: set.keys), setBefore: options.count)
+        }
     }
 
-    /// [stage thread]
-    private func takeBack(_ set: LiveSet) {
-        let id = set.runner.id
-        do { try set.runner.instance.set(set.earlier) { key, _ in FaultPlace(key) } } catch { return }
-        let earlier = (liveOptions[id] ?? []).filter { old in set.options.contains { $0.key == old.key } }
-        guard !earlier.isEmpty else { return }
-        chain.liveOptions.withLock { $0[id] = ($0[id] ?? []).overlaid(with: earlier) }
+    /// [stage thread] Sets what held before, but for what commands have set since.
+    private func takeBack(_ taken: TakenSet) {
+        let (set, id) = (taken.set, taken.set.runner.id)
+        let left = set.without(chain.liveOptions.withLock { $0.set(of: id, after: taken.setBefore) })
+        let overridden = taken.overridden.filter { left.keys.contains($0.member.key) }
+        let earlier = left.earlier.overlaid(with: overridden.map(\.member))
+        do { try set.runner.instance.set(earlier) { key, _ in FaultPlace(key) } } catch { return }
+        // Where the thread is late, the stage may have left meanwhile.
+        if chain.isInGraph(set.runner) { chain.liveOptions.withLock { $0.restore(id, overridden) } }
     }
 
     // MARK: Back

@@ -13,8 +13,8 @@ struct GraphChange {
     var exchanges: [GraphAssembly.Exchange] { assembly.exchanges }
     let sets: [LiveSet]
     private let resets: ResetScope
-    /// The live options that commands had set when this change was planned, by stage. Later ones hold on.
-    let liveOptions: [String: [JSONNode.Member]]
+    /// How many live options commands had set when this change was planned. Later ones hold on.
+    let setBefore: Int
     /// Stages that the plan does not have any more.
     let removed: [StageRunner]
     /// Workers that have been rewired, or may have been.
@@ -30,7 +30,29 @@ struct GraphChange {
     struct LiveSet {
         var runner: StageRunner
         var options: [JSONNode.Member]
+        /// What the request before says of them.
         var earlier: [JSONNode.Member]
+
+        var keys: [String] { options.map(\.key) }
+
+        /// Without the options that are among `others`.
+        func without(_ others: [JSONNode.Member]) -> LiveSet {
+            var set = self
+            for key in others.map(\.key) {
+                set.options.removeAll { $0.key == key }
+                set.earlier.removeAll { $0.key == key }
+            }
+            return set
+        }
+    }
+
+    /// A set that a stage has taken.
+    struct TakenSet {
+        var set: LiveSet
+        /// What commands had set of it.
+        var overridden: [LiveOptions.Entry]
+        /// How many live options commands had set then.
+        var setBefore: Int
     }
 
     /// The running stage refuses its live options. A new instance may take them.
@@ -96,14 +118,13 @@ struct GraphChange {
             planned.stages.contains { before.runner(id: $0.id)?.thread === entry.thread }
         }
         if let awaited { throw chain.late(awaited.thread, awaited.runner, isAwaited: true) }
-        let live = running.liveOptions
-        liveOptions = live
+        setBefore = running.liveOptions.count
         sets = planned.stages.compactMap { [before] stage in
             guard case .kept(let options) = stage.origin, !options.isEmpty, let runner = before.runner(id: stage.id)
             else { return nil }
             let was = before.planned.stages.first { $0.id == stage.id }!.request
             let earlier = options.map { option in
-                live[stage.id]?.last { $0.key == option.key } ?? was.options.last { $0.key == option.key }
+                was.options.last { $0.key == option.key }
                     ?? JSONNode.Member(
                         key: option.key, value: was.type.options.first { $0.name == option.key }!.defaultValue)
             }
@@ -213,30 +234,20 @@ struct GraphChange {
     /// forgotten when it did.
     private func forgetOptions() {
         chain.liveOptions.withLock { all in
-            for id in all.keys {
+            for id in all.stages {
                 guard let stage = planned.stages.first(where: { $0.id == id })?.request,
                     let was = before.planned.stages.first(where: { $0.id == id })?.request,
                     stage.type.info.id == was.type.info.id
                 else {
-                    all[id] = nil
+                    all.forget(id)
                     continue
                 }
                 let isExchanged = exchanges.contains { $0.runner.id == id }
                 if resets.contains(id) || (isExchanged && !stage.changedOptions(from: was).isEmpty) {
-                    all[id] = setSince(id, all)
+                    all.forget(id, before: setBefore)
                 }
             }
         }
-    }
-
-    /// What commands have set at a stage since this change was planned.
-    func setSince(_ id: String, _ all: [String: [JSONNode.Member]]) -> [JSONNode.Member]? {
-        let since = (all[id] ?? []).filter { member in
-            !(liveOptions[id] ?? []).contains {
-                $0.key == member.key && $0.value.withoutPlaces == member.value.withoutPlaces
-            }
-        }
-        return since.isEmpty ? nil : since
     }
 
     /// A new stage behind an encoder can use nothing before the next keyframe, and asks for one once its links are

@@ -752,6 +752,15 @@ final class StageRunner: @unchecked Sendable {
         (error as? FrameHostError)?.code == .stopped && (stop.isRaised || context.stop.isRaised)
     }
 
+    /// [stage thread, between two items] Lets frames pass from now on where the stage has failed and they can.
+    func bypassIfFailed() {
+        guard hasFailed, canBePassed else { return }
+        // Those since have been dropped.
+        owesGap = true
+        modeCode.store(Mode.passes.rawValue, ordering: .releasing)
+        isBypassed.store(true, ordering: .releasing)
+    }
+
     private func fail(_ error: any Error, sequence: UInt64, pts: MediaTime?) {
         let isBypassed = onError == .bypass && canBePassed
         owesGap = isBypassed && mode == .followsGap

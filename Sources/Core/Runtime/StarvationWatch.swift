@@ -28,7 +28,8 @@ struct StarvationWatch {
             for index in report.holders {
                 guard let runner = graph.runner(number: index) else { continue }
                 _ = runner.thread.post(
-                    .init(open: { [unowned runner] in
+                    .init(open: { [weak runner] in
+                        guard let runner else { return }
                         runner.thread.call(.releaseCaches, stage: runner.number) {
                             runner.instance.stage.releaseCaches()
                         }

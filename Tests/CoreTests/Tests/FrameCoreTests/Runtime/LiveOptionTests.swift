@@ -7,23 +7,8 @@ import Testing
 
 /// Live options and changes that meet: what a stage has, what it was told, and what the chain knows of it.
 @Suite struct LiveOptionTests {
-    private func level(_ id: String, _ driver: RunningChainDriver) throws -> Int {
-        let runner = try #require(driver.chain.graph.runner(id: id))
-        let level = Locked(-1)
-        let deadline = ChainClock.system.now() + 120_000_000_000
-        while true {
-            let (_, fault) = driver.chain.ask(runner.thread, for: runner) {
-                level.withLock { $0 = (runner.instance.stage as? ProbeFilter)?.options.level ?? -1 }
-            }
-            guard let fault else { return level.withLock { $0 } }
-            let isLate = RunningChainDriver.isOfLateThread(fault.description)
-            guard isLate, ChainClock.system.now() < deadline else { throw fault }
-        }
-    }
-
-    /// The first thread is late when its option is to be taken back.
-    @Test func aRefusedChangeLeavesNoOptionSet() throws {
-        let (first, second) = ("live-first", "live-second")
+    /// Two stages on threads of their own, each before a door.
+    private func twoBranches(_ first: String, _ second: String) throws -> ChainSketch {
         var sketch = ChainSketch()
         sketch.request.spare = 4
         try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
@@ -34,6 +19,39 @@ import Testing
             try sketch.add(
                 DoorSink.self, "sink-\(id)", options: #"{"door": "\#(door)"}"#, link: LinkRequest(queue: 0))
         }
+        return sketch
+    }
+
+    private func set(_ level: Int, of id: String, _ driver: RunningChainDriver) -> RunningChainDriver.Answer {
+        let options = [JSONNode.Member(key: "level", value: JSONNode(.number(String(level))))]
+        return driver.answer { driver.chain.set(stage: id, options: options, reply: $0) }
+    }
+
+    @Test func forgetsByKeyAndByAge() {
+        func member(_ key: String, _ value: JSONNode) -> JSONNode.Member { JSONNode.Member(key: key, value: value) }
+        var options = LiveOptions()
+        options.set("a", [member("level", 1), member("text", "x")])
+        let before = options.count
+        // The same value again is a later one.
+        options.set("a", [member("level", 1)])
+        options.set("b", [member("level", 2)])
+        #expect(options.set(of: "a", after: before).map(\.key) == ["level"])
+        let forgotten = options.forget("a", keys: ["text", "none"])
+        #expect(forgotten.map(\.member.key) == ["text"] && options["a"].map(\.key) == ["level"])
+        options.restore("a", forgotten)
+        #expect(Set(options["a"].map(\.key)) == ["level", "text"])
+        options.forget("a", before: before)
+        #expect(options["a"].map(\.key) == ["level"])
+        options.forget("a", before: options.count)
+        #expect(options["a"].isEmpty && options.stages == ["b"])
+        options.forget("b")
+        #expect(options.stages.isEmpty)
+    }
+
+    /// The first thread is late when its option is to be taken back.
+    @Test func aRefusedChangeLeavesNoOptionSet() throws {
+        let (first, second) = ("live-first", "live-second")
+        let sketch = try twoBranches(first, second)
         let driver = try RunningChainDriver(sketch)
         driver.waitForFrames(10)
         Door.shut(second)
@@ -48,44 +66,76 @@ import Testing
         #expect(!answer.isDone, "\(answer)")
         Door.open(first)
         Door.open(second)
-        #expect(try level("one", driver) == 3)
-        #expect(try level("two", driver) == 3)
+        #expect(try driver.level(of: "one") == 3)
+        #expect(try driver.level(of: "two") == 3)
         let later = driver.change(to: changed)
         #expect(later.isOK, "\(later)")
-        #expect(try level("one", driver) == 9)
-        #expect(try level("two", driver) == 9)
+        #expect(try driver.level(of: "one") == 9)
+        #expect(try driver.level(of: "two") == 9)
+        #expect(driver.finish().isSuccess)
+    }
+
+    /// A command was answered, so what it has set holds.
+    @Test func aRefusedChangeLeavesWhatACommandHasSetMeanwhile() throws {
+        let door = "live-refused-command"
+        let sketch = try twoBranches("live-refused-none", door)
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForFrames(10)
+        #expect(set(4, of: "one", driver).isOK)
+        Door.shut(door)
+        Door.waitForSomebody(door)
+        let changed = try sketch.setting("one", #"{"level": 9}"#).setting("two", #"{"level": 9}"#)
+        let answers = CommandAnswers()
+        driver.chain.change(stage: nil, to: { _ in changed.request }, reply: answers.reply(1))
+        // The change has set it once what the command had set is forgotten.
+        let deadline = ChainClock.system.now() + 600_000_000
+        while !driver.chain.setOptions.isEmpty, ChainClock.system.now() < deadline { usleep(200) }
+        #expect(set(5, of: "one", driver).isOK)
+        let answer = try #require(answers.wait(for: 1))
+        #expect(!answer.isDone, "\(answer)")
+        Door.open(door)
+        #expect(try driver.level(of: "one") == 5)
+        #expect(driver.chain.setOptions["one"]?.first?.value.asInt == 5)
+        // Without such a command, it is what the one before has set.
+        Door.shut(door)
+        Door.waitForSomebody(door)
+        #expect(!driver.change(to: changed, isRepeating: false).isOK)
+        Door.open(door)
+        #expect(try driver.level(of: "one") == 5)
+        #expect(driver.chain.setOptions["one"]?.first?.value.asInt == 5)
         #expect(driver.finish().isSuccess)
     }
 
     /// While a new stage starts, which takes long, a command sets an option of a stage that stays, or that is made
     /// anew.
-    @Test(arguments: [false, true]) func anOptionThatIsSetDuringAChangeHoldsAndIsKnown(isRemade: Bool) throws {
-        let door = "live-during-\(isRemade)"
+    @Test(arguments: [false, true], [false, true])
+    func anOptionThatIsSetDuringAChangeHoldsAndIsKnown(isRemade: Bool, wasSet: Bool) throws {
+        let door = "live-during-\(isRemade)-\(wasSet)"
         var sketch = ChainSketch()
         sketch.request.spare = 4
         try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
         try sketch.add(ProbeFilter.self, "mark", options: #"{"level": 3}"#)
         try sketch.add(CountSink.self, "sink")
         let driver = try RunningChainDriver(sketch)
+        if wasSet { #expect(set(9, of: "mark", driver).isOK) }
         var longer = isRemade ? try sketch.setting("mark", #"{"level": 3, "keep": 1}"#) : sketch
         try longer.add(SlowlyStartingSink.self, "late", options: #"{"door": "\#(door)"}"#, from: ["mark"])
         Door.shut(door)
         let answers = CommandAnswers()
         driver.chain.change(stage: nil, resetting: .all, to: { _ in longer.request }, reply: answers.reply(1))
         Door.waitForSomebody(door)
-        let nine = [JSONNode.Member(key: "level", value: 9)]
-        #expect(driver.answer { driver.chain.set(stage: "mark", options: nine, reply: $0) }.isOK)
+        #expect(set(9, of: "mark", driver).isOK)
         Door.open(door)
         let answer = try #require(answers.wait(for: 1))
         #expect(answer.isDone, "\(answer)")
-        #expect(try level("mark", driver) == 9)
+        #expect(try driver.level(of: "mark") == 9)
         #expect(driver.chain.setOptions["mark"]?.first?.value.asInt == 9)
         // The chain file read again undoes it.
         let reset = driver.answer {
             driver.chain.change(stage: nil, resetting: .all, to: { _ in longer.request }, reply: $0)
         }
         #expect(reset.isOK, "\(reset)")
-        #expect(try level("mark", driver) == 3)
+        #expect(try driver.level(of: "mark") == 3)
         #expect(driver.chain.setOptions["mark"]?.isEmpty ?? true)
         #expect(driver.finish().isSuccess)
     }

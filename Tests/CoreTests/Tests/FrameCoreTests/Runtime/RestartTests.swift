@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import Testing
 
 @testable import FrameCore
@@ -98,6 +99,104 @@ import Testing
         } else {
             driver.waitForEvent { $0.name == "state" && $0.details["state"]?.asString == "draining" }
         }
+        let result = driver.finish()
+        #expect(result.failures.count == 1 && result.ledgerFaults.isEmpty, "\(result)")
+    }
+
+    /// It would rest for ever otherwise, and its sink with it.
+    @Test func aFailedSourceThatIsNoLongerRestartedEnds() throws {
+        func sketch(_ policy: OnError) throws -> ChainSketch {
+            var sketch = ChainSketch()
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+            try sketch.add(CountSink.self, "file")
+            try sketch.add(FailingSource.self, "odd", onError: policy)
+            try sketch.add(CountSink.self, "side")
+            return sketch
+        }
+        let driver = try RunningChainDriver(try sketch(.restart))
+        driver.waitForEvent { $0.name == "stage-failed" && $0.stage == "odd" }
+        #expect(driver.change(to: try sketch(.continue)).isOK)
+        let runners = try ["odd", "side"].map { try #require(driver.chain.graph.runner(id: $0)) }
+        let deadline = ChainClock.system.now() + 60_000_000_000
+        while !runners.allSatisfy({ $0.thread.isClosed }), ChainClock.system.now() < deadline { driver.waitForFrames(1) }
+        #expect(runners.allSatisfy { $0.thread.isClosed })
+        #expect(driver.chain.currentState == .streaming)
+        let result = driver.finish()
+        #expect(result.failures.count == 1 && result.ledgerFaults.isEmpty, "\(result)")
+    }
+
+    @Test func framesPassAFailedFilterThatIsBypassedNow() throws {
+        let driver = try failed("restart-bypass")
+        #expect(driver.change(to: try base("restart-bypass", onError: .bypass)).isOK)
+        let before = RecordingSink.log("restart-bypass-side").entries.count
+        let deadline = ChainClock.system.now() + 60_000_000_000
+        while RecordingSink.log("restart-bypass-side").entries.count < before + 20,
+            ChainClock.system.now() < deadline
+        { driver.waitForFrames(1) }
+        #expect(RecordingSink.log("restart-bypass-side").entries.count >= before + 20)
+        let result = driver.finish()
+        #expect(result.failures.count == 1 && result.ledgerFaults.isEmpty, "\(result)")
+    }
+
+    /// The first sink that fails waits for the second, which is awaited: without either, nothing is left to do.
+    @Test func theRunEndsWhereTheLastSinkIsNoLongerAwaited() throws {
+        func sketch(_ policy: OnError) throws -> ChainSketch {
+            var sketch = ChainSketch()
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+            for (id, policy) in [("one", policy), ("two", nil)] {
+                try sketch.add(
+                    RecordingSink.self, id, options: #"{"log": "restart-last", "failAt": 20}"#, from: ["src"],
+                    link: LinkRequest(queue: 2), onError: policy)
+            }
+            return sketch
+        }
+        let driver = try RunningChainDriver(try sketch(.restart))
+        for id in ["one", "two"] { driver.waitForEvent { $0.name == "stage-failed" && $0.stage == id } }
+        #expect(driver.chain.currentState == .streaming)
+        let answer = driver.change(to: try sketch(.continue))
+        #expect(answer.isOK, "\(answer)")
+        driver.waitForEvent { $0.name == "state" && $0.details["state"]?.asString == "draining" }
+        let result = driver.finish()
+        #expect(result.failures.count == 2 && result.ledgerFaults.isEmpty, "\(result)")
+    }
+
+    /// While it is being made, the stages are judged by the chain that it would have been: by that one, the run goes on
+    /// without the stage.
+    @Test func aStageThatFailsDuringARefusedChangeIsJudgedByTheChainThatStays() throws {
+        let door = "restart-judged"
+        func sketch(_ policy: OnError?) throws -> ChainSketch {
+            var sketch = ChainSketch()
+            sketch.request.spare = 4
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+            for id in ["odd", "late"] {
+                try sketch.add(
+                    ProbeFilter.self, id, from: ["src"], link: LinkRequest(queue: 2, whenFull: .dropNewest),
+                    onError: id == "odd" ? policy : nil)
+                try sketch.add(
+                    DoorSink.self, "sink-\(id)", options: id == "odd" ? "{}" : #"{"door": "\#(door)"}"#,
+                    link: LinkRequest(queue: 0))
+            }
+            return sketch
+        }
+        let driver = try RunningChainDriver(try sketch(nil))
+        let odd = try #require(driver.chain.graph.runner(id: "odd"))
+        driver.waitForFrames(10)
+        Door.shut(door)
+        Door.waitForSomebody(door)
+        let changed = try sketch(.continue).setting("late", #"{"level": 9}"#)
+        let answers = CommandAnswers()
+        driver.chain.change(stage: nil, to: { _ in changed.request }, reply: answers.reply(1))
+        // The door keeps the change for a second, which is enough on most machines.
+        let deadline = ChainClock.system.now() + 60_000_000_000
+        while odd.onError == nil, answers[1] == nil, ChainClock.system.now() < deadline {
+            usleep(200)
+        }
+        let now = [JSONNode.Member(key: "failFrom", value: 0)]
+        #expect(driver.answer { driver.chain.set(stage: "odd", options: now, reply: $0) }.isOK)
+        let answer = try #require(answers.wait(for: 1))
+        #expect(!answer.isDone, "\(answer)")
+        Door.open(door)
+        driver.waitForEvent { $0.name == "state" && $0.details["state"]?.asString == "draining" }
         let result = driver.finish()
         #expect(result.failures.count == 1 && result.ledgerFaults.isEmpty, "\(result)")
     }

@@ -107,6 +107,20 @@ final class RunningChainDriver: @unchecked Sendable {
         }
     }
 
+    /// `level` of a ``ProbeFilter``'s instance that runs, as its thread sees it.
+    func level(of id: String) throws -> Int {
+        let runner = try #require(chain.graph.runner(id: id))
+        let level = Locked(-1)
+        let deadline = ChainClock.system.now() + Self.patienceNs
+        while true {
+            let (_, fault) = chain.ask(runner.thread, for: runner) {
+                level.withLock { $0 = (runner.instance.stage as? ProbeFilter)?.options.level ?? -1 }
+            }
+            guard let fault else { return level.withLock { $0 } }
+            guard Self.isOfLateThread(fault.description), ChainClock.system.now() < deadline else { throw fault }
+        }
+    }
+
     /// Until so many frames have come from the first source.
     func waitForFrames(_ count: Int, _ location: SourceLocation = #_sourceLocation) {
         let deadline = ChainClock.system.now() + Self.patienceNs

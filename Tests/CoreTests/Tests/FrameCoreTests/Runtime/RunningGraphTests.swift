@@ -266,21 +266,6 @@ import Testing
         return sketch
     }
 
-    /// `level` of the instance that runs, as its thread sees it.
-    private func level(_ driver: RunningChainDriver) throws -> Int {
-        let runner = try #require(driver.chain.graph.runner(id: "mark"))
-        let level = Locked(-1)
-        let deadline = ChainClock.system.now() + 120_000_000_000
-        while true {
-            let (_, fault) = driver.chain.ask(runner.thread, for: runner) {
-                level.withLock { $0 = (runner.instance.stage as? ProbeFilter)?.options.level ?? -1 }
-            }
-            guard let fault else { return level.withLock { $0 } }
-            let isLate = RunningChainDriver.isOfLateThread(fault.description)
-            guard isLate, ChainClock.system.now() < deadline else { throw fault }
-        }
-    }
-
     @Test func anotherImagesInstanceHasTheLiveOptionsThatWereSet() throws {
         let plain = try base("swap").setting("mark", #"{"level": 3, "sleepUs": 10}"#)
         let driver = try RunningChainDriver(plain)
@@ -293,17 +278,17 @@ import Testing
         let swapped = driver.change(to: other)
         #expect(swapped.isOK, "\(swapped.error)")
         #expect(swapped.details["replaced"] == ["mark"])
-        #expect(try level(driver) == 7)
+        #expect(try driver.level(of: "mark") == 7)
         // Once more, and a change elsewhere between: it stays.
         var longer = other
         try longer.add(RecordingSink.self, "late", options: #"{"log": "swap-late"}"#, from: ["mark"])
         #expect(driver.change(to: longer).isOK)
         #expect(driver.change(to: rebuilt(longer)).isOK)
-        #expect(try level(driver) == 7)
+        #expect(try driver.level(of: "mark") == 7)
         // Until the request says otherwise.
         let said = try rebuilt(longer).setting("mark", #"{"level": 4, "sleepUs": 10}"#)
         #expect(driver.change(to: said).isOK)
-        #expect(try level(driver) == 4)
+        #expect(try driver.level(of: "mark") == 4)
         let result = driver.finish()
         #expect(result.isSuccess, "\(result)")
         #expect(isGapless("swap"))
@@ -597,20 +582,19 @@ import Testing
         var longer = sketch
         try longer.add(RecordingSink.self, "late", options: #"{"log": "set-back-late"}"#, from: ["mark"])
         #expect(driver.change(to: longer).isOK)
-        #expect(try level(driver) == 9)
+        #expect(try driver.level(of: "mark") == 9)
         let other = driver.answer {
             driver.chain.change(stage: nil, resetting: .of("file"), to: { _ in longer.request }, reply: $0)
         }
         #expect(other.isOK)
-        #expect(try level(driver) == 9)
+        #expect(try driver.level(of: "mark") == 9)
         // The chain file read again does not.
         let answer = driver.answer {
             driver.chain.change(stage: nil, resetting: .all, to: { _ in longer.request }, reply: $0)
         }
         #expect(answer.isOK && answer.details["set"] == ["mark"], "\(answer)")
-        #expect(try level(driver) == 3)
-        let isForgotten = driver.chain.liveOptions.withLock { $0.isEmpty }
-        #expect(isForgotten)
+        #expect(try driver.level(of: "mark") == 3)
+        #expect(driver.chain.setOptions.isEmpty)
         #expect(driver.finish().isSuccess)
     }
 
