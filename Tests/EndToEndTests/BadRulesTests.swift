@@ -108,7 +108,7 @@ import Testing
         (#""event": "fsp""#, "on[0].event: no stage of this chain posts 'fsp'. Did you mean 'fps'?"),
         (
             #""event": "quux-blorp""#,
-            "on[0].event: no stage of this chain posts 'quux-blorp'. `framehost describe KIND` lists the events of a kind of stage, `framehost describe chain` those that every stage posts."
+            "on[0].event: no stage of this chain posts 'quux-blorp'. `framehost describe TYPE` lists the events of a stage type, `framehost describe chain` those that every stage posts."
         ),
         (
             #""event": "late""#,
@@ -376,7 +376,7 @@ import Testing
             """)
         let outcome = try framehost.run(["check", "chain.json"], folder: workspace.folder.path)
         #expect(
-            outcome.errorLines.count == 1 && outcome.error.contains("stages[1].use: no kind of stage 'quux-blorp'"),
+            outcome.errorLines.count == 1 && outcome.error.contains("stages[1].use: no stage type 'quux-blorp'"),
             "\(outcome.error)")
     }
 

@@ -415,7 +415,7 @@ import Testing
         )
         #expect(answers[3]?["error"].string?.hasPrefix("'at' or 'stages' is missing.") == true)
         #expect(answers[4]?["error"].string?.hasPrefix("'with' is missing.") == true)
-        #expect(answers[5]?["error"].string?.hasPrefix("stages[0].use: no kind of stage 'nul-sink'") == true)
+        #expect(answers[5]?["error"].string?.hasPrefix("stages[0].use: no stage type 'nul-sink'") == true)
         #expect(answers[6]?["error"].string == "'stage' is missing. Name its stage: \"stage\": \"…\".")
         #expect(answers[7]?["plan"]["stages"].list.count == 4)
         #expect(

@@ -243,7 +243,7 @@ import Testing
         let list = try framehost.run(
             ["describe", "no-such-id", "--plugin-path", workspace.path("plugins")], timeout: 600)
         #expect(list.status == 2)
-        #expect(list.errorLines.first?.hasPrefix("no-such-id: no such kind of stage or service.") == true)
+        #expect(list.errorLines.first?.hasPrefix("no-such-id: no such stage type or service.") == true)
     }
 
     @Test func refusesWhatIsNoELFFile() throws {

@@ -89,7 +89,7 @@ import Testing
     @Test func suggestsANearName() throws {
         let outcome = try framehost.run("describe", "nul-sink")
         #expect(outcome.status == 2)
-        #expect(outcome.errorLines == ["nul-sink: no such kind of stage or service. Did you mean 'null-sink'?"])
+        #expect(outcome.errorLines == ["nul-sink: no such stage type or service. Did you mean 'null-sink'?"])
     }
 
     @Test func saysThatPluginsSayWhatWasSkipped() throws {
@@ -98,7 +98,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "quux-blorp: no such kind of stage or service. If a plugin of yours has it, name its folder with --plugin-path. `framehost plugins --plugin-path \(workspace.path("plugins"))` lists the kinds that were found, and why 1 file was skipped."
+                "quux-blorp: no such stage type or service. If a plugin of yours has it, name its folder with --plugin-path. `framehost plugins --plugin-path \(workspace.path("plugins"))` lists the types that were found, and why 1 file was skipped."
             ])
     }
 
@@ -115,7 +115,7 @@ import Testing
         let encoder = try framehost.run("describe", "picture-encoder")
         #expect(encoder.status == 0 && encoder.output.hasPrefix("picture-encoder: "), "\(encoder.output)")
         let wrong = try framehost.run("describe", "control-servr")
-        #expect(wrong.errorLines == ["control-servr: no such kind of stage or service. Did you mean 'control-server'?"])
+        #expect(wrong.errorLines == ["control-servr: no such stage type or service. Did you mean 'control-server'?"])
     }
 
     @Test(arguments: ShippedPlugins.ids + ["chain", "control-server"]) func foldsWhatItDescribes(id: String) throws {
@@ -130,7 +130,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "text: has no topic 'nope': this kind of stage has no topics. Write only `framehost describe text`."
+                "text: has no topic 'nope': this stage type has no topics. Write only `framehost describe text`."
             ])
     }
 

@@ -146,7 +146,7 @@ class NoticesTests(unittest.TestCase):
             before = len(service.said())
             service.signal(signal.SIGHUP)
             self.assertTrue(manager.wait("READY=1"), manager.lines)
-            answers = "takes effect at frame", "no kind of stage", "nothing was changed"
+            answers = "takes effect at frame", "no stage type", "nothing was changed"
             self.assertTrue(manager.soon(lambda: any(words in service.said()[before:] for words in answers)), service.said())
             if "nothing was changed" not in service.said()[before:]:
                 break
@@ -164,7 +164,7 @@ class NoticesTests(unittest.TestCase):
         # One that is refused ends as well, and the status says why.
         self.write('{ "stages": [ { "use": "test-sauce" } ] }')
         self.reload(manager, service)
-        why = r"^streaming\. The last reload changed nothing: .*no kind of stage 'test-sauce'"
+        why = r"^streaming\. The last reload changed nothing: .*no stage type 'test-sauce'"
         self.assertTrue(manager.soon(lambda: re.search(why, manager.status())), manager.lines)
         self.write({"spare": 8, **LIVE})
         self.reload(manager, service)

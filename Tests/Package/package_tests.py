@@ -367,7 +367,7 @@ class BareDebianTests(unittest.TestCase):
         self.assertEqual(show("cam", "LimitRTPRIO"), "1")
         # A reload with a fault changes nothing and is said; one without changes the chain.
         write("cam", {"stages": [{"use": "test-sauce"}]})
-        self.reload(booted, show, lambda: "no kind of stage 'test-sauce'" in show("cam", "StatusText"), lambda: show("cam", "StatusText"))
+        self.reload(booted, show, lambda: "no stage type 'test-sauce'" in show("cam", "StatusText"), lambda: show("cam", "StatusText"))
         write("cam", {**cam, "stages": cam["stages"] + [{"use": "null-sink", "id": "second", "from": "cam"}]})
         self.reload(booted, show, lambda: show("cam", "StatusText") == "streaming", lambda: show("cam", "StatusText") + journal("cam"))
         self.assertEqual(show("cam", "MainPID"), first)

@@ -51,7 +51,7 @@ import Testing
         ),
         (
             #"{"events":["Motion *"]}"#,
-            "events: 'events' has \"Motion *\", which must be the name of an event: 1 to 64 lower-case letters, digits and hyphens. Write \"recording-did-stop\", or \"recording-*\" for all names that begin with recording-; `framehost describe KIND` lists the events."
+            "events: 'events' has \"Motion *\", which must be the name of an event: 1 to 64 lower-case letters, digits and hyphens. Write \"recording-did-stop\", or \"recording-*\" for all names that begin with recording-; `framehost describe TYPE` lists the events."
         ),
         (
             #"{"spoolMegabytes":0}"#,

@@ -163,7 +163,7 @@ struct FormatNegotiation {
         }
     }
 
-    /// Checks that options ask for no more than the kind of stage declares.
+    /// Checks that options ask for no more than the stage type declares.
     private mutating func checkDemand(_ stage: PlannedStage) {
         let info = stage.request.type.info
         for (name, asked, declared) in [

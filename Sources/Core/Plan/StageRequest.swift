@@ -4,7 +4,7 @@
 public struct StageRequest: Sendable {
     /// The stage's id.
     public var id: String
-    /// The kind of stage.
+    /// What `use` names.
     public var type: StageType
     /// The members that are options.
     public var options: [JSONNode.Member]

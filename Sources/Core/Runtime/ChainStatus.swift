@@ -266,7 +266,7 @@ extension Chain {
             Dictionary(uniqueKeysWithValues: options.stages.map { ($0, options[$0]) })
         }
     }
-    /// [any thread] The kinds of stage that the chain has now, each once, in the order of its stages.
+    /// [any thread] The stage types that the chain has now, each once, in the order of its stages.
     public var stageTypes: [StageType] {
         var seen = Set<String>()
         return graph.request.stages.map(\.type).filter { seen.insert($0.info.id).inserted }

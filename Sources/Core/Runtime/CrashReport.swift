@@ -125,7 +125,7 @@ public enum CrashReport {
     /// - Parameters:
     ///   - chain: The chain.
     ///   - name: The chain's name where several chains run; nil for a single chain.
-    ///   - plugin: Gives the file of a kind of stage, where it is known.
+    ///   - plugin: Gives the file of a stage type, where it is known.
     public static func watch(_ chain: Chain, named name: String? = nil, plugin: @escaping (_ use: String) -> String?) {
         guard state != nil else { return }
         _ = Unmanaged.passRetained(chain)

@@ -86,7 +86,8 @@ extension GraphChange {
                 chain.liveOptions.withLock { _ = $0.forget(id, keys: [option.key]) }
                 chain.post(
                     "option-changed", id, level: .warning,
-                    "\(id): \(option.key), which was set while the stage was being replaced, does not hold any more: \(error)")
+                    "\(id): \(option.key), which was set while the stage was being replaced, does not hold any more: \(error)"
+                )
             }
         }
     }

@@ -24,7 +24,7 @@ public protocol RunControl: AnyObject, Sendable {
     var metrics: JSONNode { get }
     /// What the chain and its stages are doing.
     var status: ChainStatus { get }
-    /// The kinds of stage in the chain, by id, as `framehost describe --json` prints them.
+    /// The stage types in the chain, by id, as `framehost describe --json` prints them.
     var kinds: JSONNode { get }
 
     /// Listens to all events from now on.

@@ -40,7 +40,7 @@ public enum PluginEntry {
 
 /// What ``PluginEntry/export(_:)`` returns, as the host sees it.
 public final class PluginExports: Sendable {
-    /// The kinds of stage in the plugin.
+    /// The stage types in the plugin.
     public let stages: [StageType]
     /// The services in the plugin.
     public let services: [ServiceType]

@@ -12,7 +12,7 @@ public protocol Stage: AnyObject, SendableMetatype {
     /// What the stage is; the same for every instance.
     static var info: StageInfo { get }
 
-    /// [control thread] What `framehost describe KIND` lists beside the options, such as the effects that are
+    /// [control thread] What `framehost describe TYPE` lists beside the options, such as the effects that are
     /// installed.
     ///
     /// The topics come without their values. The default is an empty list.

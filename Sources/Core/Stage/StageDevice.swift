@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A device that a kind of stage can use, such as a camera: what `framehost devices` tells of it.
+/// A device that a stage type can use, such as a camera: what `framehost devices` tells of it.
 ///
 /// Plain values, so that a host prints them without knowing what they are about.
 public struct StageDevice: Sendable {

@@ -353,7 +353,7 @@ extension StageInfo.Media {
         }
     }
 
-    /// Whether an input of these media takes an output of `gives`, as far as the kinds of stage say.
+    /// Whether an input of these media takes an output of `gives`, as far as the stage types say.
     func takes(_ gives: StageInfo.Media) -> Bool {
         switch (self, gives) {
         case (.several(let media), _): media.contains { $0.takes(gives) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something that a kind of stage finds on the system, such as an installed effect: what `framehost describe KIND
+/// Something that a stage type finds on the system, such as an installed effect: what `framehost describe TYPE
 /// TOPIC` tells.
 ///
 /// Plain values, so that a host prints them without knowing what they are about.
@@ -51,7 +51,7 @@ extension StageType {
         throw FrameHostError(
             .invalidConfiguration, place: info.id,
             what: names.isEmpty
-                ? "has no topic '\(name)': this kind of stage has no topics"
+                ? "has no topic '\(name)': this stage type has no topics"
                 : "'\(name)' is not among its \(names.count) topics",
             remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
                 ?? (names.isEmpty

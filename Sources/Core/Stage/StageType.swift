@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A kind of stage without its Swift type: what it is, its options, how to make one.
+/// What a stage type is without its Swift type: its description, its options, how to make a stage.
 public final class StageType: Sendable {
     /// What the stage says of itself.
     public let info: StageInfo
@@ -13,11 +13,11 @@ public final class StageType: Sendable {
     let check: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
     let findTopics: @Sendable () throws -> [StageTopic]
     let findTopic: @Sendable (_ name: String) throws -> StageTopic?
-    /// [control thread] Finds the devices that the stage could use; nil for a kind of stage that uses none. Throws what
+    /// [control thread] Finds the devices that the stage could use; nil for a stage type that uses none. Throws what
     /// the stage throws.
     public let devices: (@Sendable () throws -> [StageDevice])?
 
-    /// The kind of stage that a Swift type stands for.
+    /// The stage type that a Swift type stands for.
     public init<S: Stage>(_ type: S.Type) {
         info = S.info
         options = S.Options.fields

@@ -59,7 +59,7 @@ final class ChainDocument: @unchecked Sendable {
     /// - Throws: ``FrameHostError`` where there are several.
     func pictureEncoder() throws -> PluginRegistry.Plugin? { try registry.pictureEncoder() }
 
-    /// [desk's thread; control thread before the chain runs] The file of the plugin that has the kind of stage
+    /// [desk's thread; control thread before the chain runs] The file of the plugin that has the stage type
     /// `id`.
     func plugin(of id: String) -> String? { registry.path(of: id) }
 

@@ -417,13 +417,13 @@ struct ChainFile {
             }
             fault(
                 node.place, path, "'use' is missing",
-                near ?? "Name a kind of stage, such as \"use\": \"test-source\".")
+                near ?? "Name a stage type, such as \"use\": \"test-source\".")
             return nil
         }
         guard let plugin = use.asString else {
             fault(
                 use.place, "\(path).use", "expected a string, found \(use.kindName)",
-                "Name a kind of stage: `framehost plugins` lists them.")
+                "Name a stage type: `framehost plugins` lists them.")
             return nil
         }
         do {
@@ -436,11 +436,11 @@ struct ChainFile {
                 fault(
                     use.place, "\(path).use", "'\(plugin)' is \(key == nil ? "not a stage" : "a service, not a stage")",
                     key.map { "Write \"\($0)\": { … } beside \"stages\"." }
-                        ?? "Name a kind of stage: `framehost plugins` lists them.")
+                        ?? "Name a stage type: `framehost plugins` lists them.")
                 return nil
             }
             fault(
-                use.place, "\(path).use", "no kind of stage '\(plugin)'",
+                use.place, "\(path).use", "no stage type '\(plugin)'",
                 registry.remedy(forUnknown: plugin, nearest: Suggestion.nearest))
         } catch {
             faults.append(

@@ -195,7 +195,7 @@ struct RuleReader {
             Self.near(
                 name, in: known,
                 else:
-                    "`framehost describe KIND` lists the events of a kind of stage, `framehost describe chain` those that every stage posts."
+                    "`framehost describe TYPE` lists the events of a stage type, `framehost describe chain` those that every stage posts."
             ))
         return nil
     }

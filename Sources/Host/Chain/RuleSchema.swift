@@ -4,7 +4,7 @@ import FrameCore
 
 /// The JSON Schema of the rules of a chain file: which events and members there are, and which commands.
 struct RuleSchema {
-    /// The events of all kinds of stage, and of the chain. Several stages may post events of the same name.
+    /// The events of all stage types, and of the chain. Several stages may post events of the same name.
     private let events: [EventDeclaration]
 
     init(stages: [StageType]) { events = ChainEvents.all.map(\.event) + stages.flatMap(\.info.events) }
@@ -17,7 +17,7 @@ struct RuleSchema {
                 [
                     "event": [
                         "description":
-                            "The event that triggers the rule; `framehost describe KIND` and `framehost describe chain` list the events.",
+                            "The event that triggers the rule; `framehost describe TYPE` and `framehost describe chain` list the events.",
                         "enum": .array(names.map { .string($0) }),
                     ],
                     "stage": [

@@ -7,12 +7,12 @@ struct DescribeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "describe",
         abstract:
-            "Describes a kind of stage (what it takes and gives, its options, commands and events), one of its topics, or a service.",
+            "Describes a stage type (what it takes and gives, its options, commands and events), one of its topics, or a service.",
         discussion: "`framehost describe chain` lists the events of the chain itself and of every stage.")
 
     @Argument(
         help: ArgumentHelp(
-            "The id of a kind of stage, of a service or picture-encoder; `framehost plugins` lists them.",
+            "The id of a stage type, of a service or picture-encoder; `framehost plugins` lists them.",
             valueName: "id"))
     var id: String
 
@@ -33,7 +33,7 @@ struct DescribeCommand: ParsableCommand {
             guard let stage = try registry.stage(id) else {
                 guard topic == nil, let other = try other(registry) else {
                     throw FrameHostError(
-                        .invalidConfiguration, place: id, what: "no such kind of stage or service",
+                        .invalidConfiguration, place: id, what: "no such stage type or service",
                         remedy: registry.remedy(forUnknown: id) {
                             Suggestion.nearest(to: $0, in: $1 + registry.otherIDs)
                         })

@@ -18,7 +18,7 @@ struct DevicesCommand: ParsableCommand {
         let registry = try plugins.registry()
         var found: [(stage: String, device: StageDevice)] = []
         do {
-            // Other kinds of stages have no devices, and loading their plugins would only take time.
+            // Other stage types have no devices, and loading their plugins would only take time.
             let ids = registry.plugins.flatMap { $0.manifest.stages.filter { $0.kind == "source" }.map(\.id) }
             for id in ids.sorted() {
                 guard let stage = try registry.stage(id), let devices = stage.devices else { continue }

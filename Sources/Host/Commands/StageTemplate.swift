@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a new package has in it for one kind of stage; STAGEID and STAGETYPE stand for its id and type.
+/// What a new package has in it for one stage type; STAGEID and STAGETYPE stand for its id and type.
 struct StageTemplate {
     /// One sentence that begins with a small letter.
     var summary: String

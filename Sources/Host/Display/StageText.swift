@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// A kind of stage as people and programs read it.
+/// A stage type as people and programs read it.
 struct StageText {
     private let stage: StageType
     private let topics: [StageTopic]

@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// A topic of a kind of stage as people and programs read it.
+/// A topic of a stage type as people and programs read it.
 struct TopicText {
     private let topic: StageTopic
     private let stage: StageType

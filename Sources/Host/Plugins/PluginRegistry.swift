@@ -320,7 +320,7 @@ final class PluginRegistry: @unchecked Sendable {
             empty.map {
                 "The folder \($0) of --plugin-path has no plugin: build yours with `swift build -c release`, and name its folder .build/release."
             } ?? "If a plugin of yours has it, name its folder with --plugin-path."
-        return "\(hint) `\(command)` lists the kinds that were found\(why)."
+        return "\(hint) `\(command)` lists the types that were found\(why)."
     }
 
     /// Warns once where a file of `--plugin-path` was refused and another file has the stage with this id.

@@ -41,7 +41,7 @@ package struct EventFilter: Sendable {
                 return OptionFault(
                     "'events' has \(JSONNode(.string(name)).text()), which must be the name of an event: 1 to 64 lower-case letters, digits and hyphens",
                     remedy:
-                        "Write \"recording-did-stop\", or \"recording-*\" for all names that begin with recording-; `framehost describe KIND` lists the events."
+                        "Write \"recording-did-stop\", or \"recording-*\" for all names that begin with recording-; `framehost describe TYPE` lists the events."
                 )
             }
         }

@@ -90,7 +90,7 @@ extension ControlAPI {
             },
             Route(
                 method: .get, path: "/api/v1/kinds", name: "getKinds",
-                summary: "The kinds of stages in the chain, as `framehost describe --json` prints them.",
+                summary: "The stage types in the chain, as `framehost describe --json` prints them.",
                 answers: ["200": OpenAPI.json("Members are plugin ids.", nil)]
             ) { _ in .json(control.kinds) },
             Route(

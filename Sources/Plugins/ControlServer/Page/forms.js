@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A form made from the options of a kind of stage. Live options are fields, the others are shown.
+// A form made from the options of a stage type. Live options are fields, the others are shown.
 
 import { make, setText } from "./dom.js"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the page knows of the chain: its structure (plan, chain file, kinds of stage) and its figures, second by second.
+// What the page knows of the chain: its structure (plan, chain file, stage types) and its figures, second by second.
 // Pure: fetches nothing and draws nothing.
 
 import { count, list, short, time } from "./words.js"

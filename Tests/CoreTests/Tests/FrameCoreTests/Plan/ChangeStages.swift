@@ -70,7 +70,7 @@ final class Omnivore: Sink {
     func consume(_ input: consuming Sample) throws -> SinkVerdict { .delivered }
 }
 
-/// A chain file in the small, whose kinds of stage are the same objects from request to request.
+/// A chain file in the small, whose stage types are the same objects from request to request.
 struct ChainDraft {
     static let types: [String: StageType] = Dictionary(
         uniqueKeysWithValues: [

@@ -118,7 +118,9 @@ import Testing
         #expect(driver.change(to: try sketch(.continue)).isOK)
         let runners = try ["odd", "side"].map { try #require(driver.chain.graph.runner(id: $0)) }
         let deadline = ChainClock.system.now() + 60_000_000_000
-        while !runners.allSatisfy({ $0.thread.isClosed }), ChainClock.system.now() < deadline { driver.waitForFrames(1) }
+        while !runners.allSatisfy({ $0.thread.isClosed }), ChainClock.system.now() < deadline {
+            driver.waitForFrames(1)
+        }
         #expect(runners.allSatisfy { $0.thread.isClosed })
         #expect(driver.chain.currentState == .streaming)
         let result = driver.finish()

@@ -259,7 +259,7 @@ import Testing
 
     // MARK: Another image of a plugin
 
-    /// The same kind of stage, as the registry has it once its plugin was loaded again.
+    /// The same stage type, as the registry has it once its plugin was loaded again.
     private func rebuilt(_ sketch: ChainSketch) -> ChainSketch {
         var sketch = sketch
         sketch.request.stages[1].type = StageType(ProbeFilter.self)

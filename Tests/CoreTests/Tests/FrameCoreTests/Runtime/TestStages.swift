@@ -277,7 +277,7 @@ struct ChainSketch {
 
     private static let types = Locked<[ObjectIdentifier: StageType]>([:])
 
-    /// One object for each kind of stage, as a registry has.
+    /// One object for each stage type, as a registry has.
     static func stageType<S: Stage>(_ type: S.Type) -> StageType {
         types.withLock { types in
             if let known = types[ObjectIdentifier(type)] { return known }

@@ -63,7 +63,7 @@ private final class PlainPainter: Filter {
         let error = #expect(throws: FrameHostError.self) { _ = try StageType(ProbeFilter.self).topic("x") }
         #expect(
             error?.description
-                == "probe: has no topic 'x': this kind of stage has no topics. Write only `framehost describe probe`."
+                == "probe: has no topic 'x': this stage type has no topics. Write only `framehost describe probe`."
         )
     }
 }
