@@ -61,7 +61,8 @@ struct RunningChain {
     let spare: Int?
     private var links: [LinkName: LinkSettings] = [:]
     private var remade: Set<String> = []
-    var liveOptions = LiveOptions()
+    /// Live options that commands have set, by the stage's id.
+    var liveOptions: [String: [JSONNode.Member]] = [:]
     /// The stages whose live options become those of the request again.
     var resets = ResetScope.none
 
@@ -119,7 +120,7 @@ struct RunningChain {
         guard let stage = stages[request.id], stage.request.type.info.id == request.type.info.id,
             request.changedOptions(from: stage.request).isEmpty, !resets.contains(request.id)
         else { return request.options }
-        return request.options.overlaid(with: liveOptions[request.id])
+        return request.options.overlaid(with: liveOptions[request.id] ?? [])
     }
 
     /// The link between two running stages, and its request; nil where there is none.
@@ -154,7 +155,7 @@ struct RunningChain {
         var options: [JSONNode.Member] = []
         var keys = request.changedOptions(from: stage.request)
         if resets.contains(request.id) {
-            keys += liveOptions[request.id].map(\.key).filter { !keys.contains($0) }
+            keys += (liveOptions[request.id] ?? []).map(\.key).filter { !keys.contains($0) }
         }
         for key in keys {
             guard let field = request.type.options.first(where: { $0.name == key }), field.isLive else { return nil }

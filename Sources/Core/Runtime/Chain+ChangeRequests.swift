@@ -74,11 +74,12 @@ extension Chain {
         reply: @escaping CommandReply
     ) {
         change(id, reply) { [unowned self] in
-            let change = try judgingFailures {
-                try GraphChange.made(
+            let change = try judging {
+                let change = try GraphChange.made(
                     self, to: try request(graph.request), isDraining: isDraining, resetting: resetting)
+                settle(change)
+                return change
             }
-            settleRestarts(change)
             committed()
             post(
                 "structure-changed", nil, level: .debug,
@@ -129,43 +130,38 @@ extension Chain {
                 ?? "The chain has \(quotedList(ids, "and")).")
     }
 
-    /// [desk's thread] Stages that a change has removed or replaced, or whose `onError` is another one now, are not
-    /// restarted. Where such a stage had failed and does not run again, its fault counts from now on.
-    private func settleRestarts(_ change: GraphChange) {
+    /// [desk's thread] Forgets the failures of stages that a change has replaced. Where a stage that it has removed was
+    /// to be started anew, its fault counts.
+    private func settle(_ change: GraphChange) {
         // A thread that is late exchanges its instance later; until then the stage is as failed as before.
         for exchange in change.exchanges { restarts.forgetUnlessFailed(exchange.runner) }
-        for runner in change.removed + graph.runners where runner.onError != .restart || !isInGraph(runner) {
-            settleRestart(of: runner)
-        }
+        let owed = change.removed.compactMap { restarts.forget($0) }
+        failures.withLock { $0 += owed }
     }
 
-    /// [desk's thread] Judges again, by the chain as it is then, the stages that fail while a change is being made that
-    /// is refused in the end. They were judged by the chain that it would have been.
-    private func judgingFailures(_ make: () throws -> GraphChange) throws -> GraphChange {
-        let before = Set(graph.runners.filter(\.hasFailed).map(\.number))
-        do { return try make() } catch {
-            for runner in graph.runners where runner.hasFailed && !before.contains(runner.number) {
-                if runner.onError != .restart { settleRestart(of: runner) }
+    /// [desk's thread] Makes a change. Then judges the stages that have failed meanwhile, and failed stages with another
+    /// `onError`.
+    private func judging(_ make: () throws -> GraphChange) throws -> GraphChange {
+        undecided.withLock { $0 = [] }
+        let change = Swift.Result { try make() }
+        undecided.withLock { waiting in
+            let failed = waiting ?? []
+            waiting = nil
+            for (runner, fault) in failed {
+                if runner.hasFailed || runner.onError == .bypass {
+                    judge(runner, fault)
+                } else if runner.onError != .restart {
+                    // It was replaced since.
+                    failures.withLock { $0.append(fault) }
+                }
             }
-            endWhereStagesFailed()
-            throw error
+            guard case .success(let change) = change else { return }
+            for runner in change.otherPolicies
+            where runner.hasFailed && !runner.thread.isClosed && !failed.contains(where: { $0.runner === runner }) {
+                judge(runner, nil)
+            }
         }
-    }
-
-    private func settleRestart(of runner: StageRunner) {
-        guard let fault = restarts.forget(runner) else { return }
-        failures.withLock { $0.append(fault) }
-        endWhereStagesFailed()
-        guard isInGraph(runner) else { return }
-        // What it would have done as it failed.
-        if runner.kind == .source { runner.shown.context.requestEnd() }
-        if runner.onError == .bypass { Errand { runner.bypassIfFailed() }.post(to: runner.thread, isRequired: true) }
-    }
-
-    /// Ends the run where a failed stage demands it that is not awaited any more. The failure of another may have
-    /// mattered only as long as that one was awaited: of two sinks, for example.
-    private func endWhereStagesFailed() {
-        if runners.contains(where: { $0.hasFailed && restarts.awaited($0) == nil && endsRun($0) }) { drain() }
+        return try change.get()
     }
 
     /// [control thread] Makes and starts a failed stage anew.
@@ -174,10 +170,8 @@ extension Chain {
     func restart(_ number: Int) {
         changes.post { [unowned self] in
             guard !changes.isClosed, let runner = graph.runners.first(where: { $0.number == number }),
-                runner.hasFailed
+                restarts.awaited(runner) != nil, runner.hasFailed
             else { return }
-            // A change that was refused has given it another policy meanwhile.
-            guard runner.onError == .restart else { return settleRestart(of: runner) }
             let id = runner.id
             // A call of another stage that does not return is not a failure of this one.
             guard openErrands.left(among: graph.workers, after: 0, stop: stop).isEmpty else {
@@ -186,7 +180,7 @@ extension Chain {
             do {
                 // The old instance stops first, since the new one may open what it still has open.
                 try perform(on: runner.thread, for: runner) { try? runner.instance.stage.stop() }
-                _ = try judgingFailures {
+                _ = try judging {
                     try GraphChange.made(self, to: graph.request, isDraining: false, remaking: [id])
                 }
                 post("stage-restarted", id, "\(runner.title) was restarted.")
@@ -195,9 +189,7 @@ extension Chain {
                 // A thread that has no time for the change is no failure of this stage either.
                 guard !fault.isBusy else { return restarts.waitForMore(number, now: ChainClock.system.now()) }
                 post("restart-failed", id, level: .warning, fault.description)
-                guard !restarts.isToBeRestarted(runner, fault, now: ChainClock.system.now()) else { return }
-                failures.withLock { $0.append(fault) }
-                if endsRun(runner) { drain() }
+                undecided.withLock { _ in judge(runner, fault) }
             }
         } refuse: { [unowned self] refusal in
             // `Restarts.due` names a stage only once.

@@ -43,8 +43,7 @@ extension Chain {
             try runner.instance.set(options) { key, _ in
                 FaultPlace(stage: id, words: key.isEmpty ? id : "\(id).\(key)")
             }
-            // A later stage with the same id has options of its own.
-            if isInGraph(runner) { liveOptions.withLock { $0.set(id, options) } }
+            liveOptions.withLock { $0.set(runner.number, options) }
             let keys = options.map(\.key).joined(separator: ", ")
             // Listeners keep events, so an event carries no long values. A listener that wants them asks for them.
             let values = JSONNode(.object(options)).withoutPlaces
@@ -79,10 +78,13 @@ extension Chain {
         // Weak: the thread has the message, and the stage has the thread. The stage may be gone by then: one that a
         // refused change had made. The mailbox's owner is not.
         let (thread, title): (ThreadState, String) = (runner.thread, runner.title)
-        let open = { [weak runner] in
-            guard let runner else { return reply(CommandAnswer(stage: id, error: Self.ended(title))) }
+        let open = { [weak runner, unowned thread] in
+            // A stage that leaves may go on to another thread.
+            guard let runner, runner.thread === thread else {
+                return reply(CommandAnswer(stage: id, error: Self.ended(title)))
+            }
             let frame = runner.nextFrame
-            // A failed stage takes no command. When it is made anew, it begins with the options of the chain file.
+            // A failed stage takes no command.
             guard !runner.hasFailed else { return reply(CommandAnswer(stage: id, error: Self.failed(id))) }
             do {
                 try runner.thread.call(call, stage: runner.number, action)
@@ -95,6 +97,6 @@ extension Chain {
             let fault = thread.isClosed ? Self.ended(title) : Self.crowded(title)
             reply(CommandAnswer(stage: id, error: fault))
         }
-        if !runner.thread.post(.init(open: open, refuse: refuse)) { refuse() }
+        if !thread.post(.init(open: open, refuse: refuse)) { refuse() }
     }
 }

@@ -53,8 +53,10 @@ public final class Chain: @unchecked Sendable {
     let abandonedBranches = Locked<[String]>([])
     /// Numbers of joins that have ended before their inputs.
     let endedJoins = Locked<Set<Int>>([])
-    /// Failed stages that will be started anew.
     let restarts = Restarts()
+    /// Failures of stages while a change is being made; nil while none is. They are judged once it is made or refused,
+    /// by the chain that there is then. Stages are judged under this lock.
+    let undecided = Locked<[(runner: StageRunner, fault: FrameHostError)]?>(nil)
     let liveOptions = Locked(LiveOptions())
     /// Figures of the rules, which the host that carries them out sets; nil without rules.
     public let ruleFigures = Locked<JSONNode?>(nil)
@@ -409,7 +411,9 @@ public final class Chain: @unchecked Sendable {
             runner.pictures.close()
             runner.units.close()
         }
-        failures.withLock { $0 += restarts.unfinished(of: runners) }
+        // The thread that would have judged these hangs.
+        let left = undecided.withLock { $0?.map(\.fault) ?? [] }
+        failures.withLock { $0 += left + restarts.unfinished(of: runners) }
         if abandoned.isEmpty {
             for runner in runners { runner.timeFault.map { fault in failures.withLock { $0.append(fault) } } }
         }
@@ -457,15 +461,30 @@ public final class Chain: @unchecked Sendable {
     private func stageFailed(_ runner: StageRunner, _ error: FrameHostError) {
         var error = error
         if let pts = error.place.pts { error.place.sinceStart = sinceStart(pts) }
-        // Where the stage leaves meanwhile, the change that removes it may have looked before.
-        if restarts.isToBeRestarted(runner, error, now: systemNow()),
-            isInGraph(runner) || restarts.forget(runner) == nil
-        {
-            return postFailure(of: runner, error)
+        let fault = error
+        undecided.withLock { waiting in
+            guard waiting != nil else { return judge(runner, fault) }
+            waiting?.append((runner, fault))
         }
-        failures.withLock { $0.append(error) }
         postFailure(of: runner, error)
+    }
+
+    /// [stage thread; desk's thread while a change is being made] Does what `onError` says of a stage that has failed.
+    /// Under the lock of ``undecided``.
+    ///
+    /// - Parameter fault: Nil where the stage has another `onError` since its last failure.
+    func judge(_ runner: StageRunner, _ fault: FrameHostError?) {
+        let verdict = restarts.judge(runner, fault, now: systemNow())
+        guard verdict.isOut || !isInGraph(runner) else { return }
+        // Nothing starts a stage anew that leaves.
+        if let fault = verdict.isOut ? verdict.fault : restarts.forget(runner) {
+            failures.withLock { $0.append(fault) }
+        }
         if endsRun(runner) { drain() }
+        guard runner.hasFailed else { return }
+        // A source that was to be started anew waits for that.
+        if runner.kind == .source { runner.shown.context.requestEnd() }
+        if runner.onError == .bypass { Errand { runner.bypassIfFailed() }.post(to: runner.thread, isRequired: true) }
     }
 
     /// How long after the start of the run `pts` is, where all sources are live and so all times are the clock's;
@@ -499,7 +518,7 @@ public final class Chain: @unchecked Sendable {
         case .continue, .bypass: return false
         case .restart, nil:
             return runner.kind != .sink
-                || !runners.contains { $0.kind == .sink && (!$0.hasFailed || restarts.awaited($0) != nil) }
+                || runners.allSatisfy { $0.kind != .sink || restarts.isOut($0) }
         }
     }
 }

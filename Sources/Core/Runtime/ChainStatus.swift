@@ -262,9 +262,7 @@ extension Chain {
     /// [any thread] Live options that commands have set since the chain file's options were applied, by the stage's
     /// id.
     public var setOptions: [String: [JSONNode.Member]] {
-        liveOptions.withLock { options in
-            Dictionary(uniqueKeysWithValues: options.stages.map { ($0, options[$0]) })
-        }
+        liveOptions.withLock { $0 }.byID(of: runners)
     }
     /// [any thread] The stage types that the chain has now, each once, in the order of its stages.
     public var stageTypes: [StageType] {

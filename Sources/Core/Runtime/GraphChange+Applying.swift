@@ -68,7 +68,7 @@ extension GraphChange {
         let letFramesPass = runner.mode == .passes
         let isOfOtherType = runner.shown.info.id != exchange.type.info.id
         stop(exchange.perform(isDraining: isDraining), of: runner)
-        if !isOfOtherType { setAgain(runner) }
+        if isOfOtherType { chain.liveOptions.withLock { $0.forget(runner.number) } } else { setAgain(runner) }
         chain.post("stage-replaced", runner.id, "The stage was replaced.")
         // The pause was announced for an instance that frames could pass by.
         if letFramesPass, runner.mode == .drops {
@@ -77,15 +77,20 @@ extension GraphChange {
     }
 
     /// [stage thread, between two items] Gives a new instance what commands have set while it was being made.
-    private func setAgain(_ runner: StageRunner) {
+    func setAgain(_ runner: StageRunner) {
         let id = runner.id
-        for option in chain.liveOptions.withLock({ $0.set(of: id, after: setBefore) }) {
-            do {
-                try runner.instance.set([option]) { key, _ in FaultPlace(stage: id, words: "\(id).\(key)") }
-            } catch {
-                chain.liveOptions.withLock { _ = $0.forget(id, keys: [option.key]) }
+        func set(_ options: [JSONNode.Member]) throws {
+            try runner.instance.set(options) { key, _ in FaultPlace(stage: id, words: "\(id).\(key)") }
+        }
+        let since = chain.liveOptions.withLock { $0.options(of: runner.number, setAfter: optionCount) }
+        guard !since.isEmpty else { return }
+        // Together first: one may need another.
+        do { return try set(since) } catch {}
+        for option in since {
+            do { try set([option]) } catch {
+                chain.liveOptions.withLock { _ = $0.forget(runner.number, keys: [option.key]) }
                 chain.post(
-                    "option-changed", id, level: .warning,
+                    "option-lost", id, level: .warning,
                     "\(id): \(option.key), which was set while the stage was being replaced, does not hold any more: \(error)"
                 )
             }
@@ -204,24 +209,28 @@ extension GraphChange {
     private func perform(_ set: LiveSet) throws -> TakenSet {
         let id = set.runner.id
         // What a command has set meanwhile is newer than the request.
-        let set = set.without(chain.liveOptions.withLock { $0.set(of: id, after: setBefore) })
-        do { try set.runner.instance.set(set.options) { key, _ in "\(id).\(key)" } } catch {
-            throw SetRefusal(stage: id, reason: error)
+        let number = set.runner.number
+        let set = set.without(chain.liveOptions.withLock { $0.options(of: number, setAfter: optionCount) })
+        if !set.options.isEmpty {
+            do { try set.runner.instance.set(set.options) { key, _ in "\(id).\(key)" } } catch {
+                throw SetRefusal(stage: id, reason: error)
+            }
         }
         return chain.liveOptions.withLock { options in
-            TakenSet(set: set, overridden: options.forget(id, keys: set.keys), setBefore: options.count)
+            TakenSet(set: set, overridden: options.forget(number, keys: set.keys), optionCount: options.count)
         }
     }
 
     /// [stage thread] Sets what held before, but for what commands have set since.
     private func takeBack(_ taken: TakenSet) {
-        let (set, id) = (taken.set, taken.set.runner.id)
-        let left = set.without(chain.liveOptions.withLock { $0.set(of: id, after: taken.setBefore) })
+        let (set, number) = (taken.set, taken.set.runner.number)
+        let left = set.without(
+            chain.liveOptions.withLock { $0.options(of: number, setAfter: taken.optionCount) })
+        guard !left.earlier.isEmpty else { return }
         let overridden = taken.overridden.filter { left.keys.contains($0.member.key) }
         let earlier = left.earlier.overlaid(with: overridden.map(\.member))
         do { try set.runner.instance.set(earlier) { key, _ in FaultPlace(key) } } catch { return }
-        // Where the thread is late, the stage may have left meanwhile.
-        if chain.isInGraph(set.runner) { chain.liveOptions.withLock { $0.restore(id, overridden) } }
+        chain.liveOptions.withLock { $0.restore(number, overridden) }
     }
 
     // MARK: Back
@@ -250,7 +259,7 @@ extension GraphChange {
             present.nextNumber = number
         }
         before.setMergeRules()
-        setRules(before.request)
+        chain.liveOptions.withLock { $0.keep(stages: Set(before.runners.map(\.number))) }
         for (earlier, ending) in zip(assembly.earlier, endings) {
             let (chain, uncut, worker) = (chain, branch.uncut, earlier.worker)
             func end() {

@@ -13,14 +13,16 @@ struct GraphChange {
     var exchanges: [GraphAssembly.Exchange] { assembly.exchanges }
     let sets: [LiveSet]
     private let resets: ResetScope
-    /// How many live options commands had set when this change was planned. Later ones hold on.
-    let setBefore: Int
+    /// How many live options commands had set when this change was first planned. Later ones hold on.
+    let optionCount: Int
     /// Stages that the plan does not have any more.
     let removed: [StageRunner]
     /// Workers that have been rewired, or may have been.
     var rewired: [Worker] = []
     /// Whether instances may have been exchanged. Those end with their runners.
     var hasExchanged = false
+    /// Stages that stay and have another `onError`.
+    private(set) var otherPolicies: [StageRunner] = []
     /// Ids of stages that ended before they could be replaced.
     var missed: [String] = []
     /// The first frame for which the whole change holds; nil where no frame number can say it.
@@ -52,7 +54,7 @@ struct GraphChange {
         /// What commands had set of it.
         var overridden: [LiveOptions.Entry]
         /// How many live options commands had set then.
-        var setBefore: Int
+        var optionCount: Int
     }
 
     /// The running stage refuses its live options. A new instance may take them.
@@ -73,9 +75,11 @@ struct GraphChange {
         resetting: ResetScope = .none
     ) throws -> GraphChange {
         var remade = remade
+        let optionCount = chain.liveOptions.withLock { $0.count }
         while true {
             var change = try GraphChange(
-                chain, to: request, isDraining: isDraining, remaking: remade, resetting: resetting)
+                chain, to: request, isDraining: isDraining, remaking: remade, resetting: resetting,
+                optionCount: optionCount)
             do {
                 try change.make()
                 return change
@@ -93,14 +97,15 @@ struct GraphChange {
     /// - Throws: ``FrameHostErrors``; ``FrameHostError`` where the change would move a stage to another thread, or
     ///   where a stage that stays has not yet done what an earlier change left with it.
     private init(
-        _ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking remade: Set<String>, resetting: ResetScope
+        _ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking remade: Set<String>, resetting: ResetScope,
+        optionCount: Int
     ) throws {
         self.chain = chain
         self.isDraining = isDraining
         before = chain.graph
         let open = chain.openErrands.left(among: before.workers, after: Chain.changePatienceNs, stop: chain.stop)
         var running = RunningChain(before.planned)
-        running.liveOptions = chain.liveOptions.withLock { $0 }
+        running.liveOptions = chain.setOptions
         running.resets = resetting
         resets = resetting
         for id in remade { running.remake(id) }
@@ -118,7 +123,7 @@ struct GraphChange {
             planned.stages.contains { before.runner(id: $0.id)?.thread === entry.thread }
         }
         if let awaited { throw chain.late(awaited.thread, awaited.runner, isAwaited: true) }
-        setBefore = running.liveOptions.count
+        self.optionCount = optionCount
         sets = planned.stages.compactMap { [before] stage in
             guard case .kept(let options) = stage.origin, !options.isEmpty, let runner = before.runner(id: stage.id)
             else { return nil }
@@ -207,7 +212,6 @@ struct GraphChange {
         }
         assembly.graph.setMergeRules()
         chain.holdReadFiles()
-        setRules(assembly.graph.request)
         let held = HeldQueues(queuesOfSeveralThreads, step: stepOfHeldQueues)
         chain.begin(workers: assembly.newWorkers)
         do {
@@ -226,28 +230,36 @@ struct GraphChange {
         holds(from: held.settle().map { $0 + 1 })
         planned.connectKeyframeRequests()
         askForKeyframes()
-        forgetOptions()
+        setPolicies()
+        settleOptions()
         for runner in assembly.newRunners { chain.post("stage-attached", runner.id, "\(runner.id) was attached.") }
     }
 
     /// Options that commands have set hold until the request says otherwise. Those that this change sets itself were
-    /// forgotten when it did.
-    private func forgetOptions() {
-        chain.liveOptions.withLock { all in
-            for id in all.stages {
+    /// forgotten when it did, and those of a stage of another type when that took the place.
+    private func settleOptions() {
+        var late: [StageRunner] = []
+        chain.liveOptions.withLock { options in
+            for runner in assembly.graph.runners {
+                let id = runner.id
                 guard let stage = planned.stages.first(where: { $0.id == id })?.request,
                     let was = before.planned.stages.first(where: { $0.id == id })?.request,
-                    stage.type.info.id == was.type.info.id
-                else {
-                    all.forget(id)
-                    continue
+                    stage.type.info.id == was.type.info.id, let earlier = before.runner(id: id)
+                else { continue }
+                if isNew(runner) {
+                    // It has begun with them, but for those that were set since.
+                    options.move(from: earlier.number, to: runner.number)
+                    if !options.options(of: runner.number, setAfter: optionCount).isEmpty { late.append(runner) }
                 }
-                let isExchanged = exchanges.contains { $0.runner.id == id }
-                if resets.contains(id) || (isExchanged && !stage.changedOptions(from: was).isEmpty) {
-                    all.forget(id, before: setBefore)
+                let isMadeAnew = isNew(runner) || exchanges.contains { $0.runner === runner }
+                if resets.contains(id) || (isMadeAnew && !stage.changedOptions(from: was).isEmpty) {
+                    options.forget(runner.number, setBefore: optionCount)
                 }
             }
+            options.keep(stages: Set(assembly.graph.runners.map(\.number)))
         }
+        let change = self
+        for runner in late { Errand { change.setAgain(runner) }.post(to: runner.thread, isRequired: true) }
     }
 
     /// A new stage behind an encoder can use nothing before the next keyframe, and asks for one once its links are
@@ -301,8 +313,12 @@ struct GraphChange {
         self.frame = max(self.frame ?? frame, frame)
     }
 
-    /// Sets the parts of the chain file that every thread may read from a stage.
-    func setRules(_ request: ChainRequest) {
-        for stage in request.stages { chain.graph.runner(id: stage.id)?.onError = stage.onError }
+    /// Sets what the request says of failures, once the change cannot be refused any more.
+    private mutating func setPolicies() {
+        for stage in assembly.graph.request.stages {
+            guard let runner = assembly.graph.runner(id: stage.id), runner.onError != stage.onError else { continue }
+            runner.onError = stage.onError
+            otherPolicies.append(runner)
+        }
     }
 }

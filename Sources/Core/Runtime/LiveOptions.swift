@@ -1,58 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Live options that commands have set since the chain file's options were applied, by the stage's id.
+/// Live options that commands have set since the chain file's options were applied, by the stage's number: a later
+/// stage with the same id has options of its own.
 struct LiveOptions {
     /// An option, and how many had been set before it. A change knows by that which were set after it was planned, even
     /// where the value is the same.
     struct Entry {
         var member: JSONNode.Member
-        fileprivate var number: Int
+        fileprivate var order: Int
     }
 
-    private var entries: [String: [Entry]] = [:]
+    private var entries: [Int: [Entry]] = [:]
     /// How many options commands have set.
     private(set) var count = 0
 
-    /// The ids of the stages with such options.
-    var stages: [String] { Array(entries.keys) }
+    subscript(stage: Int) -> [JSONNode.Member] { entries[stage, default: []].map(\.member) }
 
-    subscript(id: String) -> [JSONNode.Member] { entries[id, default: []].map(\.member) }
-
-    /// The options of `id` that commands have set since there were `count`.
-    func set(of id: String, after count: Int) -> [JSONNode.Member] {
-        entries[id, default: []].filter { $0.number >= count }.map(\.member)
+    /// By the stages' ids; without stages that have none.
+    func byID(of runners: [StageRunner]) -> [String: [JSONNode.Member]] {
+        Dictionary(uniqueKeysWithValues: runners.map { ($0.id, self[$0.number]) }).filter { !$0.value.isEmpty }
     }
 
-    mutating func set(_ id: String, _ options: [JSONNode.Member]) {
+    /// The options of a stage that commands have set since there were `count`.
+    func options(of stage: Int, setAfter count: Int) -> [JSONNode.Member] {
+        entries[stage, default: []].filter { $0.order >= count }.map(\.member)
+    }
+
+    mutating func set(_ stage: Int, _ options: [JSONNode.Member]) {
         restore(
-            id,
+            stage,
             options.map { member in
                 defer { count += 1 }
-                return Entry(member: member, number: count)
+                return Entry(member: member, order: count)
             })
     }
 
     /// Puts back what ``forget(_:keys:)`` has returned.
-    mutating func restore(_ id: String, _ options: [Entry]) {
+    mutating func restore(_ stage: Int, _ options: [Entry]) {
         guard !options.isEmpty else { return }
-        forget(id, keys: options.map(\.member.key))
-        entries[id, default: []] += options
+        forget(stage, keys: options.map(\.member.key))
+        entries[stage, default: []] += options
+    }
+
+    /// The options are those of another stage now, beside what commands have set there.
+    mutating func move(from stage: Int, to other: Int) {
+        let own = self[other].map(\.key)
+        restore(other, entries.removeValue(forKey: stage)?.filter { !own.contains($0.member.key) } ?? [])
     }
 
     /// Forgets these options, and returns them.
-    @discardableResult mutating func forget(_ id: String, keys: [String]) -> [Entry] {
-        let forgotten = entries[id, default: []].filter { keys.contains($0.member.key) }
-        keep(id) { !keys.contains($0.member.key) }
+    @discardableResult mutating func forget(_ stage: Int, keys: [String]) -> [Entry] {
+        let forgotten = entries[stage, default: []].filter { keys.contains($0.member.key) }
+        keep(stage) { !keys.contains($0.member.key) }
         return forgotten
     }
 
     /// Forgets what commands had set when there were `count`; later ones hold on.
-    mutating func forget(_ id: String, before count: Int) { keep(id) { $0.number >= count } }
+    mutating func forget(_ stage: Int, setBefore count: Int) { keep(stage) { $0.order >= count } }
 
-    mutating func forget(_ id: String) { entries[id] = nil }
+    mutating func forget(_ stage: Int) { entries[stage] = nil }
 
-    private mutating func keep(_ id: String, where isKept: (Entry) -> Bool) {
-        let kept = entries[id, default: []].filter(isKept)
-        entries[id] = kept.isEmpty ? nil : kept
+    /// Forgets the options of all other stages.
+    mutating func keep(stages: Set<Int>) { entries = entries.filter { stages.contains($0.key) } }
+
+    private mutating func keep(_ stage: Int, where isKept: (Entry) -> Bool) {
+        let kept = entries[stage, default: []].filter(isKept)
+        entries[stage] = kept.isEmpty ? nil : kept
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stages with `onError: "restart"` that have failed: when each is made anew. [any thread]
+/// Stages that have failed, by what `onError` says of them: when one is made anew, and which are out of the run. [any
+/// thread; `Chain.undecided` lets one thread at a time judge]
 final class Restarts: Sendable {
     static let mostInARow = 10
     private static let longestNs: Int64 = 30_000_000_000
@@ -12,31 +13,48 @@ final class Restarts: Sendable {
         /// When the stage is made anew, by the system clock; nil while it runs or is being made.
         var due: Int64?
         var lastFailure: Int64 = 0
+        /// Of the last failure.
         var fault: FrameHostError?
+        /// Whether nothing starts the stage anew.
+        var isOut = false
+        /// Whether the fault is among those of the run.
+        var isCounted = false
 
-        /// Whether a failure now is followed by a further attempt.
-        var isOpen: Bool { attempts < mostInARow }
-        /// The fault for which the stage is to be started anew; nil where it was given up, and the fault was reported.
-        var owed: FrameHostError? { attempts <= mostInARow ? fault : nil }
+        /// The fault of a stage that is to be started anew.
+        var owed: FrameHostError? { isOut ? nil : fault }
+    }
+
+    /// What becomes of a stage that has failed.
+    struct Verdict {
+        /// Whether nothing starts it anew.
+        var isOut: Bool
+        /// The fault where it counts from now on.
+        var fault: FrameHostError?
     }
 
     /// By the stage's number, so that a later stage with the same id begins anew.
     private let entries = Locked<[Int: Entry]>([:])
 
-    /// [stage thread, desk's thread] Notes that a stage has failed, or could not be started again; false when it will
-    /// not be started anew.
-    func isToBeRestarted(_ runner: StageRunner, _ fault: FrameHostError, now: Int64) -> Bool {
-        guard runner.onError == .restart else { return false }
-        return entries.withLock { entries in
+    /// Decides what becomes of a stage that has failed, or could not be started again.
+    ///
+    /// - Parameter fault: Nil where the stage has another `onError` since its last failure.
+    func judge(_ runner: StageRunner, _ fault: FrameHostError?, now: Int64) -> Verdict {
+        entries.withLock { entries in
             var entry = entries[runner.number] ?? Entry()
-            if now - entry.lastFailure > Self.recoveredNs { entry.attempts = 0 }
-            entry.lastFailure = now
-            entry.fault = fault
-            entry.due = entry.isOpen ? now + min(1_000_000_000 << Int64(entry.attempts), Self.longestNs) : nil
-            let goesOn = entry.isOpen
-            entry.attempts += 1
-            entries[runner.number] = entry
-            return goesOn
+            defer { entries[runner.number] = entry }
+            if let fault { (entry.fault, entry.isCounted) = (fault, false) }
+            entry.due = nil
+            entry.isOut = runner.onError != .restart
+            if !entry.isOut {
+                if now - entry.lastFailure > Self.recoveredNs { entry.attempts = 0 }
+                entry.lastFailure = now
+                entry.isOut = entry.attempts >= Self.mostInARow
+                if !entry.isOut { entry.due = now + min(1_000_000_000 << Int64(entry.attempts), Self.longestNs) }
+                entry.attempts += 1
+            }
+            guard entry.isOut, !entry.isCounted else { return Verdict(isOut: entry.isOut) }
+            entry.isCounted = true
+            return Verdict(isOut: true, fault: entry.fault)
         }
     }
 
@@ -46,16 +64,18 @@ final class Restarts: Sendable {
         entries.withLock { $0[number]?.due = now + 1_000_000_000 }
     }
 
-    /// [any thread] Why a failed stage is about to be started anew; nil where it will not be.
-    func awaited(_ runner: StageRunner) -> String? {
-        guard runner.onError == .restart else { return nil }
-        return entries.withLock { $0[runner.number]?.owed?.what }
+    /// [any thread] Why a failed stage is about to be started anew; nil where it will not be, or where its failure is
+    /// not judged yet.
+    func awaited(_ runner: StageRunner) -> String? { entries.withLock { $0[runner.number]?.owed?.what } }
+
+    /// [any thread] Whether the stage has failed, and nothing starts it anew.
+    func isOut(_ runner: StageRunner) -> Bool {
+        runner.hasFailed && entries.withLock { $0[runner.number]?.isOut == true }
     }
 
-    /// [desk's thread, stage thread] Forgets a stage that has left the chain, was replaced, or has another `onError`
-    /// now.
+    /// Forgets a stage that has left the chain.
     ///
-    /// - Returns: Its fault where it has failed and was to be started anew. Only one of several callers gets it.
+    /// - Returns: Its fault where it has failed and was to be started anew.
     func forget(_ runner: StageRunner) -> FrameHostError? {
         entries.withLock { entries in
             let owed = entries.removeValue(forKey: runner.number)?.owed

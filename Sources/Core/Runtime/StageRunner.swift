@@ -752,9 +752,9 @@ final class StageRunner: @unchecked Sendable {
         (error as? FrameHostError)?.code == .stopped && (stop.isRaised || context.stop.isRaised)
     }
 
-    /// [stage thread, between two items] Lets frames pass from now on where the stage has failed and they can.
+    /// [stage thread, between two items] Lets frames pass a stage that has failed and is to be bypassed since.
     func bypassIfFailed() {
-        guard hasFailed, canBePassed else { return }
+        guard hasFailed, onError == .bypass, canBePassed else { return }
         // Those since have been dropped.
         owesGap = true
         modeCode.store(Mode.passes.rawValue, ordering: .releasing)

@@ -27,9 +27,10 @@ struct StarvationWatch {
             hub.post(event)
             for index in report.holders {
                 guard let runner = graph.runner(number: index) else { continue }
-                _ = runner.thread.post(
-                    .init(open: { [weak runner] in
-                        guard let runner else { return }
+                let thread: ThreadState = runner.thread
+                _ = thread.post(
+                    .init(open: { [weak runner, unowned thread] in
+                        guard let runner, runner.thread === thread else { return }
                         runner.thread.call(.releaseCaches, stage: runner.number) {
                             runner.instance.stage.releaseCaches()
                         }

@@ -41,17 +41,15 @@ final class PluginImages: Sendable {
     func giveUp(_ sum: UInt64, of path: String) { _ = files.withLock { $0[path]?.givenUp.insert(sum) } }
 
     /// Whether these bytes are neither those of the present image of `path` nor those of the last one that was refused.
-    /// Bytes that were given up are news once more.
+    /// Bytes that were given up are news once more. Nothing is news of a plugin of which no copy was loaded: that of a
+    /// service is loaded as it is, once.
     func isNews(_ sum: UInt64, of path: String) -> Bool {
         files.withLock { files in
-            guard let file = files[path], let last = file.images.last else { return true }
+            guard let file = files[path], let last = file.images.last(where: { $0.sum != nil }) else { return false }
             if files[path]?.givenUp.remove(sum) != nil { return true }
             return last.sum != sum && file.images[file.present].sum != sum
         }
     }
-
-    /// Whether the newest image is of a copy, whose bytes can be compared with the file's. Those of services are not.
-    func isOfCopy(_ path: String) -> Bool { files.withLock { $0[path]?.images.last?.sum != nil } }
 
     var paths: [String] { files.withLock { $0.keys.sorted() } }
 

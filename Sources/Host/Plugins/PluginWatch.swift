@@ -58,8 +58,10 @@ struct PluginWatch {
 
     /// Watches the folders of loaded plugins that are not watched yet: new ones, and those that have come back.
     private mutating func watchFolders(now: Int64) {
+        var isBack: Set<String> = []
         for path in PluginImages.here.paths {
-            let isNew = places[path] == nil
+            // It may have been written since it was loaded.
+            if places[path] == nil { due[path] = now + Self.settleNs }
             let all: Set<String> = [path.contains("/") ? path : "./\(path)", PluginRegistry.realPath(path)]
             places[path] = all
             for folder in Set(all.map(Self.folder)) where !folders.values.contains(where: { $0.contains(folder) }) {
@@ -67,11 +69,12 @@ struct PluginWatch {
                 guard watch >= 0 else { continue }
                 let isOther = folders[watch] != nil
                 folders[watch, default: []].insert(folder)
-                // A file that was written there before went unnoticed.
-                if !isNew, !isOther { due[path] = now + Self.settleNs }
+                if !isOther { isBack.insert(folder) }
             }
-            // So did one that was written since it was loaded.
-            if isNew, PluginImages.here.isOfCopy(path) { due[path] = now + Self.settleNs }
+        }
+        // A file that was written there before went unnoticed.
+        for (path, all) in places where !isBack.isDisjoint(with: all.map(Self.folder)) {
+            due[path] = now + Self.settleNs
         }
     }
 

@@ -50,7 +50,7 @@ import Testing
         try sketch.add(CountSink.self, "sink", onError: .restart)
         let chain = try Chain(sketch.request)
         let runner = try #require(chain.graph.runner(id: "sink"))
-        #expect(chain.restarts.isToBeRestarted(runner, FrameHostError(.callFailed, what: "it has failed"), now: 0))
+        #expect(!chain.restarts.judge(runner, FrameHostError(.callFailed, what: "it has failed"), now: 0).isOut)
         #expect(chain.restarts.due(now: .max) == [runner.number])
         let answers = CommandAnswers()
         for number in 0..<ChangeDesk.mostWaiting { chain.pause(stage: "sink", reply: answers.reply(number)) }

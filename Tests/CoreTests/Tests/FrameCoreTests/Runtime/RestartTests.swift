@@ -39,7 +39,7 @@ import Testing
         let runner = try #require(chain.graph.runner(id: "odd"))
         for _ in 0..<Restarts.mostInARow {
             let now = ChainClock.system.now()
-            #expect(chain.restarts.isToBeRestarted(runner, FrameHostError(.callFailed, what: "earlier"), now: now))
+            #expect(!chain.restarts.judge(runner, FrameHostError(.callFailed, what: "earlier"), now: now).isOut)
         }
         // Made anew meanwhile, so to speak.
         _ = chain.restarts.due(now: .max)
@@ -142,35 +142,56 @@ import Testing
 
     /// The first sink that fails waits for the second, which is awaited: without either, nothing is left to do.
     @Test func theRunEndsWhereTheLastSinkIsNoLongerAwaited() throws {
-        func sketch(_ policy: OnError) throws -> ChainSketch {
-            var sketch = ChainSketch()
-            try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
-            for (id, policy) in [("one", policy), ("two", nil)] {
-                try sketch.add(
-                    RecordingSink.self, id, options: #"{"log": "restart-last", "failAt": 20}"#, from: ["src"],
-                    link: LinkRequest(queue: 2), onError: policy)
-            }
-            return sketch
-        }
-        let driver = try RunningChainDriver(try sketch(.restart))
+        let driver = try RunningChainDriver(try twoSinks("restart-last", .restart))
         for id in ["one", "two"] { driver.waitForEvent { $0.name == "stage-failed" && $0.stage == id } }
         #expect(driver.chain.currentState == .streaming)
-        let answer = driver.change(to: try sketch(.continue))
+        let answer = driver.change(to: try twoSinks("restart-last", nil))
         #expect(answer.isOK, "\(answer)")
         driver.waitForEvent { $0.name == "state" && $0.details["state"]?.asString == "draining" }
         let result = driver.finish()
         #expect(result.failures.count == 2 && result.ledgerFaults.isEmpty, "\(result)")
     }
 
-    /// While it is being made, the stages are judged by the chain that it would have been: by that one, the run goes on
-    /// without the stage.
-    @Test func aStageThatFailsDuringARefusedChangeIsJudgedByTheChainThatStays() throws {
-        let door = "restart-judged"
+    /// Two sinks that fail, of which the second stays without a word of the chain file.
+    private func twoSinks(_ log: String, _ policy: OnError?) throws -> ChainSketch {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        for (id, policy) in [("one", policy), ("two", nil)] {
+            try sketch.add(
+                RecordingSink.self, id, options: #"{"log": "\#(log)", "failAt": 20}"#, from: ["src"],
+                link: LinkRequest(queue: 2), onError: policy)
+        }
+        return sketch
+    }
+
+    /// A failure is judged when it happens, and when the stage has another `onError`; not at each change.
+    @Test(arguments: [OnError.restart, .stop]) func aFailureIsJudgedAgainByAnotherPolicyAlone(policy: OnError) throws {
+        let log = "restart-again-\(policy)"
+        let driver = try failed(log, onError: .continue)
+        let refused = try base(log, onError: .continue).setting("mark", #"{"nonsense": 1}"#)
+        #expect(!driver.change(to: refused).isOK)
+        driver.waitForFrames(driver.chain.progress.captured + 20)
+        #expect(driver.chain.currentState == .streaming)
+        #expect(driver.change(to: try base(log, onError: policy)).isOK)
+        if policy == .restart {
+            driver.waitForEvent { $0.name == "stage-restarted" && $0.stage == "odd" }
+        } else {
+            driver.waitForEvent { $0.name == "state" && $0.details["state"]?.asString == "draining" }
+        }
+        let result = driver.finish()
+        #expect(result.failures.count >= 1 && result.ledgerFaults.isEmpty, "\(result)")
+    }
+
+    enum Refused: CaseIterable { case stopsNow, goesOn, restarts, leaves }
+
+    /// It is judged by the chain that stays, and not by the one that it would have been.
+    @Test(arguments: Refused.allCases) func aStageThatFailsDuringARefusedChange(refused: Refused) throws {
+        let door = "restart-judged-\(refused)"
         func sketch(_ policy: OnError?) throws -> ChainSketch {
             var sketch = ChainSketch()
             sketch.request.spare = 4
             try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
-            for id in ["odd", "late"] {
+            for id in ["late", "odd"] {
                 try sketch.add(
                     ProbeFilter.self, id, from: ["src"], link: LinkRequest(queue: 2, whenFull: .dropNewest),
                     onError: id == "odd" ? policy : nil)
@@ -180,27 +201,44 @@ import Testing
             }
             return sketch
         }
-        let driver = try RunningChainDriver(try sketch(nil))
+        let (was, asked): (OnError?, OnError?) =
+            switch refused {
+            case .stopsNow: (nil, .continue)
+            case .goesOn: (.continue, .stop)
+            case .restarts: (.restart, .continue)
+            case .leaves: (.restart, .restart)
+            }
+        let driver = try RunningChainDriver(try sketch(was))
         let odd = try #require(driver.chain.graph.runner(id: "odd"))
         driver.waitForFrames(10)
         Door.shut(door)
         Door.waitForSomebody(door)
-        let changed = try sketch(.continue).setting("late", #"{"level": 9}"#)
+        var changed = try sketch(asked).setting("late", #"{"level": 9}"#)
+        if refused == .leaves { changed.request.stages.removeLast(2) }
         let answers = CommandAnswers()
-        driver.chain.change(stage: nil, to: { _ in changed.request }, reply: answers.reply(1))
+        driver.chain.change(stage: nil, to: { [changed] _ in changed.request }, reply: answers.reply(1))
         // The door keeps the change for a second, which is enough on most machines.
         let deadline = ChainClock.system.now() + 60_000_000_000
-        while odd.onError == nil, answers[1] == nil, ChainClock.system.now() < deadline {
+        while driver.chain.undecided.withLock({ $0 == nil }), answers[1] == nil, ChainClock.system.now() < deadline {
             usleep(200)
         }
-        let now = [JSONNode.Member(key: "failFrom", value: 0)]
-        #expect(driver.answer { driver.chain.set(stage: "odd", options: now, reply: $0) }.isOK)
+        // Not as a command: what leaves the graph for a moment has no id.
+        Errand { try? odd.instance.set([JSONNode.Member(key: "failFrom", value: 0)]) { key, _ in FaultPlace(key) } }
+            .post(to: odd.thread)
+        driver.waitForEvent { $0.name == "stage-failed" && $0.stage == "odd" }
         let answer = try #require(answers.wait(for: 1))
         #expect(!answer.isDone, "\(answer)")
         Door.open(door)
-        driver.waitForEvent { $0.name == "state" && $0.details["state"]?.asString == "draining" }
+        switch refused {
+        case .stopsNow: driver.waitForEvent { $0.name == "state" && $0.details["state"]?.asString == "draining" }
+        case .goesOn:
+            driver.waitForFrames(driver.chain.progress.captured + 20)
+            #expect(driver.chain.currentState == .streaming && odd.hasFailed)
+        case .restarts, .leaves: driver.waitForEvent { $0.name == "stage-restarted" && $0.stage == "odd" }
+        }
         let result = driver.finish()
-        #expect(result.failures.count == 1 && result.ledgerFaults.isEmpty, "\(result)")
+        let isRestarted = was == .restart && !odd.hasFailed
+        #expect(result.failures.count == (isRestarted ? 0 : 1) && result.ledgerFaults.isEmpty, "\(result)")
     }
 
     /// One that was restarted before is another stage.
