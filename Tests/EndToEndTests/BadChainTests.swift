@@ -72,7 +72,7 @@ import Testing
             ])
         #expect(
             try faults(#"{ "stages": [] } x"#) == [
-                "1:18: expected nothing more, found 'x'. A JSON text is one value: remove the rest."
+                "1:18: expected the end of the text, found 'x'. Remove the rest: a JSON text is only one value."
             ])
     }
 
@@ -152,7 +152,7 @@ import Testing
         let expected = [
             "2:3: stagez: no such key. Did you mean 'stages'?",
             "4:29: stages[0].framez: no such option. Did you mean 'frames'?",
-            "4:50: stages[0].size: \"10\" must be a size. Write it as \"1280x720\", each side 1...16384.",
+            "4:50: stages[0].size: \"10\" must be a size. Write it as \"1280x720\", with each side from 1 to 16384.",
             "5:14: stages[1].use: no stage type 'null-sinc'. Did you mean 'null-sink'?",
             "6:14: stages[2].use: no stage type 'quux-blorp'. If a plugin of yours has it, name its folder with --plugin-path. `framehost plugins` lists the types that were found.",
             "6:36: stages[2].from: no stage 'nobody'. The chain has 'test-source', 'null-sinc', 'quux-blorp', 'null-sink', 'a b', 'stage5', 'stage6' and 'x'.",
@@ -167,10 +167,10 @@ import Testing
             "11:38: stages[7].onError: \"explode\" must be 'stop', 'continue', 'bypass' or 'restart'. Use one of these, or leave it out.",
             "11:68: stages[7].from: expected a stage's id or a list of ids, found []. Write \"from\": \"id\".",
             "12:33: stages[8].id: 'x' is already the id of stages[7]. Give each stage an id of its own.",
-            "14:19: drainSeconds: -1 must be a time from 0 to 3600 s. Write seconds, or leave the key out for 10.",
+            "14:19: drainSeconds: -1 must be a time from 0 to 3600 s. Write seconds, or leave the key out for the default of 10 s.",
             "15:16: buffers[\"test-sorce\"]: no such stage. Did you mean 'test-source'?",
             "15:48: buffers[\"test-source\"]: 0 must be a whole number from 1 to 4096. Write a number of buffers.",
-            "16:12: spare: -1 must be a whole number from 0 to 4096. Use a number of buffers, or leave the key out for the computed one.",
+            "16:12: spare: -1 must be a whole number from 0 to 4096. Use a number of buffers, or leave the key out for the computed number.",
         ]
         for (index, text) in expected.enumerated() { #expect(index < found.count && found[index] == text) }
         #expect(found.count == expected.count)
@@ -271,7 +271,7 @@ import Testing
             """
         #expect(
             try faults(chain) == [
-                "4:46: stages[1].from: 'a' and 'b' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle."
+                "4:46: stages[1].from: 'a' and 'b' feed each other in a circle. In 'from' of one of these stages, name a stage outside the circle."
             ])
     }
 
@@ -288,7 +288,7 @@ import Testing
             }
             """
         #expect(
-            try faults(chain).map { $0.replacing(/\. A chain runs one way.*/, with: "") } == [
+            try faults(chain).map { $0.replacing(/\. In 'from'.*/, with: "") } == [
                 "4:46: stages[1].from: 'a' and 'b' feed each other in a circle",
                 "6:46: stages[3].from: 'c' takes its input from itself",
             ])
@@ -349,7 +349,7 @@ import Testing
             try faults(
                 #"{"stages":[{"id":"a","use":"test-source"},{"use":"test-source","from":"a"},{"use":"null-sink"}]}"#)
                 == [
-                    "1:71: stages[1].from: 'test-source' is a source (test-source) and takes no input. Put it first, or leave 'from' out."
+                    "1:71: stages[1].from: 'test-source' is a source (test-source) and takes no input. Leave 'from' out."
                 ])
         #expect(
             try faults(#"{"stages":[{"use":"test-source"},{"id":"n","use":"null-sink"},{"id":"m","use":"null-sink"}]}"#)

@@ -157,11 +157,11 @@ import Testing
         ),
         (
             #"{ "startSeconds": "3" }"#,
-            #"on[0].when.startSeconds: 'startSeconds' is a number, so it cannot be "3"."#
+            #"on[0].when.startSeconds: 'startSeconds' is a number, so it cannot be "3". Write a number."#
         ),
         (
             #"{ "startSeconds": null }"#,
-            "on[0].when.startSeconds: 'startSeconds' is a number, so it cannot be null."
+            "on[0].when.startSeconds: 'startSeconds' is a number, so it cannot be null. Write a number."
         ),
         (
             #"{ "startSeconds": { "above": true } }"#,
@@ -177,7 +177,7 @@ import Testing
         ),
         (
             #"{ "startSeconds": { "in": [1, "2"] } }"#,
-            #"on[0].when.startSeconds.in[1]: 'startSeconds' is a number, so it cannot be "2"."#
+            #"on[0].when.startSeconds.in[1]: 'startSeconds' is a number, so it cannot be "2". Write a number."#
         ),
         (
             #"{ "path": { "above": "a" } }"#,
@@ -198,7 +198,7 @@ import Testing
             ])
         #expect(
             try faults(#"[{ "event": "input-switched", "when": { "reason": { "not": "x" } }, \#(Self.start) }]"#) == [
-                #"on[0].when.reason.not: 'reason' cannot be "x". It is 'command', 'lost' or 'back'."#
+                #"on[0].when.reason.not: 'reason' cannot be "x". Use 'command', 'lost' or 'back'."#
             ])
         #expect(
             try faults(#"[{ "event": "out-of-buffers", "when": { "holders": 3 }, \#(Self.start) }]"#) == [
@@ -214,7 +214,7 @@ import Testing
         (#""otherwise": {}"#, #"on[0].otherwise: 'do' is missing. Write "do": { "stage": "…", "command": "…" }."#),
         (
             #""otherwise": { "after": 3, "do": { "stage": "rec", "command": "stop" } }"#,
-            "on[0].otherwise.after: no such key. It has 'for' and 'do'."
+            "on[0].otherwise.after: no such key. 'otherwise' has 'for' and 'do'."
         ),
         (
             #""otherwise": { "for": 1e9, "do": { "stage": "rec", "command": "stop" } }"#,
@@ -269,7 +269,7 @@ import Testing
         (#"{ "command": "drian" }"#, "on[0].do.command: the chain has no command 'drian'. Did you mean 'drain'?"),
         (
             #"{ "stage": "rec", "command": "start", "colour": 3 }"#,
-            #"on[0].do.colour: 'colour' is not a key of a command. Use "stage", "command" or "set", "arguments", "tag"."#
+            #"on[0].do.colour: 'colour' is not a key of a command. Write { "stage": "…", "set": { … } } to set options, or { "stage": "…", "command": "…", "arguments": { … } }."#
         ),
         (
             #"{ "stage": "rec", "command": "start", "tag": 3 }"#,
@@ -281,7 +281,7 @@ import Testing
         ),
         (
             #"{ "stage": "rec", "command": "start", "arguments": { "path": "x" } }"#,
-            "on[0].do.arguments.path: the command 'start' has no argument 'path'. It has none."
+            "on[0].do.arguments.path: the command 'start' has no argument 'path'. Leave 'path' out: the command has no arguments."
         ),
         (
             #"{ "stage": "sw", "command": "switch" }"#,
@@ -303,7 +303,7 @@ import Testing
         #expect(
             found.count == 1
                 && found[0].hasSuffix(
-                    " is not a command for a rule. A rule can send commands of stages, 'set', 'pause', 'resume', 'snapshot' and 'drain'. It cannot change the chain's structure."
+                    " is not a command for a rule. Use a command of a stage type, 'set', 'pause', 'resume', 'snapshot' or 'drain': a rule cannot send any other command."
                 ) && found[0].hasPrefix("on[0].do.command: '"), "\(found)")
     }
 
@@ -312,7 +312,7 @@ import Testing
         (#"{ "txet": "a" }"#, "on[0].do.set.txet: text has no option 'txet'. Did you mean 'text'?"),
         (
             #"{ "font": "a" }"#,
-            "on[0].do.set.font: cannot change while the chain runs. 'text', 'name', 'utc', 'position', 'margin', 'size', 'align', 'color', 'opacity', 'outline', 'outlineColor', 'box', 'boxColor', 'boxOpacity' and 'boxPadding' can."
+            "on[0].do.set.font: cannot change while the chain runs. Leave 'font' out: only 'text', 'name', 'utc', 'position', 'margin', 'size', 'align', 'color', 'opacity', 'outline', 'outlineColor', 'box', 'boxColor', 'boxOpacity' and 'boxPadding' can change."
         ),
         (
             #"{ "opacity": 2 }"#,
@@ -330,11 +330,11 @@ import Testing
         (#""stage": "title""#, #"on[0].do: 'path' is missing. Write "path": "picture-%Y%m%d-%H%M%S.jpg"."#),
         (
             #""stage": "h264", "path": "a.jpg""#,
-            "on[0].do.stage: 'h264' gives no pictures. Ask a stage that gives raw video."
+            "on[0].do.stage: 'h264' gives no pictures. Name a stage that gives raw video."
         ),
         (
             #""stage": "title", "path": "a.gif""#,
-            "on[0].do.path: 'a.gif' must end in .jpg, .jpeg or .png. The ending sets the file's format."
+            "on[0].do.path: 'a.gif' must end in .jpg, .jpeg or .png. Write the ending of the format that you want."
         ),
         (
             #""stage": "title", "path": "a-%q.jpg""#,
@@ -346,7 +346,7 @@ import Testing
         ),
         (
             #""stage": "title", "path": "a.jpg", "rotate": 1"#,
-            "on[0].do.rotate: 1 must be 0, 90, 180 or 270. Rotation is in degrees, clockwise."
+            "on[0].do.rotate: 1 must be 0, 90, 180 or 270. Write how many degrees to rotate clockwise, or leave the key out."
         ),
     ]) func checksSnapshots(members: String, text: String) throws {
         #expect(try faults(#"[{ "event": "fps", "do": { "command": "snapshot", \#(members) } }]"#) == [text])

@@ -295,7 +295,7 @@ import Testing
         (["in", "--out", "out", "--ending", "a/b"], "", "must be the ending of a file's name"),
         (
             ["in", "--out", "out", "--ending", "avi"], "",
-            #"--ending .avi: 'a.avi' must end in .mp4, .mov or .mkv. The ending chooses the container."#
+            #"--ending .avi: 'a.avi' must end in .mp4, .mov or .mkv. Use one of these endings: it chooses the container."#
         ),
     ])
     func beginsNothingThatCannotBeDone(arguments: [String], chain: String, sentence: String) throws {

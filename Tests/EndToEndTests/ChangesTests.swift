@@ -243,7 +243,8 @@ import Testing
         for tag in [3, 4] {
             #expect(
                 answers[tag]?["error"].string
-                    == "small-copy: was inserted for 'small' and changes with it. Name 'small' instead.", "\(answers)")
+                    == "small-copy: was inserted for 'small', and changes only with 'small'. Name 'small' instead.",
+                "\(answers)")
         }
         #expect(try frames("small.mp4") > 20)
         let tap = try JSON(parsing: String(contentsOfFile: workspace.path("stats.json"), encoding: .utf8))["stages"]
@@ -324,7 +325,8 @@ import Testing
         let notices = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
         defer { close(notices) }
         #expect(inotify_add_watch(notices, workspace.path("chain.json"), UInt32(IN_OPEN | IN_CLOSE_NOWRITE)) >= 0)
-        try program.waitForOutput(", so nothing was changed. The program tries again until the chain has time for it.")
+        try program.waitForOutput(
+            ", so nothing was changed. Wait: framehost tries the change again until the chain has time for it.")
         var bytes = [UInt8](repeating: 0, count: 1 << 16)
         _ = read(notices, &bytes, bytes.count)
         // 0.5 s, 1 s and 2 s after the answer before: other commands have their turn in between.
@@ -362,7 +364,8 @@ import Testing
         // The sink makes the pipe as large as it can: 1 MiB, two pictures.
         try program.waitForFrames(50)
         try workspace.write("chain.json", chain.replacing("\"one\"", with: "\"two\""))
-        try program.waitForOutput(", so nothing was changed. The program tries again until the chain has time for it.")
+        try program.waitForOutput(
+            ", so nothing was changed. Wait: framehost tries the change again until the chain has time for it.")
         let set = try program.sendPatiently(#"{ "stage": "title", "set": { "text": "b" } }"#)
         #expect(set["ok"].bool == true, "\(set)")
         try program.waitForOutput(
@@ -411,12 +414,14 @@ import Testing
         #expect(answers[1]?["error"].string == "fil: no such stage. Did you mean 'file'?")
         #expect(
             answers[2]?["error"].string
-                == "file: nothing else takes what 'h264' gives. Detach 'h264', attach another branch after it first, or replace 'file'."
+                == "file: no other stage takes the output of 'h264'. Detach 'h264' instead, attach another branch after 'h264' first, or replace 'file'."
         )
-        #expect(answers[3]?["error"].string?.hasPrefix("'at' or 'stages' is missing.") == true)
+        #expect(answers[3]?["error"].string?.hasPrefix("'at' and 'stages' must both be given.") == true)
         #expect(answers[4]?["error"].string?.hasPrefix("'with' is missing.") == true)
         #expect(answers[5]?["error"].string?.hasPrefix("stages[0].use: no stage type 'nul-sink'") == true)
-        #expect(answers[6]?["error"].string == "'stage' is missing. Name its stage: \"stage\": \"…\".")
+        #expect(
+            answers[6]?["error"].string
+                == "'stage' is missing. Name the stage that the command is for: \"stage\": \"…\".")
         #expect(answers[7]?["plan"]["stages"].list.count == 4)
         #expect(
             answers[8]?["error"].string
@@ -490,10 +495,11 @@ import Testing
             id == "in"
             ? "--commands: 'in' reads standard input, where commands would come from."
             : "--events: '\(id)' writes to standard output, where events would go."
+        let option = line.contains("dump") ? "dump" : "path"
         let outcomeOfReload = line.contains("reload") ? " The chain goes on without this change." : ""
         #expect(
             answers[1]?["error"].string
-                == "\(fault) Leave it out, or give '\(id)' a pipe made with 'mkfifo'.\(outcomeOfReload)",
+                == "\(fault) Leave \(id == "in" ? "--commands" : "--events") out, or give '\(id)' a named pipe (made with 'mkfifo') as its \"\(option)\".\(outcomeOfReload)",
             "\(answers)")
         #expect(answers[2]?["ok"].bool == true)
     }

@@ -65,7 +65,7 @@ import Testing
         #expect(pools[0][1...4] == ["1", "7", "3", "10"])
         #expect(pools[0].last == "threads 3, queue before h264 2, queue before fps 2")
         #expect(outcome.output.contains("4 threads for frames; pools "))
-        #expect(outcome.output.contains("Usual added latency: none beyond the time that the stages work."))
+        #expect(outcome.output.contains("Usual added latency: none apart from the stages' own processing time."))
         #expect(outcome.output.contains("up to 1 copy per frame at fps: its input is shared with h264."))
         #expect(workspace.names == ["chain.json"])
     }

@@ -25,7 +25,7 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.errorLines == [
-                "http://127.9.9.9: cannot be reached: nothing answers there. The address has no port: write it as the chain prints it at its start, such as http://127.0.0.1:8080."
+                "http://127.9.9.9: cannot be reached: nothing answers there. The address has no port: write the address that the chain prints when it starts, such as http://127.0.0.1:8080."
             ])
     }
 

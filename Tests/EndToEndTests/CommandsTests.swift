@@ -95,11 +95,11 @@ import Testing
             "odd.at: cannot change while the chain runs. Set it in the chain file, then reload or restart the chain. Only 'level' can change while it runs.",
             "odd: misbehave has no command 'go'. It takes only the commands that every stage has, such as 'pause'.",
             "h264: x264-encoder has no command 'keyfram'. Did you mean 'keyframe'?",
-            #"expected either 'command' (a string) or 'set' (an object). Write "command": "name" or "set": { "option": value }."#,
+            #"a command must have either 'command' or 'set', and not both. Write "command": "name" or "set": { "option": value }."#,
             #"'stage' is missing. Add "stage": "…"."#,
             "'sets' is not a key of a command. Did you mean 'set'?",
-            #"expected either 'command' (a string) or 'set' (an object). Write "command": "name" or "set": { "option": value }."#,
-            "stage: expected a string, found a number. docs/chain-file.md shows how to write it.",
+            #"a command must have either 'command' or 'set', and not both. Write "command": "name" or "set": { "option": value }."#,
+            "stage: expected a string, found a number. Write 'stage' as docs/chain-file.md shows.",
         ]
         let (outcome, answers) = try answers(lines)
         #expect(outcome.isDoneOrBusy, "\(outcome.error)")
@@ -130,7 +130,7 @@ import Testing
                 "command:1:6: expected ',' or ']' after a value, found the end of the text. Close the list that starts at 1:1 with ']'.",
                 "expected an object, found a list. Write an object, such as {\"command\":\"drain\"}.",
                 "command:1:1: expected a value, found U+0000. Write an object, such as {\"command\":\"drain\"}.",
-                "the line is longer than 65536 bytes. Send one command per line.",
+                "the line is longer than 65536 bytes. Send one command per line, and reload a long chain from a file.",
             ])
     }
 

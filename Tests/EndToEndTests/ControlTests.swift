@@ -200,7 +200,7 @@ final class ControlledRun {
         #expect(try Program.framehost.run(["snapshot", run.url, "text", "x.gif"]).status == 2)
         let sink = try run.curl("/api/v1/stages/sink/picture")
         #expect(sink.status == 400)
-        #expect(try JSON(parsing: sink.text)["error"]["remedy"].string == "Ask for those of 'text'.")
+        #expect(try JSON(parsing: sink.text)["error"]["remedy"].string == "Ask for the pictures of 'text'.")
         #expect(
             try run.curl("/api/v1/stages/cam/pictures?count=3&rate=30", "-o", run.workspace.path("c.mjpeg")).status
                 == 200)
@@ -276,7 +276,7 @@ final class ControlledRun {
         #expect(swapped.status == 2)
         #expect(
             swapped.errorLines == [
-                "ctl 127.0.0.1:1: no such action. The address comes first: framehost ctl 127.0.0.1:1 status."
+                "ctl 127.0.0.1:1: no such action. Write the address first: `framehost ctl 127.0.0.1:1 status`."
             ])
         #expect(try run.ctl("pause").status == 2)
         #expect(
@@ -406,7 +406,7 @@ final class ControlledRun {
         #expect(try run.ctl("attach", "cam", branch, "--copy").status == 0)
         #expect(
             try refused("attach", "cam", #"{ "use": "null-sink" }"#) == [
-                #"stages[0].id: 'null-sink' is already the id of another stage. A stage without "id" is named after its kind. Give this stage an "id"."#
+                #"stages[0].id: 'null-sink' is already the id of another stage. Give this stage an "id": without one, its id is its "use"."#
             ])
         #expect(
             try refused("replace", "more", #"{ "use": "null-sink" }"#) == [
@@ -496,13 +496,13 @@ final class ControlledRun {
         )
         #expect(
             try run.ctl("get", "text.color").errorLines == [
-                "text.color: the chain file does not set 'color'. `framehost describe text` shows its default."
+                "text.color: the chain file does not set 'color', so the stage uses the default. Run `framehost describe text` to see the default."
             ])
         let odd = try run.ctl("set", ".=3")
         #expect(odd.status == 2)
         #expect(
             odd.errorLines == [
-                "ctl set: '.=3' is not of the form STAGE.OPTION=VALUE. Write for example h264.bitrateKbps=2500."
+                "ctl set: '.=3' must have the form STAGE.OPTION=VALUE. Write for example h264.bitrateKbps=2500."
             ])
         let wrong = try run.ctl("set", "text.size=-1")
         #expect(wrong.status == 1 && !wrong.error.contains("leave the key out"), "\(wrong.error)")
@@ -527,7 +527,7 @@ final class ControlledRun {
             #expect(outcome.status == 2, "\(arguments)")
             #expect(
                 outcome.errorLines == [
-                    "\(sentence) Write it as the chain prints it at its start: http://127.0.0.1:8080."
+                    "\(sentence) Write the address that the chain prints when it starts, such as http://127.0.0.1:8080."
                 ])
         }
     }

@@ -18,9 +18,11 @@ import Testing
         #expect(outcome.status == 0, "\(outcome.error)")
         #expect(
             outcome.output.contains(
-                "there is no camera 'no such camera': the chain starts without it, with a slate of 1280x720 in i420")
+                "there is no camera 'no such camera': the chain starts without the camera, with a slate of 1280x720 in i420"
+            )
                 || outcome.output.contains(
-                    "there is no camera 'no such camera': the chain starts without it, with a slate of 640x480 in i420"),
+                    "there is no camera 'no such camera': the chain starts without the camera, with a slate of 640x480 in i420"
+                ),
             "\(outcome.output)")
     }
 

@@ -87,7 +87,8 @@ import Testing
         let useless = try check(#", "acceptMissedFaces": true"#, in: workspace)
         #expect(useless.status == 2)
         #expect(
-            useless.error.contains("acceptMissedFaces is only used with privacy. Leave it out, or set privacy."),
+            useless.error.contains(
+                "acceptMissedFaces is only used with privacy. Leave it out, or set privacy to true."),
             "\(useless.error)")
     }
 

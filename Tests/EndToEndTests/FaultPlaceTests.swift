@@ -114,7 +114,7 @@ import Testing
 
     /// Of links, buffers and marks, each on a line of its own.
     @Test(arguments: [
-        ("\"buffers\": { \"s\":\n1 },", "", "2:1: buffers.s: 1 buffer is too few"),
+        ("\"buffers\": { \"s\":\n1 },", "", "2:1: buffers.s: must be "),
         ("", "\"link\": {\n\"queue\": 0 },", "5:10: stages[2].link.queue: \"queue\": 0 runs"),
         ("", "\"link\": {\n\"whenFull\": \"dropToKeyframe\" },", "5:13: stages[2].link.whenFull: 'dropToKeyframe'"),
         ("", "\n\"unread\": true,", "5:11: stages[2].unread: 'n' (null-sink) has no output"),

@@ -136,7 +136,7 @@ import Testing
         let other = String(repeating: "0", count: core.count)
         let sentence = try refusal(patched(core, other))
         let whole =
-            "was built against another Core (000000000000, this framehost has \(core.prefix(12))). \(rebuild) If it is refused again, the program is the older one. Build framehost again in its folder: swift build -c release."
+            "was built against another Core (000000000000, this framehost has \(core.prefix(12))). \(rebuild) If it is refused again, framehost is the older one. Build framehost again in its folder: swift build -c release."
         #expect(sentence == whole)
         // Which side is older is not known: the date of a file that was copied says nothing.
         let old = Date(timeIntervalSince1970: 1_000_000_000)
@@ -276,7 +276,9 @@ import Testing
     @Test func refusesALinkThatLeadsNowhereAndAFolder() throws {
         try workspace.write("plugins/note.txt", "")
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/nonexistent/plugin.so")
-        #expect(try refusal() == "the link's target does not exist. Build its target, or: rm DIR/plugins/\(name).")
+        #expect(
+            try refusal()
+                == "the link's target does not exist. Build the target, or remove the link: rm DIR/plugins/\(name).")
         try FileManager.default.removeItem(atPath: path)
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         #expect(try refusal() == "must be a regular file. Remove it from the plugin folder.")
@@ -322,7 +324,7 @@ import Testing
         try workspace.write("plugins/b.so", good)
         try workspace.write("chain.json", Self.chain)
         let sentence =
-            "plugins/a.so: has the id 'misbehave', and so has plugins/b.so. Keep one of them, or give one another id."
+            "plugins/a.so: has the id 'misbehave', and so has plugins/b.so. Remove one of these files, or give one of the plugins another id."
         let outcome = try framehost.run(
             ["check", "chain.json", "--plugin-path", "plugins"], folder: workspace.folder.path)
         #expect(outcome.status == 2)
@@ -385,7 +387,7 @@ import Testing
         #expect(
             fault.contains("). Build it again: swift build -c release --package-path ")
                 && fault.contains(
-                    "If it is refused again, the program is the older one. Build framehost again in its folder: swift build -c release."
+                    "If it is refused again, framehost is the older one. Build framehost again in its folder: swift build -c release."
                 ), "\(fault)")
         #expect(!outcome.error.contains("file=\(folder.path)/libMirrorPlugin.so"), "the dynamic linker saw it")
     }

@@ -32,11 +32,13 @@ import Testing
         let outcome = try program.finish()
         #expect(outcome.status == 1)
         let pattern =
-            /warning: odd \(misbehave\): process of frame \d+ has not returned for \d+\.\d s\. The chain waits for it\./
+            /warning: odd \(misbehave\): its call 'process' of frame \d+ has not returned for \d+\.\d s\. The chain waits for it\./
         #expect(outcome.errorLines.contains { (try? pattern.wholeMatch(in: $0)) != nil }, "\(outcome.error)")
         let drain = /error: the drain did not finish in 0\.500 s: .*odd \(misbehave\).* still at work\./
         #expect(outcome.error.contains(drain), "\(outcome.error)")
-        #expect(outcome.error.contains("error: odd (misbehave) did not return within 800 ms of stop: abandoned"))
+        #expect(
+            outcome.error.contains(
+                "error: odd (misbehave) did not return within 800 ms after the stop and was abandoned"))
         let event = try #require(
             try outcome.lines.map { try JSON(parsing: $0) }.first {
                 $0["event"].string == "stage-hangs" && $0["stage"].string == "odd"
@@ -56,8 +58,10 @@ import Testing
         let outcome = try program.finish()
         #expect(outcome.status == 1)
         #expect(
-            outcome.error.contains(/warning: odd \(misbehave\): start has not returned for \d+\.\d s/),
+            outcome.error.contains(/warning: odd \(misbehave\): its call 'start' has not returned for \d+\.\d s/),
             "\(outcome.error)")
-        #expect(outcome.error.contains("error: odd (misbehave) did not return within 800 ms of stop: abandoned"))
+        #expect(
+            outcome.error.contains(
+                "error: odd (misbehave) did not return within 800 ms after the stop and was abandoned"))
     }
 }

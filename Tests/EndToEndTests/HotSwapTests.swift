@@ -139,7 +139,7 @@ import Testing
         let byLayout = try refusal()
         for id in ["mark", "count"] {
             let what =
-                "\(id).use: needs a restart: '\(id)' (swap-\(id)) brings 'marker' in another layout than the frames under way. "
+                "\(id).use: needs a restart: '\(id)' (swap-\(id)) has another memory layout of the metadata 'marker' than the frames of the running chain. "
             #expect(byLayout.contains(what), "\(byLayout)")
         }
 
@@ -158,7 +158,8 @@ import Testing
         let writer = try FileHandle(forWritingTo: URL(fileURLWithPath: workspace.path(name)))
         #expect(
             try refusal()
-                == "\(name): is being written. Load it when it is complete. The chain goes on without this change.")
+                == "\(name): is being written. Wait until the file is complete, and try again. The chain goes on without this change."
+        )
         try writer.close()
 
         #expect(
@@ -166,7 +167,7 @@ import Testing
                 == "swap-mork: no such plugin. Did you mean 'swap-mark'? The chain goes on without this change.")
         #expect(
             try ask(program, #""command": "reload-plugin""#)["error"].string
-                == "'plugin' is missing. Name one of its stages or its file: \"plugin\": \"night-mode\".")
+                == "'plugin' is missing. Name the plugin's file or one of its stage types: \"plugin\": \"night-mode\".")
         let count = stage("count", try figures(program))
         #expect(count["version"].int == 1 && count["gaps"].int == 0, "\(count)")
         // Nothing of all that is in the way of one that fits.
@@ -212,7 +213,8 @@ import Testing
         #expect(outcome.status == 128 + Int(SIGILL))
         let sentence = outcome.errorLines.first { $0.contains("crashed") } ?? outcome.error
         #expect(
-            sentence.hasPrefix("error: count (swap-mark, \(name)) crashed in process, at frame "), "\(sentence)")
+            sentence.hasPrefix("error: count (swap-mark, \(name)) crashed in its call 'process', at frame "),
+            "\(sentence)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: workspace.path("tmp")).isEmpty)
     }
 
@@ -285,7 +287,8 @@ import Testing
         // The sink makes the pipe as large as it can: 1 MiB, three pictures.
         try program.waitForFrames(50)
         try put(try #require(images[2]))
-        try program.waitForOutput(", so nothing was changed. The program tries again until the chain has time for it.")
+        try program.waitForOutput(
+            ", so nothing was changed. Wait: framehost tries the change again until the chain has time for it.")
         var bytes = [UInt8](repeating: 0, count: 1 << 16)
         let deadline = Date() + 180
         while !program.output.contains(#""replaced":["mark"]"#), Date() < deadline {
@@ -328,7 +331,8 @@ import Testing
         try program.waitForFrames(50)
         let build = try #require(images[2])
         try put(build)
-        try program.waitForOutput(", so nothing was changed. The program tries again until the chain has time for it.")
+        try program.waitForOutput(
+            ", so nothing was changed. Wait: framehost tries the change again until the chain has time for it.")
         try put(build.prefix(5000))
         try program.waitForOutput("is cut short")
         try put(build)

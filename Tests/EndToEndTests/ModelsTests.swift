@@ -101,7 +101,7 @@ import Testing
         #expect(other.status == 1)
         #expect(
             other.error
-                == "\(workspace.path(fetched)): another file has this name, and it is not replaced. Move it away, or name another folder with --to.\n"
+                == "\(workspace.path(fetched)): another file is here already, and is not replaced. Move that file away, or name another folder with --to.\n"
         )
         #expect(try workspace.data(fetched) == Data("mine".utf8))
     }
@@ -159,7 +159,7 @@ import Testing
         (["fetch", "yunet-2022"], "yunet-2022: no such model. Did you mean 'yunet-2022mar'?\n"),
         (
             ["fetch", "yunet-2022mar", "--from", "http://localhost/"],
-            "--from: http:// is not HTTPS. Use an address that starts with https://, or name a folder.\n"
+            "--from: the address must start with https://, but starts with http://. Write an address with https://, or name a folder.\n"
         ),
         (
             ["fetch", "yunet-2022mar", "--from", "/nowhere"],
@@ -268,7 +268,7 @@ import Testing
             for (way, words) in [
                 ("wrong", "is not yunet-2022mar: its SHA-256 is "),
                 ("long", "gives more than the 345478 bytes that yunet-2022mar has."),
-                ("gone", "the server answers 404."),
+                ("gone", "the server answers with HTTP status 404."),
             ] {
                 let outcome = try framehost("fetch", Self.name, "--from", "\(address)/\(way)", authority: authority)
                 #expect(outcome.status == 1)

@@ -199,7 +199,7 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                "door.json: nats.spool: the folder '\(workspace.path("state/framehost/events/door.nats"))' is in use by another run, or by another service of this one. End that run, or name another folder with 'spool'."
+                "door.json: nats.spool: the folder '\(workspace.path("state/framehost/events/door.nats"))' is in use by another run, or by another service of this run. End that run, or name another folder with 'spool'."
             ), "\(outcome.error)")
         kill(first.pid, SIGINT)
         let ended = try first.finish()

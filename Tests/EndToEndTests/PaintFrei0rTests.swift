@@ -35,7 +35,8 @@ import Testing
             let first = try run(size, stages: "{ \"id\": \"f\", \"use\": \"frei0r\", \(options) }")
             if first.status == 0 { continue }
             #expect(
-                first.status == 2 && first.error.contains("Use the stage 'frei0r-mixer'"), "\(effect): \(first.error)")
+                first.status == 2 && first.error.contains("Use the stage type 'frei0r-mixer'"),
+                "\(effect): \(first.error)")
             let names = first.error.contains("three") ? ["balls", "gradient"] : ["balls"]
             let others = names.map {
                 #"{ "id": "\#($0)", "use": "test-source", "size": "\#(size)", "frames": 3, "pattern": "\#($0)" },"#

@@ -95,7 +95,7 @@ import Testing
         #expect(check.status == 2)
         #expect(
             check.error.contains(
-                "dump: 'b' writes to standard output, as does 'a'. Name a file for one of them."),
+                "dump: 'b' writes to standard output, as does 'a'. Write the dump to a file."),
             "\(check.error)")
         let sink =
             name == "-"
@@ -106,7 +106,7 @@ import Testing
             #expect(outcome.status == 2 && outcome.output == "")
             #expect(
                 outcome.errorLines == [
-                    "\(flag): 'out' writes to standard output, where \(flag == "--events" ? "events" : "answers to commands") would go. Leave it out, or give 'out' a pipe made with 'mkfifo'."
+                    "\(flag): 'out' writes to standard output, where \(flag == "--events" ? "events" : "answers to commands") would go. Leave \(flag) out, or give 'out' a named pipe (made with 'mkfifo') as its \"\(name == "-" ? "path" : "dump")\"."
                 ])
         }
     }
@@ -116,7 +116,7 @@ import Testing
         let outcome = try shell("$F chain.json --quiet | head -c 100000 | wc -c; exit ${PIPESTATUS[0]}")
         #expect(outcome.status == 1)
         #expect(outcome.output.trimmingCharacters(in: .whitespacesAndNewlines) == "100000")
-        #expect(outcome.error.contains("the reader of standard output has closed it."), "\(outcome.error)")
+        #expect(outcome.error.contains("the program that reads standard output has closed it."), "\(outcome.error)")
     }
 
     /// All of the stream has room in the pipe, so that no write fails.
@@ -124,7 +124,7 @@ import Testing
         try workspace.write("chain.json", Self.endless().replacing("320x240", with: "64x48"))
         let outcome = try shell("$F chain.json --quiet --frames 20 | head -c 100 | wc -c; exit ${PIPESTATUS[0]}")
         #expect(outcome.status == 1)
-        #expect(outcome.error.contains("the reader of standard output has closed it."), "\(outcome.error)")
+        #expect(outcome.error.contains("the program that reads standard output has closed it."), "\(outcome.error)")
     }
 
     @Test func letsOtherBranchesGoOnWhenItsReaderHasGone() throws {
@@ -232,7 +232,7 @@ import Testing
         #expect(commands.status == 2)
         #expect(
             commands.errorLines == [
-                "--commands: 'in' reads standard input, where commands would come from. Leave it out, or give 'in' a pipe made with 'mkfifo'."
+                "--commands: 'in' reads standard input, where commands would come from. Leave --commands out, or give 'in' a named pipe (made with 'mkfifo') as its \"path\"."
             ])
         try workspace.write(
             "two.json",

@@ -206,7 +206,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "'\(name)': the stage's type would be called \(type), a name that FrameCore or Swift has already. Choose another id, such as my-\(name)."
+                "'\(name)': the Swift type of the stage would have the name \(type), which FrameCore or Swift uses already. Choose another id, such as my-\(name)."
             ])
         #expect(workspace.names.isEmpty)
     }
@@ -259,7 +259,7 @@ import Testing
     @Test func refusesAnIDThatAnotherPluginHas() throws {
         let outcome = try framehost.run(["new", "filter", "convert"], folder: workspace.folder.path)
         #expect(outcome.status == 2)
-        #expect(outcome.error.contains("'convert': is already the id of a stage: "), "\(outcome.error)")
+        #expect(outcome.error.contains("'convert': is already the id of a stage type: "), "\(outcome.error)")
         #expect(workspace.names.isEmpty)
     }
 

@@ -79,7 +79,8 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                #"pictures says when it was captured. Set "stamp": true at its x264-encoder."#), "\(outcome.error)")
+                #"pictures says when it was captured. Set "stamp": true at the x264-encoder that gives the stream."#),
+            "\(outcome.error)")
     }
 
     /// Nobody has seen the chain that the command makes.

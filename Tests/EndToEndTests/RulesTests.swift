@@ -239,7 +239,7 @@ import Testing
         #expect(try events(outcome, "rule-did").count == 20)
         #expect(
             outcome.errorLines.contains(
-                "warning: on[0] acted 20 times within 10 s and rests for 10 s. Perhaps its command causes its own event; 'every' sets another limit."
+                "warning: on[0] ran 20 times within 10 s, so it pauses for 10 s. Its command probably causes the event that triggers the rule: change one of them, or set the shortest time between two runs with 'every'."
             ), "\(outcome.error)")
     }
 

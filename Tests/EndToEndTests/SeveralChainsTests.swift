@@ -184,7 +184,9 @@ import Testing
         #expect(outcome.status == 1)
         #expect(outcome.error.contains("a: Done: "))
         #expect(outcome.error.contains("c: Done: "))
-        #expect(outcome.error.contains("error: bad: odd (misbehave) did not return within 800 ms of stop: abandoned"))
+        #expect(
+            outcome.error.contains(
+                "error: bad: odd (misbehave) did not return within 800 ms after the stop and was abandoned"))
         #expect(outcome.errorLines.last == "error: 1 of 3 chains failed: 'bad'.")
         // c waited for nobody but for a quarter of a second.
         let streaming = try ["a", "c"].map { chain in
@@ -223,7 +225,7 @@ import Testing
         ).finish()
         #expect(outcome.status > 128)
         #expect(outcome.error.contains("error: b: odd (fall, "), "\(outcome.error)")
-        #expect(outcome.error.contains(" crashed in process, at frame 20: "), "\(outcome.error)")
+        #expect(outcome.error.contains(" crashed in its call 'process', at frame 20: "), "\(outcome.error)")
     }
 
     // MARK: Commands and signals
@@ -257,7 +259,7 @@ import Testing
         #expect(answer(2)["error"].string == "chain: no chain 'cam3'. Did you mean 'cam1'?")
         #expect(answer(3)["ok"].bool == true)
         #expect(answer(3)["chain"].string == "cam1")
-        #expect(answer(4)["error"].string == "cam1: the chain does not run. Ask while it runs.")
+        #expect(answer(4)["error"].string == "cam1: the chain does not run. Send the command while it runs.")
     }
 
     @Test func oneSignalDrainsAll() throws {
@@ -388,7 +390,7 @@ import Testing
         #expect(
             outcome.errorLines == [
                 "none: is a folder without chain files (*.json). Name a chain file, or a folder that has some.",
-                "y/cam.json: the chain is called 'cam', as is that of x/cam.json. Give one of the files another name.",
+                "y/cam.json: the chain has the name 'cam', and so has the chain of x/cam.json. Give one of the files another name.",
             ])
     }
 

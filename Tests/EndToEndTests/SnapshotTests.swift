@@ -99,13 +99,13 @@ import Testing
                 "mine.jpg' already exists. Name another file, or set \"overwrite\": true to replace it."), "\(texts[0])"
         )
         #expect(try String(contentsOfFile: workspace.path("mine.jpg"), encoding: .utf8) == "not a picture")
-        #expect(texts[1] == "h264 (x264-encoder): gives no pictures. Ask for those of 'turned'.")
+        #expect(texts[1] == "h264 (x264-encoder): gives no pictures. Ask for the pictures of 'turned'.")
         #expect(texts[2] == "'path' is missing. Write \"path\": \"picture.jpg\".")
         #expect(
             texts[3] == """
-                path: 'x.gif' must end in .jpg, .jpeg or .png. The ending sets the file's format.
+                path: 'x.gif' must end in .jpg, .jpeg or .png. Write the ending of the format that you want.
                 width: 0 must be a whole number from 1 to 16384. Write a number in this range, or leave the key out.
-                rotate: 45 must be 0, 90, 180 or 270. Rotation is in degrees, clockwise.
+                rotate: 45 must be 0, 90, 180 or 270. Write how many degrees to rotate clockwise, or leave the key out.
                 fit: 'all' must be 'fill' or 'contain'.
                 """)
         #expect(texts[4].contains("no/such"), "\(texts[4])")

@@ -232,7 +232,7 @@ import Testing
         }
         #expect(
             try faults(Self.chain("opus", #""path": "out.mov""#)).contains(
-                "stages[4].from: a MOV file cannot store sound with the codec 'Opus'. Record to .mkv, or to .mp4 with AAC or Opus."
+                "stages[4].from: a MOV file cannot store sound with the codec 'Opus'. Record to .mp4 or .mkv."
             ))
         #expect(
             try faults(

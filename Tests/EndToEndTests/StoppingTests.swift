@@ -51,7 +51,7 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                "error: odd (misbehave) did not return within 800 ms of stop: abandoned, with the buffers it holds.\n"
+                "error: odd (misbehave) did not return within 800 ms after the stop and was abandoned, with the buffers it holds.\n"
             ))
         #expect(outcome.output.contains(#""event":"stage-abandoned""#))
         #expect(try recordedFrames() >= 50)
@@ -66,9 +66,9 @@ import Testing
         // On a busy machine others may still be at work too.
         #expect(
             outcome.error.contains(
-                /error: the drain did not finish in 5\.000 s: .*odd \(misbehave\).* still at work\. Raise "drainSeconds" in the chain file if they need longer\.\n/
+                /error: the drain did not finish in 5\.000 s: .*odd \(misbehave\).* still at work\. Raise "drainSeconds" in the chain file if these stages need longer\.\n/
             ), "\(outcome.error)")
-        #expect(outcome.error.contains("odd (misbehave) did not return within 800 ms of stop"))
+        #expect(outcome.error.contains("odd (misbehave) did not return within 800 ms after the stop"))
         #expect(try recordedFrames() >= 20)
     }
 
@@ -94,7 +94,8 @@ import Testing
         let outcome = try program.finish()
         #expect(outcome.status == 1)
         #expect(
-            outcome.error.contains("error: odd (misbehave) did not return within 800 ms of stop: abandoned"),
+            outcome.error.contains(
+                "error: odd (misbehave) did not return within 800 ms after the stop and was abandoned"),
             "\(outcome.error)")
     }
 
@@ -122,7 +123,7 @@ import Testing
     }
 
     @Test func catchesAFrameThatIsSwallowedOrDoubled() throws {
-        for (double, verb) in [(false, "swallowed 1 item"), (true, "gave 1 item too many")] {
+        for (double, verb) in [(false, "lost 1 item"), (true, "gave 1 item too many")] {
             let chain = """
                 {
                   "stages": [
@@ -136,7 +137,7 @@ import Testing
             let errors = outcome.errorLines.filter { $0.hasPrefix("error: ") }
             #expect(
                 errors.first
-                    == "error: Ledger, odd (swallow): taken 20 + made 0 ≠ emitted, ended, dropped and held \(double ? 21 : 19): the stage \(verb)."
+                    == "error: Ledger, odd (swallow): the stage \(verb): it took 20 and made 0, but emitted, ended, dropped or holds \(double ? 21 : 19). This is a bug of the stage or of framehost: report it, with the chain file."
             )
         }
     }
@@ -158,11 +159,11 @@ import Testing
         let kept = try #require(events.first { $0["event"].string == "over-retention" })
         #expect(
             kept["text"].string
-                == "odd (misbehave) keeps 1 buffer after its call but declares hold 0. The chain may run out of buffers: raise hold in its StageInfo, or release buffers earlier."
+                == "odd (misbehave) keeps 1 buffer after its call but declares hold 0. The chain may run out of buffers. In the plugin, raise 'hold' or release buffers earlier; if it is not yours, tell its author."
         )
         let empty = try #require(events.first { $0["event"].string == "out-of-buffers" })
         let pattern =
-            /The pool camera has been empty for \d+ ms \((\d+) of \1 held\): odd \d+ \(oldest \d+\.\d\d s, declared 0\)\. More than declared: odd\. Report this to the author of that plugin\./
+            /The pool camera has been empty for \d+ ms \((\d+) of \1 held\): odd \d+ \(oldest \d+\.\d\d s, declared 0\)\. 'odd' holds more buffers than it declares\. Report this to the author of its plugin\./
         #expect(try pattern.wholeMatch(in: empty["text"].string ?? "") != nil, "\(empty)")
         #expect(empty["pool"].string == "camera")
         #expect(empty["holders"].first("stage", "odd")["declared"].int == 0)

@@ -233,11 +233,11 @@ import Testing
             try reference.send(reference.makeFrame { noise(&$0) })
             #expect(try reference.nextFrame().planeBytes == frame.planeBytes, "\(orientation)")
         }
-        let logs = driver.takeEvents().map(\.text).filter { $0.contains("link declared") }
+        let logs = driver.takeEvents().map(\.text).filter { $0.contains("the stage before declared") }
         #expect(logs.count == 7)
         #expect(
             logs.first
-                == "crop-orient: Frame 0 has the orientation upright, but its link declared turned 90°. Such frames are also turned upright and brought to 38x64 by fit \(fit)."
+                == "crop-orient: Frame 0 has the orientation upright, but the stage before declared turned 90°. Such frames are also turned upright, and fitted to 38x64 with \"fit\": \"\(fit)\"."
         )
     }
 
@@ -258,7 +258,7 @@ import Testing
         let warnings = driver.takeEvents().filter { $0.level == .warning }
         #expect(
             warnings.map(\.text) == [
-                "crop-orient: Frame 0 has the orientation turned 270°, but its link declared upright. Such frames pass unchanged, because this stage has no buffers to turn them. Set a 'crop' or another 'size' to give it buffers."
+                "crop-orient: Frame 0 has the orientation turned 270°, but the stage before declared upright. Such frames pass without being turned, because this stage has nothing else to do and so has no buffers. To have them turned, set a 'crop' or 'size' that changes the picture."
             ])
     }
 

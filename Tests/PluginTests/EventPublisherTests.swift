@@ -38,9 +38,12 @@ import Testing
         ),
         (
             #"{"servers":["nats://a","tls://b"]}"#,
-            "servers: 'servers' has both nats:// and tls://, but all servers must use the same one. Use tls:// for all."
+            "servers: 'servers' has both nats:// and tls://, but all servers must use the same scheme. Use tls:// for all servers, or nats:// where they have no TLS."
         ),
-        (#"{"servers":[]}"#, "servers: 'servers' must name 1 to 32 servers. Write [\"nats://127.0.0.1:4222\"]."),
+        (
+            #"{"servers":[]}"#,
+            "servers: 'servers' must name 1 to 32 servers, but names 0. Write it like [\"nats://127.0.0.1:4222\"]; of a large cluster, name some servers."
+        ),
         (
             #"{"caFile":"ca.pem"}"#,
             "caFile: 'caFile' is set, but nats:// has no certificates. Use tls://, or leave 'caFile' out."
@@ -115,7 +118,7 @@ import Testing
         for name in ["two", "empty"] {
             #expect(
                 fault(name)
-                    == "login: the file '\(folder.file(name))' must have exactly one line name:password. Write only the name, a colon and the password."
+                    == "login: the file '\(folder.file(name))' must contain exactly one line, of the form name:password. Write only the name, a colon and the password."
             )
         }
         #expect(
@@ -215,7 +218,7 @@ import Testing
         let first = news.ofSpool(losses: [.spoolFull: 2, .tooFast: 1], fault: nil, now: 0)
         #expect(
             first.map(\.text) == [
-                "3 events for the MQTT server were lost: 2 (spool full), 1 (too many at once); 3 in all. 'mqtt.spoolMegabytes' sets the spool's size."
+                "3 events for the MQTT server were lost: 2 (spool full), 1 (too many at once); 3 in all. To keep more events, raise 'mqtt.spoolMegabytes'."
             ])
         #expect(news.ofSpool(losses: [.refused: 1], fault: nil, now: 59_000_000_000) == [])
         #expect(

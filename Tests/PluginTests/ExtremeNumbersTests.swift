@@ -207,7 +207,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "no H.264 decoder accepts pictures of 16384x16384: level 6.2, the highest, permits at most 139264 macroblocks of 16x16 (for example 8704x4096) and 16880 pixels on each side. Put a 'crop-orient' with a smaller \"size\" before it."
+                == "no H.264 decoder accepts pictures of 16384x16384: level 6.2, the highest, permits at most 139264 macroblocks of 16x16 (for example 8704x4096) and 16880 pixels on each side. Put a 'crop-orient' with a smaller \"size\" before this stage."
         )
     }
 

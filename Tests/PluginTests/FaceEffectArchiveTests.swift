@@ -374,7 +374,7 @@ extension TwoWayGuard.Plan {
         let told = archive.events.first { $0.name == "look-ahead" }
         #expect(
             told?.text
-                == "Faces in frames: 12 found, 8 covered before they were found, 0 bridged between two findings, 0 held after they were lost."
+                == "Faces in frames: 12 found, 8 covered before they were found, 0 bridged between two detections, 0 held after they were lost."
         )
     }
 
@@ -438,9 +438,12 @@ extension TwoWayGuard.Plan {
         ),
         (
             #"{ "lookAheadSeconds": 1 }"#, false,
-            "lookAheadSeconds is only used with privacy. Leave it out, or set privacy."
+            "lookAheadSeconds is only used with privacy. Leave it out, or set privacy to true."
         ),
-        (#"{ "reviewFile": "a" }"#, false, "reviewFile is only used with privacy. Leave it out, or set privacy."),
+        (
+            #"{ "reviewFile": "a" }"#, false,
+            "reviewFile is only used with privacy. Leave it out, or set privacy to true."
+        ),
     ])
     func refusesWhatItCannotDo(options: String, isLive: Bool, text: String) throws {
         var told = "nothing"
@@ -457,7 +460,7 @@ extension TwoWayGuard.Plan {
         var told = "nothing"
         do { _ = try LookAhead.frames(10, fast) } catch { told = "\(error)" }
         #expect(
-            told == "lookAheadSeconds: 10.0 s are 2400 frames, but must be at most 600 frames. Choose at most 2.5 s.")
+            told == "lookAheadSeconds: must be at most 600 frames, but 10.0 s are 2400 frames. Choose at most 2.5 s.")
     }
 
     // MARK: The review
@@ -499,7 +502,7 @@ extension TwoWayGuard.Plan {
 
     @Test func thePageOfARunThatWasCutOffSaysSo() throws {
         let page = try review("cut-off", isDrained: false) { _ in true }
-        #expect(page.contains("The run did not come to its end: this page is not complete."))
+        #expect(page.contains("The run did not finish: this page is incomplete."))
         #expect(!page.contains("#unfinished{display:none}"))
     }
 

@@ -140,7 +140,10 @@ import Testing
         let result = try rawShares(8, #"{ "privacy": true, "lookAheadSeconds": 0, "effect": "replace" }"#, detector)
         #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
         let told = result.events.filter { $0.name == "detector-failed" }
-        #expect(told.map(\.text) == ["The detector failed: out of luck. Frames are covered completely."])
+        #expect(
+            told.map(\.text) == [
+                "Face detection failed: out of luck. Until it works again, frames are covered completely. If this repeats, check the model with 'framehost models', or choose another detector."
+            ])
         #expect(
             result.events.last { $0.name == "privacy" }?.text
                 == "8 frames: 0 searched in time, 0 with a known face covered that their search did not find, 8 covered completely (starting 0, late 0, failed 8); 0 passed on unchanged because no face was found."
@@ -245,7 +248,7 @@ import Testing
         ),
         (
             #"{ "privacy": true, "lookAheadSeconds": 0, "draw": false }"#,
-            "privacy needs draw true. Leave one of them out."
+            "privacy needs draw true. Leave draw out to cover faces, or leave privacy out."
         ),
         (
             #"{ "privacy": true, "lookAheadSeconds": 0, "blocks": 40 }"#,

@@ -31,7 +31,7 @@ import Testing
         #expect(zip(whole.pictures, combed.pictures).allSatisfy { $0.hash != $1.hash })
         #expect(
             combed.events.filter { $0.level >= .warning }.map(\.text) == [
-                "The pictures are interlaced and are passed on unchanged. \"deinterlace\": true deinterlaces them."
+                "The pictures are interlaced and are passed on unchanged. To deinterlace them, set \"deinterlace\": true."
             ])
         #expect(whole.events.map(\.text) == ["The pictures are interlaced and are deinterlaced."])
         // The same as ffmpeg's own.

@@ -167,7 +167,8 @@ import Testing
         #expect(
             text("text.mp4")?.hasPrefix(
                 "'\(folder.file("text.mp4"))' is not a media file that libavformat can read."
-                    + " Name a media file. An MP4 that another program left unfinished cannot be read.") == true)
+                    + " Name a media file. If this is an MP4 whose recording was interrupted, record it again, or repair it with a tool such as untrunc."
+            ) == true)
     }
 
     @Test func wantsAPath() {

@@ -291,7 +291,7 @@ import Testing
         #expect(Self.rise(cut.units))
         #expect(
             cut.events.map(\.text).contains(
-                "'\(folder.file("cut.mp4"))' hides its first 0.2 s by an edit list, but other pictures refer to them. Access units start there, so those pictures are visible."
+                "'\(folder.file("cut.mp4"))' hides its first 0.2 s by an edit list, but later pictures need the hidden ones to be decoded. With \"decode\": false the hidden pictures are passed on too, so players show them."
             ), "\(cut.events.map(\.text))")
         try Self.record(cut.format, cut.units, to: folder.file(recording))
         #expect(try Self.play(folder.file(recording)).units.map(\.pts) == cut.units.map(\.pts))

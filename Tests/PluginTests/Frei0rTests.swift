@@ -146,15 +146,19 @@ struct Frei0rTests {
         let error = #expect(throws: FrameHostError.self) { _ = try Frei0r.topic("xfade0r") }
         #expect(
             error?.description
-                == "effect: xfade0r mixes two pictures. Use the stage 'frei0r-mixer', with two stages in 'from'.")
+                == "effect: xfade0r mixes two pictures, so it does not run in 'frei0r'. Use the stage type 'frei0r-mixer', with two stages in 'from'."
+        )
     }
 
     @Test func saysWhatIsWrong() throws {
         #expect(fault(#"{ "effect": "glov" }"#)?.hasSuffix("installed effects. Did you mean 'glow'?") == true)
-        #expect(fault("{}")?.hasPrefix("effect: no effect is set. Name one of these.\n  3dflippo, ") == true)
+        #expect(
+            fault("{}")?.hasPrefix(
+                "effect: no effect is set. Set \"effect\" to one of those listed below.\n  3dflippo, ") == true)
         #expect(
             fault(#"{ "effect": "blend" }"#)
-                == "effect: blend mixes two pictures. Use the stage 'frei0r-mixer', with two stages in 'from'.")
+                == "effect: blend mixes two pictures, so it does not run in 'frei0r'. Use the stage type 'frei0r-mixer', with two stages in 'from'."
+        )
         #expect(
             fault(#"{ "effect": "glow", "parameters": { "blurr": 1 } }"#)
                 == "parameters.blurr: glow has no such parameter. Did you mean 'Blur'?")
@@ -162,7 +166,8 @@ struct Frei0rTests {
         let list = fault(#"{ "effect": "glow", "parameters": { "list": 1 } }"#)
         #expect(
             list?.hasPrefix(
-                "parameters.list: glow has no such parameter. Its parameters are listed below.\n  Blur: 0...1, 0")
+                "parameters.list: glow has no such parameter. Use one of the parameters listed below.\n  Blur: 0...1, 0"
+            )
                 == true)
         #expect(list?.hasSuffix(" by default. Blur of the glow") == true)
         let scratch = try ScratchFolder()
@@ -170,12 +175,12 @@ struct Frei0rTests {
         let broken = #expect(throws: FrameHostError.self) { _ = try EffectLibrary(path: scratch.file("broken.so")) }
         #expect(
             broken?.description.hasPrefix(
-                "effect: \(scratch.file("broken.so")) could not be loaded. Install what is missing, or use another effect.\n  "
+                "effect: \(scratch.file("broken.so")) could not be loaded. If a library is missing, install it; otherwise use another effect.\n  "
             )
                 == true)
         #expect(
             fault(#"{ "effect": "\#(scratch.file("broken.so"))" }"#)?.hasSuffix(
-                "must be in a folder of frei0r effects. Put it into ~/.frei0r-1/lib, or name its folder in FREI0R_PATH."
+                "must be in a folder of frei0r effects. Put the file into ~/.frei0r-1/lib, or add its folder to the environment variable FREI0R_PATH."
             )
                 == true)
     }

@@ -231,7 +231,7 @@ import Testing
         let cases = [
             (
                 "empty",
-                "path: the folder '\(folder.file("empty"))' contains no picture. Put pictures there. If their names have unusual endings, name them by a pattern."
+                "path: the folder '\(folder.file("empty"))' contains no picture. Put pictures there. For names with unusual extensions, write a pattern, such as \"shots/*.img\"."
             ),
             ("none*.png", "path: no file matches '\(folder.file("none*.png"))'. Correct 'path'."),
             (

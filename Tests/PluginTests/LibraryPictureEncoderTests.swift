@@ -372,7 +372,7 @@ import Testing
             throws: FrameHostError(
                 .exhausted,
                 what: "a picture of 40000x2 cannot be scaled: each side must be at most 32767 pixels",
-                remedy: "Ask for its own size, or for a stage that gives smaller pictures.")
+                remedy: "Name a stage with smaller pictures.")
         ) { try encoder.encode(picture, as: Self.form(width: 100), takenAt: nil) }
         // A part of it is not scaled.
         let part = try encoder.encode(picture, as: Self.form(width: 100, height: 2, fit: .fill), takenAt: nil)

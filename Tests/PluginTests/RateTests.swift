@@ -136,7 +136,10 @@ extension StageDriver {
         let (driver, given) = try run([0, 200, 3_600_000], options: #"{ "rate": 25, "maxGapSeconds": 1 }"#)
         #expect(places(given) == [0, 1, 2, 3, 4, 5, 90_000])
         let events = driver.takeEvents()
-        #expect(events.first?.text == "No frame arrived for 3599.760 s; the gap is too long to be filled with repeats.")
+        #expect(
+            events.first?.text
+                == "No frame arrived for 3599.760 s; this gap is longer than 'maxGapSeconds', so it is not filled with repeats."
+        )
         #expect(events.last?.text == "3 frames in, 7 out: 4 repeats, 0 drops, 1 gap left.")
     }
 

@@ -179,7 +179,7 @@ import Testing
         )
         #expect(
             RecordingFault.ofPast(PreEventRing.Lack(isOfBytes: true, isOfOneGroup: false), ring, options)
-                == "The memory for the past (0.5 MB) holds less than 60.0 s, so recordings start less far back. Set 'preEventMegabytes' to more, or lower the bitrate or the time between keyframes."
+                == "The memory for the past (0.5 MB) holds less than 60.0 s, so recordings start less far back. Set 'preEventMegabytes' to more than 0.5, or lower the bitrate or the time between keyframes."
         )
     }
 }

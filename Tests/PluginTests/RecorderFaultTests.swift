@@ -42,7 +42,7 @@ import Testing
             try recorder.stop()
         }
         let text =
-            "'\(path)' was shortened by another program while it was being written; what it had is lost."
+            "'\(path)' was shortened by another program while it was being written; the part that was cut off is lost."
             + " Record to a folder in which no other program writes."
         #expect(error?.description.hasSuffix(text) == true, "\(String(describing: error))")
         #expect(recorder.takeEvents().contains { $0.name == "recording-did-fail" })

@@ -495,7 +495,7 @@ import Testing
         )
         #expect(
             refusal(#"{ "path": "\#(folder.file("a.mp4"))" }"#, [pictures, motion, motion])
-                == "from: 2 of the inputs have motion. Name one input with motion.")
+                == "from: only one input can have motion, but 2 have. Keep one of them in 'from'.")
         #expect(
             refusal(#"{ "path": "\#(folder.file("a.mp4"))", "gcsv": true }"#, [pictures])
                 == "gcsv: there is no motion for a Gyroflow file. Name an input with motion: \"from\": [\"pictures\", \"motion\"]. Or leave 'gcsv' out."
@@ -506,7 +506,7 @@ import Testing
         )
         #expect(
             refusal(#"{ "path": "\#(folder.file("a.mp4"))" }"#, [motion])
-                == "from: none of the inputs has pictures. Name exactly one input with pictures. Any number of inputs with sound is allowed."
+                == "from: exactly one input must have pictures, but none has. In 'from', name one stage that gives H.264. The others must give sound or motion."
         )
         #expect(RecorderStreams.names(in: folder).isEmpty)
     }

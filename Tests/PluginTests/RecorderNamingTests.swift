@@ -70,8 +70,9 @@ import Testing
             text("{n}/a.mp4")
                 == "'{n}/a.mp4' must have only one number, in the file's name. Write {n} once, in the file's name."
         )
-        #expect(text(".mp4") == "'.mp4' must have a name before its ending. Name the file.")
-        #expect(text("a/.mp4") == "'a/.mp4' must have a name before its ending. Name the file.")
+        let nameless = "must have a name before its ending. Write a name before the ending, such as out.mp4."
+        #expect(text(".mp4") == "'.mp4' \(nameless)")
+        #expect(text("a/.mp4") == "'a/.mp4' \(nameless)")
     }
 
     @Test func countsOnAfterTheHighestNumber() throws {

@@ -197,6 +197,6 @@ final class MadeUpSound: AudioOrigin {
         let remedy =
             ending == "mkv"
             ? "Set \"audio\": \"none\" to record without sound." : "Record to .mkv, or set \"audio\": \"none\"."
-        #expect(error?.description == "\(name) cannot store sound with the codec '\(codec)'. \(remedy)")
+        #expect(error?.description == "audio: \(name) cannot store sound with the codec '\(codec)'. \(remedy)")
     }
 }

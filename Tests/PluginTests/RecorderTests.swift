@@ -237,7 +237,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "a Matroska file cannot store the orientation turned 90°."
+                == "path: a Matroska file cannot store the orientation turned 90°."
                 + " Record to .mp4 or .mov, or put a 'crop-orient' before the encoder to turn the pictures.")
     }
 
@@ -247,6 +247,6 @@ import Testing
         }
         #expect(
             error?.description.hasSuffix(
-                "'a.avi' must end in .mp4, .mov or .mkv. The ending chooses the container.") == true)
+                "'a.avi' must end in .mp4, .mov or .mkv. Use one of these endings: it chooses the container.") == true)
     }
 }

@@ -122,7 +122,7 @@ final class ClockedDriver<S: Join> {
         #expect(throws: FrameHostError.self) { _ = try Driver(SourceSwitch.self, [Driver.format()]) }
         #expect {
             _ = try Driver(SourceSwitch.self, #"{ "active": "cam" }"#, [Driver.format(), Driver.format()])
-        } throws: { "\($0)".contains("'cam' must be an input of this stage. Its inputs are '0', '1'") }
+        } throws: { "\($0)".contains("'cam' must be an input of this stage. Use one of its inputs: '0', '1'") }
         let driver = try Driver(SourceSwitch.self, [Driver.format(), Driver.format()])
         try driver.send(0, luma: 50)
         #expect {
@@ -151,7 +151,7 @@ final class ClockedDriver<S: Join> {
         #expect(driver.shown().last?.luma == 50)
         let events = driver.driver.takeEvents().filter { $0.name.hasPrefix("input-") }
         #expect(events.map(\.name) == ["input-lost", "input-switched", "input-back", "input-switched"])
-        #expect(events[1].text.hasSuffix("'0' is lost.") && events[3].text.hasSuffix("it is back."))
+        #expect(events[1].text.hasSuffix("'0' is lost.") && events[3].text.hasSuffix("'0' is back."))
     }
 
     /// It would be left at the next tick.

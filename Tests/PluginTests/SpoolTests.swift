@@ -197,7 +197,7 @@ private final class SpoolBox {
             try SpoolFolder(box.path)
         } throws: {
             "\($0)".contains(
-                "spool: the folder '\(box.path)' is in use by another run, or by another service of this one. End that run, or name another folder with 'spool'."
+                "spool: the folder '\(box.path)' is in use by another run, or by another service of this run. End that run, or name another folder with 'spool'."
             )
         }
     }

@@ -81,7 +81,7 @@ import Testing
         #expect(events.count == 1)
         #expect(
             events.first?.text
-                == "This source missed the times of 3 pictures: the machine or the chain is too slow.")
+                == "This source left out 3 pictures: the machine or the chain is too slow. Lower 'rate' or 'size'.")
         // What follows within a minute is told at the end.
         clock.advance(to: 1_020_000_000)
         _ = try driver.produce()

@@ -55,16 +55,16 @@ import Testing
         ("{frane}", "'{frane}' is not a field", "Did you mean '{frame}'?"),
         (
             "{xyzzy}", "'{xyzzy}' is not a field",
-            "There are {date}, {time}, {frame}, {pts}, {seconds}, {fps}, {name}, {chain}, {motion.roll}, {motion.pitch}; write '{{' for a brace in the text."
+            "Use one of {date}, {time}, {frame}, {pts}, {seconds}, {fps}, {name}, {chain}, {motion.roll}, {motion.pitch}, or write '{{' for a brace in the text."
         ),
         ("{frame:4}", "'{frame}' takes no pattern", "Write '{frame}'; {date} and {time} take a strftime pattern."),
         (
-            "{time:%H:%Q}", "'%Q' must be a conversion of strftime",
-            "Use those of date(1), such as %Y-%m-%d %H:%M:%S. %3N gives milliseconds; %% gives a percent sign."
+            "{time:%H:%Q}", "'%Q' is not a conversion of strftime(3)",
+            "Use those of strftime(3), such as %Y-%m-%d %H:%M:%S. Also allowed: %3N for milliseconds, %% for a percent sign."
         ),
         (
-            "{time:50%}", "'%' must be a conversion of strftime",
-            "Use those of date(1), such as %Y-%m-%d %H:%M:%S. %3N gives milliseconds; %% gives a percent sign."
+            "{time:50%}", "'%' is not a conversion of strftime(3)",
+            "Use those of strftime(3), such as %Y-%m-%d %H:%M:%S. Also allowed: %3N for milliseconds, %% for a percent sign."
         ),
     ])
     func saysWhatIsWrong(source: String, what: String, remedy: String) {

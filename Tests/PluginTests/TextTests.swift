@@ -241,7 +241,7 @@ import Testing
         let path = try FontFile.path(nil)
         #expect(
             warnings == [
-                "text: \(path) has no character '漢' (U+6F22); a box is shown instead. Name a font that has it with 'font'."
+                "text: \(path) has no character '漢' (U+6F22); a box is shown instead. Set 'font' to a font file that has this character."
             ]
         )
         let ink = try Self.coverage(#""text": "漢", "size": 40, "position": "topLeft", "margin": 0"#, (60, 60)).ink

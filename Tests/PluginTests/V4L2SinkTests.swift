@@ -175,16 +175,16 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         let make = "sudo modprobe v4l2loopback video_nr=10 card_label=framehost exclusive_caps=1"
         #expect(
             fault(camera)
-                == "there is no virtual camera. No output device was found at all; v4l2loopback makes one: `\(make)` (Debian: apt-get install v4l2loopback-dkms)."
+                == "there is no virtual camera. Make one with v4l2loopback: `\(make)` (Debian: first apt-get install v4l2loopback-dkms)."
         )
         #expect(
             fault(camera, #"{ "device": "/dev/video0" }"#)
-                == "device: '/dev/video0' (framehost) cannot take pictures: it must be an output device. v4l2loopback makes one: `\(make)`."
+                == "device: '/dev/video0' (framehost) cannot take pictures: it must be an output device. Use a virtual camera; v4l2loopback makes one: `\(make)`."
         )
         #expect(fault(camera, #"{ "device": "/dev/video9" }"#)?.contains(" video_nr=9 card_label=framehost ") == true)
         #expect(
             fault(ScriptedOutput("/dev/video3"), #"{ "device": "/dev/video9" }"#)
-                == "device: there is no virtual camera '/dev/video9'. There is 'framehost' (/dev/video3).")
+                == "device: there is no virtual camera '/dev/video9'. Use 'framehost' (/dev/video3).")
         #expect(camera.isOpen == 0)
     }
 
@@ -197,7 +197,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
                 == "device: 'o' names 2 devices: /dev/video3, /dev/video12. Use one of their paths.")
         #expect(
             fault(calls, #"{ "device": "x" }"#)
-                == "device: there is no virtual camera 'x'. There are 'framehost' (/dev/video3), 'Studio Camera' (/dev/video12)."
+                == "device: there is no virtual camera 'x'. Use one of 'framehost' (/dev/video3), 'Studio Camera' (/dev/video12)."
         )
     }
 
@@ -215,7 +215,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
             calls.spoil = spoil
             #expect(
                 fault(calls)
-                    == "'/dev/video3' answers \(what). Another program may use it, and the first one that reads or writes sets its format: end that program, then try again."
+                    == "the driver of '/dev/video3' gives \(what). End the other programs that use this device, then try again: the first program that reads or writes sets its format."
             )
         }
         #expect(calls.isOpen == 0)
@@ -244,9 +244,9 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         let calls = ScriptedOutput("/dev/video0", "/dev/video1")
         calls.refused = ["/dev/video0"]
         calls.nodes["/dev/video1"]!.capabilities = UInt32(V4L2_CAP_VIDEO_CAPTURE)
-        #expect(fault(calls)?.hasPrefix("there is no virtual camera. No output device was found at all;") == true)
+        #expect(fault(calls)?.hasPrefix("there is no virtual camera. Make one with v4l2loopback:") == true)
         #expect(
-            fault(calls, #"{ "device": "x" }"#)?.hasPrefix("device: there is no virtual camera 'x'. No output device")
+            fault(calls, #"{ "device": "x" }"#)?.hasPrefix("device: there is no virtual camera 'x'. Make one with")
                 == true)
         #expect(calls.isOpen == 0)
     }
@@ -282,16 +282,18 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
     @Test func checksTheBuffersThatTheDriverGives() throws {
         let calls = ScriptedOutput("/dev/video3")
         calls.bufferCount = 0
-        #expect(fault(calls)?.hasPrefix("'/dev/video3' answers that it has no buffers.") == true)
+        #expect(fault(calls)?.hasPrefix("the driver of '/dev/video3' gives no buffers.") == true)
         calls.bufferCount = 2
         calls.spoilBuffer = { $0.length = 35 }
-        #expect(fault(calls)?.hasPrefix("'/dev/video3' answers buffers of 35 bytes, but 36 are needed.") == true)
+        #expect(
+            fault(calls)?.hasPrefix("the driver of '/dev/video3' gives buffers of 35 bytes, but 36 are needed.") == true
+        )
         calls.spoilBuffer = { _ in }
         let driver = try open(calls)
         for _ in 0..<2 { try driver.send(driver.makeFrame()) }
         calls.spoilBuffer = { $0.index = 7 }
         let odd = #expect(throws: FrameHostError.self) { try driver.send(driver.makeFrame()) }
-        #expect(odd?.what == "'/dev/video3' answers the buffer 7 of 2")
+        #expect(odd?.what == "the driver of '/dev/video3' gives the buffer 7, but has only 2 buffers")
     }
 
     /// v4l2loopback with exclusive_caps says that it takes pictures only while nobody gives it any.

@@ -156,8 +156,10 @@ import Testing
         let driver = try StageDriver(X264Encoder.self, options: #"{ "bitrateKbps": 200 }"#, input: .video(Self.format))
         let error = #expect(throws: FrameHostError.self) { try driver.set(#"{ "bitrateKbps": 3000 }"#) }
         #expect(
-            error?.description == "x264 can change its bitrate only if a VBV buffer limits the stream to it."
-                + " Set \"vbvBufferKbits\" without \"vbvMaxKbps\" in the chain file. A live chain has this by default.")
+            error?.description
+                == "x264 can change the bitrate while it runs only if a VBV buffer limits the stream to that bitrate."
+                + " Leave \"vbvMaxKbps\" out in the chain file, set \"vbvBufferKbits\" unless the chain is live, and start the chain again."
+        )
         #expect(driver.stage.options.bitrateKbps == 200)
     }
 
@@ -181,7 +183,7 @@ import Testing
         #expect(encoded.width == 450 && encoded.height == 300)
         #expect(
             driver.takeEvents().map(\.text) == [
-                "H.264 with 4:2:0 colour needs even sides: the picture is encoded as 450x300, without its last odd row or column."
+                "H.264 with 4:2:0 colour needs even sides: the picture is encoded as 450x300, without the last row or column of an odd side."
             ])
         try driver.send(driver.makeFrame { ClipMaker.paint(&$0, 1) })
         #expect(Self.take(driver).count == 1)
@@ -189,8 +191,8 @@ import Testing
             try StageDriver(X264Encoder.self, input: .video(VideoFormat(.i420, width: 1, height: 300)))
         }
         #expect(
-            error?.description == "H.264 with 4:2:0 colour needs pictures of at least 2x2, but this one is 1x300."
-                + " Put a 'crop-orient' with a larger \"size\" before it.")
+            error?.description == "H.264 with 4:2:0 colour needs pictures of at least 2x2, but these are 1x300."
+                + " Put a 'crop-orient' with a larger \"size\" before this stage.")
     }
 
     @Test(arguments: [("\"4.1\"", 41), ("5", 50), ("4.0", 40), ("\"1b\"", 11), ("3.2", 32)])

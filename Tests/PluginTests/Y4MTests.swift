@@ -14,7 +14,10 @@ import Testing
         let format = MediaFormat.video(VideoFormat(.i420, width: 16, height: 16, frameRate: Rational(25)))
         #expect {
             _ = try StageDriver(Y4MSink.self, options: #"{ "path": "/dev/\#(name)" }"#, input: format)
-        } throws: { "\($0)".contains("'/dev/\(name)' is standard output. Write \"path\": \"-\"") }
+        } throws: {
+            "\($0)".contains(
+                "'/dev/\(name)' is standard output, which must be written as \"-\". Write \"path\": \"-\"")
+        }
         #expect(throws: (any Error).self) { _ = try StageDriver(Y4MSource.self, options: #"{ "path": "/dev/stdin" }"#) }
     }
 
@@ -78,7 +81,7 @@ import Testing
         ),
         (
             "YUV4MPEG2 W1 H1 C444\u{1b}[2J",
-            "has the sample kind C'444?[2J', which must be one of C420jpeg, C420mpeg2, C420paldv, C420, C420p10, C422, Cmono"
+            "has the field 'C444?[2J', which must be one of C420jpeg, C420mpeg2, C420paldv, C420, C420p10, C422, Cmono"
         ),
     ])
     func refusesWhatNoStreamCanMean(line: String, fault: String) {
@@ -214,7 +217,7 @@ import Testing
         let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
         #expect(
             fault?.description
-                == "'\(path)' cannot be read as a y4m stream: it has a first line of more than 4096 bytes. Let ffmpeg write it: '-f yuv4mpegpipe -'."
+                == "'\(path)' cannot be read as a y4m stream: it has a first line of more than 4096 bytes. Let ffmpeg write the stream: '-f yuv4mpegpipe -'."
         )
         let other = try open(try file(stream(header: 4096, picture: 1025)))
         let cut = #expect(throws: FrameHostError.self) { _ = try other.produce() }
@@ -244,7 +247,7 @@ import Testing
         let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
         #expect(
             fault?.description
-                == "'\(path)' cannot be read as a y4m stream: it must start with YUV4MPEG2. Let ffmpeg write it: '-f yuv4mpegpipe -'."
+                == "'\(path)' cannot be read as a y4m stream: it must start with YUV4MPEG2. Let ffmpeg write the stream: '-f yuv4mpegpipe -'."
         )
         let missing = #expect(throws: FrameHostError.self) { _ = try open("/nowhere/pipe") }
         #expect(
@@ -337,7 +340,7 @@ import Testing
         close(reader)
         // A program that another test starts just now may hold the reading end a moment longer.
         let fault = #expect(throws: FrameHostError.self) { while true { try sink.send(sink.makeFrame()) } }
-        #expect(fault?.what == "the reader of '\(path)' has closed it")
+        #expect(fault?.what == "the program that reads '\(path)' has closed it")
     }
 
     /// The pipe has room for all of a short stream: its reader goes after the last picture was written.
@@ -357,7 +360,7 @@ import Testing
             close(reader)
             do { try sink.drain() } catch { fault = FrameHostError.wrap(error) }
         }
-        #expect(fault?.what == "the reader of '\(path)' has closed it")
+        #expect(fault?.what == "the program that reads '\(path)' has closed it")
     }
 
     @Test func endsWellWhereTheReaderHasTakenAllAndGoes() throws {
@@ -414,7 +417,7 @@ import Testing
         let gaps = sink.takeEvents().filter { $0.name == "gap" }
         #expect(
             gaps.map(\.text) == [
-                "Pictures are missing before 0.16 s. y4m stores no times, so the pictures after the gap are too early there. 'rate' before this stage fills gaps."
+                "Pictures are missing before 0.16 s. y4m stores no times, so the pictures after the gap are too early there. To fill gaps, put 'rate' before this stage."
             ])
     }
 

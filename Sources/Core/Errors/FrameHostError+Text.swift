@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension FrameHostError: CustomStringConvertible {
+    /// The remedy of ``Code/broken`` where the fault names none.
+    static let report = "This is a bug of the stage or of framehost: report it, with the chain file."
+
     /// `place: what. remedy` on one line, with the cause on lines of its own, indented by two spaces.
     public var description: String {
         let place = place.description
         var text = place.isEmpty ? "" : "\(place): "
         text += what.hasSuffix(".") || what.hasSuffix("?") ? what : what + "."
-        if !remedy.isEmpty { text += " " + remedy }
+        if !remedy.isEmpty { text += " " + remedy } else if code == .broken { text += " " + Self.report }
         text = text.printable()
         if !cause.isEmpty { text += "\n  " + cause.printable(keeping: .all).replacing("\n", with: "\n  ") }
         return text

@@ -51,7 +51,8 @@ public enum ChainEvents {
             "option-changed", "Live options were set.",
             [.object("options", "The options that were set, unless the list is too long.")]
         ),
-        stage("option-lost", "An option that was set while the stage was being replaced does not hold any more."),
+        stage(
+            "option-lost", "An option was set while the stage was being replaced, and the new stage refuses the value."),
         stage(
             "frames-dropped",
             "Items were dropped. Posted at once, then at most every 10 s for each reason; a warning where a live chain loses items.",

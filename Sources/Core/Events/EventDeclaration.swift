@@ -33,11 +33,11 @@ public struct EventDeclaration: Sendable, Equatable {
             }
             guard member.kind.holds(detail.value) else {
                 return
-                    "'\(detail.key)' of the event '\(name)' must be \(member.kind.rawValue), as declared, and is \(detail.value.text())"
+                    "'\(detail.key)' of the event '\(name)' must be \(member.kind.rawValue), as declared, but is \(detail.value.text())"
             }
             guard member.words.isEmpty || detail.value.asString.map(member.words.contains) == true else {
                 return
-                    "'\(detail.key)' of the event '\(name)' is \(detail.value.text()), which is not one of the declared words"
+                    "'\(detail.key)' of the event '\(name)' must be \(quotedList(member.words, "or")), as declared, but is \(detail.value.text())"
             }
         }
         return nil

@@ -21,7 +21,10 @@ extension FileRefusal {
         case .absent: return fault("'\(path)' no longer exists", "")
         case .isFolder: return fault("'\(path)' is a folder", "Name a file in it.")
         case .notRegular: return fault("'\(path)' must be a regular file", another)
-        case .changed: return fault("'\(path)' has been replaced by another file", "That file is left unchanged.")
+        case .changed:
+            return fault(
+                "'\(path)' has been replaced by another file, which is left unchanged",
+                "Do not move or replace files that a run still uses.")
         case .readHere(let name): return fault("'\(path)' is being read by '\(name)' of this run", another)
         case .writtenHere(let name): return fault("'\(path)' is being written by '\(name)' of this run", another)
         case .readElsewhere:
@@ -32,7 +35,7 @@ extension FileRefusal {
         case .noLocks:
             return fault(
                 "'\(path)' is on a file system without locks, so it is unknown whether another program uses it",
-                "Remove it yourself, or name a file on another file system.")
+                "Remove the file yourself, or name a file on another file system.")
         case .isOwn: return fault("'\(path)' was written by this run", another)
         case .isProtected:
             return fault("'\(path)' is write-protected", "Make it writable (chmod u+w), or name another file.")
@@ -54,7 +57,7 @@ extension FileRefusal {
         case ENOTDIR: "Correct the name: a part of it before the last is a file."
         case ENAMETOOLONG: "Use a shorter name."
         case EBADF: "Start the program without '>&-', or name another file."
-        case EIO: "Check the disk, or name a file on another one."
+        case EIO: "Check the disk, or name a file on another disk."
         case EFBIG: "Raise the limit of a file's size (ulimit -f), or name a file on another file system."
         case ETIMEDOUT: "The program that reads it takes no data: check that program."
         case EPIPE: "The program that read it has gone: check that program."

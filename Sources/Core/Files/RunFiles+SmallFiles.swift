@@ -77,7 +77,7 @@ extension RunFiles {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(option),
                 what: "\(shown) must have at most \(mostBytes) bytes, but has \(count)",
-                remedy: "Set it to \(content), or name a file.")
+                remedy: "Check that '\(option)' names the right variable: it must hold nothing but \(content).")
         }
         return (String(cString: value), shown)
     }

@@ -117,7 +117,9 @@ extension JSONParser {
         parser.index = start + 1
         return fault(
             place(of: start), "'\\' before \(parser.found) is not an escape sequence",
-            remedy: "Use \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u0000; a backslash itself is written \\\\.")
+            remedy:
+                "Use \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\uXXXX (four hex digits); a backslash itself is written \\\\."
+        )
     }
 
     func noHex(_ start: Int) -> FrameHostError {
@@ -176,7 +178,7 @@ extension FrameHostError {
         FrameHostError(
             .invalidConfiguration, place: FaultPlace(file: file),
             what: count.map { "\($0) bytes exceed the limit of \(limits.bytes)" }
-                ?? "more bytes than the limit of \(limits.bytes)",
+                ?? "has more bytes than the limit of \(limits.bytes)",
             remedy: remedy)
     }
 }

@@ -43,7 +43,9 @@ struct JSONParser {
         guard next != nil else { throw noValue() }
         let node = try readValue()
         try skipSpace()
-        guard next == nil else { throw expected("nothing more", remedy: "A JSON text is one value: remove the rest.") }
+        guard next == nil else {
+            throw expected("the end of the text", remedy: "Remove the rest: a JSON text is only one value.")
+        }
         return node
     }
 

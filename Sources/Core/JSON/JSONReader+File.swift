@@ -46,7 +46,8 @@ extension JSONReader {
             }
         case S_IFDIR: throw FrameHostError.noText(path, "is a folder", form)
         case _ where !takesPipes:
-            throw FrameHostError.noText(path, "must be a regular file, because the chain is running", form)
+            throw FrameHostError.noText(
+                path, "must be a regular file, because the chain is running", "\(form) that is a regular file")
         case S_IFIFO: break
         case S_IFCHR where isatty(descriptor) == 1: break
         default: throw FrameHostError.noText(path, "must be a file or a pipe", form)
@@ -83,8 +84,8 @@ extension FrameHostError {
             switch number {
             case ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG: "Check the path."
             case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
-            case EACCES: "Give this user the right to read it."
-            default: ""
+            case EACCES: "Give this user permission to read the file."
+            default: "Check that the path leads to a file that can be read."
             }
         return FrameHostError(
             .unavailable, place: FaultPlace(file: path),

@@ -40,7 +40,9 @@ public struct JSONReader {
         _ bytes: [UInt8], file: String, limits: Limits = Limits(), remedy: String? = nil
     ) throws -> JSONNode {
         guard bytes.count <= limits.bytes else {
-            throw FrameHostErrors([.tooLong(bytes.count, file: file, limits: limits, remedy: "Write less.")])
+            throw FrameHostErrors([
+                .tooLong(bytes.count, file: file, limits: limits, remedy: "Make the text shorter.")
+            ])
         }
         var parser = JSONParser(bytes, file: file, limits: limits, valueRemedy: remedy)
         do {

@@ -43,7 +43,7 @@ extension MetadataLayout {
             return "needs metadata '\(type.metadataName)', for which the frames of the running chain have no room"
         }
         return MetadataIdentity(type) == nil
-            ? "brings another image of '\(type.metadataName)', and only the image that made such a value can read it"
-            : "brings '\(type.metadataName)' in another layout than the frames under way"
+            ? "has the metadata '\(type.metadataName)' of a rebuilt plugin, and only the build that wrote such a value can read it"
+            : "has another memory layout of the metadata '\(type.metadataName)' than the frames of the running chain"
     }
 }

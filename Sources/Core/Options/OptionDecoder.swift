@@ -30,8 +30,8 @@ struct OptionDecoder {
                         .invalidConfiguration, place: place(member.key, member.keyPlace), what: "no such option",
                         remedy: near.map { "Did you mean '\($0)'?" }
                             ?? (definitions.isEmpty
-                                ? "This stage has no options."
-                                : "It has \(quotedList(definitions.keys.sorted(), "and")).")))
+                                ? "Leave '\(member.key)' out: this stage has no options."
+                                : "The available options: \(quotedList(definitions.keys.sorted(), "and")).")))
                 continue
             }
             do {

@@ -131,7 +131,9 @@ public struct PictureSize: OptionValue, Hashable, CustomStringConvertible {
         guard sides.count == 2, let width = sides[0], let height = sides[1], range.contains(width),
             range.contains(height)
         else {
-            throw OptionFault("\(node.text()) must be a size", remedy: "Write it as \"1280x720\", each side 1...16384.")
+            throw OptionFault(
+                "\(node.text()) must be a size",
+                remedy: "Write it as \"1280x720\", with each side from 1 to 16384.")
         }
         return PictureSize(width, height)
     }

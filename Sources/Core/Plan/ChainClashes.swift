@@ -129,7 +129,9 @@ public struct ChainClashes {
                     guard let what = clash(claim, of: "'\(stage.id)'", in: index) else { continue }
                     let request = chain.request.stages.first { $0.id == stage.id }
                     let place = request?.place(file: chain.request.file, of: claim.option)
-                    add(place ?? FaultPlace(file: chain.request.file), what, claim.remedy, of: index)
+                    add(
+                        place ?? FaultPlace(file: chain.request.file), what, claim.remedyBetweenChains ?? claim.remedy,
+                        of: index)
                 }
             }
             for (key, claim) in chain.serviceClaims {

@@ -187,7 +187,7 @@ struct ChainPlanner {
         if !pool.isCopyPool, let format = allocator.output?.video { return format }
         let input = allocator.request.from.first.flatMap { stages[$0].output?.video }
         guard let format = input ?? allocator.output?.video else {
-            throw FrameHostError(.broken, what: "a pool without a format at '\(allocator.id)'")
+            throw FrameHostError(.broken, what: "the pool of '\(allocator.id)' has no format")
         }
         return format
     }

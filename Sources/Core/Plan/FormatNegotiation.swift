@@ -173,7 +173,7 @@ struct FormatNegotiation {
             faults.add(
                 stage.request, "",
                 "'\(stage.id)' asks for \(name) \(asked), but \(info.id) declares \(declared)",
-                "Choose smaller options, or raise \(name) in the plugin's StageInfo.")
+                "Choose smaller values for its options, or raise '\(name)' in the plugin's StageInfo.")
         }
         checkBypass(stage)
         guard stage.request.type.kind == .filter, stage.demand.delay > 0 else { return }
@@ -413,13 +413,17 @@ extension StageInstance {
         case let sink as any Sink:
             try sink.negotiate(first(of: inputs))
             return nil
-        default: throw FrameHostError(.broken, what: "the stage adopts none of the five protocols")
+        default:
+            throw FrameHostError(
+                .broken, what: "the stage must adopt Source, Filter, Transform, Join or Sink, but adopts none of them",
+                remedy: "Report this to the plugin's author.")
         }
     }
 
     private func first(of inputs: [MediaFormat]) throws -> MediaFormat {
         if let first = inputs.first { return first }
         throw FrameHostError(
-            .invalidConfiguration, what: "the stage needs an input, and none is given", remedy: "Name its format.")
+            .invalidConfiguration, what: "the stage needs an input, but none is given",
+            remedy: "Give the StageDriver the format of the input: its argument 'input' or 'inputs'.")
     }
 }

@@ -50,7 +50,7 @@ enum JoinCheck {
                 Fault(
                     key: "join.\(key)",
                     what: "'\(id)' gives its pictures by the clock, from the newest of each input: no input leads",
-                    remedy: "Leave '\(key)' out; 'whenEnded' says when it ends."))
+                    remedy: "Leave '\(key)' out. 'whenEnded' decides when '\(id)' ends."))
         }
         for producer in producers where !producer.keepsRealTime {
             faults.append(
@@ -97,7 +97,7 @@ enum JoinCheck {
             case .nearest where lead.isLive && other.isLive:
                 notes.append(
                     (
-                        "join \(id): waits for the picture of '\(other.id)' that is nearest to that of '\(lead.id)', up to one frame; \"match\": \"newest\" never waits",
+                        "join \(id): waits up to one frame for the picture of '\(other.id)' that is nearest to that of '\(lead.id)'; \"match\": \"newest\" never waits",
                         false
                     ))
             case .newest where !other.isLive:

@@ -128,7 +128,7 @@ struct LinkPlanner {
         else { return }
         let was = runs.capacity == 0 ? "runs inline" : "is a queue of \(runs.capacity), \"\(runs.policy.rawValue)\""
         faults.addRestart(
-            "the link from '\(stages[producer].id)' to '\(stage.id)' would change: it \(was)",
+            "the link from '\(stages[producer].id)' to '\(stage.id)' would change: now it \(was)",
             at: (stage.request, "link"))
     }
 
@@ -204,9 +204,9 @@ struct LinkPlanner {
                 stage.request, "link.queue",
                 "\"queue\": 0 runs '\(stage.id)' on the thread of '\(stages[named].id)', "
                     + (isJoin(stage) || takesSeveral(stage)
-                        ? "but \(isJoin(stage) ? "a join" : "it") waits for several stages"
+                        ? "but \(isJoin(stage) ? "a join" : "'\(stage.id)'") waits for several stages"
                         : isTapped ? "which the copies are meant to relieve" : "which feeds several stages"),
-                "Use 1 or more, or leave it out for 2.")
+                "Use 1 or more, or leave it out.")
         }
     }
 }

@@ -46,7 +46,8 @@ struct PartPlanner {
             guard let obstacle = obstacle(stage) else { continue }
             faults.add(
                 stage.request, "use", "a part of a file cannot be made by this chain: '\(stage.id)' \(obstacle)",
-                "Leave the stage out, or process the file as a whole, without --parts.")
+                (stage.request.type.kind == .source ? "Process" : "Leave the stage out, or process")
+                    + " the file as a whole, without --parts.")
         }
     }
 

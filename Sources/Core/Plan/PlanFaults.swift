@@ -58,7 +58,9 @@ struct PlanFaults {
             circle.count == 1
                 ? "'\(circle[0].id)' takes its input from itself"
                 : "\(quotedList(circle.map(\.id), "and")) feed each other in a circle",
-            "A chain runs one way: let one of them take its input from a stage before the circle.")
+            circle.count == 1
+                ? "In 'from', name another stage."
+                : "In 'from' of one of these stages, name a stage outside the circle.")
     }
 
     mutating func addUnconvertible(_ stage: StageRequest, _ producer: String, gives format: PixelFormat) {
@@ -114,12 +116,16 @@ struct PlanFaults {
     mutating func addClaims(_ claims: [StageDemand.Claim], of stage: String, on ownStreams: [ChainRequest.OwnStream]) {
         for own in ownStreams {
             // A stage that names terms writes whole lines of text, as the program does.
-            guard claims.contains(where: { $0.name == own.stream.rawValue && $0.terms == nil }) else { continue }
+            guard let claim = claims.first(where: { $0.name == own.stream.rawValue && $0.terms == nil }) else {
+                continue
+            }
             found.append(
                 FrameHostError(
                     .invalidConfiguration, place: FaultPlace(argument: own.argument),
                     what: "'\(stage)' \(own.stream.use), \(own.what)",
-                    remedy: "Leave it out, or give '\(stage)' a pipe made with 'mkfifo'."))
+                    remedy:
+                        "Leave \(own.argument) out, or give '\(stage)' a named pipe (made with 'mkfifo') as its \"\(claim.option)\"."
+                ))
         }
     }
 
@@ -140,7 +146,7 @@ struct PlanFaults {
     }
 
     mutating func addRestart(soundOf id: String, at member: (stage: StageRequest, key: String)) {
-        addRestart("'\(id)' is running and would get another sound", at: member)
+        addRestart("'\(id)' is running and would get another sound stream", at: member)
     }
 
     /// Stages choose their defaults by whether the chain is live.
@@ -182,7 +188,7 @@ struct PlanFaults {
         add(
             reader, "",
             "'\(reader.id)' needs \(missing) \(missing == 1 ? "buffer" : "buffers") more than pool '\(pool)' has to spare",
-            "Give it copies (\"copy\": true), which use no buffer of '\(pool)', shorten its queues, or restart the chain with a larger \"spare\"."
+            "Give '\(reader.id)' copies (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`), which use no buffer of '\(pool)', shorten its queues, or restart the chain with a larger \"spare\"."
         )
     }
 
@@ -196,7 +202,7 @@ struct PlanFaults {
         add(
             reader, "",
             "'\(reader.id)' needs \(parts.joined(separator: " and ")) more than '\(stages[missing.stage].id)' has to spare for access units",
-            "Give it copies (\"copy\": true), shorten its queue (\"queue\", \"megabytes\"), or restart the chain with it."
+            "Give '\(reader.id)' copies (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`), shorten its queue (\"queue\", \"megabytes\"), or restart the chain with '\(reader.id)' in its file."
         )
     }
 
@@ -208,18 +214,18 @@ struct PlanFaults {
             let stage = stages[budget.graph.edges[edge].to].request
             add(
                 stage, "link.queue",
-                "\(capacity) \(capacity == 1 ? "place is" : "places are") too few: the other path from '\(stages[fork].id)' to '\(stages[join].id)' delays so much that \(required) items wait here",
+                "must be \(required) or more, but is \(capacity): the other path from '\(stages[fork].id)' to '\(stages[join].id)' delays so much that \(required) items wait here",
                 "Use \(required) or more, or leave it out.")
         case .dropsBeforeDelay(let edge, let fork, let join):
             let stage = stages[budget.graph.edges[edge].to].request
             add(
                 stage, "link.whenFull",
-                "drops items before '\(stage.id)', which answers later, on the path from '\(stages[fork].id)' to '\(stages[join].id)': the join would wait for the dropped items",
-                "Use \"wait\" here, or drop after the stage that delays.")
+                "would drop items before '\(stage.id)' on the path from '\(stages[fork].id)' to '\(stages[join].id)', where a stage delays its output: '\(stages[join].id)' would wait for the dropped items",
+                "Use \"wait\", or drop items only after the stage that delays.")
         case .poolTooSmall(let allocator, _, let size, let min):
             add(
                 .buffers(of: stages[allocator].id),
-                "\(size) \(size == 1 ? "buffer is" : "buffers are") too few: with fewer than \(min) the chain can deadlock",
+                "must be \(min) or more, but is \(size): with fewer buffers the chain can deadlock",
                 "Use \(min) or more, or leave it out.")
         }
     }

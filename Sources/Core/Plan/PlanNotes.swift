@@ -30,7 +30,7 @@ struct PlanNotes {
             let producer = plan.links.first { $0.to == index }.map { name($0.from) } ?? ""
             let readers = plan.links.filter { $0.from == index }.map { plan.stages[$0.to].id }
             notes.append(
-                "1 copy of each item at \(stage.id), on the thread of '\(producer)': \(readers.joined(separator: ", ")) can hold no buffer of the stages before it"
+                "1 copy of each item at \(stage.id), on the thread of '\(producer)': \(readers.joined(separator: ", ")) cannot use up the buffers of the stages before \(stage.id)"
             )
         }
         for pool in budget.pools where pool.size < pool.need {

@@ -53,7 +53,7 @@ struct RequestCheck {
                 stage, "from", "'\(stage.id)' is a source (\(info.id)) and takes no input",
                 stage.beginsBranch
                     ? "Begin the branch with a stage that takes an input."
-                    : "Put it first, or leave 'from' out.")
+                    : "Leave 'from' out.")
         } else if info.input != .none, stage.from.isEmpty {
             faults.add(
                 stage, "", "'\(stage.id)' (\(info.id)) has no input",
@@ -106,8 +106,9 @@ struct RequestCheck {
             mismatch(
                 takes.listed, gives.listed,
                 taken.contains(where: \.isSound) || !codecs.contains(where: \.isSound)
+                    || stage.type.info.furtherInputs == .none
                     ? remedy(for: stage, after: producer, takes: takes, gives: gives)
-                    : "Name pictures first: \"from\": [\"pictures\", \"\(producer.id)\"].")
+                    : "In 'from', first name a stage that gives \(takes.kinds): \"from\": [\"…\", \"\(producer.id)\"].")
         case (.audio, _) where !takes.takes(gives):
             mismatch(
                 takes.kinds, "sound",

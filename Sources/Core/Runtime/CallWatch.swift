@@ -118,10 +118,10 @@ struct CallWatch {
         }
     }
 
-    /// `odd (misbehave): process of frame 12`
+    /// `odd (misbehave): its call 'process' of frame 12`
     private static func subject(_ call: Call, _ runner: StageRunner) -> String {
         let item = call.kind == .item && call.progress > 0 ? " of frame \(call.frame)" : ""
-        return "\(runner.title): \(call.kind.name(of: runner.kind))\(item)"
+        return "\(runner.title): its call '\(call.kind.name(of: runner.kind))'\(item)"
     }
 
     private static func details(_ call: Call, _ runner: StageRunner, _ age: Int64) -> JSONNode {

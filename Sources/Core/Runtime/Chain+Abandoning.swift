@@ -33,7 +33,7 @@ extension Chain {
             Event(
                 name: "stage-abandoned", level: .error,
                 text:
-                    "\(name) did not return within \(Self.stopPatienceNs / 1_000_000) ms of stop: abandoned, with the buffers it holds.",
+                    "\(name) did not return within \(Self.stopPatienceNs / 1_000_000) ms after the stop and was abandoned, with the buffers it holds.",
                 time: clock.now()))
     }
 

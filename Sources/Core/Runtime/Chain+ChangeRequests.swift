@@ -115,9 +115,9 @@ extension Chain {
             .unavailable, place: id ?? "",
             what: isFull
                 ? "\(ChangeDesk.mostWaiting) changes are already waiting"
-                : "the chain is not running, or is about to end",
+                : "the chain has ended, or is about to end",
             remedy: isFull
-                ? "Send the command again when they are answered." : "Send the command while the chain runs.")
+                ? "Send the command again when they are answered." : "Start the chain again, then send the command.")
         fault.isBusy = isFull
         return fault
     }
@@ -260,7 +260,7 @@ extension Chain {
         return fault
     }
 
-    /// `odd (misbehave): process of frame 12 has not returned for 1.0 s`
+    /// `odd (misbehave): its call 'process' of frame 12 has not returned for 1.0 s`
     ///
     /// - Parameter isAwaited: Whether the thread still has work of an earlier change to do.
     func late(_ thread: ThreadState, _ runner: StageRunner, isAwaited: Bool = false) -> FrameHostError {
@@ -273,13 +273,14 @@ extension Chain {
             let item = call == .item ? " of frame \(busy.shownFrame)" : ""
             fault = FrameHostError(
                 .unavailable, place: busy.title,
-                what: "\(call.name(of: busy.kind))\(item) has not returned for \(seconds) s\(outcome)",
-                remedy: "Send the command again later, or detach the branch.")
+                what: "its call '\(call.name(of: busy.kind))'\(item) has not returned for \(seconds) s\(outcome)",
+                remedy: "Send the command again later, or detach the branch with this stage.")
         } else {
             fault = FrameHostError(
                 .unavailable, place: runner.title,
-                what: "the thread has been waiting for more than \(seconds) s\(outcome)",
-                remedy: "Find the stage after this one that takes no items, then send the command again.")
+                what: "its thread has been waiting for more than \(seconds) s\(outcome)",
+                remedy:
+                    "A stage after this one takes no items: resume, replace or detach it, then send the command again.")
         }
         fault.isBusy = true
         return fault

@@ -68,7 +68,7 @@ extension Chain {
     static func ended(_ title: String) -> FrameHostError {
         FrameHostError(
             .unavailable, place: title, what: "the stage has ended",
-            remedy: "Send the command while the stage runs.")
+            remedy: "Start the chain again, and send the command while the stage runs.")
     }
 
     private func post(

@@ -13,7 +13,7 @@ extension Chain {
             let near = graph.plan.nearestPictures(before: id)
             throw FrameHostError(
                 .invalidConfiguration, place: runner.title, what: "gives no pictures",
-                remedy: near.map { "Ask for those of '\($0)'." } ?? "Ask a stage that gives raw video.")
+                remedy: near.map { "Ask for the pictures of '\($0)'." } ?? "Ask a stage that gives raw video.")
         }
         try runner.pictures.ask(PictureInbox.Ask(inbox: inbox, stage: id), format: format)
     }

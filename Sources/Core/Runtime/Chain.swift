@@ -177,7 +177,7 @@ public final class Chain: @unchecked Sendable {
             let reader = clash.other - plan.stages.count
             let who =
                 reader < 0
-                ? "belongs to '\(plan.stages[clash.other].id)'"
+                ? "is used by '\(plan.stages[clash.other].id)'"
                 : fileReaders[reader].service.map { "is read by '\($0)'" } ?? "is the chain file"
             return FrameHostError(
                 .invalidConfiguration, place: option, what: "'\(path)' \(who)", remedy: "Name another file.")
@@ -365,8 +365,8 @@ public final class Chain: @unchecked Sendable {
                         FrameHostError(
                             .exhausted,
                             what:
-                                "the drain did not finish in \(text(seconds: Double(drainNs) / 1e9)) s: \(stuck.joined(separator: ", ")) still at work",
-                            remedy: "Raise \"drainSeconds\" in the chain file if they need longer."))
+                                "the drain did not finish in \(text(seconds: Double(drainNs) / 1e9)) s: \(stuck.joined(separator: ", ")) \(stuck.count == 1 ? "is" : "are") still at work",
+                            remedy: "Raise \"drainSeconds\" in the chain file if these stages need longer."))
                 }
                 stop.raise()
             }
@@ -419,14 +419,16 @@ public final class Chain: @unchecked Sendable {
         }
         let found = failures.withLock { $0 }
         let isWhole = abandoned.isEmpty && abandonedBranches.withLock(\.isEmpty)
-        let faults = isWhole ? ledgerFaults(afterDrain: !wasCancelled && found.isEmpty) : []
+        let faults = (isWhole ? ledgerFaults(afterDrain: !wasCancelled && found.isEmpty) : []).map {
+            "\($0) \(FrameHostError.report)"
+        }
         for pool in pools where pool.leaseGrowths > 0 {
             hub.post(
                 Event(
                     name: "leases-grew", level: .warning,
                     text:
-                        "The table of leases of the pool \(pool.name) grew \(pool.leaseGrowths == 1 ? "once" : "\(pool.leaseGrowths) times"), which allocated memory on a frame thread:"
-                        + " a stage shares more frames than the hold in its StageInfo allows.",
+                        "Stages shared more frames of the pool \(pool.name) than they declare as their hold, so memory had to be allocated \(pool.leaseGrowths == 1 ? "once" : "\(pool.leaseGrowths) times") while frames flowed."
+                        + " In your own plugin, raise 'hold' in its StageInfo; otherwise report this, with the chain file.",
                     time: clock.now()))
         }
         for fault in faults {

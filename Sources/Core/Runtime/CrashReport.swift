@@ -245,18 +245,19 @@ public enum CrashReport {
         let remedy: StaticString
         if let (stage, call, frame) = stage(state) {
             remedy =
-                "Send this and the lines that follow to its author. Remove the stage from the chain to run without it."
+                "To run without it, remove the stage from the chain. If the stage is not yours, send this and the lines that follow to its author."
             add(state, "\nerror: ")
             add(state, stage.pointee.title)
-            add(state, " crashed in ")
+            add(state, " crashed in its call '")
             for byte in call.name(of: stage.pointee.kind).utf8 { add(state, byte: byte) }
+            add(state, "'")
             if let frame {
                 add(state, ", at frame ")
                 add(state, frame)
             }
         } else if let note = CrashNote.text {
             remedy =
-                "Send this and the lines that follow to its author. Leave out what is named here to run without it."
+                "To run without it, leave out what is named here. If it is not yours, send this and the lines that follow to its author."
             add(state, "\nerror: the program crashed while ")
             add(state, note)
         } else {
@@ -276,8 +277,15 @@ public enum CrashReport {
         }
         add(state, ". ")
         add(state, remedy)
+        if hasBacktrace(state, signal) { add(state, " The backtrace can take half a minute.") }
         add(state, "\n")
         _ = Glibc.write(STDERR_FILENO, state.pointee.line, state.pointee.length)
+    }
+
+    /// Whether an earlier handler goes on, which is Swift's.
+    private static func hasBacktrace(_ state: UnsafeMutablePointer<State>, _ signal: Int32) -> Bool {
+        let earlier = state.pointee.earlier[Int(signal)]
+        return earlier.sa_flags & SA_SIGINFO != 0 || earlier.__sigaction_handler.sa_handler != nil
     }
 
     /// The stage whose code this thread is in, and its frame.

@@ -141,7 +141,7 @@ struct DropWatch {
             case 0 where loss.unexplained == 0: return "\(lost)."
             case 0:
                 return
-                    "\(lost): no stage behind it was at work nearly all the time, so perhaps the machine was too busy."
+                    "\(lost): none of the stages after it was fully busy, so the machine itself may have been too busy."
             // The stages that were too slow explain the loss only where they explain most of it.
             case _ where explained * 2 < loss.count:
                 return "\(lost): \(blamed[0].key) was too slow for \(blamed[0].value) of them."
@@ -246,7 +246,7 @@ struct DropWatch {
             details += [("tooSlow", .string(culprit.runner.id)), ("busyPercent", .number(culprit.ownPercent))]
         } else if case .nobody = verdict {
             text +=
-                " No stage behind it was at work nearly all the time, so perhaps the machine is too busy: stop other programs."
+                " None of the stages after it is fully busy, so the machine itself may be too busy: stop other programs."
             if let more = Self.moreRoom(at: place, in: graph) { text += " \(more) can bridge short delays." }
         }
         chain.hub.post(

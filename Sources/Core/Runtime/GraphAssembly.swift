@@ -403,8 +403,8 @@ struct GraphAssembly {
         return FrameHostError(
             .invalidConfiguration, place: FaultPlace(stages[changed].id),
             what:
-                "'\(stages[shown].id)'\(changed == shown ? "" : ", which comes after it,") is running and would have to move to another thread or queue",
-            remedy: "Restart the chain with the new file.")
+                "'\(stages[shown].id)'\(changed == shown ? "" : ", which comes after '\(stages[changed].id)',") is running and would have to move to another thread or queue",
+            remedy: "Restart the chain to apply this change, or undo it.")
     }
 
     /// Whether a running worker has anything to change.

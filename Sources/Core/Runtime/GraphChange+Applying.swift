@@ -91,7 +91,7 @@ extension GraphChange {
                 chain.liveOptions.withLock { _ = $0.forget(runner.number, keys: [option.key]) }
                 chain.post(
                     "option-lost", id, level: .warning,
-                    "\(id): \(option.key), which was set while the stage was being replaced, does not hold any more: \(error)"
+                    "\(id): '\(option.key)' was set while the stage was being replaced, but the new stage refuses that value and keeps its own: \(error)"
                 )
             }
         }

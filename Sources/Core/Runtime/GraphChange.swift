@@ -194,8 +194,8 @@ struct GraphChange {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(exchange.runner.id),
                 what:
-                    "a \(exchange.type.kind.rawValue) can replace a \(exchange.runner.kind.rawValue) only in a change that affects no other thread",
-                remedy: "Replace the stage in a change of its own.")
+                    "'\(exchange.runner.id)' cannot be replaced with '\(exchange.type.info.id)' together with the other parts of this change, which affect other threads",
+                remedy: "First replace only '\(exchange.runner.id)', then make the other changes.")
         }
         if thread == nil { try refuseOtherFormats() }
         try startStages()

@@ -90,9 +90,9 @@ extension Chain {
         FrameHostError(
             .exhausted, place: FaultPlace(stage: atWork[0].head.id, title: atWork[0].head.title),
             what:
-                "its branch did not finish within \(text(seconds: Double(drainNs) / 1e9)) s of being detached:"
-                + " \(atWork.map(\.state.name).joined(separator: ", ")) still at work, stopped with the items it held",
-            remedy: "Raise \"drainSeconds\" in the chain file if it needs longer.")
+                "the detached branch did not finish within \(text(seconds: Double(drainNs) / 1e9)) s and was stopped;"
+                + " the items that these stages still had are lost: \(quotedList(atWork.map(\.head.id), "and"))",
+            remedy: "If the branch needs longer, raise \"drainSeconds\" in the chain file.")
     }
 
     private func settle(_ branch: LeavingBranch) {

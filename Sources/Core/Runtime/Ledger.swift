@@ -129,9 +129,9 @@ extension StageRunner {
         guard come != gone else { return nil }
         let count = come > gone ? come - gone : gone - come
         let items = "\(count) \(count == 1 ? "item" : "items")"
-        let verb = come > gone ? "swallowed \(items)" : "gave \(items) too many"
+        let verb = come > gone ? "lost \(items)" : "gave \(items) too many"
         return
-            "taken \(taken.value) + made \(made.value) ≠ emitted, ended, dropped and held \(gone): the stage \(verb)"
+            "the stage \(verb): it took \(taken.value) and made \(made.value), but emitted, ended, dropped or holds \(gone)"
     }
 
     /// The broken laws of one stage: law 3.
@@ -141,8 +141,8 @@ extension StageRunner {
     var ledgerFault: FrameHostError? {
         ledgerSentence.map {
             FrameHostError(
-                .broken, place: "ledger, \(title)", what: $0,
-                remedy: "Emit or drop every item once, and count in 'held' the items still to be answered.")
+                .broken, place: title, what: $0,
+                remedy: "Emit or drop each item exactly once, and count in 'held' the items that are emitted later.")
         }
     }
 

@@ -75,7 +75,7 @@ public final class Output {
     public func makeFrame() throws -> Frame? {
         guard let pool else {
             throw FrameHostError(
-                .broken, place: stage.id, what: "this stage has no pool: its output is not raw video of its own")
+                .broken, place: stage.id, what: "makeFrame() is only for stages that give raw video of their own")
         }
         if stage.demand.isLive {
             guard let frame = pool.tryLease() else {
@@ -131,7 +131,8 @@ public final class Output {
     public func makeAccessUnit(byteCount: Int) throws -> AccessUnit {
         guard let slab, slab.content == .accessUnits else {
             throw FrameHostError(
-                .broken, place: stage.id, what: "this stage has no slab: its output is not access units")
+                .broken, place: stage.id,
+                what: "makeAccessUnit() is only for stages that give access units of their own")
         }
         // Readers of a network sink hold access units on threads of their own.
         let inside = stage.thread.enterWait(ThreadState.Place.outsideWait, for: .memory)
@@ -148,10 +149,12 @@ public final class Output {
     public func makeAudioBlock(sampleCount: Int) throws -> AudioBlock {
         guard let slab, slab.channelCount > 0 else {
             throw FrameHostError(
-                .broken, place: stage.id, what: "this stage has no slab: its output is not sound")
+                .broken, place: stage.id, what: "makeAudioBlock() is only for stages that give sound of their own")
         }
         guard sampleCount > 0 else {
-            throw FrameHostError(.broken, place: stage.id, what: "a block of \(sampleCount) samples was asked for")
+            throw FrameHostError(
+                .broken, place: stage.id,
+                what: "makeAudioBlock() must be asked for 1 sample or more, but was asked for \(sampleCount)")
         }
         let inside = stage.thread.enterWait(ThreadState.Place.outsideWait, for: .memory)
         let block = try slab.lease(sampleCount: sampleCount)
@@ -166,10 +169,11 @@ public final class Output {
     ///   that is reserved.
     public func makeMotionBlock(_ samples: Span<MotionSample>) throws -> MotionBlock {
         guard let slab, slab.content == .motion else {
-            throw FrameHostError(.broken, place: stage.id, what: "this stage has no slab: its output is not motion")
+            throw FrameHostError(
+                .broken, place: stage.id, what: "makeMotionBlock() is only for stages that give motion of their own")
         }
         guard !samples.isEmpty else {
-            throw FrameHostError(.broken, place: stage.id, what: "a block without samples was asked for")
+            throw FrameHostError(.broken, place: stage.id, what: "makeMotionBlock was called without samples")
         }
         let inside = stage.thread.enterWait(ThreadState.Place.outsideWait, for: .memory)
         var block = try slab.lease(motionCount: samples.count)

@@ -31,7 +31,9 @@ extension StageDriver {
 
     private func inputQueue(_ input: Int) throws -> ItemQueue {
         guard let inlet, inlet.queues.indices.contains(input) else {
-            throw FrameHostError(.broken, what: "the stage has no join input \(input)")
+            throw FrameHostError(
+                .broken, what: "the stage has no join input \(input)",
+                remedy: "Use the index of a format in 'inputs' of the StageDriver of a join; the first has index 0.")
         }
         return inlet.queues[input]
     }
@@ -81,8 +83,9 @@ extension StageDriver {
         let rule = JoinRule(request, formats: inputs, rate: runner.demand.outputRate)
         guard inputs.indices.contains(rule.lead) else {
             throw FrameHostError(
-                .invalidConfiguration, place: "join.lead", what: "there is no input \(rule.lead)",
-                remedy: "Use 0...\(inputs.count - 1).")
+                .invalidConfiguration, place: "join.lead",
+                what: "must be from 0 to \(inputs.count - 1), but is \(rule.lead)",
+                remedy: "Use the index of a format in 'inputs' of the StageDriver.")
         }
         let producers = inputs.indices.map {
             JoinCheck.Producer(

@@ -171,10 +171,14 @@ public final class StageDriver<S: Stage> {
         -> Frame
     {
         guard inputPools.indices.contains(input), let inputPool = inputPools[input] else {
-            throw FrameHostError(.broken, what: "the stage has no input \(input) for frames")
+            throw FrameHostError(
+                .broken, what: "makeFrame: input \(input) takes no frames",
+                remedy: "Give the StageDriver a video format for this input.")
         }
         guard var frame = inputPool.tryLease() else {
-            throw FrameHostError(.exhausted, what: "no input frame left: the stage or the test keeps all 32")
+            throw FrameHostError(
+                .exhausted, what: "makeFrame: the stage or the test keeps all 32 input frames",
+                remedy: "Release frames in the test, or let the stage keep fewer.")
         }
         let rate = inputPool.format.frameRate.isZero ? Rational(30) : inputPool.format.frameRate
         frame.sequenceNumber = nextSequences[input]
@@ -199,7 +203,9 @@ public final class StageDriver<S: Stage> {
         guard inputSlabs.indices.contains(input), let inputSlab = inputSlabs[input],
             inputSlab.content == .accessUnits
         else {
-            throw FrameHostError(.broken, what: "the input is not encoded")
+            throw FrameHostError(
+                .broken, what: "makeAccessUnit: input \(input) takes no access units",
+                remedy: "Give the StageDriver an encoded format for this input.")
         }
         var unit = try inputSlab.lease(byteCount: bytes.count)
         unit.withMutableBytes { $0.copyBytes(from: bytes) }
@@ -221,7 +227,15 @@ public final class StageDriver<S: Stage> {
         guard inputSlabs.indices.contains(input), let inputSlab = inputSlabs[input], inputSlab.channelCount > 0,
             inputFormats[input].audio != nil, samples.count % inputSlab.channelCount == 0, !samples.isEmpty
         else {
-            throw FrameHostError(.broken, what: "the input takes no sound, or not this number of samples")
+            let takesSound = inputFormats.indices.contains(input) && inputFormats[input].audio != nil
+            throw FrameHostError(
+                .broken,
+                what: takesSound
+                    ? "makeAudioBlock must get the same number of samples, at least one, for each channel, but got \(samples.count)"
+                    : "makeAudioBlock: input \(input) takes no sound",
+                remedy: takesSound
+                    ? "Pass a multiple of the number of channels."
+                    : "Give the StageDriver a sound format for this input.")
         }
         let count = samples.count / inputSlab.channelCount
         var block = try inputSlab.lease(sampleCount: count)
@@ -244,7 +258,11 @@ public final class StageDriver<S: Stage> {
             !samples.isEmpty
         else {
             throw FrameHostError(
-                .broken, what: "the input must take motion, and 'samples' must have at least one sample")
+                .broken,
+                what: samples.isEmpty
+                    ? "makeMotionBlock: there are no samples" : "makeMotionBlock: input \(input) takes no motion",
+                remedy: samples.isEmpty
+                    ? "Pass at least one sample." : "Give the StageDriver a motion format for this input.")
         }
         var block = try inputSlab.lease(motionCount: samples.count)
         block.fill(samples.span)
@@ -336,7 +354,9 @@ public final class StageDriver<S: Stage> {
         if hasDrained, runner.heldNow > 0 {
             found.append(
                 FrameHostError(
-                    .broken, place: runner.title, what: "\(runner.heldNow) items are still held after the drain",
+                    .broken, place: runner.title,
+                    what:
+                        "\(runner.heldNow) \(runner.heldNow == 1 ? "item is" : "items are") still held after the drain",
                     remedy: "drain must emit or drop everything the stage holds."))
         }
         return found.compactMap { $0 }.filter { reported.insert($0.description).inserted }
@@ -348,7 +368,9 @@ public final class StageDriver<S: Stage> {
         return own.compactMap(S.info.fault).first.map {
             FrameHostError(
                 .broken, place: runner.title, what: $0,
-                remedy: "Declare it in 'events' of the StageInfo, so that `describe` lists it and rules can name it.")
+                remedy:
+                    "Declare in 'events' of the StageInfo what the stage posts: `describe` lists it, and rules are checked by it."
+            )
         }
     }
 

@@ -33,11 +33,11 @@ extension StageRunner {
         let name = inputs.names[input]
         if unmatched > given {
             return "\(unmatched) of \(given + unmatched) items of '\(name)' matched no item of the leading input."
-                + " Use 'rate' to bring both to one rate, or name another input as \"lead\"."
+                + " Put a stage 'rate' before the join so that '\(name)' and the leading input have one rate, or name another input as \"lead\"."
         }
         if incomplete > given / 2 {
             return "\(incomplete) of \(given) items of '\(name)' found no match in another input."
-                + " Use \"join\": { \"match\": \"nearest\" }, and 'rate' where the rates differ; for live sources \"newest\"."
+                + " Use \"join\": { \"match\": \"nearest\" }, and a stage 'rate' where the rates differ; for live sources \"newest\"."
         }
         let calls = given + afterEnd + counts.pointee.missing.value + counts.pointee.repeated.value
         if afterEnd > calls / 2 {

@@ -329,8 +329,8 @@ final class StageRunner: @unchecked Sendable {
     private func makeWritable(_ frame: inout Frame) throws {
         guard let copyPool else {
             throw FrameHostError(
-                .broken, what: "the frame is shared, and the plan provides no copies",
-                remedy: "Report this: the plan should have seen the other holder.")
+                .broken, what: "the frame is shared, but the plan provides no copies",
+                remedy: "This is a bug of framehost: report it, with the chain file.")
         }
         _ = thread.enterWait(for: .buffer)
         let free = try copyPool.leaseCopy(unlessUnique: frame)
@@ -797,7 +797,7 @@ final class StageRunner: @unchecked Sendable {
 
     private var mostHeld: Int { demand.hold * max(inputs?.count ?? 1, 1) }
     private static let holdRemedy =
-        "The chain may run out of buffers: raise hold in its StageInfo, or release buffers earlier."
+        "The chain may run out of buffers. In the plugin, raise 'hold' or release buffers earlier; if it is not yours, tell its author."
     private func holdSentence(_ kept: Int) -> String {
         "\(title) keeps \(kept) buffer\(kept == 1 ? "" : "s") after its call but declares hold \(demand.hold)"
             + (inputs.map { $0.count > 1 ? " for each of its \($0.count) inputs" : "" } ?? "")

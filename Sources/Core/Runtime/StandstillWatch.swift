@@ -47,19 +47,20 @@ struct StandstillWatch {
             ($0.kind == .transform || $0.kind == .join) && $0.taken.value + $0.made.value > $0.answered + $0.heldNow
         }
         var what =
-            "the chain is deadlocked: \(open.count == 1 ? "its thread waits" : "all \(open.count) threads wait for each other")"
+            "the chain is deadlocked: \(open.count == 1 ? "its only thread waits" : "all \(open.count) threads wait for each other")"
         if !pools.isEmpty { what += "; " + pools.joined(separator: "; ") }
         if pools.isEmpty, !owing.isEmpty {
-            what += "; \(owing.map(\.title).joined(separator: ", ")) left an item unanswered"
+            what += "; \(owing.map(\.title).joined(separator: ", ")) neither emitted nor dropped an item"
         }
         let remedy: String
         if let keeper = keepers.first {
             remedy =
-                "'\(keeper.id)' must release its buffers, or \(keeper.shown.info.id) must declare a hold of \(keeper.keptNow) in its StageInfo."
+                "Report this to the author of \(keeper.shown.info.id): it must release its buffers, or declare a hold of \(keeper.keptNow) in its StageInfo."
         } else if let stage = owing.first, pools.isEmpty {
-            remedy = "\(stage.shown.info.id) must emit or drop every item it takes."
+            remedy =
+                "Report this to the author of \(stage.shown.info.id): it must emit or drop every item that it takes."
         } else {
-            remedy = "Report this with the chain file: the plan should have prevented it."
+            remedy = "This is a bug of framehost: report it, with the chain file."
         }
         return FrameHostError(.exhausted, place: keepers.first?.title ?? "", what: what, remedy: remedy)
     }

@@ -121,7 +121,9 @@ struct StarvationWatch {
         let blame =
             over.isEmpty
             ? "Look at what the stages with most buffers wait for: a disk, a network, or a stage behind them."
-            : "More than declared: \(over.joined(separator: ", ")). Report this to \(over.count == 1 ? "the author of that plugin" : "the authors of these plugins")."
+            : over.count == 1
+                ? "'\(over[0])' holds more buffers than it declares. Report this to the author of its plugin."
+                : "\(quotedList(over, "and")) hold more buffers than they declare. Report this to the authors of their plugins."
         let figures =
             "for \(ms) ms (\(all.count) of \(pool.bufferCount) held): "
             + parts.map(\.text).joined(separator: ", ")

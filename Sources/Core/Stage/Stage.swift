@@ -95,7 +95,7 @@ extension Stage {
     public func releaseCaches() {}
     public func command(_ name: String, arguments: JSONNode) throws {
         throw FrameHostError(
-            .broken, what: "the plugin declares the command '\(name)' and does not implement it",
+            .broken, what: "the plugin declares the command '\(name)' but does not implement it",
             remedy: "Report this to the plugin's author.")
     }
 }

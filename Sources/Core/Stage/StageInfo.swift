@@ -316,9 +316,15 @@ extension StageDemand {
         public var what: String
         /// What the person can do about a conflict, as a sentence.
         public var remedy: String
+        /// The same where the stages are in different chain files; nil where it is the same.
+        public var remedyBetweenChains: String?
 
         /// Claims the thing called `name`.
-        public init(_ name: String, terms: String? = nil, option: String, what: String, remedy: String) {
+        public init(
+            _ name: String, terms: String? = nil, option: String, what: String, remedy: String,
+            remedyBetweenChains: String? = nil
+        ) {
+            self.remedyBetweenChains = remedyBetweenChains
             self.name = name
             self.terms = terms
             self.option = option

@@ -18,8 +18,13 @@ public enum StandardStream: String, Sendable {
     ///   - terms: `lines` for a stage that writes whole lines of text, which several stages may; nil for a stage
     ///     that must have the stream to itself.
     ///   - remedy: What the person can do when another stage claims it too.
-    public func claim(option: String, terms: String? = nil, remedy: String) -> StageDemand.Claim {
-        StageDemand.Claim(rawValue, terms: terms, option: option, what: "\(use), as does", remedy: remedy)
+    ///   - remedyBetweenChains: The same where that stage is in another chain file; nil where it is the same.
+    public func claim(
+        option: String, terms: String? = nil, remedy: String, remedyBetweenChains: String? = nil
+    ) -> StageDemand.Claim {
+        StageDemand.Claim(
+            rawValue, terms: terms, option: option, what: "\(use), as does", remedy: remedy,
+            remedyBetweenChains: remedyBetweenChains)
     }
 
     /// Paths that stand for the stream. Opened by any but ``RunFiles`` they would lead to another file, since the program

@@ -24,7 +24,7 @@ struct BatchCommand: ParsableCommand {
     var inputs: [String] = []
 
     @ArgumentParser.Option(
-        help: ArgumentHelp("Read names of inputs from a file, one each line. Repeatable.", valueName: "file"))
+        help: ArgumentHelp("Read names of inputs from a file, one on each line. Repeatable.", valueName: "file"))
     var list: [String] = []
 
     @ArgumentParser.Option(
@@ -137,7 +137,8 @@ struct BatchCommand: ParsableCommand {
         }
         if on != nil, shard != nil {
             throw ValidationError(
-                "--shard and --on contradict each other: the tasks get the shards. Leave --shard out.")
+                "--shard and --on cannot be used together: with --on, each task gets a shard of its own. Leave --shard out."
+            )
         }
         try engine.check(on)
     }

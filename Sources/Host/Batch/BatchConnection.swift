@@ -22,7 +22,7 @@ final class BatchConnection {
         guard fstat(line, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(argument: "--\(Self.option) \(line)"), what: "is not a socket",
-                remedy: "Leave the option out: `framehost batch` uses it.")
+                remedy: "Leave the option out: only `framehost batch` uses it.")
         }
         _ = fcntl(line, F_SETFD, FD_CLOEXEC)
         self.line = line

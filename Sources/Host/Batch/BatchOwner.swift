@@ -34,7 +34,7 @@ final class BatchOwner: Sendable {
                 .unavailable, place: path, what: "cannot be created: \(String(cString: strerror(code)))",
                 remedy: code == ENOSPC || code == EDQUOT
                     ? "Free some space, or name another folder with --out."
-                    : "Name a folder that can be written with --out.")
+                    : "Use --out to name a folder that can be written.")
         }
         // On a file system without locks, only the lease counts.
         _ = flock(file, LOCK_EX | LOCK_NB)

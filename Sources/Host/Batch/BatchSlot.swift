@@ -255,11 +255,11 @@ final class BatchSlot {
                 work.tally.add(frames: -frames)
                 return setAside(
                     task, &result,
-                    "it changed each time it was read. Run the same command again when no program writes the file.",
+                    "the file changed each time it was read. Run the same command again when no program writes the file.",
                     attempts: count)
             }
             work.tally.attemptFailed(
-                "\(result.input): it changed while it was read; it is read again.", frames: frames)
+                "\(result.input): the file changed while it was read, so it is read again.", frames: frames)
             return false
         }
         // Workers read the chain file and the plugins themselves: what they made may not be what the record would say.

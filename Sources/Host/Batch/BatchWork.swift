@@ -53,7 +53,7 @@ final class BatchWork: Sendable {
     /// Ends the batch, and reports the reason once.
     func stop(because path: String) {
         guard !hasStopped.exchange(true, ordering: .relaxed) else { return }
-        tally.warn("\(path) changed while the batch ran, so the batch stops. Start it again.")
+        tally.warn("\(path) changed while the batch ran, so the batch stops. Run the same command again.")
         tally.stop()
     }
 }

@@ -24,9 +24,12 @@ struct InputIdentity: Equatable, Sendable {
     init(_ path: String, _ kind: Kind, _ digest: FetchLibrary) throws {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         func cannot(_ verb: String) -> FrameHostError {
-            FrameHostError(
-                .unavailable, place: path, what: "cannot be \(verb): \(String(cString: strerror(errno)))",
-                remedy: "Leave it out, or make it readable.")
+            let code = errno
+            return FrameHostError(
+                .unavailable, place: path, what: "cannot be \(verb): \(String(cString: strerror(code)))",
+                remedy: code == ENOENT || code == ENOTDIR
+                    ? "Correct the path, or leave the file out."
+                    : "Make the file readable for this user, or leave the file out.")
         }
         guard file >= 0 else { throw cannot("opened") }
         defer { close(file) }

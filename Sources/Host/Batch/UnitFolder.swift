@@ -46,7 +46,7 @@ struct UnitFolder {
         var random = SystemRandomNumberGenerator()
         let new = "\(partsFolder)/count-\(String(random.next() as UInt32, radix: 16))"
         let file = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-        guard file >= 0 else { throw Self.fault(new, "made", errno) }
+        guard file >= 0 else { throw Self.fault(new, "created", errno) }
         let isWritten = Self.writeAll(Array("\(count)\n".utf8), to: file)
         let code = errno
         close(file)
@@ -292,7 +292,7 @@ struct UnitFolder {
         let claim = "\(folder)/\(number).claim"
         if link(owner.path, claim) != 0 {
             let code = errno
-            guard code == EEXIST else { throw Self.fault(claim, "made", code) }
+            guard code == EEXIST else { throw Self.fault(claim, "created", code) }
             // On network file systems the answer can be lost and the call repeated: then the name is ours.
             guard let ours = FileIdentity(path: claim), ours == FileIdentity(path: owner.path) else { return nil }
         }
@@ -301,7 +301,7 @@ struct UnitFolder {
         let attempt = Attempt(
             number: number, folderName: own, output: "\(folder)/\(own)/\(workName)", folder: "\(folder)/\(own)",
             owner: FileIdentity(path: owner.path))
-        guard mkdir(attempt.folder, 0o777) == 0 else { throw Self.fault(attempt.folder, "made", errno) }
+        guard mkdir(attempt.folder, 0o777) == 0 else { throw Self.fault(attempt.folder, "created", errno) }
         // Another batch may have finished between the look and the claim.
         if access("\(folder)/done", F_OK) == 0 {
             drop(attempt)
@@ -399,8 +399,11 @@ struct UnitFolder {
             }
             guard status.st_mode & S_IFMT == S_IFREG else {
                 throw FrameHostError(
-                    .broken, place: "\(attempt.folder)/\(name)", what: "must be a regular file",
-                    remedy: "Write only files beside ${output}.")
+                    .broken, place: "\(attempt.folder)/\(name)",
+                    what: "a stage made this beside the output, but it is not a regular file",
+                    remedy:
+                        "Let the stage write regular files, with names that begin with ${output}: no folders, pipes or sockets."
+                )
             }
             guard name.utf8.starts(with: work.utf8) else {
                 throw FrameHostError(
@@ -422,7 +425,7 @@ struct UnitFolder {
             unlink(mine)
             // The batch that committed first may have removed this attempt's record.
             guard code == EEXIST || code == ENOENT && isLate(attempt) else {
-                throw Self.fault("\(folder)/done", "made", code)
+                throw Self.fault("\(folder)/done", "created", code)
             }
             drop(attempt)
             return .late
@@ -449,7 +452,7 @@ struct UnitFolder {
     private func write(_ record: WorkRecord, _ attempt: Attempt) throws {
         let path = "\(folder)/\(attempt.folderName).done"
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-        guard file >= 0 else { throw Self.fault(path, "made", errno) }
+        guard file >= 0 else { throw Self.fault(path, "created", errno) }
         defer { close(file) }
         guard Self.writeAll(Array((record.json.text(pretty: true) + "\n").utf8), to: file), fsync(file) == 0 else {
             let code = errno
@@ -499,7 +502,7 @@ struct UnitFolder {
             guard code == EEXIST else {
                 // Gone meanwhile: another batch has published it.
                 if code == ENOENT, Self.fits(record, index, in: out) == .same { continue }
-                throw Self.fault(target, "made", code)
+                throw Self.fault(target, "created", code)
             }
             // An earlier link(2) succeeded and its answer was lost, or the target is an older output of this unit.
             if FileIdentity(path: made) == FileIdentity(path: target) {
@@ -635,15 +638,15 @@ struct UnitFolder {
         if errno == EEXIST {
             var status = stat()
             guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-                throw fault(path, "made", ENOTDIR)
+                throw fault(path, "created", ENOTDIR)
             }
             return
         }
         guard errno == ENOENT, let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), slash > path.startIndex else {
-            throw fault(path, "made", errno)
+            throw fault(path, "created", errno)
         }
         try makeFolders(String(path[..<slash]))
-        guard mkdir(path, 0o777) == 0 || errno == EEXIST else { throw fault(path, "made", errno) }
+        guard mkdir(path, 0o777) == 0 || errno == EEXIST else { throw fault(path, "created", errno) }
     }
 
     /// Removes a file or folder of attempts with all that is in it. Links are not followed.

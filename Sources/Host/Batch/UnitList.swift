@@ -250,7 +250,7 @@ struct UnitList: Sendable {
                 return fault(
                     String(decoding: path.prefix(200), as: UTF8.self),
                     "must lie below --base \(String(decoding: base, as: UTF8.self))",
-                    "Name a folder above it, or leave --base out.")
+                    "Use --base to name a folder that contains all inputs, or leave --base out.")
             }
             text += whole
             return enter(

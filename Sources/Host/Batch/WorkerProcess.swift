@@ -202,9 +202,10 @@ final class WorkerProcess {
         if !errors.isEmpty, outcome.isFinal || signal == 0 {
             outcome.fault = said
         } else if signal != 0 {
+            let remedy = signal == SIGKILL ? " If dmesg reports that memory ran out, use fewer --jobs." : ""
             outcome.fault =
                 "the worker was ended by signal \(signal) (\(String(cString: strsignal(signal))))"
-                + (said.isEmpty ? "." : ": \(said)")
+                + (said.isEmpty ? "." + remedy : ": \(said)")
         } else {
             outcome.fault = "the worker ended with status \(code)" + (said.isEmpty ? " and said nothing." : ": \(said)")
         }

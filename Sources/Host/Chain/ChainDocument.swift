@@ -328,9 +328,9 @@ final class ChainDocument: @unchecked Sendable {
             for producer in Self.inputs(of: stage) where !gone.contains(producer) && !isRead.contains(producer) {
                 throw FrameHostError(
                     .invalidConfiguration, place: FaultPlace(id),
-                    what: "nothing else takes what '\(producer)' gives",
+                    what: "no other stage takes the output of '\(producer)'",
                     remedy:
-                        "Detach '\(producer)', attach another branch after it first, or replace '\(stage["id"]?.asString ?? id)'."
+                        "Detach '\(producer)' instead, attach another branch after '\(producer)' first, or replace '\(stage["id"]?.asString ?? id)'."
                 )
             }
         }
@@ -349,7 +349,7 @@ final class ChainDocument: @unchecked Sendable {
         if let other = stage["id"], other.withoutPlaces != .string(id) {
             throw FrameHostError(
                 .invalidConfiguration, place: "with.id", what: "the new stage must keep the id '\(id)'",
-                remedy: "Leave 'id' out. For another id, detach the stage and attach a new one.")
+                remedy: "Leave 'id' out: 'replace' cannot change it.")
         }
         var next = stage.withoutPlaces.setting("id", .string(id))
         var keys = ["use", "from", "link", "onError", "unread"]

@@ -60,7 +60,8 @@ struct ChainFile {
                     .invalidConfiguration, place: FaultPlace(file: path),
                     what: path == "-" ? "is not a file" : "is an address, but a chain is read from a file",
                     remedy: path == "-"
-                        ? "Name the chain file; /dev/stdin is standard input." : "Download it first, and name the file."
+                        ? "Name the chain file, or /dev/stdin for standard input."
+                        : "Download it first, and name the file."
                 )
             ])
         }
@@ -195,7 +196,7 @@ struct ChainFile {
             } else {
                 fault(
                     node.place, "drainSeconds", "\(node.text()) must be a time from 0 to 3600 s",
-                    "Write seconds, or leave the key out for 10.")
+                    "Write seconds, or leave the key out for the default of 10 s.")
             }
         }
         if let node = root["spare"] {
@@ -205,7 +206,7 @@ struct ChainFile {
             } else {
                 fault(
                     node.place, "spare", "\(node.text()) must be a whole number from 0 to 4096",
-                    "Use a number of buffers, or leave the key out for the computed one.")
+                    "Use a number of buffers, or leave the key out for the computed number.")
             }
         }
     }
@@ -222,8 +223,9 @@ struct ChainFile {
             guard let type = try registry.service(id) else {
                 let folders = registry.folders.joined(separator: ", ")
                 return fault(
-                    node.place, key, "no service '\(id)'",
-                    "Build it, or name its folder with --plugin-path; searched: \(folders).")
+                    node.place, key, "no plugin has the service '\(id)'",
+                    "Put its plugin into a folder that is searched (\(folders)), or name another folder with --plugin-path."
+                )
             }
             let count = faults.count
             let options = members.map { member in
@@ -308,7 +310,7 @@ struct ChainFile {
                     node["id"]?.place ?? node.place, "stages[\(index)].id",
                     "'\(id)' is already the id of \(isChange ? "another stage" : "stages[\(first)]")",
                     node["id"] == nil
-                        ? "A stage without \"id\" is named after its kind. Give this stage an \"id\"."
+                        ? "Give this stage an \"id\": without one, its id is its \"use\"."
                         : "Give each stage an id of its own.")
             } else {
                 ids[id] = index
@@ -599,10 +601,14 @@ struct ChainFile {
             }
         }
         if link.whenFull == .latest, let queue = link.queue, queue != 1 {
-            fault(node.place, "\(path).link.queue", "'latest' has one place, not \(queue)", "Leave 'queue' out.")
+            fault(
+                node.place, "\(path).link.queue", "must be 1 with \"whenFull\": \"latest\", but is \(queue)",
+                "Leave 'queue' out, or choose another 'whenFull'.")
         }
         if link.queue == 0, link.whenFull != nil {
-            fault(node.place, "\(path).link", "'whenFull' without a queue has no effect", "Use \"queue\": 1 or more.")
+            fault(
+                node.place, "\(path).link", "'whenFull' has no effect with \"queue\": 0",
+                "Leave 'whenFull' out, or set 'queue' to 1 or more.")
         }
         return link
     }

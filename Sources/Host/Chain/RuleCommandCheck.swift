@@ -89,7 +89,7 @@ struct RuleCommandCheck {
     }
 
     private static let remedy =
-        "A rule can send commands of stages, 'set', 'pause', 'resume', 'snapshot' and 'drain'. It cannot change the chain's structure."
+        "Use a command of a stage type, 'set', 'pause', 'resume', 'snapshot' or 'drain': a rule cannot send any other command."
 
     private mutating func checkCommand(_ name: String, _ node: JSONNode, _ stage: StageRequest) {
         let place = node["command"]?.place ?? node.place
@@ -118,7 +118,9 @@ struct RuleCommandCheck {
                     argument.keyPlace, path, "the command '\(command.name)' has no argument '\(argument.key)'",
                     RuleReader.near(
                         argument.key, in: names,
-                        else: names.isEmpty ? "It has none." : "It has \(quotedList(names, "and"))."))
+                        else: names.isEmpty
+                            ? "Leave '\(argument.key)' out: the command has no arguments."
+                            : "It has \(quotedList(names, "and"))."))
                 continue
             }
             let isOfKind: Bool =
@@ -129,8 +131,11 @@ struct RuleCommandCheck {
             let isKnown = declared.words.isEmpty || argument.value.asString.map(declared.words.contains) == true
             guard !isOfKind || !isKnown else { continue }
             add(
-                argument.value.place, path, "expected \(declared.kind.rawValue), found \(argument.value.text())",
-                declared.words.isEmpty ? "" : "It is \(quotedList(declared.words, "or")).")
+                argument.value.place, path,
+                isOfKind
+                    ? "\(argument.value.text()) must be one of \(quotedList(declared.words, "or"))"
+                    : "expected \(declared.kind.rawValue), found \(argument.value.text())",
+                isOfKind || declared.words.isEmpty ? "" : "Use \(quotedList(declared.words, "or")).")
         }
         for needed in command.arguments where needed.isRequired && !given.contains(where: { $0.key == needed.name }) {
             add(
@@ -157,14 +162,16 @@ struct RuleCommandCheck {
                     RuleReader.near(
                         member.key, in: live,
                         else: live.isEmpty
-                            ? "None of its options can change while the chain runs."
+                            ? "Remove this command: no option of \(stage.type.info.id) can change while the chain runs."
                             : "\(quotedList(live, "and")) can change while the chain runs."))
                 continue
             }
             guard !option.isLive else { continue }
             add(
                 member.keyPlace, path, "cannot change while the chain runs",
-                live.isEmpty ? "None of its options can." : "\(quotedList(live, "and")) can.")
+                live.isEmpty
+                    ? "Remove this command: no option of \(stage.type.info.id) can change."
+                    : "Leave '\(member.key)' out: only \(quotedList(live, "and")) can change.")
         }
         if found.isEmpty { checkValues(members, stage) }
     }
@@ -206,11 +213,12 @@ struct RuleCommandCheck {
         if media == .none || { if case .encoded = media { true } else { false } }() {
             add(
                 node["stage"]?.place ?? node.place, ".stage", "'\(stage.id)' gives no pictures",
-                "Ask a stage that gives raw video.")
+                "Name a stage that gives raw video.")
         }
         guard let path = node["path"]?.asString, !path.isEmpty else {
             return add(
-                node["path"]?.place ?? node.place, node["path"] == nil ? "" : ".path", "'path' is missing",
+                node["path"]?.place ?? node.place, node["path"] == nil ? "" : ".path",
+                node["path"] == nil ? "'path' is missing" : "must be the name of a file, but is empty",
                 "Write \"path\": \"picture-%Y%m%d-%H%M%S.jpg\".")
         }
         if let odd = SnapshotName.oddConversion(in: path) {

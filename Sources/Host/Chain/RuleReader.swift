@@ -117,7 +117,7 @@ struct RuleReader {
         for member in members where !Self.otherwiseKeys.contains(member.key) {
             fault(
                 member.keyPlace, "\(path).\(member.key)", "no such key",
-                Self.near(member.key, in: Self.otherwiseKeys, else: "It has 'for' and 'do'."))
+                Self.near(member.key, in: Self.otherwiseKeys, else: "'otherwise' has 'for' and 'do'."))
         }
         let hold = readSeconds(node["for"], "\(path).for", Self.holds)
         return Rule.Otherwise(
@@ -311,13 +311,14 @@ struct RuleReader {
     {
         guard let value = RuleCondition.Value(node), value.kind == member.kind else {
             fault(
-                node, path, "'\(member.name)' is \(member.kind.rawValue), so it cannot be \(node.text())", "")
+                node, path, "'\(member.name)' is \(member.kind.rawValue), so it cannot be \(node.text())",
+                "Write \(member.kind.rawValue).")
             return nil
         }
         if case .string(let word) = value, !member.words.isEmpty, !member.words.contains(word) {
             fault(
                 node, path, "'\(member.name)' cannot be \(node.text())",
-                Self.near(word, in: member.words, else: "It is \(quotedList(member.words, "or"))."))
+                Self.near(word, in: member.words, else: "Use \(quotedList(member.words, "or"))."))
             return nil
         }
         return value

@@ -37,7 +37,8 @@ struct ChainList {
         if paths.count > Self.most {
             faults.append(
                 Self.fault(
-                    paths[Self.most], "\(paths.count) chains are more than the limit of \(Self.most)", "Start fewer."))
+                    paths[Self.most], "\(paths.count) chains are more than the limit of \(Self.most)",
+                    "Name fewer chains, or run several processes."))
         }
         self.isSeveral = isSeveral
         chains = paths.prefix(Self.most).map {
@@ -85,7 +86,7 @@ struct ChainList {
             }
             guard let other = names.updateValue(chain.path, forKey: chain.name) else { return nil }
             return fault(
-                chain.path, "the chain is called '\(chain.name)', as is that of \(other)",
+                chain.path, "the chain has the name '\(chain.name)', and so has the chain of \(other)",
                 "Give one of the files another name.")
         }
     }

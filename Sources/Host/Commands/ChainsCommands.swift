@@ -31,7 +31,8 @@ struct ChainsCommands: CommandReader.Taker {
         }
         guard let language = entry.language() else {
             throw FrameHostError(
-                .unavailable, place: FaultPlace(name), what: "the chain does not run", remedy: "Ask while it runs.")
+                .unavailable, place: FaultPlace(name), what: "the chain does not run",
+                remedy: "Send the command while it runs.")
         }
         return (language, JSONNode(.object(members.filter { $0.key != "chain" }), place: command.place), name)
     }

@@ -34,7 +34,7 @@ final class ChainsPlanning {
         for setting in self.settings.common where ChainFile.parts(of: setting) == nil {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(argument: "--set \(setting)"),
-                what: "is not of the form stage.option=value or chain:stage.option=value",
+                what: "must have the form stage.option=value or chain:stage.option=value",
                 remedy: "Write for example --set h264.bitrateKbps=2500.")
         }
     }

@@ -46,23 +46,32 @@ enum CommandForm {
             return FrameHostError(
                 .invalidConfiguration, what: "'\(odd.key)' is not a key of a command",
                 remedy: Suggestion.nearest(to: odd.key, in: all.sorted()).map { "Did you mean '\($0)'?" }
-                    ?? "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".")
+                    ?? "Write { \"stage\": \"…\", \"set\": { … } } to set options, or { \"stage\": \"…\", \"command\": \"…\", \"arguments\": { … } }."
+            )
         }
         let command = members.last { $0.key == "command" }?.value.asString
         let own = command.map { keys[$0] ?? ofOwnCommand } ?? [:]
         for member in members where member.key != "tag" {
             guard let kind = common[member.key] ?? own[member.key] else {
+                guard members.contains(where: { ["command", "set"].contains($0.key) }) else {
+                    return FrameHostError(
+                        .invalidConfiguration, what: "'\(member.key)' is given, but 'command' is missing",
+                        remedy: "Add \"command\": \"…\".")
+                }
                 let names = own.keys.sorted()
-                let subject = command.map { "the command '\($0)'" } ?? "'set'"
+                let subject = command.map { "the command '\($0)'" } ?? "a command that sets options"
                 return FrameHostError(
-                    .invalidConfiguration, what: "\(subject) has no '\(member.key)'",
-                    remedy: names.isEmpty ? "Leave it out." : "It has \(quotedList(names, "and")).")
+                    .invalidConfiguration, what: "\(subject) has no key '\(member.key)'",
+                    remedy: names.isEmpty
+                        ? "Leave '\(member.key)' out."
+                        : "Leave '\(member.key)' out, or write one of the command's own keys: \(quotedList(names, "or"))."
+                )
             }
             guard kind.holds(member.value) else {
                 return FrameHostError(
                     .invalidConfiguration, place: member.key,
                     what: "expected \(kind.rawValue), found \(member.value.kindName)",
-                    remedy: "docs/chain-file.md shows how to write it.")
+                    remedy: "Write '\(member.key)' as docs/chain-file.md shows.")
             }
         }
         return nil

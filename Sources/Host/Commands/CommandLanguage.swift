@@ -54,7 +54,7 @@ struct CommandLanguage: Sendable {
                 guard node["set"] == nil else {
                     return refuse("'stage' is missing", "Add \"stage\": \"…\".", reply)
                 }
-                return refuse("'command' is missing", "Write it, such as {\"command\":\"drain\"}.", reply)
+                return refuse("'command' is missing", "Write for example {\"command\":\"drain\"}.", reply)
             }
             return performOnChain(command, node, reply)
         }
@@ -67,7 +67,7 @@ struct CommandLanguage: Sendable {
             }
         } else {
             refuse(
-                "expected either 'command' (a string) or 'set' (an object)",
+                "a command must have either 'command' or 'set', and not both",
                 "Write \"command\": \"name\" or \"set\": { \"option\": value }.", reply)
         }
     }
@@ -83,8 +83,8 @@ struct CommandLanguage: Sendable {
         case "attach":
             guard let producer = node["at"]?.asString, let stages = node["stages"]?.asArray else {
                 return refuse(
-                    "'at' or 'stages' is missing", "Write \"at\": \"stage\", \"stages\": [ { \"use\": \"…\" } ].", reply
-                )
+                    "'at' and 'stages' must both be given",
+                    "Write \"at\": \"stage\", \"stages\": [ { \"use\": \"…\" } ].", reply)
             }
             let copies = node["copy"]?.asBool ?? false
             change(
@@ -109,12 +109,14 @@ struct CommandLanguage: Sendable {
         case "reload-plugin":
             guard let plugin = node["plugin"]?.asString else {
                 return refuse(
-                    "'plugin' is missing", "Name one of its stages or its file: \"plugin\": \"night-mode\".", reply)
+                    "'plugin' is missing",
+                    "Name the plugin's file or one of its stage types: \"plugin\": \"night-mode\".", reply)
             }
             document.reloadPlugin(plugin, chain, reply: reply)
         default:
             let near = Suggestion.nearest(to: command, in: Self.ofChain + Self.ofStages).map { "Did you mean '\($0)'?" }
-            let needsStage = Self.ofStages.contains(command) ? "Name its stage: \"stage\": \"…\"." : nil
+            let needsStage =
+                Self.ofStages.contains(command) ? "Name the stage that the command is for: \"stage\": \"…\"." : nil
             refuse(
                 needsStage == nil ? "the chain has no command '\(command)'" : "'stage' is missing",
                 needsStage ?? near
@@ -161,7 +163,8 @@ struct CommandLanguage: Sendable {
         }
         let behind = plan.stages[index].id
         return FrameHostError(
-            .invalidConfiguration, place: FaultPlace(id), what: "was inserted for '\(behind)' and changes with it",
+            .invalidConfiguration, place: FaultPlace(id),
+            what: "was inserted for '\(behind)', and changes only with '\(behind)'",
             remedy: "Name '\(behind)' instead.")
     }
 

@@ -63,7 +63,7 @@ enum CommandReader {
             }, context)
         if result != 0 {
             RunLog.logger.critical(
-                "--commands: no thread could be started: \(String(cString: strerror(result))). The chain runs, but no command is read."
+                "--commands: no thread could be started: \(String(cString: strerror(result))). The chain runs, but no command is read. Raise the limit of processes (ulimit -u), and start the chain again."
             )
         }
     }
@@ -82,7 +82,7 @@ enum CommandReader {
                         stage: nil,
                         error: FrameHostError(
                             .invalidConfiguration, what: "the line is longer than 65536 bytes",
-                            remedy: "Send one command per line.")))
+                            remedy: "Send one command per line, and reload a long chain from a file.")))
             } else if line.contains(where: { $0 != 32 && $0 != 9 && $0 != 13 }) {
                 number += 1
                 context.perform(line, number)

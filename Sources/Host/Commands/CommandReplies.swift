@@ -59,7 +59,7 @@ extension CommandAnswer {
     private static let goesOn = "The chain goes on without this change."
 
     /// What is said of a busy chain where the program repeats the change itself.
-    static let triesAgain = "The program tries again until the chain has time for it."
+    static let triesAgain = "Wait: framehost tries the change again until the chain has time for it."
 
     /// The same answer, with each fault's place as `place` translates it.
     func placed(_ place: (FaultPlace) -> FaultPlace) -> CommandAnswer {

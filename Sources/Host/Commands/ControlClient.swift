@@ -39,7 +39,7 @@ struct ControlClient {
         else {
             throw FrameHostError(
                 .invalidConfiguration, place: "url", what: "'\(url)' is not the address of a control server",
-                remedy: "Write it as the chain prints it at its start: http://127.0.0.1:8080.")
+                remedy: "Write the address that the chain prints when it starts, such as http://127.0.0.1:8080.")
         }
         let authority = url.dropFirst(scheme.utf8.count + 3).prefix { $0 != "/" }
         if let fault = Self.fault(ofAuthority: authority, in: url) { throw fault }
@@ -54,7 +54,7 @@ struct ControlClient {
         func fault(_ what: String) -> FrameHostError {
             FrameHostError(
                 .invalidConfiguration, place: "url", what: what,
-                remedy: "Write it as the chain prints it at its start: http://127.0.0.1:8080.")
+                remedy: "Write the address that the chain prints when it starts, such as http://127.0.0.1:8080.")
         }
         let isLiteral = authority.hasPrefix("[")
         let host = isLiteral ? authority.prefix { $0 != "]" } : authority.prefix { $0 != ":" }
@@ -99,7 +99,10 @@ struct ControlClient {
             FrameHostError(.invalidConfiguration, place: "--token-file", what: what, remedy: remedy)
         }
         func unreadable(_ code: Int32) -> FrameHostError {
-            fault("'\(file)' cannot be read: \(String(cString: strerror(code)))")
+            fault(
+                "'\(file)' cannot be read: \(String(cString: strerror(code)))",
+                code == EACCES
+                    ? "Let this user read it, or name another file." : "Name a file with the token in its first line.")
         }
         // Does not wait for the first writer of a named pipe, which may never come.
         let descriptor = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -191,14 +194,22 @@ struct ControlClient {
 
     private func check(_ result: FetchLibrary.Result, _ bytes: [UInt8]) throws {
         guard result.code == 0 else {
+            // CURLE_GOT_NOTHING, CURLE_RECV_ERROR.
+            let hasHungUp = [52, 56].contains(result.code)
             // libcurl's words for CURLE_COULDNT_CONNECT repeat the address.
-            let why = result.code == 7 ? "nothing answers there" : result.words
+            let isDeaf = result.code == 7
+            let why =
+                isDeaf
+                ? "nothing answers there"
+                : hasHungUp ? "the server closed the connection before it answered" : result.words
             throw FrameHostErrors([
                 FrameHostError(
                     .unavailable, place: base, what: "cannot be reached: \(why)",
-                    remedy: hasPort
-                        ? "Check the address, and that a chain with \"control\" in its file runs there."
-                        : "The address has no port: write it as the chain prints it at its start, such as http://127.0.0.1:8080."
+                    remedy: hasHungUp
+                        ? "The chain has probably ended: start it again, and repeat a change that it did not answer."
+                        : hasPort
+                            ? "Check the address, and that a chain with \"control\" in its file runs there."
+                            : "The address has no port: write the address that the chain prints when it starts, such as http://127.0.0.1:8080."
                 )
             ])
         }

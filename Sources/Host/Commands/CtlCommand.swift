@@ -135,7 +135,7 @@ struct CtlCommand: ParsableCommand {
         default:
             if Self.actions.contains(url) {
                 let line = (["framehost ctl", action, url] + words).joined(separator: " ")
-                throw fault("no such action", "The address comes first: \(line).")
+                throw fault("no such action", "Write the address first: `\(line)`.")
             }
             let near = Suggestion.nearest(to: action, in: Self.actions).map { "Did you mean '\($0)'?" }
             throw fault(
@@ -220,8 +220,9 @@ struct CtlCommand: ParsableCommand {
                         ?? "`framehost describe \(use)` lists its options.")
             }
             throw FrameHostError(
-                .unavailable, place: words[0], what: "the chain file does not set '\(option)'",
-                remedy: "`framehost describe \(use)` shows its default.")
+                .unavailable, place: words[0],
+                what: "the chain file does not set '\(option)', so the stage uses the default",
+                remedy: "Run `framehost describe \(use)` to see the default.")
         }
         Terminal.say(value.text(pretty: true))
     }
@@ -236,7 +237,7 @@ struct CtlCommand: ParsableCommand {
                 dot > word.startIndex, word.index(after: dot) < equals
             else {
                 throw fault(
-                    "'\(word)' is not of the form STAGE.OPTION=VALUE", "Write for example h264.bitrateKbps=2500.")
+                    "'\(word)' must have the form STAGE.OPTION=VALUE", "Write for example h264.bitrateKbps=2500.")
             }
             let stage = String(word[..<dot])
             let option = String(word[word.index(after: dot)..<equals])

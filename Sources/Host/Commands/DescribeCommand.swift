@@ -7,7 +7,7 @@ struct DescribeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "describe",
         abstract:
-            "Describes a stage type (what it takes and gives, its options, commands and events), one of its topics, or a service.",
+            "Describes a stage type (what it takes and gives, its options, commands and events), one of its topics (an effect of frei0r, for example), or a service.",
         discussion: "`framehost describe chain` lists the events of the chain itself and of every stage.")
 
     @Argument(

@@ -119,7 +119,7 @@ struct GraphCommand: ParsableCommand {
         guard settings.isEmpty else {
             throw FrameHostError(
                 .invalidConfiguration, place: "--set", what: "is only for a chain file",
-                remedy: "`framehost ctl \(chain) set …` changes a running chain.")
+                remedy: "Leave --set out, or change the running chain with `framehost ctl \(chain) set …`.")
         }
         let client: ControlClient
         do { client = try ControlClient(chain, tokenFile: tokenFile) } catch { throw reportBeforeRun(error) }

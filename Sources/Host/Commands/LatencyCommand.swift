@@ -84,7 +84,7 @@ struct LatencyCommand: ParsableCommand {
                         : "none of \(pictures) pictures says when it was captured",
                     remedy: pictures == 0
                         ? "Measure longer (--for), or check with 'ffprobe' that the stream has keyframes."
-                        : "Set \"stamp\": true at its x264-encoder."))
+                        : "Set \"stamp\": true at the x264-encoder that gives the stream."))
         }
         let stages: [StageLatency]?
         do { stages = try client.map(StageLatency.ask) } catch { throw failed(error) }
@@ -137,8 +137,10 @@ struct LatencyCommand: ParsableCommand {
         func type(_ id: String) throws -> StageType {
             guard let type = try registry.stage(id) else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: FaultPlace(id), what: "no such plugin",
-                    remedy: "Install framehost's own plugins beside it, or name their folder with --plugin-path.")
+                    .invalidConfiguration, place: FaultPlace(id), what: "no plugin with this stage type was found",
+                    remedy:
+                        "Install framehost's own plugins in the folder of the program, or name their folder with --plugin-path."
+                )
             }
             return type
         }

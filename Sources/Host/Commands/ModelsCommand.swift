@@ -145,7 +145,8 @@ struct ModelsText {
         case .missing: "is not installed"
         case .right(let path): "is installed: \(path), hash correct"
         case .wrong(let path, let sha256): "has the WRONG HASH: \(path) has \(sha256); move it away and fetch the model"
-        case .unreadable(let path, let why): "cannot be read: \(path): \(why)"
+        case .unreadable(let path, let why):
+            "cannot be read: \(path): \(why); make it readable, or move it away and fetch the model"
         }
     }
 

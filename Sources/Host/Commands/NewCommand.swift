@@ -58,8 +58,8 @@ struct NewCommand: ParsableCommand {
         let owner = PluginRegistry(pluginPaths: []).plugins.first { $0.manifest.stages.contains { $0.id == name } }
         guard let owner else { return }
         throw FrameHostError(
-            .invalidConfiguration, place: "'\(name)'", what: "is already the id of a stage: \(owner.path)",
-            remedy: "Choose another one: two plugins with the same id cannot be used together.")
+            .invalidConfiguration, place: "'\(name)'", what: "is already the id of a stage type: \(owner.path)",
+            remedy: "Choose another name: two plugins with the same id cannot be used together.")
     }
 
     private func makeFolders(of path: String) throws {
@@ -85,8 +85,10 @@ struct NewCommand: ParsableCommand {
         }
         if let path = CoreFolder.find() { return path }
         throw FrameHostError(
-            .invalidConfiguration, what: "framehost's sources were not found above the executable",
-            remedy: "Name them: framehost new \(kind.rawValue) \(name) --core DIR/Sources/Core.")
+            .invalidConfiguration, what: "framehost's folder Sources/Core was not found",
+            remedy:
+                "Name that folder: `framehost new \(kind.rawValue) \(name) --core DIR/Sources/Core`, where DIR has framehost's sources."
+        )
     }
 }
 

@@ -30,7 +30,7 @@ struct PluginTemplate {
         guard !TakenTypeNames.ofCore.contains(type), !TakenTypeNames.ofSwift.contains(type) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "'\(id)'",
-                what: "the stage's type would be called \(type), a name that FrameCore or Swift has already",
+                what: "the Swift type of the stage would have the name \(type), which FrameCore or Swift uses already",
                 remedy: "Choose another id, such as my-\(id).")
         }
     }

@@ -44,7 +44,13 @@ struct PluginsCommand: ParsableCommand {
                 ]).text(pretty: true))
             return
         }
-        Terminal.say(Terminal.table([["id", "kind", "from", "what"]] + rows.sorted { $0[0] < $1[0] }))
+        let others = rows.filter { StageKind(rawValue: $0[1]) == nil }
+        let stages = rows.filter { StageKind(rawValue: $0[1]) != nil }
+        Terminal.say(Terminal.table([["id", "kind", "from", "what"]] + stages.sorted { $0[0] < $1[0] }))
+        if !others.isEmpty {
+            Terminal.say("\nNot stages")
+            Terminal.say(Terminal.table(others.sorted { $0[0] < $1[0] }))
+        }
         if !refused.isEmpty {
             Terminal.say("\nSkipped")
             for fault in refused { Terminal.say("  \(fault)") }

@@ -188,7 +188,7 @@ struct RunCommand: ParsableCommand {
                 if let request = pictures.common.first {
                     throw FrameHostError(
                         .invalidConfiguration, place: FaultPlace(argument: "\(Self.pictures) \(request)"),
-                        what: "does not say of which chain",
+                        what: "must name the chain that has the stage",
                         remedy: "Write for example \(Self.pictures) \(list.chains[0].name):\(request).")
                 }
                 let registry = try plugins.registry()

@@ -42,7 +42,7 @@ extension StageTemplate {
                 /// [control thread] Opens nothing; options arrive checked.
                 public init(options: Options, context: StageContext) { self.options = options }
 
-                /// For the progress line.
+                /// How many frames will come, for the progress line.
                 public var demand: StageDemand {
                     var demand = Self.declaredDemand
                     demand.expectedItems = options.frames
@@ -205,7 +205,7 @@ extension StageTemplate {
                 /// [control thread] Opens nothing; options arrive checked.
                 public init(options: Options, context: StageContext) { self.options = options }
 
-                /// Not all that `info` declares: the plan makes as many more buffers.
+                /// Keeps `frames` frames, often fewer than `info` declares; the plan makes that many more buffers.
                 public var demand: StageDemand {
                     var demand = Self.declaredDemand
                     demand.hold = options.frames
@@ -313,21 +313,21 @@ extension StageTemplate {
                 public func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat {
                     guard inputs.count == 2, let first = inputs[0].video, let second = inputs[1].video else {
                         throw FrameHostError(
-                            .invalidConfiguration, what: "two pictures are mixed, and \(inputs.count) come in",
+                            .invalidConfiguration, what: "this stage needs two inputs, but has \(inputs.count)",
                             remedy: "Name two stages: \"from\": [\"a\", \"b\"].")
                     }
                     guard first.width == second.width, first.height == second.height else {
                         throw FrameHostError(
                             .invalidConfiguration,
-                            what: "the pictures are \(first.width)x\(first.height) and \(second.width)x\(second.height)",
-                            remedy: "Put a 'crop-orient' with a \"size\" before one of them.")
+                            what: "the pictures must have the same size, but are \(first.width)x\(first.height) and \(second.width)x\(second.height)",
+                            remedy: "Put a 'crop-orient' with \"size\": \"\(first.width)x\(first.height)\" between the second input and this stage.")
                     }
                     return .video(first)
                 }
 
                 /// [stage thread] The frames that belong together, one of each input. Does not allocate.
                 public func merge(_ inputs: JoinInputs, _ output: Output) throws {
-                    // One of them was dropped on its way, or none is near enough: no picture of this time.
+                    // An input has no frame for this time: it was dropped on its way, or none is near enough.
                     guard case .frame(let first) = inputs.take(0), case .frame(let second) = inputs.take(1) else { return output.drop(.byStage) }
                     guard var result = try output.makeFrame() else { return }
                     let share = Int(options.share * 256)
@@ -435,7 +435,7 @@ extension StageTemplate {
                     self.context = context
                 }
 
-                /// [stage thread] Takes one frame for good. Does not block or allocate, but for an event.
+                /// [stage thread] Takes one frame for good. Does not block, and allocates only for an event.
                 public func consume(_ input: consuming Sample) throws -> SinkVerdict {
                     guard case .frame(let frame) = consume input else { return .dropped(.byStage) }
                     let mean = frame.withPlane(0) { luma in
@@ -456,7 +456,7 @@ extension StageTemplate {
                     guard frames > 0 else { return }
                     let mean = sum / Double(frames)
                     context.post(
-                        "brightness", text: "\(frames) pictures, \(Int(mean.rounded())) of 255 bright.",
+                        "brightness", text: "Mean brightness of \(frames) pictures: \(Int(mean.rounded())) of 255.",
                         details: ["frames": .number(frames), "mean": .number(mean)])
                     frames = 0
                 }

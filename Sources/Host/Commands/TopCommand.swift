@@ -169,7 +169,8 @@ private final class TopScreen {
             })
         else {
             throw FrameHostError(
-                .exhausted, place: "top", what: "no thread could be started", remedy: "Close other programs.")
+                .exhausted, place: "top", what: "no thread could be started",
+                remedy: "Close other programs, or raise the limit of processes (ulimit -u).")
         }
     }
 
@@ -231,7 +232,8 @@ private final class TopScreen {
         }
         guard !isStarted else { return }
         let fault = FrameHostError(
-            .exhausted, place: "top", what: "no thread could be started", remedy: "Close other programs.")
+            .exhausted, place: "top", what: "no thread could be started",
+            remedy: "Close other programs, or raise the limit of processes (ulimit -u).")
         shared.tell { $0.end = .fault(fault) }
     }
 

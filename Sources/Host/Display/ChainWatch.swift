@@ -128,7 +128,7 @@ final class ChainWatch: @unchecked Sendable {
             return .fault(
                 FrameHostError(
                     .unavailable, place: client.base, what: "the chain has failed",
-                    remedy: "Its messages on standard error say why."))
+                    remedy: "Read the chain's messages on standard error to see why."))
         default:
             var fault = errors.first ?? FrameHostError.wrap(error)
             fault.what = "the server has gone; the chain was \(last.isEmpty ? "running" : last) (\(fault.what))"

@@ -74,6 +74,7 @@ final class ChainsDisplay {
             "\(captured) frames",
             "\(Terminal.decimal(fps)) fps", "\(members.reduce(0) { $0 + $1.dropped }) dropped",
         ].joined(separator: "  ")
+        guard !CrashReport.isCrashing else { return }
         if isInteractive {
             line.show(text)
         } else if RunLog.format == .text {

@@ -32,7 +32,7 @@ enum Graphviz {
         guard status == 0, !drawing.isEmpty else {
             throw FrameHostError(
                 .callFailed, place: "dot", what: "did not draw the graph (\(ending(status)))",
-                remedy: "`framehost graph … --format dot` prints its input.",
+                remedy: "Print the input of dot with `framehost graph … --format dot`, and check it.",
                 cause: String(decoding: words.prefix(2000), as: UTF8.self))
         }
         return drawing
@@ -53,7 +53,8 @@ enum Graphviz {
             var ends: [Int32] = [-1, -1]
             guard pipe(&ends) == 0 else {
                 throw FrameHostError(
-                    .exhausted, place: "dot", what: "cannot make a pipe to it: \(String(cString: strerror(errno)))",
+                    .exhausted, place: "dot",
+                    what: "no pipe to this program can be made: \(String(cString: strerror(errno)))",
                     remedy: "Close other programs, or raise the limit of open files.")
             }
             for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

@@ -80,8 +80,8 @@ struct PlanText {
     private var latency: String {
         if let usual = plan.usualLatency {
             return usual > 0
-                ? "Usual added latency: \(Terminal.decimal(usual * 1000)) ms for which stages hold frames back, plus the time that they work."
-                : "Usual added latency: none beyond the time that the stages work."
+                ? "Usual added latency: \(Terminal.decimal(usual * 1000)) ms for which stages hold frames back, plus the stages' own processing time."
+                : "Usual added latency: none apart from the stages' own processing time."
         }
         return plan.stages.contains { $0.demand.isLive }
             ? "Usual added latency: unknown, because a rate on the way is variable."

@@ -157,6 +157,8 @@ final class RunDisplay {
     }
 
     private func showLine(_ line: String) {
+        // Below a backtrace it would say that the chain goes on.
+        guard !CrashReport.isCrashing else { return }
         if isInteractive {
             self.line.show(line)
         } else if RunLog.format == .text {

@@ -29,7 +29,7 @@ struct StageText {
                     [
                         "holds",
                         info.hold == 0 && info.delay == 0
-                            ? "nothing after a call"
+                            ? "no input buffers after a call"
                             : "at most \(info.hold) buffers after a call, at most \(info.delay) items unanswered",
                     ],
                 ], columns: Terminal.columns))
@@ -68,8 +68,9 @@ struct StageText {
     /// `level: integer, 0...100 %, live; default 50`, and what it does.
     private static func paragraph(_ option: OptionField) -> String {
         let facts = [option.typeName, range(option), option.isLive ? "live" : ""].filter { !$0.isEmpty }
-        let given = option.defaultValue.value == .null ? "no default" : "default \(option.defaultValue.text())"
-        let head = "\(option.name): \(facts.joined(separator: ", ")); \(given)"
+        // Where there is no value, the help says what that means.
+        let given = option.defaultValue.value == .null ? "" : "; default \(option.defaultValue.text())"
+        let head = "\(option.name): \(facts.joined(separator: ", "))\(given)"
         func lines(_ text: String, first: Int, rest: Int) -> String {
             Terminal.folded(text, to: Terminal.columns - rest).enumerated()
                 .map { String(repeating: " ", count: $0 == 0 ? first : rest) + $1 }.joined(separator: "\n")

@@ -40,7 +40,7 @@ enum Terminal {
             what: "cannot be written: \(String(cString: strerror(code)))",
             remedy: code == EBADF
                 ? "It is closed or can only be read: start the program without '>&-'."
-                : "Free some space, or send it to another file.")
+                : "Free some space, or send the output to another file.")
     }
 
     /// The exit status of a program that would end with `status`. Where output could not be written, logs that and

@@ -35,8 +35,9 @@ struct ModelFetch {
         if let colon = from.firstIndex(of: ":"), from[colon...].hasPrefix("://") {
             guard from[..<colon].lowercased() == "https" else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "--from", what: "\(from[..<colon]):// is not HTTPS",
-                    remedy: "Use an address that starts with https://, or name a folder.")
+                    .invalidConfiguration, place: "--from",
+                    what: "the address must start with https://, but starts with \(from[..<colon])://",
+                    remedy: "Write an address with https://, or name a folder.")
             }
             return .url(
                 from.hasSuffix(".onnx")
@@ -80,8 +81,8 @@ struct ModelFetch {
 
     private func isOccupied() -> FrameHostError {
         FrameHostError(
-            .unavailable, place: finalPath, what: "another file has this name, and it is not replaced",
-            remedy: "Move it away, or name another folder with --to.")
+            .unavailable, place: finalPath, what: "another file is here already, and is not replaced",
+            remedy: "Move that file away, or name another folder with --to.")
     }
 
     private func cannotWrite(_ path: String, _ error: Int32) -> FrameHostError {
@@ -89,7 +90,7 @@ struct ModelFetch {
             .unavailable, place: path, what: "cannot be written: \(String(cString: strerror(error)))",
             remedy: error == ENOSPC || error == EFBIG || error == EDQUOT
                 ? "Free \(Terminal.bytes(model.byteCount)), or name another folder with --to. The next try continues from what is there."
-                : "Name a folder that you may write to with --to.")
+                : "Give --to a folder that you may write to.")
     }
 
     /// Makes the missing folders of the path.
@@ -122,8 +123,8 @@ struct ModelFetch {
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
             close(file)
             throw FrameHostError(
-                .unavailable, place: partPath, what: "another framehost fetches \(model.name) into this folder",
-                remedy: "Wait for it.")
+                .unavailable, place: partPath, what: "another framehost is fetching \(model.name) into this folder",
+                remedy: "Wait until it has ended, or name another folder with --to.")
         }
         return file
     }
@@ -194,9 +195,10 @@ struct ModelFetch {
     private func failed(_ url: String, _ result: FetchLibrary.Result, got: Int) -> FrameHostError {
         FrameHostError(
             .unavailable, place: url,
-            what: result.status >= 400 ? "the server answers \(result.status)" : "cannot be fetched: \(result.words)",
+            what: result.status >= 400
+                ? "the server answers with HTTP status \(result.status)" : "cannot be fetched: \(result.words)",
             remedy: got > 0
-                ? "\(got) of \(model.byteCount) bytes are there: the same command continues from them."
+                ? "Run the same command again: it continues after the \(got) of \(model.byteCount) bytes that are there."
                 : "Check the \(result.status >= 400 ? "address" : "connection"), or get \(model.fileName) another way and name its folder with --from."
         )
     }
@@ -207,7 +209,7 @@ struct ModelFetch {
         func cannotRead(_ error: Int32) -> FrameHostError {
             FrameHostError(
                 .unavailable, place: path, what: "cannot be read: \(String(cString: strerror(error)))",
-                remedy: "Name a folder with \(model.fileName) with --from.")
+                remedy: "Give --from a folder that has \(model.fileName), which you may read.")
         }
         let source = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard source >= 0 else { throw cannotRead(errno) }
@@ -215,7 +217,7 @@ struct ModelFetch {
         guard size(source) == model.byteCount else {
             throw FrameHostError(
                 .invalidMedia, place: path, what: "has \(size(source)) bytes, but \(model.name) has \(model.byteCount)",
-                remedy: "Name a folder with the right file with --from.")
+                remedy: "Give --from a folder that has the right file.")
         }
         try empty(part)
         var bytes = [UInt8](repeating: 0, count: 1 << 16)
@@ -253,7 +255,9 @@ struct ModelFetch {
             .invalidMedia, place: source,
             what:
                 "is not \(model.name): its SHA-256 is \(sha256 ?? "unknown"), but \(model.sha256) was expected; nothing was kept",
-            remedy: "Name the publisher's file, or leave --from out.")
+            remedy: source == model.url
+                ? "Fetch the model again. If the hash is wrong again, get \(model.fileName) another way, and name its folder with --from."
+                : "Give --from the publisher's file, or leave --from out.")
     }
 
     /// Gives the part its final name, unless another file has taken it meanwhile.

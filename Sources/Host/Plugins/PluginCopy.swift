@@ -32,7 +32,9 @@ struct PluginCopy {
         guard fstat(source, &before) == 0, before.st_mode & S_IFMT == S_IFREG else {
             throw refuse("must be a regular file", "Remove it from the plugin folder.")
         }
-        guard !Self.isOpenForWriting(source) else { throw refuse("is being written", "Load it when it is complete.") }
+        guard !Self.isOpenForWriting(source) else {
+            throw refuse("is being written", "Wait until the file is complete, and try again.")
+        }
 
         self.original = original
         folder = try Self.makeFolder()
@@ -42,7 +44,7 @@ struct PluginCopy {
             var after = stat()
             guard fstat(source, &after) == 0, after.st_size == before.st_size,
                 after.st_mtim.tv_sec == before.st_mtim.tv_sec, after.st_mtim.tv_nsec == before.st_mtim.tv_nsec
-            else { throw refuse("changed while it was being read", "Load it when it is complete.") }
+            else { throw refuse("changed while it was being read", "Wait until the file is complete, and try again.") }
         } catch {
             Self.remove(folder)
             throw error
@@ -148,10 +150,10 @@ struct PluginCopy {
     /// - Parameter path: nil to compute only the sum.
     private static func copy(_ source: Int32, to path: String?) throws -> UInt64 {
         let target = path.map { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o500) } ?? -1
-        func fault(_ what: String) -> FrameHostError {
-            FrameHostError(
-                .unavailable, place: path ?? "", what: "\(what): \(reason)",
-                remedy: "Set TMPDIR to a folder with room for the plugin.")
+        func fault(
+            _ what: String, _ remedy: String = "Set TMPDIR to a writable folder with room for the plugin."
+        ) -> FrameHostError {
+            FrameHostError(.unavailable, place: path ?? "", what: "\(what): \(reason)", remedy: remedy)
         }
         guard path == nil || target >= 0 else { throw fault("the copy of the plugin cannot be made") }
         defer { if target >= 0 { close(target) } }
@@ -160,7 +162,7 @@ struct PluginCopy {
         while true {
             let count = read(source, &buffer, buffer.count)
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw fault("the plugin cannot be read") }
+            guard count >= 0 else { throw fault("the plugin cannot be read", "Build the plugin again.") }
             if count == 0 { return sum }
             for byte in buffer[..<count] { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01b3 }
             guard target >= 0 else { continue }

@@ -30,7 +30,7 @@ struct PluginGate {
             case .unreadable(EACCES):
                 throw refuse("the file cannot be read: Permission denied", "Make it readable: chmod a+r \(path).")
             case .unreadable(ENOENT):
-                throw refuse("the link's target does not exist", "Build its target, or: rm \(path).")
+                throw refuse("the link's target does not exist", "Build the target, or remove the link: rm \(path).")
             case .unreadable(let number):
                 throw refuse("the file cannot be read: \(String(cString: strerror(number)))", rebuild)
             case .noRegularFile:
@@ -81,7 +81,7 @@ struct PluginGate {
             // Fingerprints say that the sources differ, not which are older.
             throw refuse(
                 "was built against another Core (\(manifest.core.prefix(12)), this framehost has \(core.prefix(12)))",
-                "\(rebuild) If it is refused again, the program is the older one. \(Self.hostRebuild(configuration))"
+                "\(rebuild) If it is refused again, framehost is the older one. \(Self.hostRebuild(configuration))"
             )
         }
         return manifest
@@ -89,7 +89,7 @@ struct PluginGate {
 
     private static func hostRebuild(_ configuration: String) -> String {
         CoreFolder.isInstalled
-            ? "Install framehost again, or build the plugin against this one's Core: framehost --core-path names it."
+            ? "Install the newer framehost, or build the plugin against the Core of this one: `framehost --core-path` prints its folder."
             : "Build framehost again in its folder: swift build -c \(configuration)."
     }
 

@@ -31,7 +31,7 @@ enum PluginLoader {
         guard let symbol = dlsym(handle, PluginEntry.symbol) else {
             throw refuse(
                 "does not export \(PluginEntry.symbol)",
-                "Write `@c(\(PluginEntry.symbol)) public func pluginEntry() -> OpaquePointer { PluginEntry.export(…) }` in it."
+                "Write `@c(\(PluginEntry.symbol)) public func pluginEntry() -> OpaquePointer { PluginEntry.export(…) }` in the plugin, and build it again."
             )
         }
         typealias Entry = @convention(c) () -> OpaquePointer

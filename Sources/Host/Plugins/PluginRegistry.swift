@@ -75,7 +75,8 @@ final class PluginRegistry: @unchecked Sendable {
                         FrameHostError(
                             .unusablePlugin, place: folder,
                             what: "the plugin folder cannot be read: \(String(cString: strerror(errno)))",
-                            remedy: "Name an existing folder."))
+                            remedy:
+                                "Correct the folder in $FRAMEHOST_PLUGIN_PATH or --plugin-path, or make it readable."))
                 }
                 continue
             }
@@ -116,7 +117,7 @@ final class PluginRegistry: @unchecked Sendable {
         FrameHostError(
             .unusablePlugin, place: paths[0],
             what: "has the id '\(id)', and so has \(paths.dropFirst().joined(separator: " and "))",
-            remedy: "Keep one of them, or give one another id.")
+            remedy: "Remove one of these files, or give one of the plugins another id.")
     }
 
     /// The stage with this id, loading its plugin when first asked for; nil when no file has it.
@@ -307,7 +308,7 @@ final class PluginRegistry: @unchecked Sendable {
         if let near = nearest(id, ids) { return "Did you mean '\(near)'?" }
         if ids.isEmpty {
             return
-                "No plugin was found in \(folders.joined(separator: ", ")): build them, or name their folder with --plugin-path."
+                "No plugin was found in \(folders.joined(separator: ", ")): build the plugins, or name their folder with --plugin-path."
         }
         let count = skipped.count == 1 ? "1 file was" : "\(skipped.count) files were"
         let why = skipped.isEmpty ? "" : ", and why \(count) skipped"

@@ -86,7 +86,7 @@ final class RuleRunner {
         guard action.kind != .rest else {
             return post(
                 "rule-rests", level: .warning,
-                "\(rule) acted 20 times within 10 s and rests for 10 s. Perhaps its command causes its own event; 'every' sets another limit.",
+                "\(rule) ran 20 times within 10 s, so it pauses for 10 s. Its command probably causes the event that triggers the rule: change one of them, or set the shortest time between two runs with 'every'.",
                 [("rule", .string(rule)), ("otherwise", .bool(false))])
         }
         post(
@@ -123,7 +123,7 @@ final class RuleRunner {
 
     /// How an answer starts when the command's stage, or the chain, has ended. Any other fault counts as a failure.
     private static let endings = [
-        "the stage has ended", "the chain has ended", "the chain is not running", "gave no picture within",
+        "the stage has ended", "the chain has ended", "gave no picture within",
     ]
 
     private func judge(_ answer: Answer) {

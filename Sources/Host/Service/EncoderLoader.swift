@@ -22,7 +22,7 @@ final class EncoderLoader: Sendable {
             else {
                 throw FrameHostError(
                     .unavailable, what: "no plugin can write picture files",
-                    remedy: "Build 'picture-encoder', or name its folder with --plugin-path.")
+                    remedy: "Build the plugin 'picture-encoder', or name its folder with --plugin-path.")
             }
             let encoder = type.make()
             loaded = encoder

@@ -49,7 +49,7 @@ final class Snapshots: Sendable {
             guard !path.utf8.contains(0) else {
                 throw FrameHostError(
                     .invalidConfiguration, place: "path", what: "must not contain a zero character",
-                    remedy: "Leave it out.")
+                    remedy: "Remove that character.")
             }
             let form = try PictureForm(command, path: path)
             let target = path.hasPrefix("/") ? path : "\(chain.folder)/\(path)"
@@ -69,7 +69,7 @@ final class Snapshots: Sendable {
             guard [.starting, .streaming, .draining].contains(chain.currentState) else {
                 throw FrameHostError(
                     .unavailable, place: stage, what: "the chain has ended before the next picture came",
-                    remedy: "Ask while frames flow.")
+                    remedy: "Take the snapshot while frames flow.")
             }
             throw FrameHostError(
                 .unavailable, place: stage, what: "gave no picture within \(Int(Self.patience)) s",
@@ -108,7 +108,7 @@ final class Snapshots: Sendable {
     }
 
     private static let ended = FrameHostError(
-        .unavailable, what: "the chain has ended", remedy: "Ask while it runs.")
+        .unavailable, what: "the chain has ended", remedy: "Take snapshots while it runs.")
 
     private func start(_ work: Work) throws {
         let needsThread = try queue.withLock { queue in
@@ -116,7 +116,7 @@ final class Snapshots: Sendable {
             guard queue.work.count < Self.mostWaiting else {
                 throw FrameHostError(
                     .exhausted, what: "\(Self.mostWaiting) snapshots are already waiting",
-                    remedy: "Send it once they are answered.")
+                    remedy: "Try again when they are done.")
             }
             queue.work.append(work)
             defer { queue.hasThread = true }
@@ -173,7 +173,7 @@ extension PictureForm {
         let ending = path.split(separator: ".").last.map { $0.lowercased() } ?? ""
         self.init(ending == "png" ? .png : .jpeg)
         if !["jpg", "jpeg", "png"].contains(ending) {
-            fault("path", "'\(path)' must end in .jpg, .jpeg or .png", "The ending sets the file's format.")
+            fault("path", "'\(path)' must end in .jpg, .jpeg or .png", "Write the ending of the format that you want.")
         }
         width = whole("width", Self.sides)
         height = whole("height", Self.sides)
@@ -182,7 +182,9 @@ extension PictureForm {
                 quarterTurns = degrees / 90
             } else {
                 let rule = wordList(Self.rotations.map { "\($0)" }, "or")
-                fault("rotate", "\(node.text()) must be \(rule)", "Rotation is in degrees, clockwise.")
+                fault(
+                    "rotate", "\(node.text()) must be \(rule)",
+                    "Write how many degrees to rotate clockwise, or leave the key out.")
             }
         }
         quality = whole("quality", 1...100) ?? quality

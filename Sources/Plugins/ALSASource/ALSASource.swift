@@ -98,7 +98,7 @@ final class ALSASource: Source {
             let fault = Self.fault(error, options.device, mayWait: options.ifMissing == .fail)
             guard options.ifMissing == .wait, fault.code == .unavailable else { throw fault }
             missing = fault.what
-            context.note("\(fault.what): the chain starts without it", isWarning: true)
+            context.note("\(fault.what): the chain starts without the device", isWarning: true)
         }
         return .audio(format)
     }
@@ -376,7 +376,8 @@ final class ALSASource: Source {
         guard options.whileLost != .stop else {
             throw FrameHostError(
                 .unavailable, place: options.device, what: "the device is lost: \(reason)",
-                remedy: "With \"whileLost\": \"silence\" the chain keeps running until it is back.")
+                remedy: "With \"whileLost\": \"silence\" the chain goes on, and opens the device again when it is back."
+            )
         }
         away.begin(now: now, reason: reason)
         context.recovering = "the device is lost: \(reason)"

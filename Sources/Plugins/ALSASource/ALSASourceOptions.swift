@@ -26,9 +26,9 @@ struct ALSASourceOptions: StageOptions {
     func validate() throws(OptionFault) {
         guard !DeviceName.isPlain(device) else { return }
         throw OptionFault(
-            "'device' must be the name of a device, but is '\(device)'",
+            "'device' is '\(device)', but only names of a card's devices, such as hw:1,0 or plughw:1,0, may have arguments",
             remedy:
-                "Use a name that `framehost describe alsa-source` lists, or one without arguments from your ALSA configuration."
+                "Use a name that `framehost describe alsa-source` lists, or define a device in ~/.asoundrc and use its plain name."
         )
     }
 }

@@ -23,7 +23,8 @@ enum CaptureFault {
             .invalidConfiguration, place: "device",
             what: "'\(name)' must give interleaved samples of 16 or 32 bits, or floats, and does not",
             remedy: name.hasPrefix("hw:")
-                ? "Use 'plug\(name)', which converts." : "`framehost describe alsa-source` lists the devices.")
+                ? "Use 'plug\(name)', which converts."
+                : "Use another device that `framehost describe alsa-source` lists.")
     }
 
     /// For a driver whose numbers no card can have.
@@ -32,7 +33,7 @@ enum CaptureFault {
             .callFailed, place: "device",
             what:
                 "the driver of '\(name)' answers with impossible numbers: \(rate) Hz, \(channels) channels, \(period) samples at a time, a buffer of \(buffer)",
-            remedy: "`framehost describe alsa-source` lists the devices.")
+            remedy: "Use another device that `framehost describe alsa-source` lists.")
     }
 
     /// The fault for an answer of ALSA, with a remedy.
@@ -40,7 +41,7 @@ enum CaptureFault {
     /// - Parameter mayWait: Whether `"ifMissing": "wait"` would help.
     static func of(_ fault: CardFault, _ name: String, mayWait: Bool = false) -> FrameHostError {
         let cause = text(fault)
-        let wait = mayWait ? " \"ifMissing\": \"wait\" starts the chain without this one." : ""
+        let wait = mayWait ? " \"ifMissing\": \"wait\" starts the chain without the device." : ""
         switch fault.errno {
         case EACCES, EPERM:
             return FrameHostError(
@@ -59,7 +60,7 @@ enum CaptureFault {
             return FrameHostError(
                 .unavailable, place: "device", what: "there is no device '\(name)' for capture",
                 remedy:
-                    "`framehost describe alsa-source` lists the devices. A user outside the group 'audio' may see no cards: `sudo usermod -aG audio $USER`, then log in again.\(wait)",
+                    "Use a device that `framehost describe alsa-source` lists. A user outside the group 'audio' may see no cards: join it with `sudo usermod -aG audio $USER`, then log in again.\(wait)",
                 cause: cause)
         case EHOSTDOWN, ECONNREFUSED:
             return FrameHostError(
@@ -69,7 +70,7 @@ enum CaptureFault {
                 cause: cause)
         default:
             return FrameHostError(
-                .callFailed, place: "device", what: "'\(name)' fails",
+                .callFailed, place: "device", what: "a call to the device '\(name)' failed",
                 remedy: "Check `dmesg` for messages of its driver"
                     + (name.hasPrefix("hw:") ? ", or use 'plug\(name)', which converts." : "."), cause: cause)
         }

@@ -74,7 +74,9 @@ final class DriftResampler {
         let code = swr_set_compensation(context, Int32(frames), Int32(distance))
         guard code >= 0 else {
             throw FrameHostError(
-                .callFailed, what: "libswresample refuses to give \(frames) frames more in \(distance) (error \(code))")
+                .callFailed,
+                what: "libswresample refuses to correct \(distance) frames by \(frames) frames (error \(code))",
+                remedy: "Set \"onError\": \"restart\" to start this stage again when it fails.")
         }
     }
 
@@ -91,7 +93,9 @@ final class DriftResampler {
             )
         }
         guard count >= 0 else {
-            throw FrameHostError(.callFailed, what: "libswresample fails to convert \(frames) frames (error \(count))")
+            throw FrameHostError(
+                .callFailed, what: "libswresample fails to convert \(frames) frames (error \(count))",
+                remedy: "Set \"onError\": \"restart\" to start this stage again when it fails.")
         }
         return UnsafeBufferPointer(rebasing: buffer[..<(Int(count) * outputChannels)])
     }

@@ -22,7 +22,9 @@ struct InputFormats {
                 .invalidConfiguration, place: "from",
                 what:
                     "the pictures of '\(context.inputIDs[turned])' must be upright, but their orientation is \(inputs[turned].orientation)",
-                remedy: "Put a 'crop-orient' after it to turn them.")
+                remedy:
+                    "Put a 'crop-orient' between '\(context.inputIDs[turned])' and this stage: it turns pictures upright."
+            )
         }
         if let thin = inputs.firstIndex(where: { $0.width < 2 || $0.height < 2 }) {
             throw FrameHostError(
@@ -35,8 +37,9 @@ struct InputFormats {
         if let size { (output.width, output.height) = (size.width, size.height) }
         guard output.width % 2 == 0, output.height % 2 == 0 else {
             throw FrameHostError(
-                .invalidConfiguration, place: "size", what: "\(output.width)x\(output.height) must have even sides",
-                remedy: "Choose an even \"size\".")
+                .invalidConfiguration, place: "size",
+                what: "the width and height must be even, but the size is \(output.width)x\(output.height)",
+                remedy: "Set \"size\": \"\(max(output.width & ~1, 2))x\(max(output.height & ~1, 2))\".")
         }
         // Where no matrix is named, the height decides. It is named here, so that a new height does not change it.
         if output.color.matrix == 2 { output.color.matrix = inputs[0].height >= 720 ? 1 : 6 }
@@ -55,7 +58,7 @@ struct InputFormats {
         }
         for (index, input) in inputs.enumerated() where !input.hasColors(of: inputs[0]) {
             context.note(
-                "the pictures of '\(context.inputIDs[index])' have another colour matrix or range than those of '\(context.inputIDs[0])'. They are shown as if they had the same, so their colours are off",
+                "the pictures of '\(context.inputIDs[index])' have another colour matrix or range than those of '\(context.inputIDs[0])', but are shown as if they had the same, so their colours are wrong. Set the same matrix and range at both sources; or put a 'crop-orient' and then a 'convert' with \"format\": \"bgra\" after each of them, with the same \"size\" for both",
                 isWarning: true)
         }
     }

@@ -67,7 +67,7 @@ final class Mosaic: Join {
                 throw FrameHostError(
                     .invalidConfiguration, place: FaultPlace("places[\(number)].input"),
                     what: "'\(place.input)' must be an input of this stage",
-                    remedy: "Its inputs are \(ids.map { "'\($0)'" }.joined(separator: ", ")).")
+                    remedy: "Use one of its inputs: \(ids.map { "'\($0)'" }.joined(separator: ", ")).")
             }
             let area = place.area(formats.output.width, formats.output.height)
             return Cell(

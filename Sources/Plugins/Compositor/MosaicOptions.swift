@@ -56,12 +56,12 @@ struct MosaicPlace: OptionValue {
             guard values[member.key] != nil else {
                 throw OptionFault(
                     "'\(member.key)' must be input, x, y, width or height",
-                    remedy: "Use one of these keys, or leave it out.")
+                    remedy: "Use one of these keys, or leave '\(member.key)' out.")
             }
             guard let value = member.value.asDouble, (0...1).contains(value) else {
                 throw OptionFault(
-                    "\(member.key) is \(member.value.text()), but must be a number from 0 to 1",
-                    remedy: "Write a share of the picture.")
+                    "\(member.key) must be a number from 0 to 1, but is \(member.value.text())",
+                    remedy: "Write a share of the picture's width or height, such as 0.5.")
             }
             values[member.key] = value
         }
@@ -70,7 +70,7 @@ struct MosaicPlace: OptionValue {
         guard place.x + place.width <= 1.000_001, place.y + place.height <= 1.000_001 else {
             throw OptionFault(
                 "the place of '\(input)' must lie within the picture",
-                remedy: "x + width and y + height must each be at most 1.")
+                remedy: "Make x + width at most 1, and y + height at most 1.")
         }
         return place
     }

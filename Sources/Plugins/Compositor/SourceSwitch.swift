@@ -80,7 +80,7 @@ final class SourceSwitch: Join {
         let names = context.inputIDs.map { "'\($0)'" }.joined(separator: ", ")
         throw FrameHostError(
             .invalidConfiguration, place: FaultPlace(place), what: "'\(id)' must be an input of this stage",
-            remedy: "Its inputs are \(names).")
+            remedy: "Use one of its inputs: \(names).")
     }
 
     /// [setup thread]
@@ -198,7 +198,7 @@ final class SourceSwitch: Join {
             switch change.reason {
             case .command: "by command"
             case .lost: "'\(from)' is lost"
-            case .back: "it is back"
+            case .back: "'\(to)' is back"
             }
         context.post(
             "input-switched", level: change.reason == .lost ? .warning : .info,

@@ -67,7 +67,7 @@ final class CropOrient: Transform {
         orienter = PictureOrienter(geometry, from: input, to: output, bars: options.color)
         if geometry.isMoved {
             context.log(
-                "\(context.stageID): The part that is kept starts at \(geometry.source.x),\(geometry.source.y) of the stored picture, one pixel further left or up than the options say: in \(input.pixelFormat.rawValue) two pixels share a colour."
+                "\(context.stageID): The part that is kept starts at \(geometry.source.x),\(geometry.source.y) of the stored picture, one pixel further left or up than the options say, because in \(input.pixelFormat.rawValue) neighbouring pixels share one chroma sample."
             )
         }
     }
@@ -102,7 +102,7 @@ final class CropOrient: Transform {
             try Geometry(options, of: input, lying: lying, into: output), from: input, to: output, bars: options.color)
         others[Int(lying.rawValue)] = orienter
         context.log(
-            "\(context.stageID): Frame \(frame.sequenceNumber) has the orientation \(lying), but its link declared \(input.orientation). Such frames are also turned upright and brought to \(output.width)x\(output.height) by fit \(options.fit.rawValue)."
+            "\(context.stageID): Frame \(frame.sequenceNumber) has the orientation \(lying), but the stage before declared \(input.orientation). Such frames are also turned upright, and fitted to \(output.width)x\(output.height) with \"fit\": \"\(options.fit.rawValue)\"."
         )
         return orienter
     }
@@ -113,7 +113,7 @@ final class CropOrient: Transform {
         guard !hasWarned, let input else { return }
         hasWarned = true
         context.log(
-            "\(context.stageID): Frame \(frame.sequenceNumber) has the orientation \(frame.orientation), but its link declared \(input.orientation). Such frames pass unchanged, because this stage has no buffers to turn them. Set a 'crop' or another 'size' to give it buffers.",
+            "\(context.stageID): Frame \(frame.sequenceNumber) has the orientation \(frame.orientation), but the stage before declared \(input.orientation). Such frames pass without being turned, because this stage has nothing else to do and so has no buffers. To have them turned, set a 'crop' or 'size' that changes the picture.",
             level: .warning)
     }
 

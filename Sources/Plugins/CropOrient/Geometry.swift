@@ -137,8 +137,8 @@ struct Geometry: Equatable {
         guard PictureSize.range.contains(output.width), PictureSize.range.contains(output.height) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "aspect",
-                what: "the result would be \(output); a side must be at most 16384 pixels",
-                remedy: "Set a size too, or another aspect.")
+                what: "the result would be \(output), but a side must be at most 16384 pixels",
+                remedy: "Set 'size' too, or another 'aspect'.")
         }
         let size = placed ?? (output.width, output.height)
         target = Rectangle(

@@ -167,7 +167,7 @@ final class FaceEffect: DelayingFilter {
         throw FrameHostError(
             .invalidConfiguration, place: "draw",
             what: "the chain started with draw false, so this stage may not change pictures",
-            remedy: "Start with draw true; it can then be switched off and on.")
+            remedy: "Start the chain with draw true: draw can then be switched off and on while it runs.")
     }
 
     /// [stage thread] May wait for the detector, see `latency`; allocates nothing (OpenCV does, on its own thread).
@@ -220,7 +220,7 @@ final class FaceEffect: DelayingFilter {
     private func noteLookAhead(_ format: VideoFormat) {
         guard framesAhead > 0 else { return }
         context.note(
-            "looks \(framesAhead) \(framesAhead == 1 ? "frame" : "frames") ahead: a face is also covered before it is found and between two findings; \"lookAheadSeconds\": 0 turns that off"
+            "looks \(framesAhead) \(framesAhead == 1 ? "frame" : "frames") ahead: a face is also covered before it is found and between two detections; \"lookAheadSeconds\": 0 turns that off"
         )
     }
 

@@ -114,23 +114,27 @@ struct FaceEffectOptions: StageOptions {
         }
         if image != nil, effect != .sticker, effect != .replace {
             throw OptionFault(
-                "image is only used by sticker and replace", remedy: "Leave it out, or choose one of these.")
+                "image is only used by the effects sticker and replace",
+                remedy: "Leave image out, or set effect to sticker or replace.")
         }
         guard privacy else {
             if lookAheadSeconds != nil || reviewFile != nil {
                 throw OptionFault(
                     "\(lookAheadSeconds != nil ? "lookAheadSeconds" : "reviewFile") is only used with privacy",
-                    remedy: "Leave it out, or set privacy.")
+                    remedy: "Leave it out, or set privacy to true.")
             }
             guard acceptMissedFaces else { return }
-            throw OptionFault("acceptMissedFaces is only used with privacy", remedy: "Leave it out, or set privacy.")
+            throw OptionFault(
+                "acceptMissedFaces is only used with privacy", remedy: "Leave it out, or set privacy to true.")
         }
         if !effect.covers {
             throw OptionFault(
                 "privacy needs an effect that covers faces, and \(effect.rawValue) does not",
                 remedy: "Use pixelate, blur or replace.")
         }
-        if !draw { throw OptionFault("privacy needs draw true", remedy: "Leave one of them out.") }
+        if !draw {
+            throw OptionFault("privacy needs draw true", remedy: "Leave draw out to cover faces, or leave privacy out.")
+        }
         if effect == .pixelate, blocks > 12 {
             throw OptionFault(
                 "blocks must be from 2 to 12 with privacy, but is \(blocks): smaller blocks leave a face recognisable",

@@ -50,7 +50,7 @@ final class LookAhead {
             guard wanted <= Double(mostFrames) else {
                 throw FrameHostError(
                     .invalidConfiguration, place: "lookAheadSeconds",
-                    what: "\(seconds) s are \(Int(wanted)) frames, but must be at most \(mostFrames) frames",
+                    what: "must be at most \(mostFrames) frames, but \(seconds) s are \(Int(wanted)) frames",
                     remedy: "Choose at most \(Double(Int(Double(mostFrames) / rate * 10)) / 10) s.")
             }
             return Int(wanted)

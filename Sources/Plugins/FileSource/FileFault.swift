@@ -24,8 +24,11 @@ enum FileFault {
         case S_IFCHR:
             return FrameHostError(
                 .unavailable, what: "'\(path)' is a device",
-                remedy: "Name a file. 'v4l2-source' gives the pictures of a camera.")
-        default: return FrameHostError(.unavailable, what: "'\(path)' must be a regular file", remedy: "Name a file.")
+                remedy: "Name a file, or use 'v4l2-source' for a camera.")
+        default:
+            return FrameHostError(
+                .unavailable, what: "'\(path)' must be a regular file, but is a pipe, a socket or a block device",
+                remedy: "Name a file.")
         }
         if access(path, R_OK) != 0 { return unreadable(path, errno) }
         if status.st_size == 0 {
@@ -55,8 +58,9 @@ enum FileFault {
     static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
         let remedy =
             switch code {
-            case EACCES, EPERM: "Give this user permission to read it."
+            case EACCES, EPERM: "Give the user who runs framehost permission to read it and to enter its folders."
             case ELOOP, ENAMETOOLONG: "Correct 'path'."
+            case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
             case EINVAL: "Check it with 'ffprobe'."
             default: "Check the disk that it is on."
             }
@@ -67,7 +71,9 @@ enum FileFault {
     static func notMedia(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "'\(path)' is not a media file that libavformat can read",
-            remedy: "Name a media file. An MP4 that another program left unfinished cannot be read.", cause: cause)
+            remedy:
+                "Name a media file. If this is an MP4 whose recording was interrupted, record it again, or repair it with a tool such as untrunc.",
+            cause: cause)
     }
 
     static func tooLarge(_ path: String, width: Int, height: Int) -> FrameHostError {
@@ -100,8 +106,13 @@ enum FileFault {
     static func noTrack(_ path: String, _ number: Int, of tracks: [String]) -> FrameHostError {
         let list = tracks.enumerated().map { "\($0 + 1) (\($1))" }.joined(separator: ", ")
         return FrameHostError(
-            .invalidConfiguration, what: "'track' is \(number), but the video tracks of '\(path)' are \(list)",
-            remedy: "Use one of these, or leave 'track' out for the first track that can be played.")
+            .invalidConfiguration,
+            what: tracks.count == 1
+                ? "'track' is \(number), but the only video track of '\(path)' is \(list)"
+                : "'track' is \(number), but the video tracks of '\(path)' are \(list)",
+            remedy: tracks.count == 1
+                ? "Leave 'track' out."
+                : "Use one of these, or leave 'track' out for the first track that can be played.")
     }
 
     static func playlist(_ path: String, kind: String) -> FrameHostError {
@@ -113,13 +124,13 @@ enum FileFault {
     static func decoderFailed(_ path: String, codec: String, reason: String, cause: String) -> FrameHostError {
         FrameHostError(
             .callFailed, what: "the decoder for '\(path)' (\(codec)) could not be opened: \(reason)",
-            remedy: "Check it with 'ffprobe'.", cause: cause)
+            remedy: "Check '\(path)' with 'ffprobe'.", cause: cause)
     }
 
     static func unconvertible(_ pixels: String, width: Int, height: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "libswscale cannot convert the pictures, which are \(pixels) \(width)x\(height)",
-            remedy: "Convert the file to H.264 first.")
+            remedy: "Convert the file, or set the sender of the stream, to another pixel format, such as yuv420p.")
     }
 
     static func noFilterLibrary(_ library: String, cause: String) -> FrameHostError {
@@ -198,8 +209,9 @@ enum FileFault {
             : FrameHostError(
                 .invalidMedia,
                 what:
-                    "no picture of '\(path)' could be shown; \(packets == 1 ? "1 packet was" : "\(packets) packets were") read",
-                remedy: "The file may be damaged or have no keyframe: check it with 'ffprobe'.")
+                    "no picture of '\(path)' could be played; \(packets == 1 ? "1 packet was" : "\(packets) packets were") read",
+                remedy:
+                    "Check 'start' and 'duration', and the file with 'ffprobe': it may be damaged or have no keyframe.")
     }
 
     static func changed(_ path: String) -> FrameHostError {

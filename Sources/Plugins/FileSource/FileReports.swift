@@ -50,7 +50,9 @@ final class FileReports {
     private func oddRotation(shownAs orientation: Orientation) {
         context.post(
             "rotation-not-carried", level: .warning,
-            text: "The file asks for a rotation that is not a multiple of 90°; it is shown \(orientation).")
+            text:
+                "The file asks for a rotation that is not a multiple of 90°. Its pictures are shown \(orientation) instead."
+        )
     }
 
     // MARK: While it plays
@@ -73,7 +75,7 @@ final class FileReports {
             context.post(
                 "color-changed", level: .warning,
                 text:
-                    "The pictures' colour changes from \(shape.color.codes) to \(found.color.codes). The chain keeps the first.",
+                    "The pictures' colour changes from \(shape.color.codes) to \(found.color.codes) (range, then primaries-transfer-matrix in numbers of H.273). The chain keeps the first.",
                 details: ["from": .string(shape.color.codes), "to": .string(found.color.codes)])
         }
     }
@@ -109,7 +111,8 @@ final class FileReports {
             "interlaced", level: isUndone ? .info : .warning,
             text: isUndone
                 ? "The pictures are interlaced and are deinterlaced."
-                : "The pictures are interlaced and are passed on unchanged. \"deinterlace\": true deinterlaces them.")
+                : "The pictures are interlaced and are passed on unchanged. To deinterlace them, set \"deinterlace\": true."
+        )
     }
 
     func packetsBeforeKeyframe(_ count: Int) {
@@ -139,7 +142,7 @@ final class FileReports {
         context.post(
             "parameter-sets-changed", level: .warning,
             text:
-                "The parameter sets of '\(path)' change in the middle of the file. The stream carries the new ones; the headers of recordings and stream descriptions keep the first."
+                "The parameter sets (SPS and PPS) of '\(path)' change in the middle of the file. The stream has the new ones, but the header of a recording and the SDP keep the old ones. If a player shows a damaged picture from there on, leave 'decode' out and put an encoder after this stage."
         )
     }
 

@@ -45,7 +45,7 @@ extension FileSource {
     private func noteHidden(_ ticks: Int64, _ track: VideoTrack) {
         let length = track.format.timeBase.time(ofTicks: ticks)
         context.note(
-            "'\(path)' hides its first \((length.seconds * 1000).rounded() / 1000) s by an edit list, but other pictures refer to them. Access units start there, so those pictures are visible"
+            "'\(path)' hides its first \((length.seconds * 1000).rounded() / 1000) s by an edit list, but later pictures need the hidden ones to be decoded. With \"decode\": false the hidden pictures are passed on too, so players show them"
         )
     }
 

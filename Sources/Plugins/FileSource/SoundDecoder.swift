@@ -74,7 +74,7 @@ final class SoundDecoder {
         guard opened == 0 else {
             throw FrameHostError(
                 .invalidMedia, what: "the decoder for the sound (\(name)) of \(shown) does not start",
-                remedy: "Check it with 'ffprobe': it may be damaged.", cause: LibavText.of(opened))
+                remedy: "Check \(shown) with 'ffprobe': its sound may be damaged.", cause: LibavText.of(opened))
         }
     }
 
@@ -171,7 +171,7 @@ final class SoundDecoder {
                 .invalidMedia,
                 what:
                     "sound of \(rate) Hz with \(channels == 1 ? "1 channel" : "\(channels) channels") cannot be converted to \(format)",
-                remedy: "Check it with 'ffprobe': it may be damaged.", cause: LibavText.of(made))
+                remedy: "Check the file or stream with 'ffprobe': its sound may be damaged.", cause: LibavText.of(made))
         }
     }
 }

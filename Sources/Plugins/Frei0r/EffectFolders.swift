@@ -65,7 +65,8 @@ struct EffectFolders {
         else {
             throw FrameHostError(
                 .invalidConfiguration, place: "effect", what: "'\(path)' must be in a folder of frei0r effects",
-                remedy: "Put it into ~/.frei0r-1/lib, or name its folder in FREI0R_PATH.")
+                remedy:
+                    "Put the file into ~/.frei0r-1/lib, or add its folder to the environment variable FREI0R_PATH.")
         }
         return real
     }
@@ -90,20 +91,22 @@ struct EffectFolders {
         guard !effects.isEmpty else {
             throw FrameHostError(
                 .unavailable, place: "effect", what: "no frei0r effects are installed",
-                remedy: "Install frei0r-plugins, or name their folder in FREI0R_PATH.",
+                remedy:
+                    "Install the package frei0r-plugins, or set the environment variable FREI0R_PATH to the folder of the effects.",
                 cause: "Looked in " + paths.joined(separator: ", "))
         }
         let names = effects.map(\.name)
         guard !name.isEmpty else {
             throw FrameHostError(
-                .invalidConfiguration, place: "effect", what: "no effect is set", remedy: "Name one of these.",
+                .invalidConfiguration, place: "effect", what: "no effect is set",
+                remedy: "Set \"effect\" to one of those listed below.",
                 cause: Self.list(names))
         }
         let near = Suggestion.nearest(to: name, in: names)
         throw FrameHostError(
             .invalidConfiguration, place: "effect",
             what: "'\(name)' must be one of the \(names.count) installed effects",
-            remedy: near.map { "Did you mean '\($0)'?" } ?? "Name one of these.",
+            remedy: near.map { "Did you mean '\($0)'?" } ?? "Use one of those listed below.",
             cause: near == nil ? Self.list(names) : "")
     }
 

@@ -19,7 +19,8 @@ final class EffectInstance {
             throw FrameHostError(
                 .callFailed, place: "effect",
                 what: "\(library.name) could not be started for pictures of \(width)x\(height) (f0r_construct)",
-                remedy: "Use another size or effect.")
+                remedy:
+                    "Use another effect, or change the size of the pictures with a 'crop-orient' before this stage.")
         }
         self.instance = instance
     }

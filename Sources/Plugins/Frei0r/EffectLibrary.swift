@@ -52,7 +52,7 @@ struct EffectLibrary {
         guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
             throw FrameHostError(
                 .unavailable, place: "effect", what: "\(path) could not be loaded",
-                remedy: "Install what is missing, or use another effect.",
+                remedy: "If a library is missing, install it; otherwise use another effect.",
                 cause: dlerror().map { String(cString: $0) } ?? "")
         }
         let functions = try EffectFunctions(handle, path: path)
@@ -128,7 +128,8 @@ struct EffectFunctions {
             if let function = find(name, as: type) { return function }
             missing = name
             throw FrameHostError(
-                .unavailable, place: "effect", what: "\(path) must be a frei0r effect, but it has no \(missing!)",
+                .unavailable, place: "effect",
+                what: "\(path) must be a frei0r effect, but has no function \(missing!)",
                 remedy: "Name the library of a frei0r effect.")
         }
         initialize = try need("f0r_init", as: type(of: initialize))

@@ -48,6 +48,17 @@ struct EffectParameter: Equatable {
         }
     }
 
+    /// What to write for a value of this kind.
+    private var remedy: String {
+        switch kind {
+        case .bool: "Write true or false, without quotes."
+        case .number: "Write a number from 0 to 1, such as 0.5."
+        case .color: "Write a colour, such as \"#20a0ff\"."
+        case .position: "Write two numbers from 0 to 1, such as [0.5, 0.5]."
+        case .string: "Write the text in double quotes."
+        }
+    }
+
     /// The value of `node`.
     ///
     /// - Throws: ``OptionFault``. frei0r has one range for all numbers, 0...1.
@@ -59,7 +70,8 @@ struct EffectParameter: Equatable {
             if let number = node.asDouble {
                 guard unit.contains(number) else {
                     throw OptionFault(
-                        "\(node.text()) must be from 0 to 1", remedy: "Every number of frei0r has this range.")
+                        "\(node.text()) must be from 0 to 1",
+                        remedy: "Use a number from 0 to 1: frei0r has no other range.")
                 }
                 return .number(number)
             }
@@ -73,7 +85,7 @@ struct EffectParameter: Equatable {
             }
         case .string: if let text = node.asString { return .string(text) }
         }
-        throw OptionFault("expected \(typeName), found \(node.text())", remedy: "Write \(typeName).")
+        throw OptionFault("expected \(typeName), found \(node.text())", remedy: remedy)
     }
 }
 
@@ -97,7 +109,9 @@ extension EffectParameters {
                     FrameHostError(
                         .invalidConfiguration, place: place, what: "\(effect) has no such parameter",
                         remedy: near.map { "Did you mean '\($0)'?" }
-                            ?? (parameters.isEmpty ? "It has none." : "Its parameters are listed below.")))
+                            ?? (parameters.isEmpty
+                                ? "Leave 'parameters' out: this effect has none."
+                                : "Use one of the parameters listed below.")))
                 continue
             }
             do { values.append((parameter, try parameter.value(member.value))) } catch {

@@ -97,16 +97,18 @@ extension EffectLibrary {
         guard !kinds.contains(kind) else { return }
         let (what, remedy) =
             switch kind {
-            case .filter: ("changes one picture", "Use the stage 'frei0r'.")
+            case .filter: ("changes one picture", "Use the stage type 'frei0r'.")
             case .source:
                 (
                     "makes its own pictures",
-                    "Use the stage 'frei0r' after a source with the size and rate that you want."
+                    "Use the stage type 'frei0r' after a source with the size and rate that you want."
                 )
-            case .mixer2: ("mixes two pictures", "Use the stage 'frei0r-mixer', with two stages in 'from'.")
-            case .mixer3: ("mixes three pictures", "Use the stage 'frei0r-mixer', with three stages in 'from'.")
+            case .mixer2: ("mixes two pictures", "Use the stage type 'frei0r-mixer', with two stages in 'from'.")
+            case .mixer3: ("mixes three pictures", "Use the stage type 'frei0r-mixer', with three stages in 'from'.")
             }
-        throw FrameHostError(.invalidConfiguration, place: "effect", what: "\(name) \(what)", remedy: remedy)
+        throw FrameHostError(
+            .invalidConfiguration, place: "effect", what: "\(name) \(what), so it does not run in '\(stage)'",
+            remedy: remedy)
     }
 }
 

@@ -43,12 +43,15 @@ final class Frei0rMixer: Join {
             )
         }
         let first = formats[0]
-        if let other = formats.first(where: { ($0.width, $0.height) != (first.width, first.height) }) {
+        if let index = formats.firstIndex(where: { ($0.width, $0.height) != (first.width, first.height) }) {
+            let (other, ids) = (formats[index], context.inputIDs)
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
-                    "all inputs must have one size, but one is \(first.width)x\(first.height) and another \(other.width)x\(other.height)",
-                remedy: "Bring them to one size with 'crop-orient'.")
+                    "all inputs must have the same size, but '\(ids[0])' is \(first.width)x\(first.height) and '\(ids[index])' is \(other.width)x\(other.height)",
+                remedy:
+                    "Put a 'crop-orient' with \"size\": \"\(first.width)x\(first.height)\" between '\(ids[index])' and this stage."
+            )
         }
         self.inputs = formats.map { _ in EffectPixels(first, colorModel: library.colorModel) }
         let output = EffectPixels(first, colorModel: library.colorModel)

@@ -45,7 +45,7 @@ package final class FontFace {
             FT_Done_FreeType(library)
             throw FrameHostError(
                 .invalidMedia, place: "font", what: "\(path) has \(lacks)",
-                remedy: "Name a font with outlines, such as DejaVuSans.ttf.")
+                remedy: "Name a font with outlines and Unicode characters, such as DejaVuSans.ttf.")
         }
         do {
             try Self.check(FT_Stroker_New(library, &stroker), path, "not enough memory for outlines", remedy: "")

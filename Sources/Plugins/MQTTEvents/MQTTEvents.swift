@@ -264,11 +264,12 @@ final class MQTTSender: Sendable {
 
     /// Reports that several stages have one topic.
     private func reportShared(_ topic: String, _ stages: [String]) {
-        let names = stages.map { "'\($0)'" }.joined(separator: " and ")
+        let quoted = stages.map { "'\($0)'" }
+        let names = quoted.dropLast().joined(separator: ", ") + " and " + (quoted.last ?? "")
         control.post(
             "topic-shared", level: .warning,
             text:
-                "The stages \(names) share the MQTT topic '\(topic)', which only shows the state of '\(stages.last ?? "")'. Rename one of them.",
+                "The stages \(names) share the MQTT topic '\(topic)', which only shows the state of '\(stages.last ?? "")'. Give them ids that differ in ASCII letters, digits, - or _ within the first 64 bytes.",
             details: [
                 "publisher": "mqtt", "topic": .string(topic), "stages": .array(stages.map { .string($0) }),
             ])

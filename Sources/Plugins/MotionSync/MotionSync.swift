@@ -53,8 +53,8 @@ final class MotionSync: MultiFilter {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
-                    "motion-sync takes pictures and one input of motion, but gets \(further.count) beside the pictures",
-                remedy: "Name both: \"from\": [\"pictures\", \"motion\"].")
+                    "motion-sync must have pictures and one input of motion, but has \(further.count) inputs beside the pictures",
+                remedy: "Name a stage with pictures first, then one with motion, such as \"from\": [\"cam\", \"imu\"].")
         }
         self.format = motion
     }
@@ -161,7 +161,8 @@ final class MotionSync: MultiFilter {
             what:
                 "none of \(pictures) pictures has motion: \(samples == 0 ? "no sample has come" : "none of the \(samples) samples matches their times")",
             remedy: samples == 0
-                ? "Check that the source of motion gives samples: null-sink's 'dump' shows them."
-                : "Set 'offsetMs', after comparing the times of both: null-sink's 'dump' shows those of the motion.")
+                ? "Check that the source of the motion gives samples: a 'null-sink' with \"dump\": \"-\" after it prints them."
+                : "Compare the times of the samples with those of the pictures, and set 'offsetMs' to the difference. A 'null-sink' with \"dump\": \"-\" after the source of the motion prints the samples with their times."
+        )
     }
 }

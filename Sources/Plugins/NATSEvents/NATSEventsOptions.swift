@@ -54,13 +54,15 @@ struct NATSEventsOptions: StageOptions {
     func validate() throws {
         let addresses = try addresses
         guard !addresses.isEmpty, addresses.count <= 32 else {
-            throw OptionFault("'servers' must name 1 to 32 servers", remedy: "Write [\"nats://127.0.0.1:4222\"].")
+            throw OptionFault(
+                "'servers' must name 1 to 32 servers, but names \(addresses.count)",
+                remedy: "Write it like [\"nats://127.0.0.1:4222\"]; of a large cluster, name some servers.")
         }
         let isSecured = addresses.contains { $0.scheme == "tls" }
         if isSecured, addresses.contains(where: { $0.scheme == "nats" }) {
             throw OptionFault(
-                "'servers' has both nats:// and tls://, but all servers must use the same one",
-                remedy: "Use tls:// for all.")
+                "'servers' has both nats:// and tls://, but all servers must use the same scheme",
+                remedy: "Use tls:// for all servers, or nats:// where they have no TLS.")
         }
         if login != nil, credentials != nil {
             throw OptionFault("'login' and 'credentials' cannot be used together", remedy: "Leave one of them out.")

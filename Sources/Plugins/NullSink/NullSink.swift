@@ -64,7 +64,8 @@ final class NullSink: Sink {
             demand.claims = [
                 StandardStream.output.claim(
                     option: options.isOutput ? "dump" : "report", terms: options.isOutput ? nil : "lines",
-                    remedy: "Name a file for one of them.")
+                    remedy: options.isOutput
+                        ? "Write the dump to a file." : "Leave 'report' out, or make the other stage write to a file.")
             ]
         }
         return demand

@@ -74,9 +74,9 @@ struct RawDump: ~Copyable {
         guard path == "-" else { return FileRefusal.failed(code).fault(path) }
         let remedy =
             switch code {
-            case EPIPE: "Its reader has closed the pipe."
+            case EPIPE: "The program that read the output has ended: check that program."
             case EBADF: "Start the program without '>&-'."
-            default: "Free some space, or write it to another file."
+            default: "Free some space where the output goes, or name a file in 'dump'."
             }
         return FrameHostError(
             .unavailable, place: FaultPlace(StandardStream.output.rawValue),

@@ -18,7 +18,9 @@ final class JPEGWriter {
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init() throws {
         guard let handle = tjInitCompress() else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a JPEG encoder")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a JPEG encoder",
+                remedy: "Free some memory on this machine, and ask for the picture again.")
         }
         self.handle = handle
     }
@@ -56,6 +58,7 @@ final class JPEGWriter {
         guard status == 0, let target, count <= UInt(most) else {
             throw FrameHostError(
                 .callFailed, what: "a picture of \(width)x\(height) cannot be written as JPEG",
+                remedy: "Ask for a smaller picture, or for PNG.",
                 cause: String(cString: tjGetErrorStr2(handle)))
         }
         return Self.file(UnsafeBufferPointer(start: target, count: Int(count)), exif)

@@ -42,6 +42,7 @@ final class PNGWriter {
             else {
                 throw FrameHostError(
                     .callFailed, what: "a picture of \(picture.width)x\(picture.height) cannot be written as PNG",
+                    remedy: "Ask for a smaller picture, or for JPEG.",
                     cause: String(cString: words.baseAddress!))
             }
         }

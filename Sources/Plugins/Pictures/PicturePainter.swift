@@ -60,7 +60,7 @@ final class PicturePainter {
                 .exhausted,
                 what:
                     "a picture of \(region.width)x\(region.height) cannot be scaled: each side must be at most \(PlaneReducer.most) pixels",
-                remedy: "Ask for its own size, or for a stage that gives smaller pictures.")
+                remedy: "Name a stage with smaller pictures.")
         }
         let unit = Self.unit(of: picture.pixelFormat)
         if region.x % unit.x == 0, region.y % unit.y == 0, let planes = try planes(of: picture, region) {

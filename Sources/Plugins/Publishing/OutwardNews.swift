@@ -103,7 +103,8 @@ package struct OutwardNews: Sendable {
         total += count
         let reasons = Spool.Loss.allCases.compactMap { loss in losses[loss].map { (loss, $0) } }
         let shown = reasons.map { "\($0.1) (\($0.0.words))" }.joined(separator: ", ")
-        let remedy = losses[.spoolFull] == nil ? "" : " '\(kind.lowercased()).spoolMegabytes' sets the spool's size."
+        let remedy =
+            losses[.spoolFull] == nil ? "" : " To keep more events, raise '\(kind.lowercased()).spoolMegabytes'."
         losses = [:]
         result.append(
             said(

@@ -23,7 +23,7 @@ package final class SpoolFolder: Sendable {
             guard reason == EWOULDBLOCK else { throw Self.fault(path, "cannot be locked", reason) }
             throw FrameHostError(
                 .unavailable, place: "spool",
-                what: "the folder '\(path)' is in use by another run, or by another service of this one",
+                what: "the folder '\(path)' is in use by another run, or by another service of this run",
                 remedy: "End that run, or name another folder with 'spool'.")
         }
     }

@@ -32,7 +32,7 @@ extension RTSPSink {
                 .number("droppedUnits", "Pictures that were dropped for it."),
                 .number("refusedPackets", "Packets that the operating system refused to send."),
                 .number("packetsLost", "Packets that it reported as lost."),
-                .number("lossPercent", "The same for the last report interval (%)."),
+                .number("lossPercent", "Share of packets that it lost in the last report interval (%)."),
                 .object("sound", "If it has set up sound, the same for that: droppedUnits, packetsLost, lossPercent."),
                 .string("user", "User name, if it has logged in."),
             ]),

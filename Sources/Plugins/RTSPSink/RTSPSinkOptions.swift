@@ -28,7 +28,7 @@ struct RTSPSinkOptions: StageOptions {
 
     @Option(
         help:
-            "Users that may play: a file with a line name:password for each, or env:NAME for an environment variable with such lines."
+            "Users that may play: a file with a line name:password for each, or env:NAME for an environment variable with such lines. Without it, everybody may play."
     )
     var users: String? = nil
 
@@ -62,7 +62,7 @@ struct RTSPSinkOptions: StageOptions {
 
     @Option(
         help:
-            "Most time to keep since the last keyframe. If keyframes are further apart, readers wait for the next one.",
+            "Longest time since the last keyframe for which everything is kept. If keyframes are further apart, readers wait for the next one.",
         range: 0.1...600, unit: "s")
     var keptSeconds = 12.0
 
@@ -139,7 +139,7 @@ struct RTSPSinkOptions: StageOptions {
             return OptionFault("\(shown) must not end with a slash", remedy: "Leave that slash out.")
         }
         if path.firstRange(of: "//") != nil {
-            return OptionFault("\(shown) must have single slashes", remedy: "Leave the others out.")
+            return OptionFault("\(shown) must not have two slashes in a row", remedy: "Write one slash there.")
         }
         return OptionFault(
             "\(shown) cannot be the path of a stream",

@@ -56,7 +56,7 @@ struct ReaderReports: Sendable {
         let what =
             switch news.kind {
             case .password: "gave a wrong name or password for \(path)"
-            case .address: "asked for \(path), from an address that 'allow' excludes,"
+            case .address: "asked for \(path), which 'allow' does not permit,"
             }
         context.post(
             news.kind == .password ? "login-failed" : "address-refused", level: .warning,

@@ -23,7 +23,9 @@ struct SoundTrack {
                 throw FrameHostError(
                     .invalidConfiguration, place: "from",
                     what: "the AAC comes without an AudioSpecificConfig, which clients need to decode it",
-                    remedy: "Decode the sound, and encode it again with 'audio-encoder'.")
+                    remedy:
+                        "Let the source decode the sound (leave \"decode\": false out), and encode it with 'audio-encoder'."
+                )
             }
             form = .aac
             ticksPerSecond = Int64(track.sampleRate)
@@ -39,7 +41,7 @@ struct SoundTrack {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
-                    "the sound's sample rate of \(ticksPerSecond) Hz must be from 1 to \(RTPClock.mostTicksPerSecond) Hz",
+                    "the sound's sample rate must be from 1 to \(RTPClock.mostTicksPerSecond) Hz, but is \(ticksPerSecond) Hz",
                 remedy: "Encode the sound at 48000 samples per second.")
         }
         description = SoundDescription(codec: codec, bitrateKbps: format.bitrateKbps)

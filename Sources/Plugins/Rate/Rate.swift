@@ -50,7 +50,7 @@ final class Rate: Transform {
         demand.hold = isLive && !options.repeats ? 0 : 1
         demand.delay = isLive ? 0 : 1
         if inputRate.isZero {
-            demand.warmUp = .never("gives each place the frame nearest to it, and the rate that comes in is not known")
+            demand.warmUp = .never("does not know the frame rate of its input")
         } else {
             // All frames for one place, and the one before, which is repeated.
             let forOne = Int((inputRate.value / rate.value).rounded(.up)) + 1
@@ -171,7 +171,8 @@ final class Rate: Transform {
         let seconds = decimal((grid.time(of: place) - grid.time(of: next)).seconds)
         context.post(
             "gap", level: .warning,
-            text: "No frame arrived for \(seconds) s; the gap is too long to be filled with repeats.",
+            text:
+                "No frame arrived for \(seconds) s; this gap is longer than 'maxGapSeconds', so it is not filled with repeats.",
             details: ["seconds": JSONNode(.number(seconds))])
     }
 

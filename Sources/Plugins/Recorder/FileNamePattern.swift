@@ -52,7 +52,9 @@ struct FileNamePattern: Equatable {
             if !rest.isEmpty { parts[parts.count - 1].append(.text(rest)) }
         }
         if parts.last!.isEmpty {
-            throw OptionFault("'\(path)' must have a name before its ending", remedy: "Name the file.")
+            throw OptionFault(
+                "'\(path)' must have a name before its ending",
+                remedy: "Write a name before the ending, such as out\(ending).")
         }
         let isPlain = { (part: [Piece]) in !part.contains { if case .text = $0 { false } else { true } } }
         let numbers = parts.map { $0.filter { if case .number = $0 { true } else { false } }.count }

@@ -127,7 +127,7 @@ struct Finaliser: Sendable {
             what:
                 "there is no space for a copy of \(size) bytes (\(free) bytes are free, but \(Self.reserve) are kept in reserve)",
             remedy:
-                "This file and later ones stay in fragments until there is space; they can be played. Free some space, or set \"finalize\": \"never\"."
+                "This file stays in fragments, as do later ones until there is space. All can be played. Free some space, or set \"finalize\": \"never\"."
         )
     }
 
@@ -175,7 +175,8 @@ struct Finaliser: Sendable {
             return try OutputFile.create(temporary, overwrite: false, isNamed: false, files)
         } catch {
             let isOther = [.exists, .writtenElsewhere, .writtenHere(OutputFile.holder)].contains(error)
-            throw Self.fault(isOther ? "the same copy is being made already" : error.fault(temporary).what)
+            throw Self.fault(
+                isOther ? "another recorder or program is finalising the same file" : error.fault(temporary).what)
         }
     }
 

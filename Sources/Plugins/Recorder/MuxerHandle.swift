@@ -65,7 +65,10 @@ final class MuxerHandle {
         else {
             avformat_free_context(context)
             throw FrameHostError(
-                .callFailed, what: "libavformat has no writer for '\(container.rawValue)', or no memory is left")
+                .callFailed, what: "libavformat could not create a writer for \(container.name)",
+                remedy:
+                    "If this libavformat lacks the format, install the distribution's own, or record to another format. If memory is short, free some."
+            )
         }
         self.packet = packet
         tracks = []

@@ -91,9 +91,9 @@ final class Recorder: MultiSink {
         guard let place = places.first, places.count == 1 else {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
-                what: places.isEmpty
-                    ? "none of the inputs has pictures" : "\(places.count) of the inputs have pictures",
-                remedy: "Name exactly one input with pictures. Any number of inputs with sound is allowed.")
+                what:
+                    "exactly one input must have pictures, but \(places.isEmpty ? "none has" : "\(places.count) have")",
+                remedy: "In 'from', name one stage that gives H.264. The others must give sound or motion.")
         }
         guard let format = inputs[place].encoded, let pictures = format.video, format.framing == .annexB,
             !format.parameterSets.isEmpty
@@ -115,12 +115,15 @@ final class Recorder: MultiSink {
             guard let obstacle = TrackDescriptions.obstacle(to: track, in: container) else { continue }
             throw FrameHostError(
                 .invalidConfiguration, place: "from", what: obstacle,
-                remedy: "Record to .mkv, or to .mp4 with AAC or Opus.")
+                remedy: TrackDescriptions.obstacle(to: track, in: .mkv) != nil
+                    ? "Remove the stage with this sound from 'from'."
+                    : TrackDescriptions.obstacle(to: track, in: .mp4) != nil
+                        ? "Record to .mkv." : "Record to .mp4 or .mkv.")
         }
         if let fault = files.fault { throw fault }
         guard container.carriesOrientation || pictures.orientation == .up else {
             throw FrameHostError(
-                .invalidConfiguration,
+                .invalidConfiguration, place: "path",
                 what: "a Matroska file cannot store the orientation \(pictures.orientation)",
                 remedy: "Record to .mp4 or .mov, or put a 'crop-orient' before the encoder to turn the pictures.")
         }
@@ -132,7 +135,7 @@ final class Recorder: MultiSink {
     private func negotiateMotion(_ formats: [MotionFormat]) throws {
         let fault: (place: String, what: String, remedy: String)? =
             if formats.count > 1 {
-                ("from", "\(formats.count) of the inputs have motion", "Name one input with motion.")
+                ("from", "only one input can have motion, but \(formats.count) have", "Keep one of them in 'from'.")
             } else if options.gcsv, formats.isEmpty {
                 (
                     "gcsv", "there is no motion for a Gyroflow file",
@@ -162,7 +165,7 @@ final class Recorder: MultiSink {
         for track in context.audio?.tracks ?? [] {
             guard let obstacle = TrackDescriptions.obstacle(to: track, in: container) else { continue }
             throw FrameHostError(
-                .invalidConfiguration, what: obstacle,
+                .invalidConfiguration, place: "audio", what: obstacle,
                 remedy: TrackDescriptions.obstacle(to: track, in: .mkv) != nil
                     ? "Set \"audio\": \"none\" to record without sound." : "Record to .mkv, or set \"audio\": \"none\"."
             )
@@ -491,7 +494,9 @@ final class Recorder: MultiSink {
         guard refusal == .noLocks, !hasReportedLocks else { return }
         hasReportedLocks = true
         context.post(
-            "recording-not-removed", level: .warning, text: "\(refusal.fault(path)) Files of earlier runs are kept.",
+            "recording-not-removed", level: .warning,
+            text:
+                "'\(path)' is on a file system without file locks, so 'keepSeconds' and 'keepMegabytes' remove no files of earlier runs: another program may be using them. Remove them yourself, or record to another file system.",
             details: ["path": .string(path)])
     }
 }

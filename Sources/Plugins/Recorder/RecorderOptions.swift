@@ -91,7 +91,8 @@ struct RecorderOptions: StageOptions {
         }
         if Container(path: path) == nil {
             throw OptionFault(
-                "'\(path)' must end in .mp4, .mov or .mkv", remedy: "The ending chooses the container.")
+                "'\(path)' must end in .mp4, .mov or .mkv",
+                remedy: "Use one of these endings: it chooses the container.")
         }
         let pattern = try FileNamePattern(path)
         if keepSeconds != nil || keepMegabytes != nil, !makesMoreFiles, pattern.isFixed {

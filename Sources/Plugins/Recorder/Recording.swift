@@ -286,7 +286,7 @@ final class Recording {
         guard log.failure != 0 else { return }
         postEnd(
             of: log.kind, log.path,
-            "'\(log.path)' ends here and cannot be written any further: \(String(cString: strerror(log.failure)))."
+            "'\(log.path)' ends here, because it cannot be written any further: \(String(cString: strerror(log.failure))). The recording goes on."
         )
     }
 
@@ -421,7 +421,7 @@ final class Recording {
         context.post(
             "recording-did-stop",
             text:
-                "\(finished.files) files, the last '\(path)', have \(figures(finished.frames, span, finished.bytes)).",
+                "The recording is complete: \(finished.files) files with \(figures(finished.frames, span, finished.bytes)) in total. The last file is '\(path)'.",
             details: [
                 "path": .string(path), "files": .number(finished.files), "frames": .number(finished.frames),
                 "bytes": .number(finished.bytes),
@@ -450,7 +450,7 @@ final class Recording {
         context.post(
             "orientation-not-carried", level: .warning,
             text:
-                "The orientation is \(unit.orientation) from frame \(unit.sequenceNumber) on, but '\(path)' still declares \(orientation)."
+                "The orientation is \(unit.orientation) from frame \(unit.sequenceNumber) on, but '\(path)' declares \(orientation), so players show these pictures turned wrongly. \(setup.container.carriesOrientation ? "Send 'stop' and 'start' to begin a file with the new orientation." : "Record to .mp4 or .mov.")"
         )
     }
 }

@@ -161,7 +161,8 @@ enum RecordingFault {
     static func shortened(_ path: String) -> FrameHostError {
         FrameHostError(
             .unavailable,
-            what: "'\(path)' was shortened by another program while it was being written; what it had is lost",
+            what:
+                "'\(path)' was shortened by another program while it was being written; the part that was cut off is lost",
             remedy: "Record to a folder in which no other program writes.")
     }
 
@@ -177,7 +178,8 @@ enum RecordingFault {
             ? "is full before the next keyframe comes, so recordings may start without any of the past"
             : "holds less than \(shortSeconds(options.preEventSeconds)) s, so recordings start less far back"
         let more =
-            options.preEventMegabytes == nil ? "Set 'preEventMegabytes' to more" : "Raise 'preEventMegabytes'"
+            options.preEventMegabytes == nil
+            ? "Set 'preEventMegabytes' to more than \(hundredths / 100)" : "Raise 'preEventMegabytes'"
         let remedy =
             lack.isOfBytes
             ? "\(more), or lower the bitrate or the time between keyframes."

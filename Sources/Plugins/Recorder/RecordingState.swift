@@ -132,7 +132,7 @@ enum RecordingRefusal: Error {
         case .alreadyStarting:
             FrameHostError(
                 .invalidConfiguration, what: "the recorder '\(id)' is already starting a recording",
-                remedy: "Wait for recording-did-start.")
+                remedy: "Wait for the event 'recording-did-start'.")
         case .alreadyRecording:
             FrameHostError(
                 .invalidConfiguration, what: "the recorder '\(id)' is recording already",
@@ -140,7 +140,7 @@ enum RecordingRefusal: Error {
         case .stillStopping:
             FrameHostError(
                 .invalidConfiguration, what: "the recorder '\(id)' is still finishing the last recording",
-                remedy: "Wait for recording-did-stop.")
+                remedy: "Wait for the event 'recording-did-stop'.")
         case .notRecording:
             FrameHostError(
                 .invalidConfiguration, what: "the recorder '\(id)' is not recording", remedy: "Send 'start' first.")

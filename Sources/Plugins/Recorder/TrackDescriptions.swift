@@ -35,7 +35,9 @@ struct TrackDescriptions {
             + (hasMotion ? [Self.describeMotion(Self.newStream(context))] : [])
     }
 
-    private static let noMemory = FrameHostError(.exhausted, what: "not enough memory for a muxer")
+    private static let noMemory = FrameHostError(
+        .exhausted, what: "there is not enough memory for the writer of the file",
+        remedy: "Free some memory, and start the chain again.")
 
     private static func newStream(_ context: UnsafeMutablePointer<AVFormatContext>) throws -> UnsafeMutablePointer<
         AVStream
@@ -121,7 +123,7 @@ struct TrackDescriptions {
     static func obstacle(to format: AudioTrackFormat, in container: Container) -> String? {
         guard (1...Int(Int32.max)).contains(format.sampleRate), format.channelCount > 0 else {
             return
-                "the sound declares \(format.sampleRate) samples per second and \(format.channelCount) channels"
+                "the sound must have a sample rate and at least 1 channel, but declares \(format.sampleRate) Hz and \(format.channelCount) channels"
         }
         let unfit = "\(container.name) cannot store sound with the codec '\(format.codec)'"
         guard let id = codecID(format.codec), let kind = av_guess_format(container.rawValue, nil, nil) else {
@@ -135,7 +137,7 @@ struct TrackDescriptions {
         // place instead.
         if id == AV_CODEC_ID_AAC, format.extradata.isEmpty {
             return
-                "\(container.name) cannot store AAC with ADTS headers, which transport streams have, without a change"
+                "\(container.name) cannot store AAC with ADTS headers, as in transport streams, unchanged"
         }
         return nil
     }

@@ -71,7 +71,7 @@ struct CopyChange: OptionValue {
             throw OptionFault(
                 "no such key",
                 remedy: Suggestion.nearest(to: key, in: Self.keys).map { "Did you mean '\($0)'?" }
-                    ?? "There are \(Self.keys.joined(separator: ", ")).")
+                    ?? "Use one of \(Self.keys.joined(separator: ", ")).")
         }
     }
 

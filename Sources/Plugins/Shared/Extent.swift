@@ -32,9 +32,13 @@ package enum Extent: OptionValue, CustomStringConvertible {
         if let text = node.asString, text.hasSuffix("%"), let share = Double(text.dropLast()), bounds.contains(share) {
             return .share(share)
         }
+        if node.asDouble != nil {
+            throw OptionFault(
+                "\(node.text()) must be from -100000 to 100000 pixels", remedy: "Use a number in this range.")
+        }
         throw OptionFault(
-            "\(node.text()) must be a length",
-            remedy: "Write a number of pixels, such as 24, or a share, such as \"5%\""
+            "\(node.text()) must be a length in pixels or a percentage",
+            remedy: "Write a number of pixels, such as 24, or a percentage, such as \"5%\"."
         )
     }
 

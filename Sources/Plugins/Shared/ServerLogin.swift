@@ -32,7 +32,8 @@ package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable
             lines[0].utf8.allSatisfy({ $0 >= 32 && $0 != 127 }), lines[0].index(after: colon) != lines[0].endIndex
         else {
             throw FrameHostError(
-                .invalidConfiguration, place: "login", what: "\(shown) must have exactly one line name:password",
+                .invalidConfiguration, place: "login",
+                what: "\(shown) must contain exactly one line, of the form name:password",
                 remedy: "Write only the name, a colon and the password.")
         }
         return ServerLogin(

@@ -46,8 +46,9 @@ struct JPEGFile {
         let sides = 1...PNGFile.mostPixels
         guard sides.contains(Int(wide)), sides.contains(Int(high)) else {
             throw FrameHostError(
-                .unavailable, place: place, what: "\(path) has \(wide)x\(high) pixels",
-                remedy: "Use a picture with at most \(PNGFile.mostPixels) pixels on each side.")
+                .unavailable, place: place,
+                what: "\(path) must have at most \(PNGFile.mostPixels) pixels on each side, but has \(wide)x\(high)",
+                remedy: "Make the picture smaller, or use another one.")
         }
         (width, height) = (Int(wide), Int(high))
         var pixels = [UInt8](repeating: 0, count: width * height * 4)

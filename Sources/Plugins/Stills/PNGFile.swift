@@ -43,8 +43,10 @@ package struct PNGFile {
         }
         guard image.width <= Self.mostPixels, image.height <= Self.mostPixels else {
             throw FrameHostError(
-                .unavailable, place: FaultPlace(option), what: "\(path) has \(image.width)x\(image.height) pixels",
-                remedy: "Use a picture with at most \(Self.mostPixels) pixels on each side.")
+                .unavailable, place: FaultPlace(option),
+                what:
+                    "\(path) must have at most \(Self.mostPixels) pixels on each side, but has \(image.width)x\(image.height)",
+                remedy: "Make the picture smaller, or use another one.")
         }
         image.format = fh_png_format_rgba()
         width = Int(image.width)

@@ -15,7 +15,7 @@ final class TestSource: Source {
         output: .anyVideo,
         events: [
             EventDeclaration(
-                "late", "The source missed the times of some pictures: the machine or the chain is too slow.",
+                "late", "The source left out some pictures: the machine or the chain is too slow.",
                 [.number("missed", "How many since the last event of this name.")])
         ], realTime: StageInfo.RealTime(with: "live", .bool(true)))
 
@@ -179,7 +179,7 @@ private struct LateReport {
         context.post(
             "late", level: .warning,
             text:
-                "This source missed the \(missed == 1 ? "time of 1 picture" : "times of \(missed) pictures"): the machine or the chain is too slow.",
+                "This source left out \(missed == 1 ? "1 picture" : "\(missed) pictures"): the machine or the chain is too slow. Lower 'rate' or 'size'.",
             details: ["missed": .number(missed)])
         missed = 0
         lastReport = context.clock.now()

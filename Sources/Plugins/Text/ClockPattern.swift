@@ -22,7 +22,8 @@ struct ClockPattern: Equatable, Sendable {
         var rest = Substring(text.replacing("%3N", with: "")).utf8
         guard text.utf8.allSatisfy({ $0 >= 32 }) else {
             throw OptionFault(
-                "'{time:…}' must not contain a control character", remedy: "Put line breaks outside fields.")
+                "the pattern of {date} or {time} must not contain a control character",
+                remedy: "Remove it, or put the line break outside the braces.")
         }
         while let percent = rest.firstIndex(of: UInt8(ascii: "%")) {
             rest = rest[percent...].dropFirst()
@@ -30,9 +31,9 @@ struct ClockPattern: Equatable, Sendable {
             guard let letter = conversion.first, Self.conversions.contains(letter) else {
                 let written = "%" + String(Substring(rest.prefix(rest.count - conversion.count + 1)))
                 throw OptionFault(
-                    "'\(written)' must be a conversion of strftime",
+                    "'\(written)' is not a conversion of strftime(3)",
                     remedy:
-                        "Use those of date(1), such as %Y-%m-%d %H:%M:%S. %3N gives milliseconds; %% gives a percent sign."
+                        "Use those of strftime(3), such as %Y-%m-%d %H:%M:%S. Also allowed: %3N for milliseconds, %% for a percent sign."
                 )
             }
             rest = conversion.dropFirst()

@@ -15,7 +15,8 @@ struct Margin: OptionValue {
         }
         guard list.count == 2 else {
             throw OptionFault(
-                "a margin must have one or two lengths, not \(list.count)", remedy: "Write one length, or two as [x, y]"
+                "a margin must have one or two lengths, not \(list.count)",
+                remedy: "Write one length, or two as [x, y]."
             )
         }
         return Margin(x: try Extent.decodeOption(list[0]), y: try Extent.decodeOption(list[1]))

@@ -64,7 +64,7 @@ final class TextOverlay: Filter {
             let code = String(character, radix: 16, uppercase: true)
             let name = Unicode.Scalar(character).map { "'\($0)' (U+\(code))" } ?? "U+\(code)"
             context.log(
-                "\(context.stageID): \(face.path) has no character \(name); a box is shown instead. Name a font that has it with 'font'.",
+                "\(context.stageID): \(face.path) has no character \(name); a box is shown instead. Set 'font' to a font file that has this character.",
                 level: .warning)
         }
     }

@@ -49,8 +49,8 @@ struct TextTemplate: OptionValue {
     init(_ source: String) throws(OptionFault) {
         guard source.utf8.count <= Self.mostBytes else {
             throw OptionFault(
-                "the text has \(source.utf8.count) bytes, which is too long",
-                remedy: "Write at most \(Self.mostBytes) bytes")
+                "the text must have at most \(Self.mostBytes) bytes, but has \(source.utf8.count)",
+                remedy: "Shorten the text")
         }
         var parts: [Part] = []
         var literal: [UInt8] = []
@@ -94,7 +94,7 @@ struct TextTemplate: OptionValue {
             throw OptionFault(
                 "'{\(name)}' is not a field",
                 remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '{\($0)}'?" }
-                    ?? "There are \(names.map { "{\($0)}" }.joined(separator: ", ")); write '{{' for a brace in the text."
+                    ?? "Use one of \(names.map { "{\($0)}" }.joined(separator: ", ")), or write '{{' for a brace in the text."
             )
         }
         guard pieces.count == 1 else {

@@ -171,7 +171,7 @@ final class OutputDevice {
         request.memory = V4L2_MEMORY_MMAP.rawValue
         try call("VIDIOC_REQBUFS", fh_vidioc_reqbufs, &request)
         let count = Int(min(request.count, UInt32(Self.mostBuffers)))
-        guard count > 0 else { throw OutputFault.answered(path, "that it has no buffers") }
+        guard count > 0 else { throw OutputFault.answered(path, "no buffers") }
         for index in 0..<count {
             var value = Self.buffer(index)
             try call("VIDIOC_QUERYBUF", fh_vidioc_querybuf, &value)
@@ -227,7 +227,7 @@ final class OutputDevice {
             if fault == 0 {
                 let index = Int(value.index)
                 guard buffers.indices.contains(index) else {
-                    throw OutputFault.answered(path, "the buffer \(index) of \(buffers.count)")
+                    throw OutputFault.answered(path, "the buffer \(index), but has only \(buffers.count) buffers")
                 }
                 return index
             }

@@ -19,8 +19,8 @@ enum OutputFault {
     static func none(asked: String?, there: [(path: String, name: String)]) -> FrameHostError {
         let remedy =
             there.isEmpty
-            ? "No output device was found at all; v4l2loopback makes one: `\(loadCommand(for: asked))` (Debian: apt-get install v4l2loopback-dkms)."
-            : "There \(there.count == 1 ? "is" : "are") \(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", "))."
+            ? "Make one with v4l2loopback: `\(loadCommand(for: asked))` (Debian: first apt-get install v4l2loopback-dkms)."
+            : "Use \(there.count == 1 ? "" : "one of ")\(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", "))."
         return FrameHostError(
             .unavailable, place: asked == nil ? "" : "device",
             what: asked.map { "there is no virtual camera '\($0)'" } ?? "there is no virtual camera", remedy: remedy)
@@ -30,7 +30,7 @@ enum OutputFault {
         FrameHostError(
             .unavailable, place: "device",
             what: "'\(path)' (\(name)) cannot take pictures: it must be an output device",
-            remedy: "v4l2loopback makes one: `\(loadModule)`.")
+            remedy: "Use a virtual camera; v4l2loopback makes one: `\(loadModule)`.")
     }
 
     /// The fault of a virtual camera that takes no pictures because another program writes to it.
@@ -57,9 +57,9 @@ enum OutputFault {
     /// The fault of an answer that this plugin cannot use.
     static func answered(_ path: String, _ what: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "'\(path)' answers \(what)",
+            .unavailable, what: "the driver of '\(path)' gives \(what)",
             remedy:
-                "Another program may use it, and the first one that reads or writes sets its format: end that program, then try again."
+                "End the other programs that use this device, then try again: the first program that reads or writes sets its format."
         )
     }
 
@@ -87,7 +87,8 @@ enum OutputFault {
                 cause: cause)
         default:
             return FrameHostError(
-                .callFailed, what: "'\(path)' fails", remedy: "Check `dmesg` for messages of its driver.", cause: cause)
+                .callFailed, what: "a call to the driver of '\(path)' failed",
+                remedy: "Check `dmesg` for messages of the driver.", cause: cause)
         }
     }
 }

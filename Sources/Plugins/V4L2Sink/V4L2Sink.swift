@@ -9,7 +9,9 @@ struct V4L2SinkOptions: StageOptions {
             nil
 
     func validate() throws(OptionFault) {
-        if device == "" { throw OptionFault("'device' is empty", remedy: "Name one, or leave the key out.") }
+        if device == "" {
+            throw OptionFault("'device' must not be empty", remedy: "Name a device, or leave 'device' out.")
+        }
         if device?.utf8.contains(0) == true {
             throw OptionFault("'device' must not contain a zero character", remedy: "Remove that character.")
         }
@@ -50,7 +52,7 @@ final class V4L2Sink: Sink {
         context.note("\(found.name) (\(found.path)): \(video.pixelFormat.rawValue) \(video.width)x\(video.height)")
         if video.orientation != .up {
             context.note(
-                "the orientation of the pictures is \(video.orientation), which a virtual camera cannot declare; 'crop-orient' before this stage turns them",
+                "the pictures are stored \(video.orientation), and a virtual camera cannot say so: programs will show them that way. Put 'crop-orient' before this stage to bring them upright",
                 isWarning: true)
         }
     }

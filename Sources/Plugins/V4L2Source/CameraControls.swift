@@ -138,8 +138,8 @@ struct ControlValues: OptionValue {
                             "Did you mean '\($0)'?"
                         }
                             ?? (controls.isEmpty
-                                ? "It has none: leave 'controls' out."
-                                : "It has \(controls.map(\.name).joined(separator: ", "))."))
+                                ? "Leave 'controls' out: the camera has no controls."
+                                : "Use one of the camera's controls: \(controls.map(\.name).joined(separator: ", "))."))
                 }
                 settings.append((control, try control.number(member.value)))
             } catch {

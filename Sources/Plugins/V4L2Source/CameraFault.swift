@@ -8,7 +8,7 @@ enum CameraFault {
     /// The fault of a driver's answer that this plugin cannot use.
     static func answered(_ what: String) -> FrameHostError {
         FrameHostError(
-            .callFailed, what: "the camera's driver answers \(what)",
+            .callFailed, what: "the camera's driver gives \(what)",
             remedy: "Choose another 'size' or 'format'. `framehost devices` lists them.")
     }
 
@@ -17,8 +17,8 @@ enum CameraFault {
         let advice =
             there.isEmpty
             ? "\(asked == nil ? "" : "No camera was found. ")Plug one in, or load its driver."
-            : "There \(there.count == 1 ? "is" : "are") \(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", ")); `framehost devices` shows details."
-        let remedy = advice + (mayWait ? " \"ifMissing\": \"wait\" starts without it." : "")
+            : "Plug it in, or use \(there.count == 1 ? "" : "one of ")\(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", ")); `framehost devices` shows details."
+        let remedy = advice + (mayWait ? " \"ifMissing\": \"wait\" starts the chain without a camera." : "")
         return FrameHostError(
             .unavailable, place: asked == nil ? "" : "device",
             what: asked.map { "there is no camera '\($0)'" } ?? "there is no camera", remedy: remedy)
@@ -35,7 +35,9 @@ enum CameraFault {
         FrameHostError(
             .unavailable, place: "device",
             what: "'\(path)' (\(identity.name)) must be a capture device that supports streaming",
-            remedy: "`framehost devices` lists the devices that can be used.")
+            remedy:
+                "Use a device that `framehost devices` lists. A camera often has a second device that gives no pictures."
+        )
     }
 
     static func noFormat(_ path: String, asked: CameraPixels?, there: [FourCC]) -> FrameHostError {
@@ -48,7 +50,11 @@ enum CameraFault {
         let own = there.isEmpty ? "no format at all" : there.map(\.description).joined(separator: ", ")
         let others = there.compactMap { CameraPixels($0) }
         let remedy =
-            others.contains(.h264) ? "\"format\": \"h264\" passes on what the camera encodes." : "Use another camera."
+            others.contains(.h264)
+            ? "Set \"format\": \"h264\" to pass on what the camera encodes."
+            : there.isEmpty
+                ? "If this is a virtual camera, first start the program that writes to it. Otherwise use another camera."
+                : "Use another camera."
         guard let asked else {
             return FrameHostError(
                 .unavailable,
@@ -58,7 +64,14 @@ enum CameraFault {
         }
         return FrameHostError(
             .invalidConfiguration, place: "format", what: "'\(path)' does not support \(asked.rawValue); it has \(own)",
-            remedy: others.contains { $0 != .h264 } ? "Leave 'format' out to use the nearest one." : remedy)
+            remedy: others.contains { $0 != .h264 } ? "Leave 'format' out to use one that the camera has." : remedy)
+    }
+
+    static func noPictures(_ path: String, seconds: Int) -> FrameHostError {
+        FrameHostError(
+            .callFailed, place: "format",
+            what: "'\(path)' gave no picture within \(seconds) s",
+            remedy: "Plug the camera in again, or use another 'format' with an encoder after this stage.")
     }
 
     static func noSets(_ path: String, _ why: String) -> FrameHostError {
@@ -104,11 +117,11 @@ enum CameraFault {
         case ENOTTY where fault.call == "VIDIOC_QUERYCAP", EISDIR:
             return FrameHostError(
                 .unavailable, place: "device", what: "'\(path)' is not a camera",
-                remedy: "`framehost devices` lists the cameras.", cause: fault.text)
+                remedy: "Use a camera that `framehost devices` lists.", cause: fault.text)
         default:
             return FrameHostError(
-                .callFailed, what: "'\(path)' fails", remedy: "Check `dmesg` for messages of its driver.",
-                cause: fault.text)
+                .callFailed, what: "a call to the driver of '\(path)' failed",
+                remedy: "Check `dmesg` for messages of the driver.", cause: fault.text)
         }
     }
 }

@@ -77,7 +77,7 @@ final class CameraSession {
                 throw FrameHostError(
                     .callFailed, place: "controls.\(control.name)", what: "the camera refuses \(number)",
                     remedy: control.isInactive
-                        ? "It has no effect with the camera's current settings. First switch off the control that sets it automatically."
+                        ? "'\(control.name)' has no effect with the camera's current settings. First switch off the control that sets it automatically."
                         : "Use another value in \(control.least)...\(control.most).", cause: error.text)
             }
         }

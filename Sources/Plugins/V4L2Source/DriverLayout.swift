@@ -36,7 +36,10 @@ struct DriverLayout: Equatable {
                 "the format \(FourCC(code: answer.pixelformat)), but \(mode.code) was requested")
         }
         guard let size = PictureSize(driver: answer.width, answer.height) else {
-            throw CameraFault.answered("pictures of \(answer.width)x\(answer.height)")
+            let range = PictureSize.range
+            throw CameraFault.answered(
+                "pictures of \(answer.width)x\(answer.height), but sides must be from \(range.lowerBound) to \(range.upperBound)"
+            )
         }
         guard size == mode.size else { throw CameraFault.answered("\(size), but \(mode.size) was requested") }
         let fields = [
@@ -49,7 +52,9 @@ struct DriverLayout: Equatable {
         let format = mode.pixels.pixelFormat
         let stride = Int(answer.bytesperline)
         guard stride <= Self.longestRow, Int(answer.sizeimage) <= Self.largestImage else {
-            throw CameraFault.answered("rows of \(answer.bytesperline) and pictures of \(answer.sizeimage) bytes")
+            throw CameraFault.answered(
+                "rows of \(answer.bytesperline) bytes and pictures of \(answer.sizeimage) bytes, but at most \(Self.longestRow) and \(Self.largestImage) are possible"
+            )
         }
         pixels = mode.pixels
         self.size = size
@@ -68,7 +73,9 @@ struct DriverLayout: Equatable {
             return
         }
         let rows = format.rowBytes(plane: 0, width: size.width)
-        guard stride >= rows else { throw CameraFault.answered("rows of \(stride) bytes for \(size)") }
+        guard stride >= rows else {
+            throw CameraFault.answered("rows of \(stride) bytes, but \(size) needs \(rows)")
+        }
         var planes: [Plane] = []
         var offset = 0
         for plane in 0..<format.planeCount {
@@ -77,7 +84,9 @@ struct DriverLayout: Equatable {
             let own = plane > 0 && format == .i420 ? stride / 2 : stride
             let bytes = format.rowBytes(plane: plane, width: size.width)
             let height = format.rows(plane: plane, height: size.height)
-            guard own >= bytes else { throw CameraFault.answered("rows of \(stride) bytes for \(size)") }
+            guard own >= bytes else {
+                throw CameraFault.answered("rows of \(own) bytes in plane \(plane), but \(size) needs \(bytes)")
+            }
             planes.append(Plane(offset: offset, strideBytes: own, rowBytes: bytes, rows: height))
             offset += own * height
         }

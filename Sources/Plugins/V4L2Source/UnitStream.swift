@@ -59,10 +59,10 @@ struct UnitStream {
         }
         guard unit.setBytes <= Self.mostSetBytes else {
             lose()
-            return .damaged("its parameter sets have \(unit.setBytes) bytes")
+            return .damaged("its parameter sets have \(unit.setBytes) bytes, more than \(Self.mostSetBytes)")
         }
         if unit.setBytes > 0 { takeSets(of: unit, in: bytes) }
-        guard unit.hasSlice else { return unit.hasOnlyAsides ? .noPicture : .damaged("it has no picture") }
+        guard unit.hasSlice else { return unit.hasOnlyAsides ? .noPicture : .damaged("its bytes contain no picture") }
         if unit.isKeyframe, awaitsPPS {
             keyframesWithoutPPS += 1
             if keyframesWithoutPPS == 3 { awaitsPPS = false }

@@ -80,11 +80,9 @@ extension V4L2Source {
             if !stream.sets.isEmpty, verdict.hasPicture { return stream.sets }
         }
         guard stream.sets.isEmpty else { return stream.sets }
+        guard buffers > 0 else { throw CameraFault.noPictures(device.path, seconds: 5) }
         throw CameraFault.noSets(
-            device.path,
-            buffers == 0
-                ? "no picture came within 5 s"
-                : "none were among \(buffers == 1 ? "1 access unit" : "\(buffers) access units")")
+            device.path, "none were among \(buffers == 1 ? "1 access unit" : "\(buffers) access units")")
     }
 
     // MARK: One access unit
@@ -96,9 +94,9 @@ extension V4L2Source {
         defer { queue.giveBack(picture) }
         guard let bytes = picture.bytes else { return }
         if picture.filled.isDamaged {
-            noteDamage("its driver marks it as damaged")
+            noteDamage("the driver marks it as damaged")
         } else if picture.filled.byteCount > bytes.count {
-            noteDamage("its driver reports \(picture.filled.byteCount) bytes in a buffer of \(bytes.count)")
+            noteDamage("the driver reports \(picture.filled.byteCount) bytes in a buffer of \(bytes.count)")
         } else if bytes.count > units!.mostBytes - UnitStream.mostSetBytes {
             noteDamage("it is too large: \(bytes.count) bytes")
         } else {
@@ -150,7 +148,7 @@ extension V4L2Source {
         context.post(
             "parameter-sets-changed", level: .warning,
             text:
-                "The camera's parameter sets have changed. The headers of recordings and stream descriptions keep the first ones."
+                "The camera's parameter sets (SPS and PPS) have changed. The stream has the new ones, but the header of a recording and the SDP keep the old ones. If a player shows a damaged picture from there on, leave \"format\": \"h264\" out and put an encoder after this stage."
         )
     }
 

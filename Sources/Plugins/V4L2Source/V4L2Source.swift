@@ -81,7 +81,8 @@ final class V4L2Source: Source, DeviceStage {
             missing = fault.what
             format = Self.plannedWithout(asked)
             context.note(
-                "\(fault.what): the chain starts without it, with a slate of \(asked.size) in i420", isWarning: true)
+                "\(fault.what): the chain starts without the camera, with a slate of \(asked.size) in i420",
+                isWarning: true)
         }
         return units.map { .encoded($0.format) } ?? .video(format!)
     }
@@ -133,11 +134,18 @@ final class V4L2Source: Source, DeviceStage {
         if layout.pixels == .mjpeg {
             context.note("JPEG pictures are decoded into the chain's buffers, without another copy")
         } else if !layout.fits(format) {
-            let plane =
-                layout.planes.indices.first { layout.planes[$0].strideBytes != format.strideBytes(plane: $0) } ?? 0
-            context.note(
-                "1 copy per frame: in plane \(plane) the driver's stride is \(layout.planes[plane].strideBytes) bytes, the chain's \(format.strideBytes(plane: plane))"
-            )
+            let plane = layout.planes.indices.first {
+                layout.planes[$0].strideBytes != format.strideBytes(plane: $0)
+            }
+            if let plane {
+                context.note(
+                    "1 copy per frame: in plane \(plane) the driver's stride is \(layout.planes[plane].strideBytes) bytes, the chain's \(format.strideBytes(plane: plane))"
+                )
+            } else {
+                context.note(
+                    "1 copy per frame: the driver's pictures of \(layout.imageBytes) bytes are larger than the chain's buffers"
+                )
+            }
         } else if takesOurs == false {
             context.note("1 copy per frame: the driver cannot write into the chain's buffers")
         } else if takesOurs == nil {
@@ -176,7 +184,11 @@ final class V4L2Source: Source, DeviceStage {
                 StageDemand.Claim(
                     "camera \(calls.realPath(path) ?? path)", option: "device",
                     what: "uses the camera '\(path)', as does",
-                    remedy: "Only one source can use a camera. Let both stages take their input 'from' that one.")
+                    remedy:
+                        "Only one source can use a camera. Leave this stage out and name the other one in 'from' of the stages that need its pictures.",
+                    remedyBetweenChains:
+                        "Only one source can use a camera. Put the stages of both chains into one file, or let one chain serve the pictures with 'rtsp-sink' and the other read them with 'network-source'."
+                )
             ]
         }
         return demand
@@ -332,7 +344,7 @@ final class V4L2Source: Source, DeviceStage {
     private func frame(
         of picture: CaptureQueue.Picture, _ queue: CaptureQueue, _ session: CameraSession, _ output: Output
     ) throws -> Frame? {
-        guard !picture.filled.isDamaged else { return leaveOut(picture, queue, "its driver marks it as damaged") }
+        guard !picture.filled.isDamaged else { return leaveOut(picture, queue, "the driver marks it as damaged") }
         if session.decoder == nil, picture.filled.byteCount < session.layout.leastBytes {
             return leaveOut(
                 picture, queue, "it has only \(picture.filled.byteCount) of \(session.layout.leastBytes) bytes")
@@ -355,7 +367,8 @@ final class V4L2Source: Source, DeviceStage {
         case .damaged(let words): noteDamage("its JPEG is damaged: \(words)")
         case .unknown(let words):
             throw FrameHostError(
-                .invalidMedia, what: "the camera gives JPEG with \(words)", remedy: "Choose another 'format'.")
+                .invalidMedia, what: "the camera gives JPEG with \(words)",
+                remedy: "Set 'format' to one other than \"mjpeg\".")
         }
         return nil
     }
@@ -399,7 +412,7 @@ final class V4L2Source: Source, DeviceStage {
         guard options.whileLost != .stop else {
             throw FrameHostError(
                 .unavailable, place: path ?? "", what: "the camera is lost: \(reason)",
-                remedy: "With \"whileLost\": \"hold\" the chain keeps running until it is back.")
+                remedy: "With \"whileLost\": \"hold\" the chain goes on, and opens the camera again when it is back.")
         }
         away.begin(now: context.clock.now(), reason: reason)
         // The timeline goes on from the last picture.

@@ -50,7 +50,7 @@ final class VideoSnake: Filter {
         guard format.width >= 64, format.height >= 64 else {
             throw FrameHostError(
                 .invalidConfiguration, what: "video-snake needs pictures of 64x64 or more, but gets \(format)",
-                remedy: "Scale them before: \"use\": \"crop-orient\".")
+                remedy: "Put a 'crop-orient' with a larger \"size\" before this stage.")
         }
         self.format = format
     }

@@ -88,7 +88,7 @@ enum WindowFault {
     static let screenLost = FrameHostError(
         .callFailed, what: "the display server has closed the connection",
         remedy:
-            "Start the program again when there is a screen; \"onError\": \"continue\" keeps the rest of the chain running."
+            "Start framehost again when the display server is running. Set \"onError\": \"continue\" to keep the rest of the chain running without the window."
     )
 
     static func noAnswer(_ seconds: Int) -> FrameHostError {

@@ -73,8 +73,8 @@ final class X264Encoder: Transform {
             throw FrameHostError(
                 .invalidConfiguration,
                 what:
-                    "H.264 with 4:2:0 colour needs pictures of at least 2x2, but this one is \(format.width)x\(format.height)",
-                remedy: "Put a 'crop-orient' with a larger \"size\" before it.")
+                    "H.264 with 4:2:0 colour needs pictures of at least 2x2, but these are \(format.width)x\(format.height)",
+                remedy: "Put a 'crop-orient' with a larger \"size\" before this stage.")
         }
         format.width &= ~1
         format.height &= ~1
@@ -83,7 +83,7 @@ final class X264Encoder: Transform {
                 .invalidConfiguration,
                 what:
                     "no H.264 decoder accepts pictures of \(format.width)x\(format.height): level 6.2, the highest, permits at most \(H264Level.mostMacroblocks) macroblocks of 16x16 (for example 8704x4096) and \(H264Level.mostSide) pixels on each side",
-                remedy: "Put a 'crop-orient' with a smaller \"size\" before it.")
+                remedy: "Put a 'crop-orient' with a smaller \"size\" before this stage.")
         }
         return format
     }
@@ -99,7 +99,7 @@ final class X264Encoder: Transform {
         context.post(
             "picture-cut",
             text:
-                "H.264 with 4:2:0 colour needs even sides: the picture is encoded as \(format.width)x\(format.height), without its last odd row or column.",
+                "H.264 with 4:2:0 colour needs even sides: the picture is encoded as \(format.width)x\(format.height), without the last row or column of an odd side.",
             details: ["width": .number(format.width), "height": .number(format.height)])
     }
 
@@ -161,9 +161,10 @@ final class X264Encoder: Transform {
             guard isAdjustable else {
                 throw FrameHostError(
                     .invalidConfiguration,
-                    what: "x264 can change its bitrate only if a VBV buffer limits the stream to it",
+                    what:
+                        "x264 can change the bitrate while it runs only if a VBV buffer limits the stream to that bitrate",
                     remedy:
-                        "Set \"vbvBufferKbits\" without \"vbvMaxKbps\" in the chain file. A live chain has this by default."
+                        "Leave \"vbvMaxKbps\" out in the chain file, set \"vbvBufferKbits\" unless the chain is live, and start the chain again."
                 )
             }
             try encoder?.setRate(changed)

@@ -154,9 +154,10 @@ struct X264EncoderOptions: StageOptions {
         }
         if qp != nil, vbvMaxKbps != nil || vbvBufferKbits != nil {
             let limits = [vbvMaxKbps == nil ? nil : "'vbvMaxKbps'", vbvBufferKbits == nil ? nil : "'vbvBufferKbits'"]
+                .compactMap { $0 }.joined(separator: " and ")
             throw OptionFault(
-                "with 'qp' a picture may take any number of bits, so \(limits.compactMap { $0 }.joined(separator: " and ")) cannot limit them",
-                remedy: "Leave that out, or use 'crf' or 'bitrateKbps' instead of 'qp'.")
+                "with 'qp' a picture may take any number of bits, so \(limits) cannot limit them",
+                remedy: "Leave \(limits) out, or use 'crf' or 'bitrateKbps' instead of 'qp'.")
         }
         if let vbvMaxKbps, let bitrateKbps, vbvMaxKbps < bitrateKbps {
             throw OptionFault(
@@ -164,7 +165,9 @@ struct X264EncoderOptions: StageOptions {
                 remedy: "Raise 'vbvMaxKbps' or lower 'bitrateKbps'.")
         }
         if vbvMaxKbps == nil, vbvBufferKbits != nil, crf != nil {
-            throw OptionFault("'vbvBufferKbits' needs 'vbvMaxKbps'", remedy: "Set both, or neither.")
+            throw OptionFault(
+                "'vbvBufferKbits' needs 'vbvMaxKbps' when 'crf' is set",
+                remedy: "Set 'vbvMaxKbps' too, or leave 'vbvBufferKbits' out.")
         }
         // As in x264_param_apply_profile.
         if let profile, let crf, crf < 1 {

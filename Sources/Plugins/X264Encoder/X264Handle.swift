@@ -152,7 +152,9 @@ final class X264Handle {
         x264_encoder_parameters(encoder, &parameters)
         Self.set(rate, &parameters)
         guard x264_encoder_reconfig(encoder, &parameters) == 0 else {
-            throw FrameHostError(.callFailed, what: "x264 refused the new bitrate", cause: log.lastLine)
+            throw FrameHostError(
+                .callFailed, what: "x264 refused the new bitrate", remedy: "Use another 'bitrateKbps'.",
+                cause: log.lastLine)
         }
     }
 
@@ -165,7 +167,9 @@ final class X264Handle {
         var count: Int32 = 0
         let size = x264_encoder_encode(encoder, &units, &count, input, output)
         guard size >= 0 else {
-            throw FrameHostError(.callFailed, what: "x264 could not encode the picture", cause: log.lastLine)
+            throw FrameHostError(
+                .callFailed, what: "x264 could not encode the picture",
+                remedy: "If memory has run out, free some and start the chain again.", cause: log.lastLine)
         }
         guard size > 0, let first = units?.pointee.p_payload else { return nil }
         // The payloads of one call lie one after the other (x264.h, x264_encoder_encode).

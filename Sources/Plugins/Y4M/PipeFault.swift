@@ -20,7 +20,8 @@ enum PipeFault {
             remedy: "Name a pipe or a file, or leave 'path' out for standard input.")
     }
 
-    private static let pipeIn = "Pipe a program into it: ffmpeg -i … -f yuv4mpegpipe - | framehost chain.json."
+    private static let pipeIn =
+        "Pipe the output of a program into framehost: `ffmpeg -i … -f yuv4mpegpipe - | framehost chain.json`."
 
     static func inputIsTerminal() -> FrameHostError {
         FrameHostError(.unavailable, what: "standard input is a terminal", remedy: pipeIn)
@@ -37,14 +38,14 @@ enum PipeFault {
     static func outputIsTerminal() -> FrameHostError {
         FrameHostError(
             .unavailable, what: "standard output is a terminal",
-            remedy: "Pipe it into a program: framehost chain.json | mpv -.")
+            remedy: "Pipe it into a program: `framehost chain.json | mpv -`.")
     }
 
     static func outputIsClosed() -> FrameHostError {
         FrameHostError(
             .unavailable, what: "standard output is closed",
             remedy:
-                "Start the program without '>&-', with standard output piped into a program: framehost chain.json | mpv -."
+                "Start the program without '>&-', with standard output piped into a program: `framehost chain.json | mpv -`."
         )
     }
 
@@ -54,7 +55,7 @@ enum PipeFault {
     static func noHeader(_ name: String, seconds: Int) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "no y4m header arrived from \(name) within \(seconds) s",
-            remedy: "Check the program that writes there.")
+            remedy: "Check that the program that writes there is running and writes y4m.")
     }
 
     static func empty(_ name: String) -> FrameHostError {
@@ -91,21 +92,23 @@ enum PipeFault {
     static func noFrame(_ name: String, picture: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "picture \(picture) of \(name) must start with FRAME",
-            remedy: "The data before it has missing or extra bytes. Only one program may write into the stream.")
+            remedy:
+                "Bytes before this picture are missing, or there are too many: check the program that writes there, and that no second program does."
+        )
     }
 
     static func readFailed(_ name: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "\(name) cannot be read: \(String(cString: strerror(code)))",
-            remedy: "Check the program that writes there, or the disk that it is on.")
+            remedy: "Check the program that writes it, or the disk that the file is on.")
     }
 
     // MARK: Writing
 
     static func readerGone(_ name: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "the reader of \(name) has closed it",
-            remedy: "\"onError\": \"continue\" keeps the rest of the chain running.")
+            .unavailable, what: "the program that reads \(name) has closed it",
+            remedy: "Start the chain again together with that program, and let that program run as long as the chain.")
     }
 
     static func endedWithoutReader(_ path: String) -> FrameHostError {
@@ -119,7 +122,7 @@ enum PipeFault {
                 ? "Free some space."
                 : code == EFBIG
                     ? "Raise the limit of `ulimit -f`, or use a disk whose file system permits larger files."
-                    : "Check the program that reads there, or the disk that it is on.")
+                    : "Check the program that reads it, or the disk that the file is on.")
     }
 
     static func noRateToWrite() -> FrameHostError {

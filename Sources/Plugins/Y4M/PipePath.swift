@@ -21,7 +21,9 @@ struct PipePath {
             throw OptionFault("'path' must not contain a zero character", remedy: "Remove that character.")
         }
         if stream.paths.contains(option) {
-            throw OptionFault("'\(option)' is \(stream.rawValue)", remedy: "Write \"path\": \"-\", or leave it out.")
+            throw OptionFault(
+                "'\(option)' is \(stream.rawValue), which must be written as \"-\"",
+                remedy: "Write \"path\": \"-\", or leave 'path' out.")
         }
     }
 
@@ -32,7 +34,13 @@ struct PipePath {
     ///
     /// - Parameter remedy: The remedy for a second stage at a standard stream.
     func claims(remedy: String) -> [StageDemand.Claim] {
-        guard let path else { return [stream.claim(option: "path", remedy: remedy)] }
+        let between =
+            stream == .input
+            ? "Put the stages of both chains into one file, or give each chain a pipe of its own, made with 'mkfifo'."
+            : nil
+        guard let path else {
+            return [stream.claim(option: "path", remedy: remedy, remedyBetweenChains: between)]
+        }
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return [] }
         let use = stream == .input ? "reads" : "writes to"
@@ -41,7 +49,9 @@ struct PipePath {
                 "\(use) pipe \(status.st_dev):\(status.st_ino)", option: "path",
                 what: "\(use) the pipe '\(path)', as does",
                 remedy: stream == .input
-                    ? "Let both take their input 'from' that one." : "Give each of them a pipe of its own.")
+                    ? "Leave this stage out and name the other one in 'from' of the stages that need its pictures."
+                    : "Give each of them a pipe of its own.",
+                remedyBetweenChains: between)
         ]
     }
 }

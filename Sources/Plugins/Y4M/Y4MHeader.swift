@@ -43,7 +43,8 @@ struct Y4MHeader: Equatable {
             case "W", "H":
                 guard let side = Self.number(value), VideoFormat.sides.contains(side) else {
                     throw Fault(
-                        what: "has the field \(Self.shown(field)), but a side must be a whole number from 1 to 65536")
+                        what: "has the field \(Self.shown(field)), but a side must be a whole number from 1 to 65536",
+                        remedy: Self.makeIt)
                 }
                 sides[field.first!] = side
             case "F":
@@ -78,14 +79,14 @@ struct Y4MHeader: Equatable {
     }
 
     private static let noMagic = Fault(what: "must start with \(magic)", remedy: makeIt)
-    static let makeIt = "Let ffmpeg write it: '-f yuv4mpegpipe -'"
+    static let makeIt = "Let ffmpeg write the stream: '-f yuv4mpegpipe -'"
 
     private static func samples(_ word: String) throws(Fault) -> (Y4MFormat, UInt8) {
         if let known = Y4MFormat.words.first(where: { $0.word == word }) { return (known.format, known.siting) }
         let words = Y4MFormat.words.map { "C\($0.word)" }.joined(separator: ", ")
         throw Fault(
-            what: "has the sample kind C\(shown(word)), which must be one of \(words)",
-            remedy: "Let ffmpeg convert: '-pix_fmt yuv420p'")
+            what: "has the field \(shown("C\(word)")), which must be one of \(words)",
+            remedy: "Let ffmpeg convert the pictures: '-pix_fmt yuv420p'")
     }
 
     /// `F30000:1001`; 0:0 is "unknown".
@@ -98,7 +99,7 @@ struct Y4MHeader: Equatable {
             let ratio = Rational(Int32(over), Int32(under))
             if range.contains(ratio.value) { return ratio }
         }
-        throw Fault(what: "has the field \(shown(field)), but \(rule)")
+        throw Fault(what: "has the field \(shown(field)), but \(rule)", remedy: makeIt)
     }
 
     /// Only decimal digits, up to Int32.max.

@@ -59,7 +59,7 @@ final class Y4MSink: Sink {
         guard video.frameRate.numerator > 0 else { throw PipeFault.noRateToWrite() }
         if video.orientation != .up {
             context.note(
-                "the orientation of the pictures is \(video.orientation), which y4m cannot store; 'crop-orient' before this stage turns them",
+                "the orientation of the pictures is \(video.orientation), which y4m cannot store; to turn them upright, put 'crop-orient' before this stage",
                 isWarning: true)
         }
         if path.path != nil { try context.checkWritable(options.path, option: "path") }
@@ -149,7 +149,7 @@ final class Y4MSink: Sink {
         context.post(
             "gap", level: .warning,
             text:
-                "Pictures are missing before \(time.seconds) s. y4m stores no times, so the pictures after the gap are too early there. 'rate' before this stage fills gaps.",
+                "Pictures are missing before \(time.seconds) s. y4m stores no times, so the pictures after the gap are too early there. To fill gaps, put 'rate' before this stage.",
             details: ["seconds": .number((time - lastTime).seconds)])
     }
 }

@@ -63,7 +63,9 @@ final class Y4MSource: Source {
             throw PipeFault.noRate(name)
         }
         if header.isInterlaced {
-            context.note("the pictures are interlaced and are passed on unchanged", isWarning: true)
+            context.note(
+                "the pictures are interlaced and are passed on unchanged; deinterlace them in the program that writes them (ffmpeg: '-vf bwdif')",
+                isWarning: true)
         }
         (self.reader, self.header) = (reader, header)
         let format = header.videoFormat(rate: rate)
@@ -100,7 +102,9 @@ final class Y4MSource: Source {
         var demand = Self.declaredDemand
         demand.ownBytes = pictureBytes
         demand.claims = path.claims(
-            remedy: "Let both take their input 'from' that one, or name a pipe made with 'mkfifo'.")
+            remedy:
+                "Leave this stage out and name the other one in 'from' of the stages that need its pictures, or name a pipe made with 'mkfifo'."
+        )
         demand.readsFiles = path.path.map { [$0] } ?? []
         return demand
     }

@@ -105,7 +105,7 @@ private final class RenumberedMicrophone: Source {
             try StageDriver(FleetingMicrophone.self, options: #"{ "device": "fleeting" }"#)
         }
         #expect(fault?.code == .unavailable)
-        #expect(fault?.remedy.contains(#""ifMissing": "wait" starts the chain without this one."#) == true)
+        #expect(fault?.remedy.contains(#""ifMissing": "wait" starts the chain without the device."#) == true)
     }
 
     @Test(arguments: ["hw:1,0", "hw:2,0"]) func startsTheCardThatWasCheckedWhateverItsNumberIs(device: String) throws {

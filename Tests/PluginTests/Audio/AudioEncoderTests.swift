@@ -179,18 +179,19 @@ import Testing
         let cd = AudioFormat(sampleRate: 44_100, channelCount: 2)
         #expect(
             refusal(#"{ "codec": "opus" }"#, cd).contains(
-                "the sound has 44100 Hz, but for Opus it must have one of 48000, 24000, 16000, 12000, 8000 Hz. Put an 'audio-resample' with \"sampleRate\": 48000 before it."
+                "the sound has 44100 Hz, but Opus takes only 48000, 24000, 16000, 12000, 8000 Hz. Put an 'audio-resample' with \"sampleRate\": 48000 before this stage."
             ))
         #expect(refusal("{}", cd) == "accepted")
         #expect(
             refusal("{}", AudioFormat(sampleRate: 18_000, channelCount: 1)).contains("\"sampleRate\": 22050 before"))
         #expect(
             refusal(#"{ "codec": "opus" }"#, AudioFormat(sampleRate: 48_000, channelCount: 3)).contains(
-                "the sound has 3 channels, but for Opus it must have one of 1, 2, 5, 6, 7, 8. Put an 'audio-resample' with \"channels\": 2 before it."
+                "the sound has 3 channels, but Opus takes only 1, 2, 5, 6, 7, 8. Put an 'audio-resample' with \"channels\": 2 before this stage."
             ))
         #expect(
             refusal(#"{ "bitrateKbps": 700 }"#, cd).contains(
-                "700 kbit/s is more than AAC permits for sound 44100 Hz, 2 channels: 529 kbit/s. Lower 'bitrateKbps'."))
+                "700 kbit/s must be at most 529 kbit/s, the limit of AAC for sound 44100 Hz, 2 channels. Use 529 or less, or leave 'bitrateKbps' out."
+            ))
     }
 
     @Test(arguments: [8000, 12_000, 16_000, 24_000, 48_000], SoundCodec.opus.channelCounts)

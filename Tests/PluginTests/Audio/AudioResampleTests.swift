@@ -108,7 +108,7 @@ import Testing
         } catch {
             #expect(
                 "\(error)".contains(
-                    "libswresample cannot make sound 48000 Hz, 2 channels of sound 48000 Hz, 64 channels. Use 1 to 8 channels"
+                    "libswresample cannot convert sound 48000 Hz, 64 channels to sound 48000 Hz, 2 channels. Use 1 to 8 channels"
                 ))
         }
     }

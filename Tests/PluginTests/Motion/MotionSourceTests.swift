@@ -73,7 +73,10 @@ import Testing
         let played = try play(#"{ "path": "m.csv" }"#, folder)
         #expect(played.samples.map(\.time.seconds) == [0, 3] && played.fault == nil)
         let texts = played.events.filter { $0.name == "samples-left-out" }.map(\.text)
-        #expect(texts == ["Left out: 2 samples with impossible numbers, 1 sample whose time did not rise."])
+        #expect(
+            texts == [
+                "Samples were left out: 2 samples with values that are not finite, or beyond 2000 rad/s or 10000 m/s², 1 sample not later than the one before. Check 'rotationUnit' and 'accelerationUnit', and the sensor's clock."
+            ])
     }
 
     @Test func givesWhatComesBeforeDamage() throws {
@@ -83,7 +86,7 @@ import Testing
         #expect(played.samples.count == 2)
         #expect(
             played.fault
-                == "motion-source (motion-source): frame 1: path: line 4 of 'FOLDER/m.csv' (byte 31) ends too early: it must have 4 columns, as the heading has, but has 3. The 2 samples before it were passed on. Correct the rest, or cut it off."
+                == "motion-source (motion-source): frame 1: path: line 4 of 'FOLDER/m.csv' (byte 31) ends too early: it must have 4 columns, as the heading has, but has 3. The 2 samples before the fault were passed on. Correct the rest of the file, or remove the rest."
                 .replacingOccurrences(of: "FOLDER", with: folder))
     }
 
@@ -172,7 +175,7 @@ import Testing
                 do {
                     let played = try play(#"{ "path": "\#(name)" }"#, folder)
                     let fault = try #require(played.fault, "\(name) cut at \(end)")
-                    #expect(fault.contains("ends within its motion") && fault.contains("before it were passed on"))
+                    #expect(fault.contains("ends within its motion") && fault.contains("before the end were passed on"))
                     #expect(!played.samples.isEmpty && played.samples.count <= 200)
                 } catch {
                     #expect("\(error)".hasPrefix("path: "))

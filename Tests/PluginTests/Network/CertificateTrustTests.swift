@@ -64,7 +64,7 @@ import Testing
         let refused = fault(url)
         #expect(
             refused.hasPrefix(
-                "the certificate of '\(url)', or of a server it redirects to, cannot be trusted. Set 'caFile' to a file with its authority's certificate."
+                "the certificate of '\(url)', or of a server it redirects to, cannot be trusted. Set 'caFile' to a PEM file with the certificate of the authority that signed it."
             ), "\(refused)")
         for address in [url, "https://localhost:\(port)/clip.ts"] {
             let knowing = try NetworkSourceTests.driver(address, #""caFile": "\#(folder.file("own.pem"))""#)

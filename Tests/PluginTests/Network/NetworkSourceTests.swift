@@ -495,7 +495,7 @@ import Testing
             _ = try Self.pictures(driver) { _ in false }
         } throws: {
             FrameHostError.wrap($0).description.contains(
-                "'tcp://127.0.0.1:\(port)' is lost: its stream has ended. With \"whileLost\": \"hold\" the chain keeps running until it is back."
+                "'tcp://127.0.0.1:\(port)' is lost: its stream has ended. Check its server or sender. To keep the chain running until the stream is back, set \"whileLost\": \"hold\"."
             )
         }
         try driver.stop()

@@ -272,7 +272,7 @@ import Testing
         camera.spoil = { $0.pixelformat = 0x4745_504A }
         #expect(
             fault()
-                == "the camera's driver answers the format JPEG, but YUYV was requested. Choose another 'size' or 'format'. `framehost devices` lists them."
+                == "the camera's driver gives the format JPEG, but YUYV was requested. Choose another 'size' or 'format'. `framehost devices` lists them."
         )
     }
 
@@ -284,26 +284,26 @@ import Testing
         ]
         for spoil in spoils {
             camera.spoil = spoil
-            #expect(fault().hasPrefix("the camera's driver answers "))
+            #expect(fault().hasPrefix("the camera's driver gives "))
         }
         camera.spoil = { _ in }
         camera.offers = [.init(code: "YUYV", sizes: [(0, 0), (.max, 1)], intervals: [(0, 0), (.max, 1), (1, .max)])]
-        #expect(fault().hasPrefix("the camera's driver answers no usable size for YUYV. "))
+        #expect(fault().hasPrefix("the camera's driver gives no usable size for YUYV. "))
     }
 
     @Test func namesWhatThereIsWhereTheAskedIsNot() {
         #expect(
             fault(#"{ "format": "nv12" }"#)
-                == "format: '/dev/video0' does not support nv12; it has YUYV. Leave 'format' out to use the nearest one."
+                == "format: '/dev/video0' does not support nv12; it has YUYV. Leave 'format' out to use one that the camera has."
         )
         #expect(
             fault(#"{ "device": "/dev/video7" }"#)
-                == "device: there is no camera '/dev/video7'. There is 'Scripted' (/dev/video0); `framehost devices` shows details. \"ifMissing\": \"wait\" starts without it."
+                == "device: there is no camera '/dev/video7'. Plug it in, or use 'Scripted' (/dev/video0); `framehost devices` shows details. \"ifMissing\": \"wait\" starts the chain without a camera."
         )
         camera.nodes = []
         #expect(
             fault()
-                == "there is no camera. Plug one in, or load its driver. \"ifMissing\": \"wait\" starts without it."
+                == "there is no camera. Plug one in, or load its driver. \"ifMissing\": \"wait\" starts the chain without a camera."
         )
     }
 
@@ -319,7 +319,7 @@ import Testing
         camera.faults[fh_vidioc_querycap] = [ENOTTY, ENOTTY]
         #expect(
             fault(#"{ "device": "/dev/video0" }"#).hasPrefix(
-                "device: '/dev/video0' is not a camera. `framehost devices` lists the cameras."))
+                "device: '/dev/video0' is not a camera. Use a camera that `framehost devices` lists."))
     }
 
     @Test func saysWhoHasTheCameraInUse() {

@@ -237,7 +237,7 @@ import Testing
         follow([
             (Self.sps(30) + tiny(800) + keyframe, .give(isKeyframe: true, needsSets: false), known),
             // Every one is known.
-            (tiny(820) + Self.slice(1), .damaged("its parameter sets have 4100 bytes"), known),
+            (tiny(820) + Self.slice(1), .damaged("its parameter sets have 4100 bytes, more than 4096"), known),
             (Self.slice(2), .awaitsKeyframe, known),
             (tiny(819) + Self.slice(3), .awaitsKeyframe, known),
             (keyframe, .give(isKeyframe: true, needsSets: true), known),
@@ -374,7 +374,7 @@ import Testing
         let fault = #expect(throws: FrameHostError.self) {
             try DeviceCallsInUse.$current.withValue(camera) { try StageDriver(V4L2Source.self, clock: clock) }
         }
-        #expect(fault?.remedy == "\"format\": \"h264\" passes on what the camera encodes.")
+        #expect(fault?.remedy == "Set \"format\": \"h264\" to pass on what the camera encodes.")
         camera.offers = [.init(code: "YUYV", sizes: [(64, 32)], intervals: [(1, 25)])]
         #expect(self.fault().contains("'/dev/video0' does not support h264; it has YUYV."))
     }
@@ -386,7 +386,7 @@ import Testing
                 == "format: '/dev/video0' gives no H.264 with parameter sets: none were among 600 access units. Use another 'format' with an encoder after this stage."
         )
         camera.isStalled = true
-        #expect(fault().contains("no picture came within 5 s"))
+        #expect(fault().contains("'/dev/video0' gave no picture within 5 s"))
         #expect(camera.opened == camera.closed && camera.mapped == camera.unmapped)
     }
 
@@ -428,7 +428,7 @@ import Testing
 
     @Test(arguments: [UInt32(1) << 30 + 1, .max]) func refusesSizesThatNoPictureHas(bytes: UInt32) {
         camera.spoil = { $0.sizeimage = bytes }
-        #expect(fault().hasPrefix("the camera's driver answers "))
+        #expect(fault().hasPrefix("the camera's driver gives "))
     }
 
     /// What it says of its largest picture is not what is reserved for one.

@@ -114,7 +114,9 @@ struct BatchDispatch {
     /// - Throws: ``FrameHostError``.
     func start(isQuiet: Bool) throws {
         for folder in [job.folder.split(separator: "/").dropLast().reduce("") { "\($0)/\($1)" }, job.folder] {
-            guard mkdir(folder, 0o777) == 0 || errno == EEXIST else { throw UnitFolder.fault(folder, "made", errno) }
+            guard mkdir(folder, 0o777) == 0 || errno == EEXIST else {
+                throw UnitFolder.fault(folder, "created", errno)
+            }
         }
         try write("list", list, mode: 0o644)
         // The file has values of variables, so only its owner can read it.
@@ -142,7 +144,7 @@ struct BatchDispatch {
     private func submit() throws -> (String, String) {
         let scripts = SlurmScript(job: job)
         let logs = "\(job.folder)/logs"
-        guard mkdir(logs, 0o777) == 0 else { throw UnitFolder.fault(logs, "made", errno) }
+        guard mkdir(logs, 0o777) == 0 else { throw UnitFolder.fault(logs, "created", errno) }
         try write("job.sh", Array(scripts.array.utf8), mode: 0o700)
         try write("report.sh", Array(scripts.report.utf8), mode: 0o700)
         let common = ["--parsable", "--chdir=\(job.folder)"]
@@ -180,7 +182,7 @@ struct BatchDispatch {
     private func write(_ name: String, _ bytes: [UInt8], mode: mode_t) throws {
         let path = "\(job.folder)/\(name)"
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
-        guard file >= 0 else { throw UnitFolder.fault(path, "made", errno) }
+        guard file >= 0 else { throw UnitFolder.fault(path, "created", errno) }
         let isWhole = UnitFolder.writeAll(bytes, to: file) && fsync(file) == 0
         let code = errno
         close(file)
@@ -192,9 +194,11 @@ struct BatchDispatch {
     private static func notRun(_ program: String, _ code: Int32) -> FrameHostError {
         let isMissing = code == ENOENT
         let remedy =
-            program == "sbatch"
-            ? "Run the command on a machine that can submit jobs to Slurm (Debian: package slurm-client)."
-            : "Install it from framehost's source tree: pip install ./packaging/ray."
+            !isMissing
+            ? "Correct this, then run the same command again."
+            : program == "sbatch"
+                ? "Run the command on a machine that can submit jobs to Slurm (Debian: package slurm-client)."
+                : "Install it from framehost's source tree: pip install ./packaging/ray."
         return FrameHostError(
             .unavailable, place: program,
             what: isMissing ? "is not installed" : "cannot be run: \(String(cString: strerror(code)))", remedy: remedy)

@@ -84,8 +84,8 @@ struct PartChain {
         guard let type = try registry.stage(id) else {
             throw FrameHostError(
                 .unavailable, place: FaultPlace(file: request.file),
-                what: "a part of a file needs the stage '\(id)', which no plugin has",
-                remedy: "Put libFileSource.so beside the other plugins.")
+                what: "--parts needs the stage type '\(id)', which no plugin has",
+                remedy: "Put libFileSource.so into the folder of the other plugins.")
         }
         return type
     }

@@ -70,23 +70,23 @@ final class AudioEncoder: Transform {
             throw FrameHostError(
                 .invalidConfiguration,
                 what:
-                    "the sound has \(format.sampleRate) Hz, but for \(codec.title) it must have one of \(codec.sampleRates.map(String.init).joined(separator: ", ")) Hz",
-                remedy: "Put an 'audio-resample' with \"sampleRate\": \(best) before it.")
+                    "the sound has \(format.sampleRate) Hz, but \(codec.title) takes only \(codec.sampleRates.map(String.init).joined(separator: ", ")) Hz",
+                remedy: "Put an 'audio-resample' with \"sampleRate\": \(best) before this stage.")
         }
         guard codec.channelCounts.contains(format.channelCount) else {
             throw FrameHostError(
                 .invalidConfiguration,
                 what:
-                    "the sound has \(format.channelCount) channels, but for \(codec.title) it must have one of \(codec.channelCounts.map(String.init).joined(separator: ", "))",
-                remedy: "Put an 'audio-resample' with \"channels\": 2 before it.")
+                    "the sound has \(format.channelCount) channels, but \(codec.title) takes only \(codec.channelCounts.map(String.init).joined(separator: ", "))",
+                remedy: "Put an 'audio-resample' with \"channels\": 2 before this stage.")
         }
         let most = codec.mostKbps(format)
         guard let asked else { return min(codec.usualKbpsPerChannel * format.channelCount, most) }
         guard asked <= most else {
             throw FrameHostError(
                 .invalidConfiguration, place: "bitrateKbps",
-                what: "\(asked) kbit/s is more than \(codec.title) permits for \(format): \(most) kbit/s",
-                remedy: "Lower 'bitrateKbps'.")
+                what: "\(asked) kbit/s must be at most \(most) kbit/s, the limit of \(codec.title) for \(format)",
+                remedy: "Use \(most) or less, or leave 'bitrateKbps' out.")
         }
         return asked
     }

@@ -36,6 +36,8 @@ final class AudioEncoderHandle {
     /// Samples of each channel that were handed to the encoder.
     private(set) var sent: Int64 = 0
 
+    private static let freeMemory = "Free some memory, and start the chain again."
+
     private let context: UnsafeMutablePointer<AVCodecContext>
     private let frame: UnsafeMutablePointer<AVFrame>
     private let packet: UnsafeMutablePointer<AVPacket>
@@ -61,9 +63,11 @@ final class AudioEncoderHandle {
         var madeFrame: UnsafeMutablePointer<AVFrame>? = av_frame_alloc()
         var madePacket: UnsafeMutablePointer<AVPacket>? = av_packet_alloc()
         guard let context = opened, let frame = madeFrame, let packet = madePacket else {
-            throw FrameHostError(.exhausted, what: "not enough memory for an audio encoder")
+            throw FrameHostError(
+                .exhausted, what: "there is not enough memory for an audio encoder",
+                remedy: AudioEncoderHandle.freeMemory)
         }
-        func check(_ code: Int32, _ what: String, _ remedy: String = "") throws {
+        func check(_ code: Int32, _ what: String, _ remedy: String = AudioEncoderHandle.freeMemory) throws {
             guard code < 0 else { return }
             avcodec_free_context(&opened)
             av_frame_free(&madeFrame)
@@ -188,7 +192,9 @@ final class AudioEncoderHandle {
     }
 
     private func failure(_ what: String, _ code: Int32) -> FrameHostError {
-        FrameHostError(.callFailed, what: what, cause: audioErrorText(code))
+        FrameHostError(
+            .callFailed, what: what, remedy: "If memory has run out, free some and start the chain again.",
+            cause: audioErrorText(code))
     }
 }
 

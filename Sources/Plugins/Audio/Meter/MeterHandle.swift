@@ -39,7 +39,7 @@ final class MeterHandle {
         else {
             throw FrameHostError(
                 .unavailable, what: "libebur128 cannot measure \(format)",
-                remedy: "Put an 'audio-resample' with \"sampleRate\": 48000 and \"channels\": 2 before it.")
+                remedy: "Put an 'audio-resample' with \"sampleRate\": 48000 and \"channels\": 2 before this stage.")
         }
         self.state = state
         channelCount = format.channelCount
@@ -70,7 +70,9 @@ final class MeterHandle {
             }
             let code = ebur128_add_frames_float(state, scratch.baseAddress, count / channelCount)
             guard code == 0 else {
-                throw FrameHostError(.callFailed, what: "libebur128 failed with code \(code): no memory is left")
+                throw FrameHostError(
+                    .callFailed, what: "libebur128 failed with code \(code): no memory is left",
+                    remedy: "Free some memory, and start the chain again.")
             }
             first += count
         }

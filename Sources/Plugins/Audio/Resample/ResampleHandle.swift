@@ -40,7 +40,7 @@ final class ResampleHandle {
         guard code >= 0, let context = made else {
             swr_free(&made)
             throw FrameHostError(
-                .invalidConfiguration, what: "libswresample cannot make \(target) of \(source)",
+                .invalidConfiguration, what: "libswresample cannot convert \(source) to \(target)",
                 remedy: "Use 1 to 8 channels, and a 'sampleRate' nearer to that of the input.",
                 cause: audioErrorText(code))
         }
@@ -93,6 +93,8 @@ final class ResampleHandle {
     }
 
     private func failure(_ code: Int32) -> FrameHostError {
-        FrameHostError(.callFailed, what: "libswresample failed", cause: audioErrorText(code))
+        FrameHostError(
+            .callFailed, what: "libswresample could not convert the sound",
+            remedy: "If memory has run out, free some and start the chain again.", cause: audioErrorText(code))
     }
 }

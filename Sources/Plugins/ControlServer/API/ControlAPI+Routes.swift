@@ -91,7 +91,7 @@ extension ControlAPI {
             Route(
                 method: .get, path: "/api/v1/kinds", name: "getKinds",
                 summary: "The stage types in the chain, as `framehost describe --json` prints them.",
-                answers: ["200": OpenAPI.json("Members are plugin ids.", nil)]
+                answers: ["200": OpenAPI.json("Members are named by stage type.", nil)]
             ) { _ in .json(control.kinds) },
             Route(
                 method: .post, path: "/api/v1/branches", name: "attachBranch",
@@ -171,8 +171,9 @@ extension ControlAPI {
                 // These commands have addresses of their own. As a stage's own command they would mean something else.
                 guard !["pause", "resume", "detach", "replace", "snapshot"].contains(name) else {
                     throw Refusal(
-                        404, "not-found", place: "path", "'\(name)' is not a stage's own command",
-                        "See /openapi.json for its address.")
+                        404, "not-found", place: "path",
+                        "'\(name)' has an address of its own and must not be sent to this one",
+                        "Find the address of '\(name)' in /openapi.json.")
                 }
                 return try await perform(
                     ["stage": .string(id), "command": .string(name), "arguments": call.body ?? [:]], subject: id,
@@ -262,7 +263,7 @@ extension ControlAPI {
         throw Refusal(
             400, "invalid-configuration", place: String(odd.prefix(256)), "no such member",
             Suggestion.nearest(to: odd, in: known).map { "Did you mean '\($0)'?" }
-                ?? (known.isEmpty ? "Leave it out." : "There are \(known.joined(separator: ", "))."))
+                ?? (known.isEmpty ? "Leave it out." : "The members are \(known.joined(separator: ", "))."))
     }
 }
 

@@ -89,7 +89,7 @@ struct ControlAPI: Sendable {
         case .none:
             throw Refusal(
                 404, "not-found", place: "path", "there is nothing at this address",
-                "/openapi.json lists all addresses."
+                "Correct the path: /openapi.json lists all addresses."
             )
         }
     }
@@ -142,7 +142,7 @@ struct ControlAPI: Sendable {
     static var tooLarge: Refusal {
         Refusal(
             413, "too-large", place: "body", "the body must have at most \(mostBodyBytes) bytes",
-            "Send less. A chain with large texts can name files.")
+            "Send a smaller body.")
     }
 
     // MARK: Commands
@@ -157,7 +157,7 @@ struct ControlAPI: Sendable {
         guard let answer = await answer(to: command, within: seconds) else {
             throw Refusal(
                 504, "timeout", place: subject ?? "chain", "no answer came within \(Int(seconds)) s",
-                "The command may still be carried out; see /api/v1/status.")
+                "Look at /api/v1/status before you send the command again: it may still be carried out.")
         }
         guard answer.isDone else { return .faults(answer.faults, subject: subject) }
         return .json(

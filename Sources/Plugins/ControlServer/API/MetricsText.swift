@@ -54,7 +54,7 @@ struct MetricsText {
         let id = stage["id"]?.asString ?? ""
         let labels = [("stage", id)]
         add(
-            "stage_info", "gauge", "A stage: its plugin and kind.",
+            "stage_info", "gauge", "A stage: its type and kind.",
             labels + [("use", stage["use"]?.asString ?? ""), ("kind", stage["kind"]?.asString ?? "")], "1")
         if let state = status.stages.first(where: { $0.id == id })?.state {
             for each in ChainStatus.State.allCases {

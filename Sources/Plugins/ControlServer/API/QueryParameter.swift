@@ -63,7 +63,8 @@ struct QueryValues: Sendable {
                 let near = Suggestion.nearest(to: pair.name, in: names).map { "Did you mean '\($0)'?" }
                 throw Refusal(
                     400, "invalid-configuration", place: String(pair.name.prefix(64)), "no such parameter",
-                    near ?? (names.isEmpty ? "Leave it out." : "There are \(names.joined(separator: ", "))."))
+                    near
+                        ?? (names.isEmpty ? "Leave it out." : "The parameters are \(names.joined(separator: ", "))."))
             }
             guard texts[pair.name] == nil else {
                 throw Refusal(

@@ -41,8 +41,8 @@ struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConverti
         if AccessToken(given) != nil, access(path, F_OK) != 0 {
             throw FrameHostError(
                 .invalidConfiguration, place: "tokenFile",
-                what: "there is no such file, and a token must not stand here itself",
-                remedy: "Write the token into a file and name that file.")
+                what: "'tokenFile' must name a file with the token, and there is no such file",
+                remedy: "Write the token into a file, and set 'tokenFile' to the path of that file.")
         }
         let line = try RunFiles.contents(of: path, option: "tokenFile").prefix { $0 != 10 && $0 != 13 }
         guard let token = AccessToken(String(decoding: line, as: UTF8.self)) else {

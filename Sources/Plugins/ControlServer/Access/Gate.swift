@@ -58,8 +58,8 @@ struct Gate: Sendable {
         guard isOurs(host) else {
             let name = host.name.contains(":") ? "[\(host.name)]" : host.name
             return Refusal(
-                421, "misdirected", place: "Host", "this server is not '\(text)'",
-                "Use its address, or add '\(name)' to 'hosts' of 'control'.")
+                421, "misdirected", place: "Host", "'\(text)' is not a name of this server",
+                "Use the server's address, or add '\(name)' to 'hosts' of 'control'.")
         }
         if let origin = head["origin"] {
             guard isOwn(origin, host: text) else {

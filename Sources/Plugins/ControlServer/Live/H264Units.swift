@@ -32,7 +32,7 @@ enum H264Units {
     private static var wrongSize: FrameHostError {
         FrameHostError(
             .invalidMedia, what: "the sizes of the NAL units do not add up to their access unit",
-            remedy: "The stage that gives them violates ISO/IEC 14496-15.")
+            remedy: "Report this to the author of the stage that gives them: it violates ISO/IEC 14496-15.")
     }
 
     /// Whether an SPS (NAL unit type 7) stands before the first slice.

@@ -70,7 +70,7 @@ enum LiveMessage: Equatable {
         case "ping":
             try refuseOthers(than: [])
             guard let number = value.asInt else {
-                throw LiveFault("ping", "'ping' must be a whole number", "The answer returns it.")
+                throw LiveFault("ping", "'ping' must be a whole number", "Send for example {\"ping\":1}.")
             }
             self = .ping(number)
         case "events":
@@ -94,7 +94,8 @@ enum LiveMessage: Equatable {
     private static func preview(_ value: JSONNode, _ verb: String) throws -> UInt16 {
         guard let number = value.asInt, let id = UInt16(exactly: number) else {
             throw LiveFault(
-                verb, "'\(verb)' must be a whole number from 0 to 65535", "The client chooses it to name a preview.")
+                verb, "'\(verb)' must be a whole number from 0 to 65535",
+                "Send the number of the preview, which the client chooses with 'open'.")
         }
         return id
     }

@@ -64,8 +64,9 @@ struct LiveSession {
         guard messages <= LiveProtocol.mostMessagesPerSecond else {
             return fail(
                 LiveFault(
-                    "message", "more than \(LiveProtocol.mostMessagesPerSecond) messages arrived within a second",
-                    "Answer each picture once."))
+                    "message",
+                    "a client must send at most \(LiveProtocol.mostMessagesPerSecond) messages a second, but has sent more",
+                    "Send fewer messages: one 'shown' for each picture."))
         }
         switch message {
         case .open(let id, let request): return open(id, request, now)
@@ -113,7 +114,7 @@ struct LiveSession {
             return fail(
                 LiveFault(
                     "open", "previews are opened and closed faster than the stages answer",
-                    "Change one instead: open it again with its number."))
+                    "To change a preview, open it again with its number, without closing it first."))
         }
         previews[id] = Preview(key: nextKey, request: request, due: now)
         nextKey += 1

@@ -91,7 +91,9 @@ async function refusal(response) {
     first.faults = (answer.faults ?? []).map((error) => fault(response.status, error))
     return first
   } catch {
-    return new Fault(response.status, `the server answered with status ${response.status}`)
+    return new Fault(response.status, `the server answered with status ${response.status}`, {
+      remedy: "If there is a proxy before the server, check the proxy.",
+    })
   }
 }
 

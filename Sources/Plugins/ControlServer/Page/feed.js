@@ -185,9 +185,9 @@ class VideoViewer extends PushedViewer {
         isMirroredInPreviews: head.isMirroredInPreviews,
       })
     }, (number) => live.send({ shown: this.id, number }), (text) => this.begin(text))
-    this.change = () => { if (live.hasGivenUp) onWords("H.264 previews need a WebSocket, which could not be opened. The page keeps trying. Previews of raw pictures need none.") }
+    this.change = () => { if (live.hasGivenUp) onWords("H.264 previews need a WebSocket, which could not be opened. The page keeps trying. A proxy before the server must pass on WebSockets. Previews of raw pictures need no WebSocket.") }
     live.onChange.push(this.change)
-    if (!this.player) onWords("This browser cannot show H.264.")
+    if (!this.player) onWords("This browser cannot show H.264. Use another browser, or preview a stage with raw pictures.")
   }
 
   get wish() { return JSON.stringify({ open: this.id, stage: this.stage, kind: "h264" }) }

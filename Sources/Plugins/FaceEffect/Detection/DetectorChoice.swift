@@ -134,7 +134,7 @@ struct DetectorChoice {
         case nil:
             throw FrameHostError(
                 .unavailable, what: "\(path) is not a YuNet model",
-                remedy: "Name \(wanted.rawValue), which '\(wanted.fetchCommand)' fetches.")
+                remedy: "Name \(wanted.rawValue), or leave model out and fetch it with '\(wanted.fetchCommand)'.")
         }
         do {
             return try YuNetDetector(path: path, sizes: sizes, threshold: threshold, sure: sure)
@@ -163,7 +163,9 @@ struct DetectorChoice {
     private func unusable(_ fault: FrameHostError) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "\(path) does not work with OpenCV \(OpenCV.version)",
-            remedy: "The file may be damaged; fetch it again.",
+            remedy: kind == .yunet
+                ? "The file may be damaged: remove it, fetch the model again with '\(YuNetModel.wanted.fetchCommand)', and leave model out."
+                : "The file may be damaged: name another cascade with model, or install the package opencv-data again.",
             cause: fault.cause)
     }
 
@@ -200,7 +202,7 @@ struct DetectorChoice {
                 ? "the detector '\(kind.rawValue)' (\(path)) misses small, turned and tilted faces, and would leave them visible"
                 : "the YuNet model was not found, and privacy needs it: the detector '\(kind.rawValue)' misses small, turned and tilted faces, and would leave them visible",
             remedy: missing == nil
-                ? "Use \"detector\": \"yunet\" (its model comes with '\(command)'), or write \"acceptMissedFaces\": true."
+                ? "Use \"detector\": \"yunet\" (its model comes with '\(command)'\(options.model == nil ? "" : "; leave \"model\" out")), or write \"acceptMissedFaces\": true."
                 : "Fetch the model with '\(command)', name it with \"model\", or write \"acceptMissedFaces\": true.",
             cause: missing ?? "")
     }

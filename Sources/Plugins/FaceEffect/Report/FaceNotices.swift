@@ -26,19 +26,21 @@ struct FaceNotices {
             if failures == 1 {
                 context.post(
                     "detector-failed", level: .warning,
-                    text: "The detector failed: \(fault.what). "
+                    text: "Face detection failed: \(fault.what). "
+                        + (fault.cause.isEmpty ? "" : "\(fault.cause)\(fault.cause.hasSuffix(".") ? "" : ".") ")
+                        + "Until it works again, "
                         + (privacy == nil
-                            ? "Until a search succeeds, no new face is found and known faces are lost."
-                            : "Frames are covered completely.")
-                        + (fault.cause.isEmpty ? "" : " \(fault.cause)\(fault.cause.hasSuffix(".") ? "" : ".")"))
+                            ? "no new face is found and known faces are lost." : "frames are covered completely.")
+                        + " If this repeats, check the model with 'framehost models', or choose another detector.")
             }
         }
         if !hasToldStuck, finder.busyFor > Self.stuckAfter {
             hasToldStuck = true
             context.post(
                 "detector-stuck", level: .warning,
-                text: "The detector has not answered for \(Self.stuckAfter / 1_000_000_000) s. "
-                    + (privacy == nil ? "Faces are no longer found." : "Frames are covered completely until it does."))
+                text: "The detector has not answered for \(Self.stuckAfter / 1_000_000_000) s. Until it does, "
+                    + (privacy == nil ? "no new face is found" : "frames are covered completely")
+                    + ". If this happens often, choose another detector, or a smaller 'detectionSize'.")
         }
         tellFaces(finder, level: faceEvents ? .info : .debug, to: context)
         guard let privacy else { return }
@@ -66,7 +68,7 @@ struct FaceNotices {
         context.post(
             "look-ahead",
             text:
-                "Faces in frames: \(count(.found)) found, \(count(.before)) covered before they were found, \(count(.bridged)) bridged between two findings, \(count(.held)) held after they were lost.",
+                "Faces in frames: \(count(.found)) found, \(count(.before)) covered before they were found, \(count(.bridged)) bridged between two detections, \(count(.held)) held after they were lost.",
             details: JSONNode(
                 .object(
                     TwoWayGuard.How.allCases.map { JSONNode.Member(key: "\($0)", value: .number(count($0))) })))
@@ -85,7 +87,9 @@ struct FaceNotices {
         guard failures > 0, failures >= (finder.searchCount + 1) / 2 else { return nil }
         return FrameHostError(
             .callFailed, what: "the detector failed in \(failures) of \(finder.searchCount) searches: \(consequence)",
-            remedy: "Fetch its model again ('framehost models' checks it), or choose another detector.")
+            remedy:
+                "Check the model with 'framehost models'. If it is damaged, remove its file and fetch it again. Otherwise choose another detector."
+        )
     }
 
     /// `1 frame`, `2 frames`

@@ -165,18 +165,18 @@ final class ReviewPage {
             ("frames", "\(frames)"),
             ("searched in time", "\(mode(.searched) + mode(.held))"),
             (
-                "covered whole",
+                "covered completely",
                 "\(whole.reduce(0) { $0 + mode($1) }) (\(whole.map { "\($0.name) \(mode($0))" }.joined(separator: ", ")))"
             ),
             ("passed on unchanged, since no face was known in them", "\(untouched)"),
             ("faces in frames, found by the frame's own search", "\(how(.found))"),
             ("covered before the face was found", "\(how(.before))"),
-            ("bridged between two findings", "\(how(.bridged))"),
+            ("bridged between two detections", "\(how(.bridged))"),
             ("held after the face was lost", "\(how(.held))"),
         ]
         if let smallest, let largest, let leastConfidence {
             rows.append(("size of the faces found", "\(Int(smallest.rounded())) to \(Int(largest.rounded())) px"))
-            rows.append(("least confidence of a finding", "0.\(String(format2(leastConfidence)))"))
+            rows.append(("lowest confidence of a detection", "0.\(String(format2(leastConfidence)))"))
         }
         return "<section id=\"summary\"><h2>What was covered</h2><table>\n"
             + rows.map { "<tr><td>\($0.0)</td><td>\($0.1)</td></tr>\n" }.joined()
@@ -213,7 +213,7 @@ final class ReviewPage {
         pre{font-size:.75em;overflow-x:auto}img{display:block;max-width:100%;height:auto}
         </style></head><body>
         <h1>\(escaped(title))</h1>
-        <p id="unfinished">The run did not come to its end: this page is not complete.</p>
+        <p id="unfinished">The run did not finish: this page is incomplete.</p>
         <details id="frames"><summary>Every frame, a line of JSON each</summary>
         <p>found: this frame's own search saw the face. before: a later search saw it first. bridged: earlier and later searches saw it. held: an earlier search saw it. Boxes are x, y, width, height in pixels of the upright picture, without margin.</p>
         <pre id="lines">
@@ -238,11 +238,11 @@ extension TwoWayGuard.Moment.Kind {
     var meaning: String {
         switch self {
         case .beginsLate:
-            "Inside the picture, and no cut explains it: look whether the face is in the frames before, uncovered."
+            "The face appears inside the picture, without a cut: check whether it is uncovered in the frames before."
         case .bridgedLong:
-            "No search saw the face for half a second or more: look whether its cover stays with it."
-        case .unsure: "Look whether it is a face: what is covered may be something else."
-        case .lost: "Inside the picture: look whether the face is still there, uncovered."
+            "No search saw the face for half a second or more: check whether the cover stays on the face."
+        case .unsure: "The detector was unsure: check whether what is covered is a face."
+        case .lost: "The face was lost inside the picture: check whether it is still there, uncovered."
         case .whole: "The frame was not searched in time, or the detector failed."
         }
     }

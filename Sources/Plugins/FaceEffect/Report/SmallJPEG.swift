@@ -41,6 +41,7 @@ final class SmallJPEG {
         guard status == 0, count <= UInt(capacity) else {
             throw FrameHostError(
                 .callFailed, what: "a picture of \(width)x\(height) cannot be written as JPEG",
+                remedy: "Leave 'reviewFile' out to run without the review page.",
                 cause: String(cString: tjGetErrorStr2(handle)))
         }
         return Array(UnsafeBufferPointer(start: room, count: Int(count)))

@@ -44,7 +44,9 @@ final class AlphaComposer {
         fh_av_add_plane(&planes, 0, base, stride)
         let rows = fh_sws_convert(scaler, picture.frame, planes)
         guard rows >= 0 else {
-            throw FrameHostError(.callFailed, what: "converting a picture failed: \(LibavText.of(rows))")
+            throw FrameHostError(
+                .callFailed, what: "its transparent parts cannot be drawn over the colour: \(LibavText.of(rows))",
+                remedy: "Save it without transparency.")
         }
         for y in 0..<picture.height { blend(base + y * stride, count: picture.width) }
         return DecodedPicture(frame: target)

@@ -29,7 +29,7 @@ enum ImageFault {
     static func emptyFolder(_ path: String) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "path", what: "the folder '\(path)' contains no picture",
-            remedy: "Put pictures there. If their names have unusual endings, name them by a pattern.")
+            remedy: "Put pictures there. For names with unusual extensions, write a pattern, such as \"shots/*.img\".")
     }
 
     /// - Parameter names: As `ImageList` shows them.
@@ -79,6 +79,14 @@ enum ImageFault {
             remedy: "Copy or create it again.")
     }
 
+    /// - Parameter tracks: The tracks that there are instead: `audio (mp3)`.
+    static func onlyOtherTracks(_ path: String, tracks: [String]) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia,
+            what: "'\(path)' contains no picture" + (tracks.isEmpty ? "" : ", only " + tracks.joined(separator: ", ")),
+            remedy: "Name only files that contain a picture.")
+    }
+
     static func noDecoder(_ path: String, codec: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "the picture in '\(path)' is \(codec), which this libavcodec cannot decode",
@@ -94,7 +102,7 @@ enum ImageFault {
             what: count == 1
                 ? "the only picture of '\(path)' cannot be read"
                 : "none of the \(tried < count ? "first " : "")\(tried) pictures of '\(path)' can be read",
-            remedy: "Check one with 'ffprobe'.", cause: first)
+            remedy: "Check \(count == 1 ? "it" : "one of them") with 'ffprobe'.", cause: first)
     }
 
     static func tooLarge(_ path: String, pixels: Int, most: Int) -> FrameHostError {
@@ -102,7 +110,7 @@ enum ImageFault {
             .exhausted,
             what: "'\(path)' has \(pixels) pixels, but memory is reserved for at most \(most)",
             remedy:
-                "Scale it down, or restart the chain: the largest of the first \(ImageMeasures.most) pictures sets the limit."
+                "Scale it down, or let it be among the first \(ImageMeasures.most) pictures and restart the chain: the largest of these sets the limit."
         )
     }
 
@@ -114,11 +122,12 @@ enum ImageFault {
             .invalidMedia,
             what:
                 "\(count == 1 ? "1 picture" : "\(count) pictures") could not be shown and \(count == 1 ? "was" : "were") left out: \(listed)\(further)",
-            remedy: "The events 'picture-damaged' say why.")
+            remedy: "Read the events 'picture-damaged', which say why.")
     }
 
     static func nothingShown(_ path: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "no picture of '\(path)' could be shown", remedy: "Check one with 'ffprobe'.")
+            .invalidMedia, what: "none of the pictures in '\(path)' could be shown",
+            remedy: "Check one of them with 'ffprobe'.")
     }
 }

@@ -123,7 +123,7 @@ final class ImageSource: Source {
                 options.loop && options.seconds != nil || list.kind != .picture
                     ? "the pictures repeat until the run is ended"
                     : "the picture is shown until the run is ended"
-                        + (options.loop ? "" : "; set 'seconds' to end it by itself"))
+                        + (options.loop ? "" : "; set 'seconds' to show it for a limited time"))
         }
     }
 
@@ -288,7 +288,7 @@ final class ImageSource: Source {
             context.post(
                 "orientation-changed",
                 text:
-                    "'\(path)' has the orientation \(found), those before \(orientation ?? .up). 'crop-orient' turns each of them upright.",
+                    "The orientation changes from \(orientation ?? .up) to \(found) at '\(path)'. To turn each picture upright, add 'crop-orient'.",
                 details: ["to": .string("\(found)")])
         }
         orientation = found

@@ -105,7 +105,8 @@ final class StillReader {
         guard let track else {
             let unknown = (0..<file.trackCount).first { file.parameters($0).codec_type == AVMEDIA_TYPE_VIDEO }
             if let unknown { throw ImageFault.noDecoder(path, codec: file.codecName(unknown)) }
-            throw FileFault.noVideo(path, tracks: file.otherTracks(than: nil).map { "\($0.kind) (\($0.codec))" })
+            throw ImageFault.onlyOtherTracks(
+                path, tracks: file.otherTracks(than: nil).map { "\($0.kind) (\($0.codec))" })
         }
         var context = try makeDecoder(file, track)
         defer { avcodec_free_context(&context) }

@@ -50,7 +50,10 @@ struct NetworkAddress: Sendable {
         if let at = host.lastIndex(of: "@"), at != host.startIndex {
             throw OptionFault(
                 "'url' contains a login, which everyone who can read the chain file would see",
-                remedy: "Leave it out, and set 'login' to a file with a line name:password, or to env:NAME.")
+                remedy: scheme == .udp || scheme == .tcp
+                    ? "Remove the login from 'url': \(scheme.rawValue) has no logins."
+                    : "Remove the login from 'url', and set 'login' to a file with a line name:password, or to env:NAME for an environment variable with that line."
+            )
         }
         guard Self.isHost(host.first == "@" ? host.dropFirst() : host) else {
             throw OptionFault(

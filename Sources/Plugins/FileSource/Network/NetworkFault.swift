@@ -28,8 +28,9 @@ enum NetworkFault {
             return FrameHostError(
                 .unavailable, what: hasLogin ? "'\(shown)' refuses the login" : "'\(shown)' asks for a login",
                 remedy: hasLogin
-                    ? "Correct the name:password line that 'login' names."
-                    : "Set 'login' to a file with a line name:password, or to env:NAME.")
+                    ? "Correct the line name:password in the file or variable that 'login' names."
+                    : "Set 'login' to a file with a line name:password, or to env:NAME for an environment variable with that line."
+            )
         case fh_averror_not_found:
             return FrameHostError(
                 .unavailable, what: "the server has no '\(shown)'", remedy: "Correct the path in 'url'.")
@@ -39,8 +40,10 @@ enum NetworkFault {
                 remedy: "Check it with 'ffprobe'.", cause: cause)
         case fh_averror_no_protocol:
             return FrameHostError(
-                .unavailable, what: "this libavformat cannot read '\(shown)'",
-                remedy: "Run `ffmpeg -protocols` to see which protocols it supports.", cause: cause)
+                .unavailable, what: "this libavformat does not support the protocol of '\(shown)'",
+                remedy:
+                    "Use another protocol in 'url', or install a libavformat with this one (see `ffmpeg -protocols`).",
+                cause: cause)
         // `Failed to resolve hostname nowhere.example: Name or service not known`, with EIO as the code.
         case _ where cause.contains("Failed to resolve"):
             return FrameHostError(
@@ -64,7 +67,7 @@ enum NetworkFault {
         return FrameHostError(
             .unavailable, what: "the certificate of '\(shown)', or of a server it redirects to, cannot be trusted",
             remedy:
-                "Set 'caFile' to a file with its authority's certificate. \"verify\": false accepts any certificate, even an attacker's.",
+                "Set 'caFile' to a PEM file with the certificate of the authority that signed it. Set \"verify\": false only in a network that you trust: any certificate is then accepted, even an attacker's.",
             cause: cause)
     }
 
@@ -75,7 +78,7 @@ enum NetworkFault {
     }
 
     private static func wait(_ mayWait: Bool) -> String {
-        mayWait ? " \"ifMissing\": \"wait\" starts without it." : ""
+        mayWait ? " To start the chain without the stream, set \"ifMissing\": \"wait\"." : ""
     }
 
     /// What lengthens the look at a stream, which ends at the first of these three.
@@ -105,7 +108,7 @@ enum NetworkFault {
     static func unconvertible(_ shown: String, pixels: String) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "libswscale cannot convert the pictures of '\(shown)', which are \(pixels)",
-            remedy: "Set the sender to another format.")
+            remedy: "Set the sender to another pixel format, such as yuv420p.")
     }
 
     static func notH264(_ shown: String, codec: String) -> FrameHostError {
@@ -128,7 +131,7 @@ enum NetworkFault {
             .unavailable,
             what: "'\(shown)' now has pictures of \(width)x\(height), but the chain was planned for \(planned)",
             remedy:
-                "Set the sender to that size again, restart the chain, or decode the stream: decoded pictures are scaled."
+                "Set the sender to \(planned) again, restart the chain, or leave 'decode' out and put an encoder after this stage: decoded pictures are scaled."
         )
     }
 }

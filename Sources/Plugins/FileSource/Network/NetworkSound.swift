@@ -83,7 +83,9 @@ final class NetworkSound: Source {
                     what: found.map {
                         "the sound of the stream (\($0.format)) cannot be passed on: it must be AAC without ADTS headers, or Opus with its header"
                     } ?? Self.lack(reader),
-                    remedy: "Leave 'decode' out at a second network-source of the stream, and encode its sound.")
+                    remedy: found == nil
+                        ? "Take the pictures only, or check the stream's sound with 'ffprobe'."
+                        : "Add a second network-source of the stream without 'decode', and encode its sound.")
             }
             encoded = found.format
             return .encoded(EncodedFormat(codec: found.format.codec, audio: found.format))
@@ -92,7 +94,8 @@ final class NetworkSound: Source {
             // The stream is opened when the chain runs: its sound is converted to this.
             guard options.ifMissing == .wait, reader.planned == nil else {
                 throw FrameHostError(
-                    .invalidMedia, place: "url", what: Self.lack(reader), remedy: "Take the pictures only.")
+                    .invalidMedia, place: "url", what: Self.lack(reader),
+                    remedy: "Take the pictures only, or check the stream's sound with 'ffprobe'.")
             }
             let format = AudioFormat(sampleRate: 48_000, channelCount: 2)
             self.format = format
@@ -106,11 +109,12 @@ final class NetworkSound: Source {
     /// The fault of the pictures' stage says why.
     private static let unopened = FrameHostError(
         .unavailable, place: "url", what: "the stream was not opened, so its sound is not known",
-        remedy: "Correct the fault of its pictures first.")
+        remedy: "First correct the fault that this network-source reports for its pictures.")
 
     private static func lack(_ reader: NetworkReader) -> String {
         reader.planned == nil
-            ? "what sound the stream has is not known before the chain runs" : "the stream has no sound"
+            ? "what sound the stream has is not known before the chain runs"
+            : "the stream has no sound, or none that can be decoded"
     }
 
     /// [setup thread]
@@ -152,7 +156,7 @@ final class NetworkSound: Source {
             case .ended:
                 if hasEnded { return .ended }
                 self.decoder = nil
-                noteLack("too much of it is damaged")
+                noteLack("too much of its sound is damaged")
             case .damaged: noteDamage()
             case .hungry, nil: break
             }
@@ -163,7 +167,7 @@ final class NetworkSound: Source {
             hasReported.drops = true
             context.post(
                 "packets-dropped", level: .warning,
-                text: "The chain is slower than the sound of the stream. The oldest of it is dropped.")
+                text: "The chain is slower than the sound of the stream. The oldest packets of the sound are dropped.")
         }
         switch item {
         case nil where queue.isOver: return awaitReader()
@@ -210,11 +214,13 @@ final class NetworkSound: Source {
     private func begin(_ terms: StreamTerms) throws {
         self.terms = terms
         (decoder, offset, next) = (nil, nil, nil)
-        guard let found = terms.sound else { return noteLack("it has none") }
+        guard let found = terms.sound else { return noteLack("it has none, or none that can be decoded") }
         guard let format else {
             if encoded?.codec != found.format.codec || encoded?.extradata != found.format.extradata {
                 self.terms = nil
-                noteLack("it is now \(found.format), but the chain was started with another format")
+                noteLack(
+                    "its sound is now \(found.format), but the chain was started with another format; restart the chain"
+                )
             }
             return
         }

@@ -486,7 +486,9 @@ final class NetworkSource: Source {
         guard options.whileLost != .stop else {
             throw FrameHostError(
                 .unavailable, what: "'\(address.shown)' is lost: \(reason)",
-                remedy: "With \"whileLost\": \"hold\" the chain keeps running until it is back.")
+                remedy:
+                    "Check its server or sender. To keep the chain running until the stream is back, set \"whileLost\": \"hold\"."
+            )
         }
         away.begin(now: context.clock.now(), reason: reason)
         // The timeline goes on from the last picture.
@@ -501,7 +503,9 @@ final class NetworkSource: Source {
     }
 
     private func refuse(_ fault: FrameHostError) {
-        let text = fault.description
+        // A sentence of its own, as of every event.
+        let description = fault.description
+        let text = description.prefix(1).uppercased() + description.dropFirst()
         // Each reason is reported once for each loss.
         guard refusals.count < 16, refusals.insert(text).inserted else { return }
         context.post("stream-refused", level: .warning, text: text)
@@ -533,7 +537,9 @@ final class NetworkSource: Source {
         hasReportedDamage = true
         context.post(
             "stream-damaged", level: .warning,
-            text: "'\(address.shown)' has a damaged packet or picture. Further ones are counted as 'damaged'.")
+            text:
+                "'\(address.shown)' has a damaged packet or picture. Further ones are only counted, in the figure 'damaged'."
+        )
     }
 
     private func reportDrops(_ reader: NetworkReader) {
@@ -542,7 +548,7 @@ final class NetworkSource: Source {
         context.post(
             "packets-dropped", level: .warning,
             text:
-                "The chain is slower than '\(address.shown)'. What comes before the newest keyframe is dropped and counted as 'dropped'."
+                "The chain is slower than '\(address.shown)': packets up to a keyframe are dropped, and counted in the figure 'dropped'. Set the sender to a smaller size or rate, or use faster stages."
         )
     }
 
@@ -552,7 +558,7 @@ final class NetworkSource: Source {
         context.post(
             "parameter-sets-changed", level: .warning,
             text:
-                "The parameter sets of '\(address.shown)' change. The stream carries the new ones; the headers of recordings and stream descriptions keep the first."
+                "The parameter sets (SPS and PPS) of '\(address.shown)' have changed. The stream has the new ones, but the header of a recording and the SDP keep the old ones. If a player shows a damaged picture from there on, leave 'decode' out and put an encoder after this stage."
         )
     }
 }

@@ -54,8 +54,8 @@ final class IIODevice {
             throw IIOFault(
                 what: "there is no IIO device '\(wanted)'",
                 remedy: there.isEmpty
-                    ? "No sensor has an IIO driver here: \(places.devices) lists none."
-                    : "There \(there.count == 1 ? "is" : "are") \(there.joined(separator: ", ")).", isMissing: true)
+                    ? "Connect a sensor that has an IIO driver: \(places.devices) lists none now."
+                    : "Name one that is connected: \(there.joined(separator: ", ")).", isMissing: true)
         }
         id = found
         self.name = name(of: found)
@@ -98,7 +98,8 @@ final class IIODevice {
             if let code = write("scan_elements/\(channel.name)_en", "1") { throw refused(code, "\(channel.name)_en") }
         }
         guard var layout = IIOLayout(channels) else {
-            throw IIOFault(what: "the channels of '\(name)' make no scan", remedy: "Name another IIO device.")
+            throw IIOFault(
+                what: "the channels of '\(name)' cannot be read together", remedy: "Name another IIO device.")
         }
         layout.rotation = sensor("in_anglvel")
         layout.acceleration = sensor("in_accel")
@@ -160,7 +161,7 @@ final class IIODevice {
             return IIOFault(
                 what: cause,
                 remedy:
-                    "This user has no right to set it up. Run as root, or give a group of this user permission with a udev rule."
+                    "Run framehost as root, or give this user the right to set the device up, with a udev rule."
             )
         case EBUSY:
             return IIOFault(what: cause, remedy: "End the program that reads the device: only one program can read it.")
@@ -169,7 +170,9 @@ final class IIODevice {
         case EINVAL:
             return IIOFault(
                 what: cause,
-                remedy: "It may need a trigger: write the name of one to \(folder)/trigger/current_trigger.")
+                remedy:
+                    "The device may need a trigger: write the name of a trigger to \(folder)/trigger/current_trigger."
+            )
         default: return IIOFault(what: cause, remedy: "Check `dmesg` for messages of its driver.")
         }
     }
@@ -237,10 +240,11 @@ final class IIODevice {
             if let code = write(name, text) { fault = (code, name) }
         }
         if let fault {
-            let available = Self.read("\(folder)/sampling_frequency_available").map { " It has \($0)." } ?? ""
+            guard ![EACCES, EPERM].contains(fault.code) else { throw refused(fault.code, fault.name) }
+            let available = Self.read("\(folder)/sampling_frequency_available").map { " (\($0))" } ?? ""
             throw IIOFault(
                 what: "'\(self.name)' does not take the rate \(text) Hz: \(fault.name): \(ErrorText.of(fault.code))",
-                remedy: "Use another 'rate', or leave it out.\(available)")
+                remedy: "Use a 'rate' that the device has\(available), or leave 'rate' out.")
         }
     }
 

@@ -47,7 +47,7 @@ final class IIOInput: LiveMotion {
         do throws(IIOFault) { try open() } catch { throw error.error }
         lastMotionAt = context.clock.now()
         if let rate, let device, device.rate > 0, abs(device.rate - rate) > rate / 1000 {
-            context.log("'\(device.name)' gives \(device.rate) samples per second in place of \(rate).")
+            context.log("'\(device.name)' gives \(device.rate) samples per second, not the \(rate) of 'rate'.")
         }
     }
 

@@ -41,7 +41,11 @@ final class MotionContainer: MotionReader {
         guard opened >= 0, container != nil else { throw Self.fault(opened, path, said) }
         try chooseTrack()
         packet = av_packet_alloc()
-        guard packet != nil else { throw FrameHostError(.exhausted, what: "not enough memory for a packet") }
+        guard packet != nil else {
+            throw FrameHostError(
+                .exhausted, what: "there is not enough memory for a packet",
+                remedy: "Free some memory, and start the chain again.")
+        }
     }
 
     deinit {

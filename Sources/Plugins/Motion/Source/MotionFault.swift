@@ -26,7 +26,7 @@ enum MotionText {
     static func damagedLine(_ path: String, line: Int, byte: Int, _ fault: MotionFault, given: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia, place: "path", what: "line \(line) of '\(path)' (byte \(byte)) \(fault.what)",
-            remedy: passedOn(given))
+            remedy: correction(given))
     }
 
     static func damagedPacket(
@@ -35,20 +35,27 @@ enum MotionText {
         let place = byte >= 0 ? "byte \(byte + Int64(fault.offset))" : "byte \(fault.offset) of its packet"
         return FrameHostError(
             .invalidMedia, place: "path",
-            what: "the motion of '\(path)' at \(time.seconds) s (\(place)) \(fault.what)", remedy: passedOn(given))
+            what: "the motion of '\(path)' at \(time.seconds) s (\(place)) \(fault.what)", remedy: correction(given))
     }
 
     static func cut(_ path: String, packets: Int, of whole: Int, given: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia, place: "path",
             what: "'\(path)' ends within its motion: \(packets) of \(whole) packets are there",
-            remedy: passedOn(given))
+            remedy: passedOn(given, before: "the end") + "Copy the file again, or record it again.")
     }
 
-    private static func passedOn(_ given: Int) -> String {
-        given == 0
-            ? "Correct it, or record it again."
-            : "The \(given == 1 ? "sample" : "\(given) samples") before it \(given == 1 ? "was" : "were") passed on. Correct the rest, or cut it off."
+    private static func correction(_ given: Int) -> String {
+        passedOn(given, before: "the fault")
+            + (given == 0
+                ? "Correct the file, or record it again." : "Correct the rest of the file, or remove the rest.")
+    }
+
+    /// Followed by a space; empty where no sample was passed on.
+    private static func passedOn(_ given: Int, before place: String) -> String {
+        guard given > 0 else { return "" }
+        return given == 1
+            ? "The sample before \(place) was passed on. " : "The \(given) samples before \(place) were passed on. "
     }
 
     static func empty(_ path: String) -> FrameHostError {
@@ -89,6 +96,6 @@ enum MotionText {
             .invalidMedia, place: "path",
             what: "'\(path)' has no track of motion (GPMF or CAMM)"
                 + (tracks.isEmpty ? "" : ", only " + tracks.joined(separator: ", ")),
-            remedy: "Name a film of a camera that records one, or a .csv, .gcsv or .jsonl file.")
+            remedy: "Name a video of a camera that records motion, or a .csv, .gcsv or .jsonl file.")
     }
 }

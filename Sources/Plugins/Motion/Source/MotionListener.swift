@@ -101,7 +101,8 @@ final class MotionListener: LiveMotion {
     private func take(_ count: Int, _ from: SenderAddress, _ samples: inout [MotionSample]) -> Bool {
         let now = context.clock.now()
         if let sender, !sender.isSameHost(as: from), now - lastMotionAt < LiveWait.patience {
-            reports.refuse(from: from.text, "comes while \(sender.host) sends, and there can be only one sender")
+            reports.refuse(
+                from: from.text, "comes while \(sender.host) sends, and there can be only one sender at a time")
             return false
         }
         let readings: [JSONMotion.Reading]

@@ -29,7 +29,8 @@ extension MotionSource {
                 .string("reason", "What was wrong with it."),
             ]),
         EventDeclaration(
-            "clock-jumped", "The sender's clock has jumped by more than a second. Its offset is estimated again.",
+            "clock-jumped",
+            "The sensor's clock has jumped by more than a second. Its offset from the chain clock is estimated again.",
             [.number("byMs", "By how much (ms).")]),
     ]
 }
@@ -72,11 +73,17 @@ final class MotionReports {
         leftOutSince = nil
         func samples(_ count: Int) -> String { count == 1 ? "1 sample" : "\(count) samples" }
         let parts = [
-            invalid > 0 ? "\(samples(invalid)) with impossible numbers" : nil,
-            late > 0 ? "\(samples(late)) whose time did not rise" : nil,
+            invalid > 0
+                ? "\(samples(invalid)) with values that are not finite, or beyond 2000 rad/s or 10000 m/s²" : nil,
+            late > 0 ? "\(samples(late)) not later than the one before" : nil,
+        ].compactMap { $0 }
+        let checks = [
+            invalid > 0 ? "'rotationUnit' and 'accelerationUnit'" : nil, late > 0 ? "the sensor's clock" : nil,
         ].compactMap { $0 }
         context.post(
-            "samples-left-out", level: .warning, text: "Left out: \(parts.joined(separator: ", ")).",
+            "samples-left-out", level: .warning,
+            text:
+                "Samples were left out: \(parts.joined(separator: ", ")). Check \(checks.joined(separator: ", and ")).",
             details: ["invalid": .number(invalid), "late": .number(late)])
     }
 
@@ -89,7 +96,9 @@ final class MotionReports {
         context.post(
             "datagrams-refused", level: .warning,
             text:
-                "\(refused == 1 ? "A datagram was" : "\(refused) datagrams were") left out, the last one from \(sender): it \(reason).",
+                refused == 1
+                ? "A datagram from \(sender) was left out: it \(reason)."
+                : "\(refused) datagrams were left out. The last one, from \(sender), \(reason).",
             details: ["count": .number(refused), "sender": .string(sender), "reason": .string(reason)])
         refused = 0
     }
@@ -101,7 +110,8 @@ final class MotionReports {
         let milliseconds = nanoseconds / 1_000_000
         context.post(
             "clock-jumped", level: .warning,
-            text: "The sender's clock has jumped by \(milliseconds) ms. Its offset is estimated again.",
+            text:
+                "The sensor's clock has jumped by \(milliseconds) ms. Its offset from the chain clock is estimated again.",
             details: ["byMs": .number(milliseconds)])
     }
 

@@ -80,7 +80,8 @@ final class MotionSource: Source {
             demand.claims = [
                 StageDemand.Claim(
                     "udp \(place.text)", option: "listen", what: "receives at \(place.text), as does",
-                    remedy: "Use another port, or let both take their motion 'from' one stage.")
+                    remedy: "Use another port, or leave this stage out and name the other one in 'from'.",
+                    remedyBetweenChains: "Use another port, or put the stages of both chains into one file.")
             ]
         }
         return demand

@@ -83,7 +83,7 @@ struct MotionSourceOptions: StageOptions {
         guard MotionFile.Kind(path: path) != nil else {
             throw OptionFault(
                 "'\(path)' must end in .csv, .gcsv, .jsonl, .mp4 or .mov",
-                remedy: "The ending sets the file's format.")
+                remedy: "Use one of these endings: it says how the file is read.")
         }
     }
 }

@@ -62,7 +62,7 @@ struct DatagramPorts {
             switch reason {
             case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
             case EADDRINUSE: "End programs that use these ports, or set \"transport\": \"tcp\"."
-            default: "Set \"transport\": \"tcp\" to serve without them."
+            default: "Set \"transport\": \"tcp\" to serve without UDP."
             }
         return FrameHostError(
             .unavailable,

@@ -35,7 +35,8 @@ struct ServerEndpoint: Sendable, Equatable {
             throw FrameHostError(
                 .unavailable, place: "certificate",
                 what: "the certificate '\(certificatePath)' with the key '\(keyPath)' cannot be used",
-                remedy: "Name a PEM file with the certificate chain and one with its private key.",
+                remedy:
+                    "Set 'certificate' to a PEM file with the certificate chain, and 'key' to a PEM file with its private key, without a password.",
                 cause: Self.reason(error))
         }
     }
@@ -43,9 +44,9 @@ struct ServerEndpoint: Sendable, Equatable {
     /// Sentences for NIO's errors that are only names, such as `failedToLoadCertificate`.
     private static func reason(_ error: any Error) -> String {
         switch error as? NIOSSLError {
-        case .failedToLoadCertificate: "The first file has no certificate in PEM format."
+        case .failedToLoadCertificate: "The file of 'certificate' has no certificate in PEM format."
         case .failedToLoadPrivateKey:
-            "The second file has no private key in PEM format that can be read without a password."
+            "The file of 'key' has no private key in PEM format that can be read without a password."
         default: String(describing: error)
         }
     }

@@ -49,8 +49,8 @@ final class ServerRegistry: Sendable {
             usleep(5000)
         }
         throw FrameHostError(
-            .unavailable, what: "the previous stream on port \(endpoint.port) is still closing it",
-            remedy: "Start the chain again.")
+            .unavailable, what: "port \(endpoint.port) is still in use by the stream that had it before",
+            remedy: "Start the chain again, or repeat the change of the running chain, in a few seconds.")
     }
 
     private static func attach(

@@ -96,8 +96,8 @@ import Testing
 
     @Test func saysWhatIsWrongAndWhatToDo() {
         let refusal = gate().refusal(of: RequestHead(method: "GET", target: "/", host: "rebound.example:8080"))
-        #expect(refusal?.what == "this server is not 'rebound.example:8080'")
-        #expect(refusal?.remedy == "Use its address, or add 'rebound.example' to 'hosts' of 'control'.")
+        #expect(refusal?.what == "'rebound.example:8080' is not a name of this server")
+        #expect(refusal?.remedy == "Use the server's address, or add 'rebound.example' to 'hosts' of 'control'.")
         func remedy(_ name: String, _ value: String) -> String? {
             var head = RequestHead(method: "GET", target: "/", host: "127.0.0.1:8080")
             head.fields = [(name, value)]
@@ -172,7 +172,7 @@ import Testing
                 == "tokenFile: the file '\(folder.path)/none' does not exist. Create it, or correct 'tokenFile'.")
         #expect(
             fault("fedcba9876543210")
-                == "tokenFile: there is no such file, and a token must not stand here itself. Write the token into a file and name that file."
+                == "tokenFile: 'tokenFile' must name a file with the token, and there is no such file. Write the token into a file, and set 'tokenFile' to the path of that file."
         )
         mkfifo(folder.appending(path: "fifo").path, 0o600)
         #expect(

@@ -291,7 +291,7 @@ import Testing
         for _ in 1..<LiveProtocol.mostMessagesPerSecond { _ = session.take(.pause(preview: 0), now: 1_000_000_002) }
         #expect(
             session.take(.pause(preview: 0), now: 1_000_000_003).last
-                == .close(1007, "message: more than 10000 messages arrived within a second"))
+                == .close(1007, "message: a client must send at most 10000 messages a second, but has sent more"))
         #expect(session.take(.ping(1), now: 2_000_000_000) == [], "it has ended")
     }
 

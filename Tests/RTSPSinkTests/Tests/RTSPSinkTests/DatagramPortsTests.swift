@@ -15,7 +15,7 @@ import Testing
         ),
         // The address of an interface that has gone meanwhile, for example.
         (
-            EADDRNOTAVAIL, "Set \"transport\": \"tcp\" to serve without them.", "Cannot assign requested address"
+            EADDRNOTAVAIL, "Set \"transport\": \"tcp\" to serve without UDP.", "Cannot assign requested address"
         ),
     ]) func saysWhyNoPairWasOpened(code: Int32, remedy: String, cause: String) {
         let fault = DatagramPorts.fault(code)

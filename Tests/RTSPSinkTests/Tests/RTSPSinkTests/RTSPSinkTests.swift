@@ -350,7 +350,7 @@ import Testing
         ("/a%20b", "must not contain ? or %", "Leave them out."),
         ("/a?b", "must not contain ? or %", "Leave them out."),
         ("/a/", "must not end with a slash", "Leave that slash out."),
-        ("/a//b", "must have single slashes", "Leave the others out."),
+        ("/a//b", "must not have two slashes in a row", "Write one slash there."),
         (
             "/a/trackID=1", "cannot be the path of a stream",
             "Use letters and digits, and do not end it with a name such as trackID=1, which stands for a track."

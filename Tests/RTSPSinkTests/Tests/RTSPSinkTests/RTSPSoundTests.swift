@@ -436,7 +436,9 @@ import Testing
         )
         let bare = fault([RTSPSinkTests.format, Self.sound(.aac, samples: 1024, extradata: [])])
         #expect(bare?.what == "the AAC comes without an AudioSpecificConfig, which clients need to decode it")
-        #expect(bare?.remedy == "Decode the sound, and encode it again with 'audio-encoder'.")
+        #expect(
+            bare?.remedy
+                == "Let the source decode the sound (leave \"decode\": false out), and encode it with 'audio-encoder'.")
     }
 
     @Test func theInputsMayComeInAnyOrder() throws {

@@ -113,7 +113,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].from: 'b' is a source (counting-source) and takes no input. Put it first, or leave 'from' out."
+                == "test.json: stages[1].from: 'b' is a source (counting-source) and takes no input. Leave 'from' out."
         )
     }
 
@@ -221,7 +221,7 @@ final class NameConverter: Transform {
         sketch.request.stages[1].from = [0, 3]
         #expect(
             faults(sketch)
-                == "test.json: stages[1].from: 'b', 'c' and 'd' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle."
+                == "test.json: stages[1].from: 'b', 'c' and 'd' feed each other in a circle. In 'from' of one of these stages, name a stage outside the circle."
         )
     }
 
@@ -232,8 +232,8 @@ final class NameConverter: Transform {
         #expect(
             faults(sketch)
                 == """
-                test.json: stages[0].from: 'a' and 'b' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle.
-                test.json: stages[2].from: 'c' and 'd' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle.
+                test.json: stages[0].from: 'a' and 'b' feed each other in a circle. In 'from' of one of these stages, name a stage outside the circle.
+                test.json: stages[2].from: 'c' and 'd' feed each other in a circle. In 'from' of one of these stages, name a stage outside the circle.
                 """)
     }
 
@@ -326,7 +326,7 @@ final class NameConverter: Transform {
         try sketch.add(CountingSource.self, "a")
         try sketch.add(NV12Only.self, "choosy")
         try sketch.add(ProbeFilter.self, "p")
-        #expect(faults(sketch) == "test.json: stages[1].format: no such option. It has 'early'.")
+        #expect(faults(sketch) == "test.json: stages[1].format: no such option. The available options: 'early'.")
     }
 
     @Test func asksForNoMoreThanItsKindDeclares() throws {
@@ -337,9 +337,9 @@ final class NameConverter: Transform {
         #expect(
             text
                 == """
-                test.json: stages[1]: 'g' asks for hold 3, but greedy declares 1. Choose smaller options, or raise hold in the plugin's StageInfo.
-                test.json: stages[1]: 'g' asks for delay 2, but greedy declares 0. Choose smaller options, or raise delay in the plugin's StageInfo.
-                test.json: stages[1]: 'g' asks for workers 1, but greedy declares 0. Choose smaller options, or raise workers in the plugin's StageInfo.
+                test.json: stages[1]: 'g' asks for hold 3, but greedy declares 1. Choose smaller values for its options, or raise 'hold' in the plugin's StageInfo.
+                test.json: stages[1]: 'g' asks for delay 2, but greedy declares 0. Choose smaller values for its options, or raise 'delay' in the plugin's StageInfo.
+                test.json: stages[1]: 'g' asks for workers 1, but greedy declares 0. Choose smaller values for its options, or raise 'workers' in the plugin's StageInfo.
                 test.json: stages[1]: 'g' asks for delay 2, but greedy keeps no frame back. Report this to the plugin's author: a filter that delays must adopt DelayingFilter.
                 """)
     }
@@ -354,7 +354,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].link.queue: \"queue\": 0 runs 'file' on the thread of 'a', which feeds several stages. Use 1 or more, or leave it out for 2."
+                == "test.json: stages[1].link.queue: \"queue\": 0 runs 'file' on the thread of 'a', which feeds several stages. Use 1 or more, or leave it out."
         )
     }
 
@@ -367,8 +367,8 @@ final class NameConverter: Transform {
         #expect(
             text
                 == """
-                test.json: stages[2].link.queue: "queue": 0 runs 'pair' on the thread of 'a', but a join waits for several stages. Use 1 or more, or leave it out for 2.
-                test.json: stages[2].link.queue: "queue": 0 runs 'pair' on the thread of 'b', but a join waits for several stages. Use 1 or more, or leave it out for 2.
+                test.json: stages[2].link.queue: "queue": 0 runs 'pair' on the thread of 'a', but a join waits for several stages. Use 1 or more, or leave it out.
+                test.json: stages[2].link.queue: "queue": 0 runs 'pair' on the thread of 'b', but a join waits for several stages. Use 1 or more, or leave it out.
                 """)
     }
 
@@ -407,7 +407,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: buffers.cam: 5 buffers are too few: with fewer than 6 the chain can deadlock. Use 6 or more, or leave it out."
+                == "test.json: buffers.cam: must be 6 or more, but is 5: with fewer buffers the chain can deadlock. Use 6 or more, or leave it out."
         )
     }
 
@@ -419,7 +419,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[2].link.queue: 2 places are too few: the other path from 'src' to 'pair' delays so much that 6 items wait here. Use 6 or more, or leave it out."
+                == "test.json: stages[2].link.queue: must be 6 or more, but is 2: the other path from 'src' to 'pair' delays so much that 6 items wait here. Use 6 or more, or leave it out."
         )
     }
 
@@ -433,7 +433,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].link.whenFull: drops items before 'late', which answers later, on the path from 'src' to 'pair': the join would wait for the dropped items. Use \"wait\" here, or drop after the stage that delays."
+                == "test.json: stages[1].link.whenFull: would drop items before 'late' on the path from 'src' to 'pair', where a stage delays its output: 'pair' would wait for the dropped items. Use \"wait\", or drop items only after the stage that delays."
         )
     }
 

@@ -37,7 +37,9 @@ import Testing
         let fault = FrameHostError(.broken, place: member, what: "it broke")
         #expect(FrameHostError.wrap(fault) == fault)
         #expect(FrameHostError.wrap(fault, place: "").place == member)
-        #expect(fault.within("outer").description == "outer: camera.json:7:5: stages[2].from: it broke.")
+        #expect(
+            fault.within("outer").description
+                == "outer: camera.json:7:5: stages[2].from: it broke. \(FrameHostError.report)")
         let around = FrameHostError(.broken, what: "it broke").within(member)
         #expect(around.place == member)
         #expect(FrameHostError(.broken, place: "out.mp4", what: "is full").within(member).place.stage == "enc")

@@ -45,7 +45,7 @@ private final class Speaker: Filter {
     }
 
     private static let remedy =
-        "Declare it in 'events' of the StageInfo, so that `describe` lists it and rules can name it."
+        "Declare in 'events' of the StageInfo what the stage posts: `describe` lists it, and rules are checked by it."
 
     @Test(arguments: [
         ("level", "{}"), ("level", #"{ "decibels": 3 }"#), ("level", #"{ "decibels": null, "kind": "voice" }"#),
@@ -59,11 +59,11 @@ private final class Speaker: Filter {
         ("level", #"{ "decibel": 3 }"#, "the event 'level' has the member 'decibel', which is not declared"),
         (
             "level", #"{ "decibels": "3" }"#,
-            #"'decibels' of the event 'level' must be a number, as declared, and is "3""#
+            #"'decibels' of the event 'level' must be a number, as declared, but is "3""#
         ),
         (
             "level", #"{ "kind": "music" }"#,
-            #"'kind' of the event 'level' is "music", which is not one of the declared words"#
+            #"'kind' of the event 'level' must be 'voice' or 'noise', as declared, but is "music""#
         ),
         ("log", #"{ "level": 3 }"#, "the event 'log' has the member 'level', which is not declared"),
     ]) func aPluginsTestEndsWithWhatIsNotDeclared(event: String, details: String, what: String) throws {

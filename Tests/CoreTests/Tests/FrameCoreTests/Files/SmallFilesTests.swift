@@ -172,7 +172,7 @@ import Testing
         )
         #expect(
             fault("PATH")?.description
-                == "users: the environment variable 'PATH' must have at most 3 bytes, but has \(strlen(getenv("PATH"))). Set it to name:password, or name a file."
+                == "users: the environment variable 'PATH' must have at most 3 bytes, but has \(strlen(getenv("PATH"))). Check that 'users' names the right variable: it must hold nothing but name:password."
         )
     }
 }

@@ -91,8 +91,8 @@ struct JSONReaderTests {
                 "1:2: expected a value or ']', found U+00A0. Write a string, a number, a list, an object, true, false or null."
             ),
             ("# x\n1", "1:1: expected a value, found '#'. Start comments with // or /*."),
-            ("1 /", "1:3: expected nothing more, found '/'. Start comments with // or /*."),
-            ("{} {}", "1:4: expected nothing more, found '{'. A JSON text is one value: remove the rest."),
+            ("1 /", "1:3: expected the end of the text, found '/'. Start comments with // or /*."),
+            ("{} {}", "1:4: expected the end of the text, found '{'. Remove the rest: a JSON text is only one value."),
             ("[,]", "1:2: expected a value or ']', found ','. Leave the extra comma out."),
             ("{\"a\":1,,}", "1:8: expected a key or '}', found ','. Leave the extra comma out."),
             ("{a: 1}", "1:2: expected a key or '}', found 'a'. Put keys in double quotes."),
@@ -136,7 +136,7 @@ struct JSONReaderTests {
             ("\"a\u{1B}\"", "1:3: a string holds the control character U+001B. Write it as \\u001B."),
             (
                 "\"C:\\Users\"",
-                #"1:4: '\' before 'Users' is not an escape sequence. Use \" \\ \/ \b \f \n \r \t or \u0000; a backslash itself is written \\."#
+                #"1:4: '\' before 'Users' is not an escape sequence. Use \" \\ \/ \b \f \n \r \t or \uXXXX (four hex digits); a backslash itself is written \\."#
             ),
             ("\"\\u00g0\"", "1:2: expected four hex digits after '\\u', found 'g0'. Write it like \\u00e9."),
             ("\"\\ud83d!\"", "1:2: '\\ud83d' is half of a surrogate pair. Write both halves, or the character itself."),
@@ -248,7 +248,7 @@ struct JSONReaderTests {
         #expect(faults("[1,2,\n3]", limits: limits) == "chain.json:2:1: more than 3 values. Write fewer.")
         #expect(
             faults("[1,2,3,4]", limits: limits)
-                == "chain.json: 9 bytes exceed the limit of 8. Write less.")
+                == "chain.json: 9 bytes exceed the limit of 8. Make the text shorter.")
     }
 }
 
@@ -286,7 +286,8 @@ struct JSONFileTests {
         let errors = #expect(throws: FrameHostErrors.self) { try JSONReader.read(path: path, takesPipes: false) }
         #expect(
             errors?.description
-                == "\(path): must be a regular file, because the chain is running. Name a JSON file.")
+                == "\(path): must be a regular file, because the chain is running. Name a JSON file that is a regular file."
+        )
     }
 
     @Test func readsAPipeUpToTheLimit() throws {
@@ -307,7 +308,7 @@ struct JSONFileTests {
         let fullPath = "/proc/self/fd/\(full[0])"
         #expect(
             faults(path: fullPath, limits: limits)
-                == "\(fullPath): more bytes than the limit of 11. Check that this is the JSON file you mean.")
+                == "\(fullPath): has more bytes than the limit of 11. Check that this is the JSON file you mean.")
     }
 
     @Test func refusesAHugeFileWithoutReadingIt() {

@@ -165,7 +165,7 @@ private struct AllOptions: StageOptions, Equatable {
         (#"{ "bitratekbps": 5 }"#, "o:1:3: bitratekbps: no such option. Did you mean 'bitrateKbps'?"),
         (
             #"{ "preset": 5 }"#,
-            "o:1:3: preset: no such option. It has 'bitrateKbps', 'color', 'crf', 'format', 'gain', 'isOn', 'keyframeSeconds', 'label', "
+            "o:1:3: preset: no such option. The available options: 'bitrateKbps', 'color', 'crf', 'format', 'gain', 'isOn', 'keyframeSeconds', 'label', "
                 + "'mood', 'otherMood', 'ports', 'rate' and 'size'."
         ),
         (
@@ -184,7 +184,8 @@ private struct AllOptions: StageOptions, Equatable {
     func refusesWhatIsNoSize(text: String) {
         #expect(
             faults(#"{ "size": "\#(text)" }"#)
-                == "o:1:11: size: \"\(text)\" must be a size. Write it as \"1280x720\", each side 1...16384.")
+                == "o:1:11: size: \"\(text)\" must be a size. Write it as \"1280x720\", with each side from 1 to 16384."
+        )
     }
 
     @Test(arguments: [
@@ -233,7 +234,7 @@ private struct AllOptions: StageOptions, Equatable {
         let error = #expect(throws: FrameHostErrors.self) {
             _ = try OptionDecoder.decode(NoOptions.self, from: members) { key, place in "o:\(place): \(key)" }
         }
-        #expect(error?.description == "o:1:3: x: no such option. This stage has no options.")
+        #expect(error?.description == "o:1:3: x: no such option. Leave 'x' out: this stage has no options.")
     }
 }
 

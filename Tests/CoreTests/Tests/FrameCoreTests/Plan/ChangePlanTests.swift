@@ -170,7 +170,7 @@ import Testing
         let running = try camera(#"{"sound": true}"#).plan()
         #expect(
             try camera().faults(against: running) == [
-                "test.json: stages[0].sound: needs a restart: 'show' is running and would get another sound. Restart the chain to apply this change, or undo it."
+                "test.json: stages[0].sound: needs a restart: 'show' is running and would get another sound stream. Restart the chain to apply this change, or undo it."
             ])
     }
 
@@ -236,7 +236,7 @@ import Testing
         try draft.add("anything", "second", from: ["cam"])
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[3]: 'second' needs 2 buffers more than pool 'cam' has to spare. Give it copies (\"copy\": true), which use no buffer of 'cam', shorten its queues, or restart the chain with a larger \"spare\"."
+                "test.json: stages[3]: 'second' needs 2 buffers more than pool 'cam' has to spare. Give 'second' copies (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`), which use no buffer of 'cam', shorten its queues, or restart the chain with a larger \"spare\"."
             ])
         // A shorter queue, and one more held by nobody.
         draft = try camera(spare: 2)
@@ -317,7 +317,7 @@ import Testing
         try draft.add("unit-sink", "third", from: ["enc"])
         #expect(
             draft.faults(against: changed) == [
-                "test.json: stages[4]: 'third' needs room for 514 access units and 15.2 MiB more than 'enc' has to spare for access units. Give it copies (\"copy\": true), shorten its queue (\"queue\", \"megabytes\"), or restart the chain with it."
+                "test.json: stages[4]: 'third' needs room for 514 access units and 15.2 MiB more than 'enc' has to spare for access units. Give 'third' copies (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`), shorten its queue (\"queue\", \"megabytes\"), or restart the chain with 'third' in its file."
             ])
     }
 
@@ -352,7 +352,8 @@ import Testing
         } catch let faults as FrameHostErrors {
             #expect(
                 faults.errors.map(\.what)
-                    == ["needs a restart: the link from 'cam' to 'mark' would change: it is a queue of 2, \"wait\""])
+                    == ["needs a restart: the link from 'cam' to 'mark' would change: now it is a queue of 2, \"wait\""]
+            )
             #expect(faults.errors.first?.place.path == "stages[1].link")
         }
     }

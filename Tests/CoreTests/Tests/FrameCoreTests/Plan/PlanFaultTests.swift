@@ -135,7 +135,7 @@ import Testing
         sketch.request.stages[2].from = [1]
         #expect(
             faults(sketch.request) == [
-                "test.json: stages[2].from: 'second' is a source (counting-source) and takes no input. Put it first, or leave 'from' out."
+                "test.json: stages[2].from: 'second' is a source (counting-source) and takes no input. Leave 'from' out."
             ])
     }
 

@@ -124,7 +124,7 @@ import Testing
         #expect(!result.isSuccess)
         #expect(
             result.ledgerFaults.first
-                == "Ledger, thief (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 49: the stage swallowed 1 item."
+                == "Ledger, thief (copy): the stage lost 1 item: it took 50 and made 0, but emitted, ended, dropped or holds 49. This is a bug of the stage or of framehost: report it, with the chain file."
         )
     }
 
@@ -136,7 +136,7 @@ import Testing
         let (result, _) = Self.run(try Chain(sketch.request))
         #expect(
             result.ledgerFaults.first
-                == "Ledger, echo (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 51: the stage gave 1 item too many."
+                == "Ledger, echo (copy): the stage gave 1 item too many: it took 50 and made 0, but emitted, ended, dropped or holds 51. This is a bug of the stage or of framehost: report it, with the chain file."
         )
     }
 
@@ -151,7 +151,7 @@ import Testing
         let event = try #require(events.first { $0.name == "over-retention" })
         #expect(
             event.text
-                == "hoarder (probe) keeps 2 buffers after its call but declares hold 1. The chain may run out of buffers: raise hold in its StageInfo, or release buffers earlier."
+                == "hoarder (probe) keeps 2 buffers after its call but declares hold 1. The chain may run out of buffers. In the plugin, raise 'hold' or release buffers earlier; if it is not yours, tell its author."
         )
     }
 
@@ -171,7 +171,7 @@ import Testing
         #expect(eventually { Self.haveEnded(chain) })
         let event = try #require(events.first { $0.name == "out-of-buffers" })
         let pattern =
-            #/The pool camera has been empty for \d+ ms \(2 of 2 held\): hoarder 2 \((oldest \d+\.\d\d s, )?declared 1\)\. (More than declared: hoarder\. Report this to the author of that plugin\.|Look at what .* behind them\.)/#
+            #/The pool camera has been empty for \d+ ms \(2 of 2 held\): hoarder 2 \((oldest \d+\.\d\d s, )?declared 1\)\. ('hoarder' holds more buffers than it declares\. Report this to the author of its plugin\.|Look at what .* behind them\.)/#
         #expect(event.text.wholeMatch(of: pattern) != nil, "\(event.text)")
     }
 
@@ -250,7 +250,7 @@ import Testing
         let failure = try #require(result.failures.first?.description)
         // The source too, where it has not come back from its call.
         let pattern =
-            #/the drain did not finish in 0\.200 s: (src \(counting-source\), )?slow \(recording-sink\) still at work\. Raise "drainSeconds" in the chain file if they need longer\./#
+            #/the drain did not finish in 0\.200 s: (src \(counting-source\), )?slow \(recording-sink\) (is|are) still at work\. Raise "drainSeconds" in the chain file if these stages need longer\./#
         #expect(failure.wholeMatch(of: pattern) != nil, "\(failure)")
         #expect(eventually { RecordingSink.log("slow-drain").stops == 1 })
     }

@@ -33,7 +33,7 @@ import Testing
         let refused = driver.change(to: longer)
         #expect(
             refused.error.contains(
-                "'late' needs 3 buffers more than pool 'src' has to spare. Give it copies (\"copy\": true), which use no buffer of 'src'"
+                "'late' needs 3 buffers more than pool 'src' has to spare. Give 'late' copies (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`), which use no buffer of 'src'"
             ), "\(refused.error)")
         var tapped = plain
         try tapped.add(
@@ -271,7 +271,7 @@ import Testing
         try draft.add("anything", "other", from: ["cam"], link: LinkRequest(queue: 0, copies: true))
         #expect(
             draft.faults() == [
-                "test.json: stages[2].link.queue: \"queue\": 0 runs 'other' on the thread of 'cam', which the copies are meant to relieve. Use 1 or more, or leave it out for 2."
+                "test.json: stages[2].link.queue: \"queue\": 0 runs 'other' on the thread of 'cam', which the copies are meant to relieve. Use 1 or more, or leave it out."
             ])
         draft.stages[2].link = LinkRequest()
         let running = try draft.plan()

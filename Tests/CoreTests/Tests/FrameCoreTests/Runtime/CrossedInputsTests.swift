@@ -95,7 +95,7 @@ import Testing
         // A file that wants too few places is refused.
         try tight.add(PairJoin.self, "pair", from: ["reader0", "reader1"], link: LinkRequest(queue: 1))
         try tight.add(GraphSink.self, "shown")
-        #expect { _ = try Chain.plan(tight.request) } throws: { "\($0)".contains("1 place is too few") }
+        #expect { _ = try Chain.plan(tight.request) } throws: { "\($0)".contains("or more, but is 1: the other path") }
         _ = try run(sketch, "two filters before a join")
         for (index, ahead) in [first, second].enumerated() {
             let entries = MotionReader.log("join-\(first)-\(second)-\(index)")

@@ -149,7 +149,7 @@ final class NotingJoin: Join {
         #expect(
             event.text
                 == "pair (noting-join): 88 of 90 items of 'a' found no match in another input."
-                + " Use \"join\": { \"match\": \"nearest\" }, and 'rate' where the rates differ; for live sources \"newest\"."
+                + " Use \"join\": { \"match\": \"nearest\" }, and a stage 'rate' where the rates differ; for live sources \"newest\"."
         )
     }
 
@@ -166,7 +166,8 @@ final class NotingJoin: Join {
         #expect(
             end.text
                 == "pair (noting-join): \(unmatched) of \(unmatched + 20) items of 'b' matched no item of the leading input."
-                + " Use 'rate' to bring both to one rate, or name another input as \"lead\".")
+                + " Put a stage 'rate' before the join so that 'b' and the leading input have one rate, or name another input as \"lead\"."
+        )
     }
 
     /// The second source has no end of its own: the run ends because the join ends it.
@@ -260,7 +261,7 @@ final class NotingJoin: Join {
         #expect(alone <= Self.lost(ran.chain, 1) + ran.chain.runners[1].dropCount(.noBuffer), "\(seen)")
         #expect(
             ran.chain.plan.notes == [
-                "join pair: waits for the picture of 'b' that is nearest to that of 'a', up to one frame; \"match\": \"newest\" never waits"
+                "join pair: waits up to one frame for the picture of 'b' that is nearest to that of 'a'; \"match\": \"newest\" never waits"
             ])
     }
 

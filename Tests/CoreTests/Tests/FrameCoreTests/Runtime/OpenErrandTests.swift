@@ -50,7 +50,7 @@ import Testing
         let refused = driver.change(to: longer, isRepeating: false)
         #expect(!refused.isOK)
         #expect(
-            refused.error.contains("b (door-sink): consume of frame ")
+            refused.error.contains("b (door-sink): its call 'consume' of frame ")
                 && refused.error.contains(
                     "has not returned for 1 s and an earlier change waits for it, so nothing was changed"),
             "\(refused.error)")
@@ -340,7 +340,8 @@ import Testing
         #expect(!ended.hasBegun && ended.fault?.isBusy == false)
         #expect(
             ended.fault?.description
-                == "sink (count-sink): the stage has ended. Send the command while the stage runs.")
+                == "sink (count-sink): the stage has ended. Start the chain again, and send the command while the stage runs."
+        )
         withExtendedLifetime(chain) {}
     }
 

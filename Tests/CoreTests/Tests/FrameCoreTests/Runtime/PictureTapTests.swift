@@ -305,8 +305,8 @@ import Testing
         try sketch.add(UnitSink.self, "file", options: #"{"log": "picture-units"}"#)
         let driver = try RunningChainDriver(sketch)
         for (stage, text) in [
-            ("enc", "gives no pictures. Ask for those of 'mid'."),
-            ("file", "gives no pictures. Ask for those of 'mid'."),
+            ("enc", "gives no pictures. Ask for the pictures of 'mid'."),
+            ("file", "gives no pictures. Ask for the pictures of 'mid'."),
             ("mit", "mit: no such stage. Did you mean 'mid'?"),
         ] {
             do {

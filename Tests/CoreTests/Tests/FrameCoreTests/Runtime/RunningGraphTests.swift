@@ -181,7 +181,8 @@ import Testing
         #expect(detached.isOK, "\(detached.error)")
         let abandoned = driver.waitForEvent { $0.name == "stage-abandoned" }
         #expect(
-            abandoned?.text.hasPrefix("late (recording-sink) did not return within 800 ms of stop: abandoned")
+            abandoned?.text.hasPrefix(
+                "late (recording-sink) did not return within 800 ms after the stop and was abandoned")
                 == true)
         // The run itself has its time to end.
         sketch.request.drainSeconds = 60
@@ -192,7 +193,7 @@ import Testing
         #expect(result.abandoned == ["late (recording-sink)"])
         #expect(
             result.failures.map(\.description) == [
-                "late (recording-sink): its branch did not finish within 0.300 s of being detached: stg:late still at work, stopped with the items it held. Raise \"drainSeconds\" in the chain file if it needs longer."
+                "late (recording-sink): the detached branch did not finish within 0.300 s and was stopped; the items that these stages still had are lost: 'late'. If the branch needs longer, raise \"drainSeconds\" in the chain file."
             ])
         #expect(result.ledgerFaults.isEmpty, "\(result)")
         #expect(isGapless("stuck"))
@@ -430,7 +431,7 @@ import Testing
         #expect(!answer.isOK && answer.isBusy)
         #expect(
             answer.error
-                == "file (recording-sink): consume of frame \(frame) has not returned for 1 s, so nothing was changed. Send the command again later, or detach the branch."
+                == "file (recording-sink): its call 'consume' of frame \(frame) has not returned for 1 s, so nothing was changed. Send the command again later, or detach the branch with this stage."
         )
         #expect(driver.finish().abandoned == ["file (recording-sink)"])
     }
@@ -548,7 +549,7 @@ import Testing
         let answer = driver.change(to: other)
         #expect(
             answer.error
-                == "between: 'mark', which comes after it, is running and would have to move to another thread or queue. Restart the chain with the new file."
+                == "between: 'mark', which comes after 'between', is running and would have to move to another thread or queue. Restart the chain to apply this change, or undo it."
         )
         #expect(driver.finish().isSuccess)
     }

@@ -155,7 +155,8 @@ import Testing
             ))
         #expect(
             try faults { try $0.add(OrderSink.self, "file", from: ["aac"]) }.contains(
-                "'file' takes H.264, but 'aac' gives AAC. Name pictures first: \"from\": [\"pictures\", \"aac\"]."))
+                "'file' takes H.264, but 'aac' gives AAC. In 'from', first name a stage that gives H.264: \"from\": [\"…\", \"aac\"]."
+            ))
         #expect(
             try faults { try $0.add(UnitEncoder.self, "enc", from: ["snd"]) }.contains(
                 "'enc' takes raw video, but 'snd' gives sound. In 'from', name a stage that gives raw video."))
@@ -169,6 +170,6 @@ import Testing
             try faults {
                 try $0.add(
                     OrderSink.self, "file", from: ["h264", "aac"], link: LinkRequest(queue: 0))
-            }.contains("\"queue\": 0 runs 'file' on the thread of 'h264', but it waits for several stages"))
+            }.contains("\"queue\": 0 runs 'file' on the thread of 'h264', but 'file' waits for several stages"))
     }
 }

@@ -23,8 +23,8 @@ import Testing
         let fault = Self.fault { try driver.send(driver.makeFrame()) }
         #expect(
             fault
-                == "ledger, copy (copy): taken 3 + made 0 ≠ emitted, ended, dropped and held 2: the stage swallowed 1 item."
-                + " Emit or drop every item once, and count in 'held' the items still to be answered.")
+                == "copy (copy): the stage lost 1 item: it took 3 and made 0, but emitted, ended, dropped or holds 2."
+                + " Emit or drop each item exactly once, and count in 'held' the items that are emitted later.")
     }
 
     @Test func failsWhereAnItemIsAnsweredTwice() throws {
@@ -37,7 +37,10 @@ import Testing
     @Test func failsWhereHeldIsFalse() throws {
         let driver = try StageDriver(LyingTransform.self, options: #"{"held": 1}"#, input: Self.grey)
         let fault = Self.fault { try driver.send(driver.makeFrame()) }
-        #expect(fault?.contains("held 2: the stage gave 1 item too many") ?? false, "\(fault ?? "nothing")")
+        #expect(
+            fault?.contains(
+                "the stage gave 1 item too many: it took 1 and made 0, but emitted, ended, dropped or holds 2")
+                ?? false, "\(fault ?? "nothing")")
     }
 
     @Test func failsWhereItemsAreHeldAfterTheDrain() throws {
@@ -45,7 +48,7 @@ import Testing
         try driver.send(driver.makeFrame())
         #expect(
             Self.fault { try driver.drain() }
-                == "lying (lying): 1 items are still held after the drain. drain must emit or drop everything the stage holds."
+                == "lying (lying): 1 item is still held after the drain. drain must emit or drop everything the stage holds."
         )
     }
 
@@ -55,7 +58,8 @@ import Testing
         #expect(
             Self.fault { try driver.send(driver.makeFrame()) }
                 == "probe (probe) keeps 2 buffers after its call but declares hold 1."
-                + " The chain may run out of buffers: raise hold in its StageInfo, or release buffers earlier.")
+                + " The chain may run out of buffers. In the plugin, raise 'hold' or release buffers earlier; if it is not yours, tell its author."
+        )
     }
 
     @Test func failsWhereTimesAreMissing() throws {
@@ -93,7 +97,7 @@ import Testing
         let forgetful = try StageDriver(ForgetfulJoin.self, inputs: [Self.grey, Self.grey])
         forgetful.put(try forgetful.makeFrame(input: 1), at: 1)
         let fault = Self.fault { try forgetful.merge() }
-        #expect(fault?.contains("the stage swallowed 1") ?? false, "\(fault ?? "nothing")")
+        #expect(fault?.contains("the stage lost 1") ?? false, "\(fault ?? "nothing")")
     }
 
     /// Alone in a test nobody else holds the frame; in a chain with a fork somebody does.
@@ -110,10 +114,12 @@ import Testing
     @Test func saysThatAnInputIsMissing() {
         #expect(
             Self.fault { _ = try StageDriver(CopyTransform.self) }
-                == "the stage needs an input, and none is given. Name its format.")
+                == "the stage needs an input, but none is given. Give the StageDriver the format of the input: its argument 'input' or 'inputs'."
+        )
         #expect(
             Self.fault { _ = try StageDriver(ProbeFilter.self) }
-                == "the stage needs an input, and none is given. Name its format.")
+                == "the stage needs an input, but none is given. Give the StageDriver the format of the input: its argument 'input' or 'inputs'."
+        )
     }
 }
 

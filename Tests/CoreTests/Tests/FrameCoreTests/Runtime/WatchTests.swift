@@ -27,9 +27,10 @@ import Testing
     // MARK: A call that does not return
 
     @Test(arguments: [
-        ("process", "slow (hanging-filter): process of frame 3"), ("start", "slow (hanging-filter): start"),
-        ("stop", "slow (hanging-filter): stop"), ("command", "slow (hanging-filter): command"),
-        ("set", "slow (hanging-filter): optionsChanged"),
+        ("process", "slow (hanging-filter): its call 'process' of frame 3"),
+        ("start", "slow (hanging-filter): its call 'start'"),
+        ("stop", "slow (hanging-filter): its call 'stop'"), ("command", "slow (hanging-filter): its call 'command'"),
+        ("set", "slow (hanging-filter): its call 'optionsChanged'"),
     ])
     func namesTheStageAndItsCallWhileItHangs(call: String, subject: String) throws {
         let gate = "hang-\(call)"
@@ -88,14 +89,16 @@ import Testing
         #expect(
             try said(of: HangingFilter.self, for: 190)
                 == ["0.2", "10.0", "60.0", "120.0", "180.0"].map {
-                    "slow (hanging-filter): process of frame 3 has not returned for \($0) s. The chain waits for it."
+                    "slow (hanging-filter): its call 'process' of frame 3 has not returned for \($0) s. The chain waits for it."
                 })
     }
 
     @Test func waitsAsLongAsAStageDeclares() throws {
         #expect(
             try said(of: PatientFilter.self, for: 9)
-                == ["slow (patient-filter): process of frame 3 has not returned for 5.0 s. The chain waits for it."])
+                == [
+                    "slow (patient-filter): its call 'process' of frame 3 has not returned for 5.0 s. The chain waits for it."
+                ])
     }
 
     @Test func saysWhoseFaultTheLostFramesOfALiveChainAre() throws {
@@ -119,7 +122,7 @@ import Testing
         }
         #expect(result.failures.isEmpty)
         let pattern =
-            /slow \(hanging-filter\): process of frame \d+ took \d+\.\d s; the live chain lost (\d+) frames meanwhile/
+            /slow \(hanging-filter\): its call 'process' of frame \d+ took \d+\.\d s; the live chain lost (\d+) frames meanwhile/
         let lost = try result.losses.compactMap { try pattern.wholeMatch(in: $0).flatMap { Int($0.1) } }
         #expect(lost.contains { $0 > 10 }, "\(result.losses)")
         #expect(!result.isSuccess, "frames were lost, and the run calls itself a success")
@@ -138,7 +141,7 @@ import Testing
         #expect(result.abandoned == ["slow (hanging-filter)"])
         #expect(
             result.failures.first?.description
-                == "the drain did not finish in 0.200 s: slow (hanging-filter) still at work. Raise \"drainSeconds\" in the chain file if they need longer."
+                == "the drain did not finish in 0.200 s: slow (hanging-filter) is still at work. Raise \"drainSeconds\" in the chain file if these stages need longer."
         )
     }
 
@@ -152,7 +155,7 @@ import Testing
         let (result, _) = ChainTests.run(try Chain(sketch.request))
         let fault = try #require(result.failures.first?.description)
         let pattern =
-            /miser \(probe\): the chain is deadlocked: its thread waits; pool src empty for \d+ ms \(1 of 1 held\): miser 1\. 'miser' must release its buffers, or probe must declare a hold of 1 in its StageInfo\./
+            /miser \(probe\): the chain is deadlocked: its only thread waits; pool src empty for \d+ ms \(1 of 1 held\): miser 1\. Report this to the author of probe: it must release its buffers, or declare a hold of 1 in its StageInfo\./
         #expect(try pattern.wholeMatch(in: fault) != nil, "\(fault)")
         #expect(result.failures.count == 1)
         #expect(result.abandoned.isEmpty)
@@ -167,7 +170,7 @@ import Testing
         let (result, _) = ChainTests.run(try Chain(sketch.request))
         // Later items of the same input tell a join that the one it waits for does not come: such a chain ends by
         // itself, with the ledger's fault.
-        #expect(result.failures.isEmpty == result.ledgerFaults.contains { $0.contains("swallowed 1") })
+        #expect(result.failures.isEmpty == result.ledgerFaults.contains { $0.contains("the stage lost 1") })
         #expect(!result.isSuccess)
     }
 
