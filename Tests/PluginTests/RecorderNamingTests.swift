@@ -64,11 +64,11 @@ import Testing
         #expect(text("%D.mp4") == "'%D' in '%D.mp4' is not a time pattern. \(remedy)")
         #expect(
             text("{n}{n}.mp4")
-                == "'{n}{n}.mp4' must have only one number, in the file's name. Write {n} once, in the file's name."
+                == "'{n}{n}.mp4' may have {n} only once, in the file's name and not in a folder's. Write {n} once, in the file's name."
         )
         #expect(
             text("{n}/a.mp4")
-                == "'{n}/a.mp4' must have only one number, in the file's name. Write {n} once, in the file's name."
+                == "'{n}/a.mp4' may have {n} only once, in the file's name and not in a folder's. Write {n} once, in the file's name."
         )
         let nameless = "must have a name before its ending. Write a name before the ending, such as out.mp4."
         #expect(text(".mp4") == "'.mp4' \(nameless)")

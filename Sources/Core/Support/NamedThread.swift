@@ -37,7 +37,9 @@ enum NamedThread {
             context.release()
             throw FrameHostError(
                 .exhausted, place: name, what: "no thread could be started: \(String(cString: strerror(result)))",
-                remedy: "Use fewer queues, or raise the limit of processes (ulimit -u).")
+                remedy:
+                    "Raise this user's limit of processes (ulimit -u), or use fewer stages with a queue: each has a thread."
+            )
         }
         pthread_detach(handle)
     }

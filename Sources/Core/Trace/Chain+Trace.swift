@@ -57,9 +57,12 @@ extension Chain {
             ) { [weak self] in self?.tellOfTrace($0) }
         } catch {
             tracer.giveUp()
-            tracer.refusal = .wrap(error)
+            var fault = FrameHostError.wrap(error)
+            tracer.refusal = fault
             discardTrace()
-            tellOfTrace("The run goes on without a trace: \(FrameHostError.wrap(error))", level: .warning, nil)
+            // The place is the name of a thread.
+            fault.place = FaultPlace()
+            tellOfTrace("The run goes on without a trace: \(fault)", level: .warning, nil)
         }
     }
 

@@ -60,7 +60,7 @@ struct FileNamePattern: Equatable {
         let numbers = parts.map { $0.filter { if case .number = $0 { true } else { false } }.count }
         guard numbers.dropLast().allSatisfy({ $0 == 0 }), numbers.last! <= 1 else {
             throw OptionFault(
-                "'\(path)' must have only one number, in the file's name",
+                "'\(path)' may have {n} only once, in the file's name and not in a folder's",
                 remedy: "Write {n} once, in the file's name.")
         }
         let first = parts.firstIndex { !isPlain($0) } ?? parts.count - 1

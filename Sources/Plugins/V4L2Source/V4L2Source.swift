@@ -80,8 +80,10 @@ final class V4L2Source: Source, DeviceStage {
             guard options.ifMissing == .wait, fault.code == .unavailable else { throw fault }
             missing = fault.what
             format = Self.plannedWithout(asked)
+            // A note gets its full stop later.
+            let advice = fault.remedy.isEmpty ? "" : ". \(fault.remedy.dropLast())"
             context.note(
-                "\(fault.what): the chain starts without the camera, with a slate of \(asked.size) in i420",
+                "\(fault.what): the chain starts without the camera, with a slate of \(asked.size) in i420\(advice)",
                 isWarning: true)
         }
         return units.map { .encoded($0.format) } ?? .video(format!)

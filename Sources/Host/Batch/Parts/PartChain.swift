@@ -19,7 +19,7 @@ struct PartChain {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(file: request.file, position: nil, path: rule.path),
                 what:
-                    "a chain with rules cannot process a part of a file, because what rules do depends on everything before it",
+                    "rules cannot be used with --parts: what a rule does depends on the whole file before that moment",
                 remedy: "Leave the rules out, or process the file as a whole, without --parts.")
         }
         var request = request

@@ -155,7 +155,7 @@ final class IIODevice {
     // MARK: Attributes
 
     private func refused(_ code: Int32, _ what: String) -> IIOFault {
-        let cause = "the sensor '\(name)' (\(id)) cannot be started: '\(what)' answers: \(ErrorText.of(code))"
+        let cause = "the sensor '\(name)' (\(id)) cannot be started: '\(what)' cannot be set: \(ErrorText.of(code))"
         switch code {
         case EACCES, EPERM:
             return IIOFault(
