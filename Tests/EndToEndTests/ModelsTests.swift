@@ -134,7 +134,8 @@ import Testing
         #expect(second.status == 1)
         #expect(
             second.error.contains(
-                "must be a partial download of an earlier fetch: a regular file without other hard links. Move it away"),
+                "is in the way of the download, because it is not a regular file, or has other hard links. Move it away"
+            ),
             "\(second.error)")
         #expect(try workspace.data("mine") == Data("mine".utf8))
     }

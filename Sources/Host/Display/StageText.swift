@@ -17,6 +17,8 @@ struct StageText {
     var text: String {
         let info = stage.info
         var lines = Terminal.folded("\(info.id): \(info.summary)", to: Terminal.columns) + [""]
+        let pixels = info.access == .modify ? "may be written in place" : "are read"
+        func count(_ number: Int, _ word: String) -> String { "at most \(number) \(word)\(number == 1 ? "" : "s")" }
         lines.append(
             Terminal.table(
                 [
@@ -25,13 +27,13 @@ struct StageText {
                         stage.kind.rawValue + (info.isConverter ? ", inserted where two formats do not fit" : ""),
                     ],
                     ["takes", Self.input(info)], ["gives", Self.output(info)],
-                    ["pixels", info.access == .modify ? "may be written in place" : "are read"],
+                ] + (Self.hasVideo(info.input) ? [["pixels", pixels]] : []) + [
                     [
                         "holds",
                         info.hold == 0 && info.delay == 0
                             ? "no input buffers after a call"
-                            : "at most \(info.hold) buffers after a call, at most \(info.delay) items unanswered",
-                    ],
+                            : "\(count(info.hold, "buffer")) after a call, \(count(info.delay, "item")) unanswered",
+                    ]
                 ], columns: Terminal.columns))
         lines.append("\nOptions")
         lines.append(stage.options.isEmpty ? "  none" : Self.table(stage.options))
@@ -112,6 +114,14 @@ struct StageText {
         guard let other = info.otherOutput else { return describe(info.output) }
         return
             "\(describe(info.output)); with \"\(other.option)\": \(JSONNode(other.value).text()) \(describe(other.media))"
+    }
+
+    private static func hasVideo(_ media: StageInfo.Media) -> Bool {
+        switch media {
+        case .video, .any: true
+        case .several(let media): media.contains(where: hasVideo)
+        case .encoded, .audio, .motion, .sameAsInput, .none: false
+        }
     }
 
     static func describe(_ media: StageInfo.Media) -> String {

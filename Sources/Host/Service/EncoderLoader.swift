@@ -21,8 +21,8 @@ final class EncoderLoader: Sendable {
                 ).encoders.first
             else {
                 throw FrameHostError(
-                    .unavailable, what: "no plugin can write picture files",
-                    remedy: "Build the plugin 'picture-encoder', or name its folder with --plugin-path.")
+                    .unavailable, what: "no plugin that was found can write JPEG or PNG files",
+                    remedy: "Name the folder of libPictures.so with --plugin-path, and start the chain again.")
             }
             let encoder = type.make()
             loaded = encoder

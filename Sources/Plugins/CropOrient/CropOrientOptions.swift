@@ -5,11 +5,11 @@ import FrameCore
 struct CropOrientOptions: StageOptions {
     @Option(
         help:
-            "Part of the upright picture to keep: its size and top left corner, or only a size for the middle.",
+            "Part of the upright picture to keep, such as 640x480+320+120 (size and top left corner) or 640x480 (the middle).",
         unit: "px")
     var crop: CropRectangle? = nil
-    @Option(help: "Aspect ratio of the result as shown, width to height. fit says how it is reached.") var aspect:
-        AspectRatio? = nil
+    @Option(help: "Aspect ratio of the result as shown, width to height, such as 16:9. fit says how it is reached.")
+    var aspect: AspectRatio? = nil
     @Option(help: "Rotates the picture clockwise, after crop.", unit: "degrees") var rotate = Rotation.none
     @Option(help: "Mirrors left to right, after rotate.") var mirror = false
     @Option(help: "Size of the result. Default: pixels are not scaled.", unit: "px") var size: PictureSize? = nil

@@ -36,7 +36,9 @@ final class AnnexBFilter {
                 remedy: "Install a libavcodec that has this filter, such as the one of your distribution.")
         }
         guard av_bsf_alloc(filter, &context) >= 0, let context else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a bitstream filter")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a bitstream filter",
+                remedy: "Free some memory, and start the chain again.")
         }
         context.pointee.time_base_in = timeBase
         let copied = avcodec_parameters_copy(context.pointee.par_in, parameters)

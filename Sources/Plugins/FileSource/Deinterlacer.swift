@@ -28,7 +28,11 @@ final class Deinterlacer {
         }
         guard loaded >= 0 else { throw FileFault.noFilterLibrary(String(cString: fh_av_filter_library()), cause: text) }
         next = av_frame_alloc()
-        guard next != nil else { throw FrameHostError(.exhausted, what: "not enough memory for a deinterlacer") }
+        guard next != nil else {
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a deinterlacer",
+                remedy: "Free some memory, and start the chain again.")
+        }
     }
 
     deinit {

@@ -48,7 +48,9 @@ final class PictureDecoder {
         self.loans = loans
         let codec = avcodec_find_decoder(parameters.pointee.codec_id)
         guard let codec, let context = avcodec_alloc_context3(codec) else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a decoder")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a decoder",
+                remedy: "Free some memory, and start the chain again.")
         }
         self.context = context
         avcodec_parameters_to_context(context, parameters)

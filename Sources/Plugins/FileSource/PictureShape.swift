@@ -44,7 +44,11 @@ struct PictureShape: Equatable {
             av_frame_free(&frame)
             av_packet_free(&packet)
         }
-        guard let packet, let frame else { throw FrameHostError(.exhausted, what: "not enough memory for a decoder") }
+        guard let packet, let frame else {
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a decoder",
+                remedy: "Free some memory, and start the chain again.")
+        }
         let picture = DecodedPicture(frame: frame)
         let isThere = try firstPicture(file, track, packet, picture)
         let shape = isThere ? PictureShape(picture, aspect: file.sampleAspectRatio(track, of: frame)) : nil

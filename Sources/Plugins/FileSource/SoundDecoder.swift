@@ -64,7 +64,9 @@ final class SoundDecoder {
         frame = av_frame_alloc()
         packet = av_packet_alloc()
         guard let context, frame != nil, packet != nil else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a decoder")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a decoder",
+                remedy: "Free some memory, and start the chain again.")
         }
         avcodec_parameters_to_context(context, parameters)
         context.pointee.pkt_timebase = timeBase

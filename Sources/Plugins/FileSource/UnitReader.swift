@@ -51,7 +51,9 @@ final class UnitReader: TrackReader {
         attempts = SeekAttempts(SeekAttempt(nil, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
         filter = try AnnexBFilter(file, track: track)
         guard let packet = av_packet_alloc() else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a packet")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a packet",
+                remedy: "Free some memory, and start the chain again.")
         }
         self.packet = packet
         file.giveOnly(track: track)

@@ -49,7 +49,9 @@ final class VideoReader: TrackReader {
         times = TrackTimes(timeBase: file.timeBase(track))
         decoder = try PictureDecoder(file, track: track, threads: threads, loans: loans)
         guard let frame = av_frame_alloc(), let packet = av_packet_alloc() else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a decoder")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a decoder",
+                remedy: "Free some memory, and start the chain again.")
         }
         picture = DecodedPicture(frame: frame)
         self.packet = packet

@@ -30,7 +30,9 @@ struct JPEGFile {
                 remedy: "Name a PNG or JPEG file of less than \(Self.mostBytes >> 20) MB.")
         }
         guard let handle = tjInitDecompress() else {
-            throw FrameHostError(.exhausted, place: place, what: "not enough memory for a JPEG decoder")
+            throw FrameHostError(
+                .exhausted, place: place, what: "not enough memory for a JPEG decoder",
+                remedy: "Free some memory, and start the chain again.")
         }
         defer { tjDestroy(handle) }
         func fault() -> FrameHostError {

@@ -26,7 +26,9 @@ final class JPEGDecoder {
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init(_ size: PictureSize) throws {
         guard let handle = tjInitDecompress() else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a JPEG decoder")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a JPEG decoder",
+                remedy: "Free some memory, and start the chain again.")
         }
         self.handle = handle
         self.size = size

@@ -17,7 +17,9 @@ final class SmallJPEG {
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init(width: Int, height: Int) throws {
         guard let handle = tjInitCompress() else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a JPEG encoder")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a JPEG encoder",
+                remedy: "Free some memory, and start the chain again.")
         }
         self.handle = handle
         (self.width, self.height) = (Int32(width), Int32(height))

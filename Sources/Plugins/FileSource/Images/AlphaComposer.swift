@@ -14,7 +14,11 @@ final class AlphaComposer {
 
     init(onto color: RGBColor) throws {
         self.color = color
-        guard frame != nil else { throw FrameHostError(.exhausted, what: "not enough memory for a picture") }
+        guard frame != nil else {
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a picture",
+                remedy: "Free some memory, and start the chain again.")
+        }
     }
 
     deinit { av_frame_free(&frame) }
@@ -28,7 +32,8 @@ final class AlphaComposer {
         target.pointee.format = AV_PIX_FMT_BGRA.rawValue
         guard av_frame_get_buffer(target, 0) >= 0 else {
             throw FrameHostError(
-                .exhausted, what: "not enough memory for a picture of \(picture.width)x\(picture.height)")
+                .exhausted, what: "not enough memory for a picture of \(picture.width)x\(picture.height)",
+                remedy: "Free some memory, and start the chain again.")
         }
         let (width, height) = (Int32(picture.width), Int32(picture.height))
         let scaler = sws_getContext(

@@ -43,7 +43,9 @@ final class StillReader {
 
     init() throws {
         guard packet != nil, frame != nil else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a decoder")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a decoder",
+                remedy: "Free some memory, and start the chain again.")
         }
     }
 
@@ -119,7 +121,9 @@ final class StillReader {
     private func makeDecoder(_ file: MediaFile, _ track: Int) throws -> UnsafeMutablePointer<AVCodecContext>? {
         let codec = avcodec_find_decoder(file.parameters(track).codec_id)
         guard let context = avcodec_alloc_context3(codec) else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a decoder")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a decoder",
+                remedy: "Free some memory, and start the chain again.")
         }
         avcodec_parameters_to_context(context, file.stream(track).pointee.codecpar)
         context.pointee.thread_count = 1

@@ -74,7 +74,9 @@ final class NetworkInput {
         self.settings = settings
         self.interrupt = interrupt
         guard let context = avformat_alloc_context() else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a connection")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a connection",
+                remedy: "Free some memory, and start the chain again.")
         }
         context.pointee.interrupt_callback = AVIOInterruptCB(
             callback: Interrupt.callback, opaque: Unmanaged.passUnretained(interrupt).toOpaque())

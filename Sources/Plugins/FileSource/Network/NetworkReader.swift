@@ -112,7 +112,11 @@ final class NetworkReader: @unchecked Sendable {
         var packet = av_packet_alloc()
         defer { av_packet_free(&packet) }
         guard let packet else {
-            return queue.put(.refused(FrameHostError(.exhausted, what: "not enough memory for a packet")))
+            return queue.put(
+                .refused(
+                    FrameHostError(
+                        .exhausted, what: "not enough memory for a packet",
+                        remedy: "Free some memory, and start the chain again.")))
         }
         var backoff = Backoff()
         while !interrupt.hasEnded {

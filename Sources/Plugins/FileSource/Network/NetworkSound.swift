@@ -120,7 +120,9 @@ final class NetworkSound: Source {
     /// [setup thread]
     func start() throws {
         guard let packet = av_packet_alloc() else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a packet")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a packet",
+                remedy: "Free some memory, and start the chain again.")
         }
         self.packet = packet
     }

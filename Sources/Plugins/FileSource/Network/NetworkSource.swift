@@ -198,7 +198,9 @@ final class NetworkSource: Source {
             throw FrameHostError(.broken, what: "network-source was started before its stream was planned")
         }
         guard let packet = av_packet_alloc(), let frame = av_frame_alloc() else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a stream")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a stream",
+                remedy: "Free some memory, and start the chain again.")
         }
         (self.packet, picture) = (packet, DecodedPicture(frame: frame))
         if options.decode {

@@ -31,7 +31,9 @@ final class StreamTerms: @unchecked Sendable {
         let stream = container.pointee.streams[track]!
         self.sound = sound.flatMap { SoundTerms(container.pointee.streams[$0]!) }
         guard let copy = avcodec_parameters_alloc() else {
-            throw FrameHostError(.exhausted, what: "not enough memory for a stream")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a stream",
+                remedy: "Free some memory, and start the chain again.")
         }
         parameters = copy
         let base = stream.pointee.time_base
@@ -49,7 +51,9 @@ final class StreamTerms: @unchecked Sendable {
         text = "\(codec) \(shape.width)x\(shape.height)" + (rate.isZero ? "" : " at \(rate.short)")
         guard avcodec_parameters_copy(copy, stream.pointee.codecpar) >= 0 else {
             parameterSets = []
-            throw FrameHostError(.exhausted, what: "not enough memory for a stream")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a stream",
+                remedy: "Free some memory, and start the chain again.")
         }
         // Nothing is freed before all members are set.
         let sets = Result { isDecoded ? [] : try Self.parameterSets(copy, base, shown, codec) }

@@ -42,7 +42,11 @@ struct PartEntry {
         guard file.seek(to: place, track: track) else { return nil }
         var packet = av_packet_alloc()
         defer { av_packet_free(&packet) }
-        guard packet != nil else { throw FrameHostError(.exhausted, what: "not enough memory for a packet") }
+        guard packet != nil else {
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a packet",
+                remedy: "Free some memory, and start the chain again.")
+        }
         var ticks: [Int64] = []
         var keyframe: Int64?
         let base = file.timeBase(track)
