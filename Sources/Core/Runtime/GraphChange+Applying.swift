@@ -188,7 +188,9 @@ extension GraphChange {
             do {
                 try chain.perform(on: set.runner.thread, for: set.runner) {
                     frame.withLock { $0 = set.runner.nextFrame }
-                    outcome.withLock { outcome in outcome = Swift.Result { try change.perform(set) } }
+                    // Not under the lock: the stage's own code runs here.
+                    let result = Swift.Result { try change.perform(set) }
+                    outcome.withLock { $0 = result }
                 }
                 if let taken = try outcome.withLock({ try $0?.get() }) { done.append(taken) }
                 holds(from: frame.withLock { $0 })
