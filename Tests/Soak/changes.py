@@ -406,7 +406,7 @@ def main():
               f"longest wait of the reader {waits[-1] * 1000:.0f} ms (99 %: {waits[int(len(waits) * 0.99)] * 1000:.0f} ms), {len(files)} recordings beside it")
         if client:
             print(f"answers by status: {dict(sorted(client.statuses.items()))}; {client.seen} pictures seen by viewers; {early >> 20} MB after a fifth")
-        for error in sorted(set(re.sub(r"stages\[\d+\]: 'b\d+-|needs \d+ buffers?", "…", error.split("\n")[0])[:160] for error in run.refused))[:12]:
+        for error in sorted(set(re.sub(r"stages\[\d+\]|b\d+-|needs \d+ buffers?", "…", error.split("\n")[0])[:160] for error in run.refused))[:12]:
             print(f"  refused: {error}")
         if run.done < options.operations / 2:
             faults.append(f"only {run.done} operations were done")
