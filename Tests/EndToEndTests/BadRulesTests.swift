@@ -253,7 +253,10 @@ import Testing
             #"on[0].do: 'command' and 'set' contradict each other. Write "command": "name" or "set": { "option": value }."#
         ),
         (#"{ "stage": "rce", "command": "start" }"#, "on[0].do.stage: no stage 'rce'. Did you mean 'rec'?"),
-        (#"{ "stage": 3, "command": "start" }"#, "on[0].do.stage: expected a string, found a number."),
+        (
+            #"{ "stage": 3, "command": "start" }"#,
+            #"on[0].do.stage: expected a string, found a number. Write "stage": "…"."#
+        ),
         (
             #"{ "stage": "rec", "command": "strat" }"#,
             "on[0].do.command: recorder has no command 'strat'. Did you mean 'start'?"
@@ -277,7 +280,7 @@ import Testing
         ),
         (
             #"{ "stage": "cam", "command": "pause", "drop": 3 }"#,
-            "on[0].do.drop: expected true or false, found a number."
+            #"on[0].do.drop: expected true or false, found a number. Write "drop": true or false."#
         ),
         (
             #"{ "stage": "rec", "command": "start", "arguments": { "path": "x" } }"#,

@@ -99,7 +99,7 @@ import Testing
             #"'stage' is missing. Add "stage": "…"."#,
             "'sets' is not a key of a command. Did you mean 'set'?",
             #"a command must have either 'command' or 'set', and not both. Write "command": "name" or "set": { "option": value }."#,
-            "stage: expected a string, found a number. Write 'stage' as docs/chain-file.md shows.",
+            "stage: expected a string, found a number. Write \"stage\": \"…\".",
         ]
         let (outcome, answers) = try answers(lines)
         #expect(outcome.isDoneOrBusy, "\(outcome.error)")

@@ -65,7 +65,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "--set pictures: is not of the form stage.option=value. Write for example --set h264.bitrateKbps=2500.",
+                "--set pictures: must have the form stage.option=value. Write for example --set h264.bitrateKbps=2500.",
                 "--set picture.frames=3: no stage 'picture'. Did you mean 'pictures'?",
                 "--set sink.use=recorder: 'use' is a key of the chain file, and --set changes only the options of a stage. Change 'use' in the chain file.",
                 "--set pictures.framez=3: no such option. Did you mean 'frames'?",
@@ -284,7 +284,7 @@ import Testing
         #expect(
             warnings.first?.wholeMatch(
                 of:
-                    /warning: h264: \d+ frames? dropped between cam and h264 \(queue full\), \d+ in all\. h264 \(x264-encoder\) is too slow: it was at work \d+ % of the time\. Use a smaller picture, a lower rate or a faster setting\./
+                    /warning: h264: \d+ frames? dropped between cam and h264 \(queue full\), \d+ in all\. h264 \(x264-encoder\) is too slow: it(s thread)? was at work for \d+ % of the last second(, \d+ % in this stage)?\. Use a smaller picture, a lower rate or a faster setting\./
             ) != nil, "\(outcome.error)")
         let end = try #require(outcome.errorLines.firstIndex { $0.hasPrefix("Done: ") || $0.hasPrefix("Failed: ") })
         #expect(

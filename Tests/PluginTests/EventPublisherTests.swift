@@ -224,13 +224,19 @@ import Testing
         #expect(
             news.ofSpool(losses: [:], fault: nil, now: 60_000_000_000).map(\.text)
                 == ["1 event for the MQTT server was lost: 1 (refused by the server); 4 in all."])
-        let failed = news.ofSpool(losses: [:], fault: "No space left on device", now: 61_000_000_000)
+        news.refused("larger than the stream's maximum message size")
+        #expect(
+            news.ofSpool(losses: [.refused: 1], fault: nil, now: 120_000_000_000).map(\.text)
+                == [
+                    "1 event for the MQTT server was lost: 1 (refused by the server: larger than the stream's maximum message size); 5 in all."
+                ])
+        let failed = news.ofSpool(losses: [:], fault: "No space left on device", now: 121_000_000_000)
         #expect(failed.map(\.event) == ["spool-failed"])
         #expect(
             failed.map(\.text) == [
                 "The MQTT spool '/s' cannot be written: No space left on device. Free space on its disk, or make it writable for this user. Until then, only the last 1024 events are kept, in memory."
             ])
-        #expect(news.ofSpool(losses: [:], fault: nil, now: 62_000_000_000).map(\.event) == ["spool-recovered"])
+        #expect(news.ofSpool(losses: [:], fault: nil, now: 122_000_000_000).map(\.event) == ["spool-recovered"])
     }
 
     @Test func namesTopicsByHostChainAndStage() {

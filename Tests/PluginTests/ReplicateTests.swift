@@ -349,7 +349,7 @@ private struct SlowCopy {
         let error = #expect(throws: FrameHostError.self) { try driver.set(#"{ "step": { "delay": 3 } }"#) }
         #expect(
             error?.description
-                == "replicate: a copy would be 9 frames late, but this stage keeps only 6 frames while the chain runs. Delay by at most 6, or set the longer delay in the chain file and restart the chain."
+                == "a copy would be 9 frames late, but this stage keeps only 6 frames while the chain runs. Lower 'delay' in 'first', 'step' or 'each', or set the longer delay in the chain file and restart the chain."
         )
         #expect(try send(120)[12 * 64 + 16] == 120)
     }

@@ -100,10 +100,10 @@ enum JoinCheck {
                         "join \(id): waits up to one frame for the picture of '\(other.id)' that is nearest to that of '\(lead.id)'; \"match\": \"newest\" never waits",
                         false
                     ))
-            case .newest where !other.isLive:
+            case .newest where !other.keepsRealTime:
                 notes.append(
                     (
-                        "join \(id): '\(other.id)' is not live, so \"newest\" leaves out most of what it gives; use \"nearest\", or let it give its pictures in real time",
+                        "join \(id): '\(other.id)' gives pictures as fast as it can, not in real time, so \"newest\" leaves out most of them; use \"nearest\", or \(other.realTime.joined(separator: " and "))",
                         true
                     ))
             default: break

@@ -258,10 +258,18 @@ struct DropWatch {
     private static func text(_ culprit: Culprit) -> String {
         let title = culprit.runner.title
         let isAlone = culprit.ownPercent >= leastPercent
-        let why =
-            isAlone
-            ? "\(title) is too slow: it was at work \(culprit.ownPercent) % of the time."
-            : "The thread of \(culprit.stages.joined(separator: ", ")) was at work \(culprit.percent) % of the time, most often (\(culprit.ownPercent) %) in \(title)."
+        let why: String
+        if !isAlone {
+            let stages = culprit.stages.joined(separator: ", ")
+            why =
+                "The thread of \(stages) was at work for \(culprit.percent) % of the last second, longest (\(culprit.ownPercent) %) in \(title)."
+        } else if culprit.percent > culprit.ownPercent {
+            // The rest would seem to be time left.
+            why =
+                "\(title) is too slow: its thread was at work for \(culprit.percent) % of the last second, \(culprit.ownPercent) % in this stage."
+        } else {
+            why = "\(title) is too slow: it was at work for \(culprit.percent) % of the last second."
+        }
         let split =
             isAlone
             ? nil : culprit.divider.map { " With \"link\": { \"queue\": 2 }, '\($0)' gets a thread of its own." }

@@ -742,7 +742,7 @@ struct ChainFile {
                         .invalidConfiguration, place: FaultPlace(argument: place), what: what, remedy: remedy))
             }
             guard let (stage, option, value) = Self.parts(of: setting) else {
-                refuse("is not of the form stage.option=value", "Write for example --set h264.bitrateKbps=2500.")
+                refuse("must have the form stage.option=value", "Write for example --set h264.bitrateKbps=2500.")
                 continue
             }
             guard let index = ids[stage] else {

@@ -62,8 +62,7 @@ struct RuleCommandCheck {
     private mutating func add(_ fault: FrameHostError, of members: [JSONNode.Member], _ node: JSONNode) {
         let key = fault.place.words
         if let member = members.first(where: { $0.key == key }) {
-            // The sentence says what to write.
-            return add(member.value.place, ".\(key)", fault.what, "")
+            return add(member.value.place, ".\(key)", fault.what, fault.remedy)
         }
         let named = members.first { fault.what.contains("'\($0.key)'") && $0.key != node["command"]?.asString }
         add(named?.keyPlace ?? node.place, named.map { ".\($0.key)" } ?? "", fault.what, fault.remedy)

@@ -12,6 +12,17 @@ enum CommandForm {
         case array = "a list"
         case number = "a number"
 
+        /// What to write as the value.
+        var example: String {
+            switch self {
+            case .string: "\"…\""
+            case .bool: rawValue
+            case .object: "{ … }"
+            case .array: "[ … ]"
+            case .number: "1"
+            }
+        }
+
         func holds(_ node: JSONNode) -> Bool {
             switch self {
             case .string: node.asString != nil
@@ -71,7 +82,7 @@ enum CommandForm {
                 return FrameHostError(
                     .invalidConfiguration, place: member.key,
                     what: "expected \(kind.rawValue), found \(member.value.kindName)",
-                    remedy: "Write '\(member.key)' as docs/chain-file.md shows.")
+                    remedy: "Write \"\(member.key)\": \(kind.example).")
             }
         }
         return nil

@@ -19,13 +19,14 @@ enum Graphviz {
         for file in [input.write, output.read, errors.read] {
             _ = fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK)
         }
-        let (drawing, words, isLate) = talk(Array(dot.utf8), input.write, output.read, errors.read)
-        if isLate { kill(child, SIGKILL) }
+        let (drawing, words, isCut) = talk(Array(dot.utf8), input.write, output.read, errors.read)
+        if isCut { kill(child, SIGKILL) }
         var status: Int32 = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
-        if isLate {
+        if isCut {
+            let limit = drawing.count > mostBytes ? "\(mostBytes >> 20) MiB" : "\(Int(patience)) s"
             throw FrameHostError(
-                .exhausted, place: "dot", what: "did not draw the graph within \(Int(patience)) s and was stopped",
+                .exhausted, place: "dot", what: "did not draw the graph within \(limit) and was stopped",
                 remedy: "Print the graph with --format dot, and draw it with another program of Graphviz, such as sfdp."
             )
         }
@@ -97,9 +98,11 @@ enum Graphviz {
     }
 
     /// Writes to the program and reads from it at the same time until it closes its ends, then closes ours.
+    ///
+    /// - Returns: What it drew and said, and whether it was still at it when its time or ``mostBytes`` were used up.
     private static func talk(
         _ text: [UInt8], _ input: Int32, _ output: Int32, _ errors: Int32
-    ) -> (drawing: [UInt8], words: [UInt8], isLate: Bool) {
+    ) -> (drawing: [UInt8], words: [UInt8], isCut: Bool) {
         var rest = text[...]
         var files = [input, output, errors]
         var said: [[UInt8]] = [[], [], []]
@@ -132,8 +135,8 @@ enum Graphviz {
                 }
             }
         }
-        let isLate = files[1] >= 0 || files[2] >= 0
+        let isCut = files[1] >= 0 || files[2] >= 0
         for index in files.indices where files[index] >= 0 { close(index) }
-        return (said[1], said[2], isLate)
+        return (said[1], said[2], isCut)
     }
 }

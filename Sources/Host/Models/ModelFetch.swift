@@ -197,10 +197,18 @@ struct ModelFetch {
             .unavailable, place: url,
             what: result.status >= 400
                 ? "the server answers with HTTP status \(result.status)" : "cannot be fetched: \(result.words)",
-            remedy: got > 0
+            remedy: got > 0 && isWorthAnother(result)
                 ? "Run the same command again: it continues after the \(got) of \(model.byteCount) bytes that are there."
-                : "Check the \(result.status >= 400 ? "address" : "connection"), or get \(model.fileName) another way and name its folder with --from."
-        )
+                : "\(check(result)), or get \(model.fileName) another way and name its folder with --from.")
+    }
+
+    /// What to do about a transfer that another attempt would not mend.
+    private func check(_ result: FetchLibrary.Result) -> String {
+        switch result.status {
+        case 429, 500...: "Run the same command again later"
+        case 400...: "Check the address"
+        default: "Check the connection and run the same command again"
+        }
     }
 
     // MARK: From a folder

@@ -201,17 +201,20 @@ enum FileFault {
             remedy: "The file may be damaged: check it with 'ffprobe'.")
     }
 
-    static func nothingPlayed(_ path: String, packets: Int) -> FrameHostError {
-        packets == 0
+    /// - Parameters:
+    ///   - packets: How many were read.
+    ///   - isPart: Whether `start` or `duration` name a part of the file.
+    static func nothingPlayed(_ path: String, packets: Int, isPart: Bool) -> FrameHostError {
+        let check = isPart ? "Check 'start' and 'duration', and the file with 'ffprobe'" : "Check it with 'ffprobe'"
+        return packets == 0
             ? FrameHostError(
-                .invalidMedia, what: "'\(path)' has no picture in the part to play",
-                remedy: "Check 'start' and 'duration', and the file with 'ffprobe'.")
+                .invalidMedia, what: "'\(path)' has no picture\(isPart ? " in the part to play" : "")",
+                remedy: "\(check).")
             : FrameHostError(
                 .invalidMedia,
                 what:
                     "no picture of '\(path)' could be played; \(packets == 1 ? "1 packet was" : "\(packets) packets were") read",
-                remedy:
-                    "Check 'start' and 'duration', and the file with 'ffprobe': it may be damaged or have no keyframe.")
+                remedy: "\(check): it may be damaged or have no keyframe.")
     }
 
     static func changed(_ path: String) -> FrameHostError {

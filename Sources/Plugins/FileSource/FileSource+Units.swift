@@ -93,7 +93,9 @@ extension FileSource {
     private func endPass(_ reader: UnitReader) throws -> SourceProgress {
         guard options.loop, shownInPass > 0 else {
             reportEnd(reader)
-            if shown == 0 { throw FileFault.nothingPlayed(path, packets: reader.packetsRead) }
+            if shown == 0 {
+                throw FileFault.nothingPlayed(path, packets: reader.packetsRead, isPart: options.isPart)
+            }
             return .ended
         }
         shownInPass = 0

@@ -289,7 +289,7 @@ final class FileSource: Source {
         guard options.loop, shownInPass > 0 else {
             reportEnd(reader)
             if shown == 0, context.part == nil {
-                throw FileFault.nothingPlayed(path, packets: reader.packetsRead)
+                throw FileFault.nothingPlayed(path, packets: reader.packetsRead, isPart: options.isPart)
             }
             return .ended
         }

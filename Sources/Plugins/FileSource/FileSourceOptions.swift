@@ -26,6 +26,8 @@ struct FileSourceOptions: StageOptions {
 
     @Option(help: "How much of the file to play. Default: up to its end.", range: 0.001...1_000_000, unit: "s")
     var duration: Double? = nil
+    /// Whether the chain file names a part of the file.
+    var isPart: Bool { start > 0 || duration != nil }
 
     @Option(help: "Starts over at the end, endlessly; the time continues.")
     var loop = false

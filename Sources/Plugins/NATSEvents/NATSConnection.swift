@@ -233,9 +233,9 @@ final class NATSConnection: @unchecked Sendable {
                 jsPubAck_Destroy(answer)
                 switch status {
                 case NATS_OK: return .stored
-                case NATS_MAX_PAYLOAD: return .refused("it is larger than the server takes")
+                case NATS_MAX_PAYLOAD: return .refused("larger than the server's max_payload")
                 // 10054: larger than the stream takes.
-                case _ where code.rawValue == 10_054: return .refused("it is larger than the stream takes")
+                case _ where code.rawValue == 10_054: return .refused("larger than the stream's maximum message size")
                 case NATS_NO_RESPONDERS:
                     return .unknown("no stream takes the subject '\(subject)', or its servers have no leader")
                 default: return .unknown(Self.text(status))

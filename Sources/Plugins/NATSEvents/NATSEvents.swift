@@ -191,7 +191,9 @@ final class NATSSender: Sendable {
             (state.isInDoubt, state.hasStream) = (true, false)
             isAway(reason, &state)
             return rest(&state)
-        case .refused: spool.count(.refused)
+        case .refused(let reason):
+            news.withLock { $0.refused(reason) }
+            spool.count(.refused)
         case .stored: break
         }
         state.waiting.removeLast()

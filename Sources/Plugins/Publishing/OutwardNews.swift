@@ -33,6 +33,8 @@ package struct OutwardNews: Sendable {
     private var total = 0
     private var lastLoss: Int64?
     private var hasFault = false
+    /// Why the server refused an event last.
+    private var refusal: String?
 
     /// - Parameters:
     ///   - servers: Addresses, not empty.
@@ -83,6 +85,9 @@ package struct OutwardNews: Sendable {
             ])
     }
 
+    /// Notes why the server has refused an event. ``ofSpool(losses:fault:now:)`` reports the last reason.
+    package mutating func refused(_ reason: String) { refusal = reason }
+
     package mutating func ofSpool(losses new: [Spool.Loss: Int], fault: String?, now: Int64) -> [Said] {
         var result: [Said] = []
         if let fault, !hasFault {
@@ -102,7 +107,10 @@ package struct OutwardNews: Sendable {
         lastLoss = now
         total += count
         let reasons = Spool.Loss.allCases.compactMap { loss in losses[loss].map { (loss, $0) } }
-        let shown = reasons.map { "\($0.1) (\($0.0.words))" }.joined(separator: ", ")
+        let shown = reasons.map { loss, count in
+            let why = loss == .refused ? refusal.map { ": \($0)" } ?? "" : ""
+            return "\(count) (\(loss.words)\(why))"
+        }.joined(separator: ", ")
         let remedy =
             losses[.spoolFull] == nil ? "" : " To keep more events, raise '\(kind.lowercased()).spoolMegabytes'."
         losses = [:]

@@ -72,7 +72,19 @@ package final class SpoolFolder: Sendable {
     private static func fault(_ path: String, _ what: String, _ reason: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "spool", what: "the folder '\(path)' \(what): \(String(cString: strerror(reason)))",
-            remedy: "Set 'spool' to a folder that this user may write to.")
+            remedy: remedy(reason))
+    }
+
+    private static func remedy(_ reason: Int32) -> String {
+        switch reason {
+        case ENOSPC, EDQUOT: "Free space on its disk, or set 'spool' to a folder on another disk."
+        case EROFS: "Its disk is mounted read-only: set 'spool' to a folder on another disk."
+        case EIO: "Check its disk, or set 'spool' to a folder on another disk."
+        case ENOTDIR: "Set 'spool' to a path on which everything that exists is a folder."
+        case ELOOP: "Set 'spool' to a folder whose file 'lock' is not a symbolic link."
+        case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
+        default: "Set 'spool' to a folder that this user may write to."
+        }
     }
 
     /// Where events wait when the option `spool` names no folder: `events/CHAIN.KEY` in the folder for program

@@ -107,11 +107,11 @@ final class Replicate: Transform {
     func optionsChanged() throws {
         guard options.mostDelay <= mostDelay else {
             throw FrameHostError(
-                .invalidConfiguration, place: context.stageID,
+                .invalidConfiguration,
                 what:
                     "a copy would be \(options.mostDelay) frames late, but this stage keeps only \(mostDelay) frames while the chain runs",
                 remedy:
-                    "Delay by at most \(mostDelay), or set the longer delay in the chain file and restart the chain.")
+                    "Lower 'delay' in 'first', 'step' or 'each', or set the longer delay in the chain file and restart the chain.")
         }
         plan()
     }

@@ -67,7 +67,7 @@ enum NetworkFault {
         return FrameHostError(
             .unavailable, what: "the certificate of '\(shown)', or of a server it redirects to, cannot be trusted",
             remedy:
-                "Set 'caFile' to a PEM file with the certificate of the authority that signed it. Set \"verify\": false only in a network that you trust: any certificate is then accepted, even an attacker's.",
+                "Set 'caFile' to a PEM file with the certificate of the authority that signed it. A certificate that has expired, or is for another host name, must be replaced at the server. Set \"verify\": false only in a network that you trust: any certificate is then accepted, even an attacker's.",
             cause: cause)
     }
 

@@ -53,7 +53,7 @@ enum Listener {
             let shown = endpoint.address.isEmpty ? "port \(endpoint.port)" : "\(endpoint.address) port \(endpoint.port)"
             let code = (error as? IOError)?.errnoCode
             throw FrameHostError(
-                .unavailable,
+                .unavailable, place: code == EADDRNOTAVAIL ? "address" : "port",
                 what: code == EADDRINUSE ? "\(shown) is in use by another program" : "cannot listen on \(shown)",
                 remedy: remedy(code),
                 cause: code == EADDRINUSE ? "" : code.map { String(cString: strerror($0)) } ?? String(describing: error)

@@ -49,7 +49,7 @@ final class ServerRegistry: Sendable {
             usleep(5000)
         }
         throw FrameHostError(
-            .unavailable, what: "port \(endpoint.port) is still in use by the stream that had it before",
+            .unavailable, place: "port", what: "port \(endpoint.port) is still in use by the stream that had it before",
             remedy: "Start the chain again, or repeat the change of the running chain, in a few seconds.")
     }
 
@@ -61,7 +61,7 @@ final class ServerRegistry: Sendable {
         if let entry = servers[endpoint.port] {
             guard entry.server.endpoint == endpoint else {
                 throw FrameHostError(
-                    .invalidConfiguration,
+                    .invalidConfiguration, place: "port",
                     what: "port \(endpoint.port) is already served with another address or certificate",
                     remedy:
                         "Give both stages the same 'address', 'certificate' and 'key', or give one of them another 'port'."
@@ -71,7 +71,7 @@ final class ServerRegistry: Sendable {
                 entry.policy.mostConnectionsPerAddress == policy.mostConnectionsPerAddress
             else {
                 throw FrameHostError(
-                    .invalidConfiguration,
+                    .invalidConfiguration, place: "port",
                     what:
                         "port \(endpoint.port) is already served with another 'sessionSeconds' or 'maxConnectionsPerAddress'",
                     remedy: "Give both stages \"sessionSeconds\": \(entry.policy.timeoutSeconds) and "
@@ -80,7 +80,7 @@ final class ServerRegistry: Sendable {
             }
             guard try entry.server.add(stream, served) else {
                 throw FrameHostError(
-                    .invalidConfiguration, what: "port \(endpoint.port) already has a stream '\(path)'",
+                    .invalidConfiguration, place: "path", what: "port \(endpoint.port) already has a stream '\(path)'",
                     remedy: "Give each stage a 'path' of its own.")
             }
             return entry.server
