@@ -275,6 +275,37 @@ import Testing
             ])
     }
 
+    /// Only the stage that cannot take its input is at fault, not those behind it, and a source that names an input makes no circle.
+    @Test func reportsACauseOnce() throws {
+        let sound = """
+            {
+              "stages": [
+                { "id": "tone", "use": "tone-source" },
+                { "id": "a", "use": "fps-meter" },
+                { "id": "b", "use": "fps-meter" },
+                { "id": "n", "use": "null-sink" }
+              ]
+            }
+            """
+        #expect(
+            try faults(sound) == [
+                "4:5: stages[1]: 'a' takes raw video, but 'tone', the stage before it, gives sound. In 'from', name a stage that gives raw video."
+            ])
+        let source = """
+            {
+              "stages": [
+                { "id": "s", "use": "test-source", "from": "a" },
+                { "id": "a", "use": "fps-meter" },
+                { "id": "n", "use": "null-sink" }
+              ]
+            }
+            """
+        #expect(
+            try faults(source) == [
+                "3:48: stages[0].from: 's' is a source (test-source) and takes no input. Leave 'from' out."
+            ])
+    }
+
     @Test func namesEachCircleAlone() throws {
         let chain = """
             {

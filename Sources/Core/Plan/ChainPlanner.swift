@@ -21,7 +21,10 @@ struct ChainPlanner {
     func plan() throws -> PlannedChain {
         var faults = RequestCheck(request).faults
         let order = StageOrder(request)
-        for circle in order.circles { faults.addCircle(circle.map { request.stages[$0] }) }
+        for circle in order.circles.map({ $0.map { request.stages[$0] } }) {
+            // A source in it has a `from`, which is a fault of its own.
+            if circle.allSatisfy({ $0.type.info.input != .none }) { faults.addCircle(circle) }
+        }
         try faults.throwAll()
 
         var negotiation = try FormatNegotiation(order.applied(to: request), services, running: running)

@@ -188,8 +188,12 @@ struct RequestCheck {
             // A stage that passes its input on has an output even where its input has none. That fault is reported
             // there.
             let found = stage.flatMap { given[$0] } ?? .any
-            let media = found == .none ? .any : found
-            for passed in way { given[passed] = media }
+            var media = found == .none ? .any : found
+            for passed in way.reversed() {
+                // Nor is a stage that cannot take its input at fault for what the next one would get.
+                if !request.stages[passed].type.info.input.takes(media) { media = .any }
+                given[passed] = media
+            }
         }
         return given.map { $0 ?? .any }
     }

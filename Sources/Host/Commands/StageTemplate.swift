@@ -118,7 +118,7 @@ extension StageTemplate {
                     input: .video(.i420, .nv12, .gray8), output: .sameAsInput, access: .modify)
 
                 public struct Options: StageOptions {
-                    @Option(help: "How dark: 0 leaves the picture as it is, 1 makes it black.", range: 0...1, live: true)
+                    @Option(help: "How much brightness is taken away: 0 none, 1 all.", range: 0...1, live: true)
                     public var strength = 0.5
 
                     public init() {}
@@ -174,7 +174,7 @@ extension StageTemplate {
                 { "use": "null-sink" }
             """##,
         options: ##"""
-            | `strength` | number | 0.5 | 0...1 | yes | How dark: 0 leaves the picture as it is, 1 makes it black. |
+            | `strength` | number | 0.5 | 0...1 | yes | How much brightness is taken away: 0 none, 1 all. |
             """##)
 
     // MARK: Transform
