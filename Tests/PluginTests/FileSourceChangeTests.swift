@@ -67,7 +67,7 @@ import Testing
         #expect(read.pictures.count == 10)
         #expect(
             read.events.filter { $0.name == "aspect-changed" }.map(\.text) == [
-                "The sample aspect ratio changes from 1:1 to 4:3. The chain keeps the first."
+                "The sample aspect ratio changes from 1:1 to 4:3. The chain keeps that of the file's first pictures."
             ])
     }
 

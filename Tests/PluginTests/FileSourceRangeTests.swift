@@ -89,7 +89,10 @@ import Testing
         let clip = try FileSourceTests.clip(10)
         let error = #expect(throws: FrameHostError.self) { try ClipMaker.play(clip.path, options: #", "start": 3"#) }
         #expect(error?.code == .invalidConfiguration)
-        #expect(error?.description == "'start' is 3.0 s, but '\(clip.path)' is only 0.4 s long. Use a smaller 'start'.")
+        #expect(
+            error?.description
+                == "'start' must be less than the length of '\(clip.path)', 0.4 s, but is 3.0 s. Use a smaller 'start'."
+        )
     }
 
     @Test func failsWhereThePartHasNoPicture() throws {
@@ -102,7 +105,7 @@ import Testing
         let error = #expect(throws: FrameHostError.self) {
             try ClipMaker.play(folder.file("gap.mp4"), options: #", "start": 0.5, "duration": 0.5"#)
         }
-        #expect(error?.description.contains("no picture of ") == true, "\(error?.description ?? "")")
+        #expect(error?.description.contains("gave no picture for the part ") == true, "\(error?.description ?? "")")
     }
 }
 

@@ -33,7 +33,7 @@ import Testing
     @Test func refusesAZeroCharacterInThePath() {
         #expect {
             _ = try StageDriver(FileSource.self, options: #"{ "path": "a\u0000.mp4" }"#)
-        } throws: { "\($0)".hasSuffix("'path' must not contain a zero character. Remove that character.") }
+        } throws: { "\($0)".hasSuffix("'path' must not contain the character U+0000. Remove its \\u0000.") }
     }
 
     /// Quality 0 loses nothing, so what comes out is what went in; 162 is no multiple of a stride.
@@ -161,6 +161,11 @@ import Testing
             FileFault.ofPath("none.mp4", isRelative: true)?.description
                 == "'none.mp4' does not exist. Correct 'path'. A relative path starts at the chain file's folder.")
         #expect(text("") == "'\(folder.path)/' is a folder. Name a file in it.")
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.file("link.mp4"), withDestinationPath: folder.file("none.mp4"))
+        #expect(
+            text("link.mp4")
+                == "'\(folder.file("link.mp4"))' is a link to a file that does not exist. Correct the link.")
         try Data().write(to: URL(fileURLWithPath: folder.file("empty.mp4")))
         #expect(text("empty.mp4") == "'\(folder.file("empty.mp4"))' is empty. Copy or record it again.")
         try Data("only words".utf8).write(to: URL(fileURLWithPath: folder.file("text.mp4")))
@@ -169,6 +174,31 @@ import Testing
                 "'\(folder.file("text.mp4"))' is not a media file that libavformat can read."
                     + " Name a media file. If this is an MP4 whose recording was interrupted, record it again, or repair it with a tool such as untrunc."
             ) == true)
+    }
+
+    @Test(arguments: [
+        ("rtsp", "Use it."), ("ftp", "Copy what is there to this machine first, and name the copy."),
+        ("FILE", "Write only the path, without file://."),
+    ])
+    func saysWhatToDoWithAnAddress(scheme: String, remedy: String) {
+        #expect(FileFault.ofAddress("\(scheme)://host/a", kind: "a file", remedy: "Use it.")?.remedy == remedy)
+    }
+
+    @Test func saysTheLimitOfAnAccessUnitInMebibytes() {
+        #expect(
+            FileFault.packetTooLarge("a.mp4", bytes: (256 << 20) + 1).what.hasSuffix(
+                "must be at most 256 MiB, but 'a.mp4' has one of 257 MiB"))
+    }
+
+    @Test func saysWhatToDoAboutAPartThatCannotBeRead() throws {
+        let folder = try ScratchFolder()
+        func text(_ name: String) -> String? {
+            #expect(throws: FrameHostError.self) { try PartReader(folder.file(name), as: "parts") }?.description
+        }
+        let remedy = "Remove it if it is there, and start the batch again with --retry."
+        #expect(text("1.part") == "\(folder.file("1.part")): cannot be read: No such file or directory. \(remedy)")
+        try FileManager.default.createDirectory(atPath: folder.file("2.part"), withIntermediateDirectories: false)
+        #expect(text("2.part") == "\(folder.file("2.part")): must be a regular file. \(remedy)")
     }
 
     @Test func wantsAPath() {

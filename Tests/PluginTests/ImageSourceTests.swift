@@ -182,7 +182,7 @@ import Testing
         )
         #expect(
             LeftOutPictures.text("a.png", ImageFault.noPicture("a.png", cause: "Invalid data")) == """
-                'a.png' is not a picture that libavcodec can read; the file is left out. It may be damaged: check it with 'ffprobe'.
+                'a.png' is not a picture that libavcodec can read; the file is left out. Check it with 'ffprobe': it may be damaged.
                   Invalid data
                 """)
         #expect(
@@ -193,7 +193,7 @@ import Testing
     @Test func refusesAZeroCharacterInThePath() {
         #expect {
             _ = try open(#"{ "path": "a\u0000.png" }"#)
-        } throws: { "\($0)".hasSuffix("'path' must not contain a zero character. Remove that character.") }
+        } throws: { "\($0)".hasSuffix("'path' must not contain the character U+0000. Remove its \\u0000.") }
     }
 
     /// As archives and memory cards of others bring them.
@@ -233,10 +233,13 @@ import Testing
                 "empty",
                 "path: the folder '\(folder.file("empty"))' contains no picture. Put pictures there. For names with unusual extensions, write a pattern, such as \"shots/*.img\"."
             ),
-            ("none*.png", "path: no file matches '\(folder.file("none*.png"))'. Correct 'path'."),
+            (
+                "none*.png",
+                "path: no file matches '\(folder.file("none*.png"))'. Correct 'path', and check that this user may read its folders."
+            ),
             (
                 "img%03d.png",
-                "path: '\(folder.file("img%03d.png"))' does not exist. For numbered files write a pattern: \"\(folder.file("img*.png"))\"."
+                "path: '\(folder.file("img%03d.png"))' does not exist. Write a pattern for numbered files: \"\(folder.file("img*.png"))\"."
             ),
             (
                 "a.png",

@@ -38,7 +38,7 @@ final class AnnexBFilter {
         guard av_bsf_alloc(filter, &context) >= 0, let context else {
             throw FrameHostError(
                 .exhausted, what: "not enough memory for a bitstream filter",
-                remedy: "Free some memory, and start the chain again.")
+                remedy: "Free some memory.")
         }
         context.pointee.time_base_in = timeBase
         let copied = avcodec_parameters_copy(context.pointee.par_in, parameters)

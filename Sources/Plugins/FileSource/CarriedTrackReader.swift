@@ -111,7 +111,9 @@ final class CarriedTrackReader: AudioReader {
         context.post(
             "times-impossible", level: .warning,
             text:
-                "\(times.impossible == 1 ? "1 time stamp" : "\(times.impossible) time stamps") of the sound of '\(file.path)' \(times.impossible == 1 ? "was" : "were") impossible, the first \(first) in ticks of \(times.timeBase) s; these packets were played directly after the packet before them.",
+                times.impossible == 1
+                ? "1 time stamp of the sound of '\(file.path)' was impossible, \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. This packet was played directly after the packet before it."
+                : "\(times.impossible) time stamps of the sound of '\(file.path)' were impossible, the first \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. These packets were played directly after the packet before them.",
             details: ["ticks": .number(first), "timeStamps": .number(times.impossible)])
     }
 

@@ -7,12 +7,16 @@ import FrameCore
 enum FileFault {
     /// What is wrong with a path before any library looks at it; nil when it is a file that may be read.
     ///
-    /// - Parameter isRelative: Whether it was written relative to the chain file's folder.
-    static func ofPath(_ path: String, isRelative: Bool) -> FrameHostError? {
+    /// - Parameters:
+    ///   - isRelative: Whether it was written relative to the chain file's folder.
+    ///   - wasThere: Whether the file was found before, so that the path is right.
+    static func ofPath(_ path: String, isRelative: Bool, wasThere: Bool = false) -> FrameHostError? {
         var status = stat()
         guard stat(path, &status) == 0 else {
             let code = errno
             guard code == ENOENT || code == ENOTDIR else { return unreadable(path, code) }
+            if let fault = brokenLink(path) { return fault }
+            if wasThere { return unreadable(path, code) }
             return FrameHostError(
                 .unavailable, what: "'\(path)' does not exist",
                 remedy: isRelative
@@ -37,11 +41,19 @@ enum FileFault {
         return nil
     }
 
+    /// The fault of a link whose file is not there; nil where the path is no link.
+    static func brokenLink(_ path: String) -> FrameHostError? {
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else { return nil }
+        return FrameHostError(
+            .unavailable, what: "'\(path)' is a link to a file that does not exist", remedy: "Correct the link.")
+    }
+
     /// What is wrong with a path that is a network address; nil where it is none.
     ///
     /// - Parameters:
     ///   - kind: What the path must be: "a file".
-    ///   - remedy: What takes an address.
+    ///   - remedy: What takes the address of a stream.
     static func ofAddress(_ path: String, kind: String, remedy: String) -> OptionFault? {
         guard let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
             path[..<mark.lowerBound].allSatisfy(\.isLetter)
@@ -50,9 +62,13 @@ enum FileFault {
         let rest = path[mark.upperBound...].prefix { $0 != "?" }
         let port = rest.prefix { $0 != "/" }.drop { $0 != ":" }.dropFirst()
         let hasLogin = rest.contains("@") || !port.allSatisfy(\.isNumber)
+        let scheme = path[..<mark.lowerBound].lowercased()
+        let isOfStream = NetworkAddress.Scheme(rawValue: scheme) != nil
         return OptionFault(
             "'path' must be \(kind), but is the address \(path[..<mark.upperBound])\(hasLogin ? "…" : rest)",
-            remedy: path.hasPrefix("file://") ? "Write only the path, without file://." : remedy)
+            remedy: scheme == "file"
+                ? "Write only the path, without file://."
+                : isOfStream ? remedy : "Copy what is there to this machine first, and name the copy.")
     }
 
     static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
@@ -60,9 +76,11 @@ enum FileFault {
             switch code {
             case EACCES, EPERM: "Give the user who runs framehost permission to read it and to enter its folders."
             case ELOOP, ENAMETOOLONG: "Correct 'path'."
+            case ENOENT, ENOTDIR: "Put it back, and leave it there while the chain runs."
             case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
             case EINVAL: "Check it with 'ffprobe'."
-            default: "Check the disk that it is on."
+            case ENOMEM: "Free some memory. If there is enough, check the file with 'ffprobe': it may be damaged."
+            default: "Check the disk that it is on, and the file itself with 'ffprobe'."
             }
         return FrameHostError(
             .unavailable, what: "'\(path)' cannot be read: \(String(cString: strerror(code)))", remedy: remedy)
@@ -79,8 +97,8 @@ enum FileFault {
     static func tooLarge(_ path: String, width: Int, height: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
-            what: "the pictures in '\(path)' are \(width)x\(height), but each side must be at most 65536 pixels",
-            remedy: "Scale them down first, for example with ffmpeg.")
+            what: "'\(path)' is \(width)x\(height) pixels large, but each side must be at most 65536 pixels",
+            remedy: "Scale it down first, for example with ffmpeg.")
     }
 
     /// - Parameter tracks: The tracks that there are instead: `audio aac`.
@@ -93,14 +111,19 @@ enum FileFault {
 
     static func noDecoder(_ path: String, codec: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "the video in '\(path)' is \(codec), which this libavcodec cannot decode",
+            .invalidMedia,
+            what: codec == "none"
+                ? "the video in '\(path)' has a codec that this libavcodec does not know"
+                : "the video in '\(path)' is \(codec), which this libavcodec cannot decode",
             remedy: "Convert the file to H.264 first.")
     }
 
     static func noPicture(_ path: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "the size of the pictures in '\(path)' is unknown, because none could be read",
-            remedy: "The file may be damaged: check it with 'ffprobe'.")
+            .invalidMedia,
+            what:
+                "the size or pixel format of the pictures in '\(path)' is unknown, because none of them could be decoded",
+            remedy: "Check the file with 'ffprobe': it may be damaged.")
     }
 
     static func noTrack(_ path: String, _ number: Int, of tracks: [String]) -> FrameHostError {
@@ -145,7 +168,8 @@ enum FileFault {
     /// - Parameter length: The file's length, where it is known.
     static func startsBehindEnd(_ path: String, start: Double, length: MediaTime) -> FrameHostError {
         FrameHostError(
-            .invalidConfiguration, what: "'start' is \(start) s, but '\(path)' is only \(length.seconds) s long",
+            .invalidConfiguration,
+            what: "'start' must be less than the length of '\(path)', \(length.seconds) s, but is \(start) s",
             remedy: "Use a smaller 'start'.")
     }
 
@@ -183,8 +207,8 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "'decode' is false, which needs parameter sets (SPS and PPS), but neither '\(path)' nor its first keyframe has them",
-            remedy: "The file may be damaged: check it with 'ffprobe'.")
+                "'decode' is false, which needs parameter sets (SPS and PPS), but neither the header of '\(path)' nor the first keyframe to be played has them",
+            remedy: "Check the file with 'ffprobe': it may be damaged.")
     }
 
     static func unreadableParameterSets(_ path: String, cause: String) -> FrameHostError {
@@ -197,8 +221,8 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "with \"decode\": false an access unit must be at most 268435456 bytes, but '\(path)' has one of \(bytes) bytes",
-            remedy: "The file may be damaged: check it with 'ffprobe'.")
+                "with \"decode\": false an access unit must be at most 256 MiB, but '\(path)' has one of \((bytes + 1 << 20 - 1) >> 20) MiB",
+            remedy: "Check the file with 'ffprobe': it may be damaged.")
     }
 
     /// - Parameters:
@@ -212,14 +236,16 @@ enum FileFault {
                 remedy: "\(check).")
             : FrameHostError(
                 .invalidMedia,
-                what:
-                    "no picture of '\(path)' could be played; \(packets == 1 ? "1 packet was" : "\(packets) packets were") read",
+                what: (isPart
+                    ? "'\(path)' gave no picture for the part that 'start' and 'duration' choose"
+                    : "no picture of '\(path)' could be played")
+                    + "; \(packets == 1 ? "1 packet was" : "\(packets) packets were") read",
                 remedy: "\(check): it may be damaged or have no keyframe.")
     }
 
     static func changed(_ path: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "'\(path)' was replaced by another file after it was opened",
+            .invalidMedia, what: "'\(path)' was changed or replaced after it was opened",
             remedy: "Start the chain again.")
     }
 }

@@ -30,7 +30,7 @@ final class FileReports {
     func notCarried(_ tracks: [OtherTrack]) {
         for track in tracks {
             context.post(
-                "track-not-carried", text: "The \(track.kind) track \(track.number) (\(track.codec)) is dropped.",
+                "track-not-carried", text: "The \(track.kind) track \(track.number) (\(track.codecText)) is dropped.",
                 details: ["kind": .string(track.kind), "track": .number(track.number), "codec": .string(track.codec)])
         }
     }
@@ -68,14 +68,14 @@ final class FileReports {
             context.post(
                 "aspect-changed", level: .warning,
                 text:
-                    "The sample aspect ratio changes from \(shape.aspect.ratio) to \(found.aspect.ratio). The chain keeps the first.",
+                    "The sample aspect ratio changes from \(shape.aspect.ratio) to \(found.aspect.ratio). The chain keeps that of the file's first pictures.",
                 details: ["from": .string(shape.aspect.ratio), "to": .string(found.aspect.ratio)])
         }
         if found.color.codes != shape.color.codes {
             context.post(
                 "color-changed", level: .warning,
                 text:
-                    "The pictures' colour changes from \(shape.color.codes) to \(found.color.codes) (range, then primaries-transfer-matrix in numbers of H.273). The chain keeps the first.",
+                    "The pictures' colour changes from \(shape.color.codes) to \(found.color.codes) (range, then primaries-transfer-matrix in numbers of H.273). The chain keeps that of the file's first pictures.",
                 details: ["from": .string(shape.color.codes), "to": .string(found.color.codes)])
         }
     }
@@ -84,11 +84,12 @@ final class FileReports {
         let format = track.format
         let (from, to) = (found.size, "\(format.pixelFormat.rawValue) \(format.width)x\(format.height)")
         let isBack = found.size == track.shape.size
+        let how = found.width == format.width && found.height == format.height ? "converted" : "scaled"
         context.post(
             "pictures-scaled",
             text: isBack
-                ? "The pictures are \(from) again and no longer scaled."
-                : "The pictures change to \(from) and are scaled to \(to).",
+                ? "The pictures are \(from) again, as at the start of the file."
+                : "The pictures change to \(from) and are \(how) to \(to).",
             details: ["from": .string(from), "to": .string(to)])
     }
 
@@ -178,14 +179,18 @@ final class FileReports {
         context.post(
             "times-impossible", level: .warning,
             text:
-                "\(Self.count(times.impossible, "time stamp")) of '\(path)' \(times.impossible == 1 ? "was" : "were") impossible, the first \(first) in ticks of \(times.timeBase) s; these pictures were shown directly after the picture before them.",
+                times.impossible == 1
+                ? "1 time stamp of '\(path)' was impossible, \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. This picture was shown directly after the picture before it."
+                : "\(times.impossible) time stamps of '\(path)' were impossible, the first \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. These pictures were shown directly after the picture before them.",
             details: ["ticks": .number(first), "pictures": .number(times.impossible)])
     }
 
     func timelineIsFull() {
         context.post(
             "timeline-full", level: .warning,
-            text: "'\(path)' ends here: its next time stamps lie after 73 years, where the chain's timeline ends.")
+            text:
+                "'\(path)' is played only up to here: the times of its next pictures lie more than 73 years from 0, where the chain's timeline ends. Correct its time stamps to play the rest."
+        )
     }
 
     /// - Parameters:

@@ -24,14 +24,14 @@ extension FileSource {
         EventDeclaration(
             "aspect-changed", "The sample aspect ratio changes; the chain keeps the first.",
             [
-                .string("from", "The first."),
-                .string("to", "The new one."),
+                .string("from", "Before."),
+                .string("to", "From here on."),
             ]),
         EventDeclaration(
             "color-changed", "The pictures' colour changes; the chain keeps the first.",
             [
-                .string("from", "The first."),
-                .string("to", "The new one."),
+                .string("from", "Before."),
+                .string("to", "From here on."),
             ]),
         EventDeclaration(
             "pictures-scaled", "The pictures change their size: they are now scaled, or no longer scaled.",
@@ -73,7 +73,7 @@ extension FileSource {
                 .number("damaged", "At the end: number of damaged packets and pictures.")
             ]),
         EventDeclaration(
-            "timeline-full", "The chain's timeline ends here."),
+            "timeline-full", "The file is played only up to here: the chain's timeline ends after 73 years."),
         EventDeclaration(
             "file-incomplete", "The file ends early, or could not be read to its end.",
             [

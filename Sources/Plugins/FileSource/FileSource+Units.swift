@@ -66,7 +66,7 @@ extension FileSource {
         case .end: return try endPass(reader)
         case .beyond:
             reports?.timelineIsFull()
-            reportEnd(reader)
+            reportEnd(reader, isWhereFileEnds: false)
             return .ended
         case .give(let pts, let dts, let isDiscontinuity):
             let timeBase = unitTimeline.timeBase

@@ -214,7 +214,7 @@ final class FileSource: Source {
         case .end: return try endPass(reader)
         case .beyond:
             reports?.timelineIsFull()
-            reportEnd(reader)
+            reportEnd(reader, isWhereFileEnds: false)
             return .ended
         case .show(let tick, let isDiscontinuity):
             let pts = timeline.timeBase.time(ofTicks: tick)
@@ -315,10 +315,12 @@ final class FileSource: Source {
         reports.impossibleTimes(reader.times)
     }
 
-    func reportEnd(_ reader: some TrackReader) {
+    /// - Parameter isWhereFileEnds: False where the file goes on, but is not played any further.
+    func reportEnd(_ reader: some TrackReader, isWhereFileEnds: Bool = true) {
         guard let reports, let file, let track else { return }
         reports.damageAltogether(reader.damaged)
         reports.impossibleTimesAltogether(reader.times)
+        guard isWhereFileEnds else { return }
         let indexed = file.indexedPictures(track.index) ?? 0
         let missing = isWhole ? max(indexed - reader.packetsRead, 0) : 0
         if missing > 0 || !reader.readFault.isEmpty {

@@ -58,7 +58,7 @@ struct FileSourceOptions: StageOptions {
                 remedy: "Leave one of the two out.")
         }
         if path.utf8.contains(0) {
-            throw OptionFault("'path' must not contain a zero character", remedy: "Remove that character.")
+            throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")
         }
     }
 }

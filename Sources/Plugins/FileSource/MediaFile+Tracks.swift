@@ -10,6 +10,8 @@ struct OtherTrack: Equatable {
     /// Counted from 1 among its kind.
     var number: Int
     var codec: String
+    /// ``codec`` for messages.
+    var codecText: String { codec == "none" ? "unknown codec" : codec }
     /// Its number from 0 among all kinds.
     var index: Int
 }
@@ -32,7 +34,7 @@ extension MediaFile {
     func chooseVideoTrack(number: Int?) throws -> Int {
         let all = videoTracks
         guard !all.isEmpty else {
-            throw FileFault.noVideo(path, tracks: otherTracks(than: nil).map { "\($0.kind) (\($0.codec))" })
+            throw FileFault.noVideo(path, tracks: otherTracks(than: nil).map { "\($0.kind) (\($0.codecText))" })
         }
         if let number {
             guard number <= all.count else { throw FileFault.noTrack(path, number, of: all.map { describe($0) }) }
@@ -52,8 +54,9 @@ extension MediaFile {
 
     /// `h264 1280x720`.
     private func describe(_ index: Int) -> String {
-        let parameters = parameters(index)
-        return "\(codecName(index)) \(parameters.width)x\(parameters.height)"
+        let (codec, parameters) = (codecName(index), parameters(index))
+        let size = parameters.width > 0 ? "\(parameters.width)x\(parameters.height)" : "of unknown size"
+        return "\(codec == "none" ? "unknown codec" : codec) \(size)"
     }
 
     /// All tracks but one, except attachments.

@@ -57,7 +57,12 @@ final class ScalingConverter {
         }
         let rows = fh_sws_convert(scaler, picture.frame, planes)
         guard rows >= 0 else {
-            throw FrameHostError(.callFailed, what: "converting a picture failed: \(LibavText.of(rows))")
+            let from = "\(PixelConversion(picture.pixelFormat).name) \(picture.width)x\(picture.height)"
+            throw FrameHostError(
+                .callFailed,
+                what:
+                    "a picture cannot be converted from \(from) to \(target.pixelFormat.rawValue) \(target.width)x\(target.height): \(LibavText.of(rows))",
+                remedy: "Check the file or stream with 'ffprobe': its pictures may be damaged.")
         }
     }
 

@@ -10,8 +10,9 @@ enum ImageFault {
         if let pattern = patternOfFormat(path) {
             return FrameHostError(
                 .unavailable, place: "path", what: "'\(path)' does not exist",
-                remedy: "For numbered files write a pattern: \"\(pattern)\".")
+                remedy: "Write a pattern for numbered files: \"\(pattern)\".")
         }
+        if let fault = FileFault.brokenLink(path) { return fault.within("path") }
         return FrameHostError(
             .unavailable, place: "path", what: "'\(path)' does not exist",
             remedy: isRelative
@@ -52,13 +53,14 @@ enum ImageFault {
 
     static func noMatch(_ path: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: "path", what: "no file matches '\(path)'", remedy: "Correct 'path'.")
+            .unavailable, place: "path", what: "no file matches '\(path)'",
+            remedy: "Correct 'path', and check that this user may read its folders.")
     }
 
     static func unreadablePattern(_ path: String) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "path", what: "the files that match '\(path)' cannot be listed",
-            remedy: "Check the permissions of its folders.")
+            remedy: "Use a pattern that fewer files match, or free some memory.")
     }
 
     static func tooMany(_ path: String, _ most: Int) -> FrameHostError {
@@ -70,7 +72,7 @@ enum ImageFault {
     static func noPicture(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "'\(path)' is not a picture that libavcodec can read",
-            remedy: "It may be damaged: check it with 'ffprobe'.", cause: cause)
+            remedy: "Check it with 'ffprobe': it may be damaged.", cause: cause)
     }
 
     static func damaged(_ path: String) -> FrameHostError {
@@ -89,7 +91,10 @@ enum ImageFault {
 
     static func noDecoder(_ path: String, codec: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "the picture in '\(path)' is \(codec), which this libavcodec cannot decode",
+            .invalidMedia,
+            what: codec == "none"
+                ? "the picture in '\(path)' has a codec that this libavcodec does not know"
+                : "the picture in '\(path)' is \(codec), which this libavcodec cannot decode",
             remedy: "Convert it to PNG or JPEG first.")
     }
 
@@ -108,7 +113,7 @@ enum ImageFault {
     static func tooLarge(_ path: String, pixels: Int, most: Int) -> FrameHostError {
         FrameHostError(
             .exhausted,
-            what: "'\(path)' has \(pixels) pixels, but memory is reserved for at most \(most)",
+            what: "'\(path)' has \(pixels) pixels, but memory is reserved for pictures of at most \(most) pixels",
             remedy:
                 "Scale it down, or let it be among the first \(ImageMeasures.most) pictures and restart the chain: the largest of these sets the limit."
         )
@@ -125,9 +130,14 @@ enum ImageFault {
             remedy: "Read the events 'picture-damaged', which say why.")
     }
 
-    static func nothingShown(_ path: String) -> FrameHostError {
+    /// - Parameter isOne: Whether the path names a picture, not a folder or a pattern.
+    static func nothingShown(_ path: String, isOne: Bool) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "none of the pictures in '\(path)' could be shown",
-            remedy: "Check one of them with 'ffprobe'.")
+            .invalidMedia,
+            what: isOne
+                ? "the picture '\(path)' could not be shown" : "none of the pictures of '\(path)' could be shown",
+            remedy: isOne
+                ? "Read the event 'picture-damaged', which says why."
+                : "Read the events 'picture-damaged', which say why.")
     }
 }

@@ -99,9 +99,11 @@ final class ImageSource: Source {
         if list.kind != .picture {
             let others = measures.differing(from: size)
             let unit = list.paths.count == 1 ? "picture" : "pictures"
+            // Of a very long list only the first are measured.
+            let known = list.paths.count > ImageMeasures.most ? "at least \(others)" : "\(others)"
             let how =
                 others == 0
-                ? "" : ", \(others) of another size and scaled to \(size), with bars where the shape differs"
+                ? "" : ", \(known) of another size and scaled to \(size), with bars where the shape differs"
             context.note("\(list.paths.count) \(unit)\(how)")
         } else if options.size != nil, measures.differing(from: size) > 0 {
             context.note("the picture is scaled to \(size), with bars where the shape differs")
@@ -120,7 +122,7 @@ final class ImageSource: Source {
         }
         if isForEver {
             context.note(
-                options.loop && options.seconds != nil || list.kind != .picture
+                list.kind != .picture
                     ? "the pictures repeat until the run is ended"
                     : "the picture is shown until the run is ended"
                         + (options.loop ? "" : "; set 'seconds' to show it for a limited time"))
@@ -242,7 +244,7 @@ final class ImageSource: Source {
 
     private func beginPass() throws -> Bool {
         guard options.loop, shownInPass > 0 else {
-            if shownInPass == 0, count == 0 { throw ImageFault.nothingShown(path) }
+            if shownInPass == 0, count == 0 { throw ImageFault.nothingShown(path, isOne: list?.kind == .picture) }
             return false
         }
         next = 0

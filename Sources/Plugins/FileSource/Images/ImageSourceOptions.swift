@@ -47,7 +47,7 @@ struct ImageSourceOptions: StageOptions {
                 remedy: "Name a picture, a folder or a pattern: \"path\": \"shots/*.png\".")
         }
         if path.utf8.contains(0) {
-            throw OptionFault("'path' must not contain a zero character", remedy: "Remove that character.")
+            throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")
         }
         if path == "-" {
             throw OptionFault(

@@ -98,7 +98,7 @@ final class StillReader {
     private func decode(_ path: String) throws -> (DecodedPicture?, fileBytes: Int, cause: String) {
         av_frame_unref(frame)
         allowance.asked = nil
-        if let fault = FileFault.ofPath(path, isRelative: false) { throw fault }
+        if let fault = FileFault.ofPath(path, isRelative: false, wasThere: true) { throw fault }
         let file = try MediaFile(still: path)
         let track = (0..<file.trackCount).first {
             file.parameters($0).codec_type == AVMEDIA_TYPE_VIDEO
@@ -108,7 +108,7 @@ final class StillReader {
             let unknown = (0..<file.trackCount).first { file.parameters($0).codec_type == AVMEDIA_TYPE_VIDEO }
             if let unknown { throw ImageFault.noDecoder(path, codec: file.codecName(unknown)) }
             throw ImageFault.onlyOtherTracks(
-                path, tracks: file.otherTracks(than: nil).map { "\($0.kind) (\($0.codec))" })
+                path, tracks: file.otherTracks(than: nil).map { "\($0.kind) (\($0.codecText))" })
         }
         var context = try makeDecoder(file, track)
         defer { avcodec_free_context(&context) }

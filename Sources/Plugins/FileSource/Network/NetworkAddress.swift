@@ -31,7 +31,7 @@ struct NetworkAddress: Sendable {
     init(_ text: String) throws(OptionFault) {
         guard !text.isEmpty else {
             throw OptionFault(
-                "'url' is missing", remedy: "Name the stream: \"url\": \"rtsp://192.168.1.7:554/stream\".")
+                "'url' is missing or empty", remedy: "Name the stream: \"url\": \"rtsp://192.168.1.7:554/stream\".")
         }
         let words = Scheme.allCases.map(\.rawValue).joined(separator: ", ")
         guard let mark = text.firstRange(of: "://"),
@@ -44,7 +44,8 @@ struct NetworkAddress: Sendable {
         let rest = String(text[mark.upperBound...])
         guard rest.utf8.allSatisfy({ $0 > 32 && $0 != 127 }) else {
             throw OptionFault(
-                "'url' must not contain a space or a control character", remedy: "Write a space as %20.")
+                "'url' must not contain a space or a control character",
+                remedy: "Remove that character, or write a space as %20.")
         }
         let host = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         if let at = host.lastIndex(of: "@"), at != host.startIndex {
@@ -57,13 +58,13 @@ struct NetworkAddress: Sendable {
         }
         guard Self.isHost(host.first == "@" ? host.dropFirst() : host) else {
             throw OptionFault(
-                "'url' must have a host after ://, or a host, a colon and a port number",
+                "the part of 'url' between :// and the next / (or the end) must be a host, or a host, a colon and a port number",
                 remedy: "Write it like \"rtsp://192.168.1.7:554/stream\".")
         }
         guard Self.hasPossiblePort(host) else {
             // Not quoted, since it may be a part of a login.
             throw OptionFault(
-                "'url' must have a port from 1 to 65535",
+                "the port in 'url' must be from 1 to 65535",
                 remedy:
                     "Write it like \"rtsp://192.168.1.7:554/stream\". With rtsp, rtmp or http, the port can be left out."
             )

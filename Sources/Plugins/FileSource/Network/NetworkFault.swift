@@ -44,6 +44,10 @@ enum NetworkFault {
                 remedy:
                     "Use another protocol in 'url', or install a libavformat with this one (see `ffmpeg -protocols`).",
                 cause: cause)
+        case -EADDRINUSE:
+            return FrameHostError(
+                .unavailable, what: "'\(shown)' cannot be opened: its port is in use",
+                remedy: "Use another port in 'url', or end the program that uses this one.", cause: cause)
         // `Failed to resolve hostname nowhere.example: Name or service not known`, with EIO as the code.
         case _ where cause.contains("Failed to resolve"):
             return FrameHostError(
@@ -74,7 +78,9 @@ enum NetworkFault {
     static func noAnswer(_ shown: String, seconds: Double, mayWait: Bool) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(shown)' gave no stream within \(seconds) s",
-            remedy: "Check that its server or sender runs, or raise 'connectSeconds'.\(wait(mayWait))")
+            remedy:
+                "Check that its server or sender runs\(seconds < 60 ? ", or raise 'connectSeconds'" : "").\(wait(mayWait))"
+        )
     }
 
     private static func wait(_ mayWait: Bool) -> String {
@@ -93,7 +99,7 @@ enum NetworkFault {
 
     static func noSize(_ shown: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "the size of the pictures of '\(shown)' could not be determined",
+            .unavailable, what: "the size or pixel format of the pictures of '\(shown)' could not be determined",
             remedy: lookLonger)
     }
 
@@ -101,7 +107,7 @@ enum NetworkFault {
         FrameHostError(
             .unavailable,
             what:
-                "the pictures of '\(shown)' are \(width)x\(height), but a side must be at most 16384 pixels, and a picture at most 67108864 pixels",
+                "the pictures of '\(shown)' are \(width)x\(height), but a side must be at most 16384 pixels, and a picture at most 67108864 pixels (as many as 8192x8192)",
             remedy: "Set the sender to a smaller size.")
     }
 

@@ -76,7 +76,7 @@ final class NetworkInput {
         guard let context = avformat_alloc_context() else {
             throw FrameHostError(
                 .exhausted, what: "not enough memory for a connection",
-                remedy: "Free some memory, and start the chain again.")
+                remedy: "Free some memory.")
         }
         context.pointee.interrupt_callback = AVIOInterruptCB(
             callback: Interrupt.callback, opaque: Unmanaged.passUnretained(interrupt).toOpaque())

@@ -139,8 +139,11 @@ final class NetworkReader: @unchecked Sendable {
                 guard read(input, packet, &backoff) else { return }
             } catch {
                 if interrupt.hasEnded { return }
-                queue.put(.refused(FrameHostError.wrap(error)))
-                if failsAtOnce, state.withLock({ $0.attempts == 1 }) { return }
+                var fault = FrameHostError.wrap(error)
+                let isLast = failsAtOnce && state.withLock { $0.attempts == 1 }
+                if !isLast { fault.remedy += (fault.remedy.isEmpty ? "" : " ") + "The source keeps trying." }
+                queue.put(.refused(fault))
+                if isLast { return }
             }
             queue.sleep(until: PacketQueue.now() + backoff.next())
         }

@@ -109,7 +109,7 @@ final class NetworkSound: Source {
     /// The fault of the pictures' stage says why.
     private static let unopened = FrameHostError(
         .unavailable, place: "url", what: "the stream was not opened, so its sound is not known",
-        remedy: "First correct the fault that this network-source reports for its pictures.")
+        remedy: "Correct the fault that this network-source reports for its pictures.")
 
     private static func lack(_ reader: NetworkReader) -> String {
         reader.planned == nil
@@ -169,7 +169,9 @@ final class NetworkSound: Source {
             hasReported.drops = true
             context.post(
                 "packets-dropped", level: .warning,
-                text: "The chain is slower than the sound of the stream. The oldest packets of the sound are dropped.")
+                text:
+                    "The chain is slower than the sound of the stream. The oldest packets of the sound are dropped. Use faster stages for the sound."
+            )
         }
         switch item {
         case nil where queue.isOver: return awaitReader()
@@ -221,7 +223,7 @@ final class NetworkSound: Source {
             if encoded?.codec != found.format.codec || encoded?.extradata != found.format.extradata {
                 self.terms = nil
                 noteLack(
-                    "its sound is now \(found.format), but the chain was started with another format; restart the chain"
+                    "its sound has another format or codec header than when the chain started (now \(found.format)). Restart the chain"
                 )
             }
             return
@@ -390,7 +392,7 @@ final class NetworkSound: Source {
         hasReported.damage = true
         context.post(
             "sound-damaged", level: .warning,
-            text: "A packet of the sound of the stream could not be decoded; it is left out.")
+            text: "A packet of the sound of the stream is damaged; it is left out.")
     }
 
     private func noteLack(_ why: String) {

@@ -112,7 +112,7 @@ final class NetworkSource: Source {
             let format = plannedWithout()
             self.format = format
             context.note(
-                "'\(address.shown)' is opened when the chain runs. The chain is planned for \(format.width)x\(format.height) at \(format.frameRate.short) in i420"
+                "'\(address.shown)' is opened when the chain runs. The chain is planned for \(format.width)x\(format.height) at \(format.frameRate.short) fps in i420"
             )
             return .video(format)
         }

@@ -30,7 +30,7 @@ struct NetworkSourceOptions: StageOptions {
     var decode = true
     @Option(
         help:
-            "Size of the pictures; other sizes are scaled to it. Default: the stream's own size, or 1280x720 with \"wait\".",
+            "Size of the pictures; other sizes are scaled to it. Default: the stream's own size, or 1280x720 with \"ifMissing\": \"wait\".",
         unit: "px")
     var size: PictureSize? = nil
     @Option(
@@ -91,19 +91,22 @@ struct NetworkSourceOptions: StageOptions {
             )
         }
         if let caFile {
-            if caFile.isEmpty || caFile.utf8.contains(0) {
+            if caFile.isEmpty {
                 throw OptionFault(
-                    "'caFile' must be the name of a file", remedy: "Name a file of certificates (PEM), or leave it out."
-                )
+                    "'caFile' is empty", remedy: "Name a file of certificates (PEM), or leave it out.")
             }
-            guard verify else {
-                throw OptionFault(
-                    "'caFile' names trusted certificates, but \"verify\": false trusts all",
-                    remedy: "Leave one of the two out.")
+            if caFile.utf8.contains(0) {
+                throw OptionFault("'caFile' must not contain the character U+0000", remedy: "Remove its \\u0000.")
             }
             guard address.scheme.isSecured || address.scheme == .http else {
                 throw OptionFault(
                     "'caFile' is set, but \(address.scheme.rawValue) has no certificates", remedy: "Leave it out.")
+            }
+            guard verify else {
+                // rtsps needs "verify": false.
+                throw OptionFault(
+                    "'caFile' names trusted certificates, but \"verify\": false trusts all",
+                    remedy: address.scheme == .rtsps ? "Leave 'caFile' out." : "Leave one of the two out.")
             }
         }
         if let size, size.width % 2 != 0 || size.height % 2 != 0 {

@@ -18,7 +18,7 @@ final class StreamTerms: @unchecked Sendable {
     let reorderDepth: Int
     /// Nil where it was not asked for, or where there is none that can be given.
     let sound: SoundTerms?
-    /// `h264 1280x720 at 25`.
+    /// `h264 1280x720 at 25 fps`.
     let text: String
 
     /// - Throws: ``FrameHostError`` where the video cannot be given.
@@ -33,7 +33,7 @@ final class StreamTerms: @unchecked Sendable {
         guard let copy = avcodec_parameters_alloc() else {
             throw FrameHostError(
                 .exhausted, what: "not enough memory for a stream",
-                remedy: "Free some memory, and start the chain again.")
+                remedy: "Free some memory.")
         }
         parameters = copy
         let base = stream.pointee.time_base
@@ -48,12 +48,12 @@ final class StreamTerms: @unchecked Sendable {
         rate = Self.rate(av_guess_frame_rate(container, stream, nil))
         reorderDepth = min(max(Int(stream.pointee.codecpar.pointee.video_delay), 0), 16)
         let codec = String(cString: avcodec_get_name(stream.pointee.codecpar.pointee.codec_id))
-        text = "\(codec) \(shape.width)x\(shape.height)" + (rate.isZero ? "" : " at \(rate.short)")
+        text = "\(codec) \(shape.width)x\(shape.height)" + (rate.isZero ? "" : " at \(rate.short) fps")
         guard avcodec_parameters_copy(copy, stream.pointee.codecpar) >= 0 else {
             parameterSets = []
             throw FrameHostError(
                 .exhausted, what: "not enough memory for a stream",
-                remedy: "Free some memory, and start the chain again.")
+                remedy: "Free some memory.")
         }
         // Nothing is freed before all members are set.
         let sets = Result { isDecoded ? [] : try Self.parameterSets(copy, base, shown, codec) }

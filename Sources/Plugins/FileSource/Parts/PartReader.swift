@@ -21,11 +21,7 @@ final class PartReader {
     /// - Throws: ``FrameHostError`` where the file is not there or not whole.
     init(_ path: String, as stage: String) throws {
         self.path = path
-        guard let file = RunFiles.read(path, as: stage) else {
-            throw FrameHostError(
-                .unavailable, place: FaultPlace(path), what: "cannot be read: \(String(cString: strerror(errno)))",
-                remedy: "Run the same `framehost batch --parts` again, which writes this file.")
-        }
+        guard let file = RunFiles.read(path, as: stage) else { throw Self.unreadable(path, errno) }
         self.file = file
         var line = [UInt8](repeating: 0, count: Self.mostLineBytes)
         let read = max(0, pread(file.descriptor, &line, line.count, 0))
@@ -72,6 +68,18 @@ final class PartReader {
             done += count
         }
         offset += bytes.count
+    }
+
+    /// - Parameter code: Why the file could not be opened; meaningless where it is there, but no regular file.
+    private static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
+        var status = stat()
+        let isOther = stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
+        return FrameHostError(
+            .unavailable, place: FaultPlace(path),
+            what: isOther ? "must be a regular file" : "cannot be read: \(String(cString: strerror(code)))",
+            remedy: !isOther && (code == EMFILE || code == ENFILE)
+                ? "Raise the limit of open files (ulimit -n)."
+                : "Remove it if it is there, and start the batch again with --retry.")
     }
 
     static func notWhole(_ path: String) -> FrameHostError {

@@ -58,7 +58,9 @@ final class PartSource: Source {
                 throw FrameHostError(
                     .invalidMedia, place: "parts",
                     what: "'\(part)' has another format or other parameter sets than the parts before it",
-                    remedy: "Make all parts with the same settings: start the batch again with --retry.")
+                    remedy:
+                        "Remove the folder '\(FileNames.folder(of: context.resolve(part)))', and start the batch again with --retry, with the same version of the encoder's library on all machines."
+                )
             }
             format = format ?? reader.format
             // Each of them is at least a head.
