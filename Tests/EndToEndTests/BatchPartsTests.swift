@@ -293,7 +293,7 @@ import Testing
         #expect(outcome.status == 0, "\(outcome.error)")
         #expect(
             outcome.output.contains(
-                "parts of 10 s: 7 frames or 0.2 s before each and 6 frames after it are worked on twice: 5.2 % more work"
+                "parts of 10 s: the worker of each part also processes 7 frames or 0.2 s, whichever is longer, before it and 6 frames after it: 5.2 % more work"
             ),
             "\(outcome.output)")
         let json = try JSON(parsing: check("10", "--json").output)

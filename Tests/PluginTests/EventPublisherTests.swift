@@ -34,11 +34,11 @@ import Testing
         ),
         (
             #"{"servers":["nats://a:70000"]}"#,
-            "servers: 'servers' has \"nats://a:70000\", which must have a port from 1 to 65535. Correct the port, or leave it out for 4222."
+            "servers: the port in 'servers' \"nats://a:70000\" must be from 1 to 65535. Correct the port, or leave it out for 4222."
         ),
         (
             #"{"servers":["nats://a","tls://b"]}"#,
-            "servers: 'servers' has both nats:// and tls://, but all servers must use the same scheme. Use tls:// for all servers, or nats:// where they have no TLS."
+            "servers: 'servers' has both nats:// and tls://, but all servers must use the same scheme. Use tls:// for all of them, or nats:// for all of them."
         ),
         (
             #"{"servers":[]}"#,
@@ -46,7 +46,7 @@ import Testing
         ),
         (
             #"{"caFile":"ca.pem"}"#,
-            "caFile: 'caFile' is set, but nats:// has no certificates. Use tls://, or leave 'caFile' out."
+            "caFile: 'caFile' is set, but nats:// has no certificates. Use tls:// for all of 'servers', or leave 'caFile' out."
         ),
         (
             #"{"subject":"a.>"}"#,
@@ -72,7 +72,7 @@ import Testing
         ),
         (
             #"{"broker":"mqtt://a b"}"#,
-            "broker: 'broker' \"mqtt://a b\" must have HOST or HOST:PORT after ://. Write it like \"mqtt://192.168.1.7:1883\", and an IPv6 address in brackets: \"mqtt://[fd00::7]:1883\"."
+            "broker: 'broker' \"mqtt://a b\" must have only HOST or HOST:PORT after ://. Write it like \"mqtt://192.168.1.7:1883\", and an IPv6 address in brackets: \"mqtt://[fd00::7]:1883\"."
         ),
         (
             #"{"topic":"a/#"}"#,
@@ -218,17 +218,17 @@ import Testing
         let first = news.ofSpool(losses: [.spoolFull: 2, .tooFast: 1], fault: nil, now: 0)
         #expect(
             first.map(\.text) == [
-                "3 events for the MQTT server were lost: 2 (spool full), 1 (too many at once); 3 in all. To keep more events, raise 'mqtt.spoolMegabytes'."
+                "3 events for the MQTT server were lost: 2 (spool full), 1 (too many at once). To keep more events, raise 'mqtt.spoolMegabytes' and start the chain again."
             ])
         #expect(news.ofSpool(losses: [.refused: 1], fault: nil, now: 59_000_000_000) == [])
         #expect(
             news.ofSpool(losses: [:], fault: nil, now: 60_000_000_000).map(\.text)
-                == ["1 event for the MQTT server was lost: 1 (refused by the server); 4 in all."])
+                == ["1 event for the MQTT server was lost: refused by the server. Since the start, 4 were lost."])
         news.refused("larger than the stream's maximum message size")
         #expect(
             news.ofSpool(losses: [.refused: 1], fault: nil, now: 120_000_000_000).map(\.text)
                 == [
-                    "1 event for the MQTT server was lost: 1 (refused by the server: larger than the stream's maximum message size); 5 in all."
+                    "1 event for the MQTT server was lost: refused by the server: larger than the stream's maximum message size. Since the start, 5 were lost."
                 ])
         let failed = news.ofSpool(losses: [:], fault: "No space left on device", now: 121_000_000_000)
         #expect(failed.map(\.event) == ["spool-failed"])

@@ -47,7 +47,8 @@ struct BatchCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         parsing: .unconditional,
-        help: "Number of files to process at once. Default: one per processor, fewer if memory is short.",
+        help:
+            "Number of files to process at once. Default: one per processor, fewer if memory is short; with --on, 1 in each task.",
         transform: NumberOption.whole(1...1024))
     var jobs: Int?
 
@@ -114,14 +115,15 @@ struct BatchCommand: ParsableCommand {
 
     func validate() throws {
         if inputs.isEmpty, list.isEmpty {
-            throw ValidationError("no input is named. Name files or folders after the chain file, or a --list.")
+            throw ValidationError(
+                "no input is named. Name files or folders after the chain file, or a file of names with --list.")
         }
         if inputs.filter({ $0 == "-" }).count + list.filter({ $0 == "-" }).count > 1 {
             throw ValidationError("standard input is named more than once. Write - once.")
         }
         if wholeEnding.count < 2 || wholeEnding.contains("/") || UnitFolder.safe(wholeEnding) != wholeEnding {
             throw ValidationError(
-                "--ending \(ending): must be the ending of a file's name, such as .mp4 or .mkv, without /, %, {, }, $ and control characters."
+                "--ending \"\(ending)\": must be the ending of a file's name, such as .mp4, without /, %, {, }, $ or control characters. Write for example --ending .mkv."
             )
         }
         if shard != nil, wholeShard == nil {
@@ -195,23 +197,16 @@ struct BatchCommand: ParsableCommand {
             units.finish()
             if !units.faults.isEmpty { throw FrameHostErrors(units.faults) }
             guard units.count > 0 else {
-                let isItself = inputs.contains { FileIdentity(path: $0) == FileIdentity(path: folder.out) }
-                throw FrameHostError(
-                    .invalidConfiguration, place: inputs.first ?? "--list \(list[0])",
-                    what: isItself
-                        ? "is the folder of --out"
-                        : units.passedOver > 0
-                            ? "has no clip among \(BatchDisplay.files(units.passedOver))" : "has no file",
-                    remedy: isItself
-                        ? "Name another folder with --out."
-                        : "Name files, or a folder with clips (\(UnitList.clipEndings.sorted().prefix(8).joined(separator: ", ")), …)."
-                )
+                throw noUnits(folder, otherFiles: units.passedOver)
             }
             for path in report where !BatchFolder.canWrite(path) {
+                let code = errno
                 throw FrameHostError(
                     .invalidConfiguration, place: FaultPlace(argument: "--report \(path)"),
-                    what: "cannot be written: \(String(cString: strerror(errno)))",
-                    remedy: "Name a file in a folder that can be written.")
+                    what: "cannot be written: \(String(cString: strerror(code)))",
+                    remedy: code == ENOENT
+                        ? "Create its folder, or name a file in another one."
+                        : "Name a file that this user may write, in a folder that this user may write to.")
             }
             for path in report {
                 guard let file = FileIdentity(path: path),
@@ -253,6 +248,31 @@ struct BatchCommand: ParsableCommand {
         }
     }
 
+    /// Says why nothing that was named is an input.
+    ///
+    /// - Parameter otherFiles: Files in the folders that are not clips.
+    private func noUnits(_ folder: BatchFolder, otherFiles: Int) -> FrameHostError {
+        if let itself = inputs.first(where: { FileIdentity(path: $0) == FileIdentity(path: folder.out) }) {
+            return FrameHostError(
+                .invalidConfiguration, place: itself, what: "is the folder of --out, whose files are no inputs",
+                remedy: "Name another folder with --out.")
+        }
+        let folders = inputs.filter { $0 != "-" }
+        guard !folders.isEmpty else {
+            return FrameHostError(
+                .invalidConfiguration, place: list.first.map { "--list \($0)" } ?? "standard input",
+                what: "must name at least one file, but names none",
+                remedy: "Write the name of an input on each line.")
+        }
+        let others = otherFiles == 1 ? "1 other file" : "\(otherFiles) other files"
+        return FrameHostError(
+            .invalidConfiguration, place: folders.joined(separator: ", "),
+            what: otherFiles == 0 ? "there are no clips" : "there are no clips, only \(others)",
+            remedy:
+                "Name a folder with clips (.mp4, .mov, .mkv and other endings of video files), or name the files themselves: their endings do not matter then."
+        )
+    }
+
     /// - Throws: ``FrameHostErrors`` where the chain would read or write the same file every time.
     private func checkVariables(_ root: JSONNode) throws {
         let names = ChainIdentity.variables(in: root.withoutPlaces.text() + settings.joined(separator: "\n"))
@@ -267,7 +287,7 @@ struct BatchCommand: ParsableCommand {
                 services.map { key, node in
                     FrameHostError(
                         .invalidConfiguration, place: FaultPlace(file: chain, position: node.place, path: key),
-                        what: "a batch starts several workers, and each would start '\(key)'",
+                        what: "a batch starts several workers, and each would start '\(key)', but only one of them can",
                         remedy: "Remove '\(key)' from the chain, or use another chain for batches.")
                 })
         }
@@ -288,11 +308,18 @@ struct BatchCommand: ParsableCommand {
         var needs = EngineNeeds()
         if engine.cores == nil || engine.memory == nil {
             guard let found = try trial.needs(work.units) else {
+                let tried =
+                    switch work.units.count {
+                    case 1: "the only file cannot"
+                    case 2: "neither of the files can"
+                    default: "neither the first, the middle nor the last file can"
+                    }
                 throw FrameHostError(
                     .invalidMedia, place: FaultPlace(argument: "--on \(on.rawValue)"),
-                    what:
-                        "cannot determine what a task needs, because the first, the middle and the last file cannot be read",
-                    remedy: "Repair or leave out one of these files, or set both: --cores 2 --memory 1000.")
+                    what: "the cores and the memory that a task needs cannot be determined, because \(tried) be read",
+                    remedy:
+                        "Repair or replace such a file, or set both yourself, such as --cores 2 --memory 1000 (in MiB)."
+                )
             }
             needs = found
         }
@@ -369,7 +396,7 @@ struct BatchCommand: ParsableCommand {
             let text = report.text(work.tally.results, figures, count: work.queue.count, seconds: display.elapsed)
             if let fault = Terminal.writeFile(report.path, text) {
                 RunLog.logger.error(
-                    "--report \(report.path): \(fault). Correct that and run the same command again: complete outputs are not made again."
+                    "--report \(report.path): the report cannot be written: \(fault). Correct that and run the same command again: complete outputs are not made again."
                 )
                 isDone = false
             }
@@ -383,8 +410,9 @@ struct BatchCommand: ParsableCommand {
     private static func opening(_ work: BatchWork, slots: Int, jobs: Int) -> String {
         let why =
             slots < jobs
-            ? slots == 1 ? "there is only one file" : "there are no more files"
+            ? work.queue.count == 1 ? "there is only one file" : "there are no more files"
             : jobs == Processors.usable ? "one for each processor" : "as --jobs says"
+        let atOnce = work.queue.count > 0 ? ", \(slots) at once: \(why)" : ": this shard has none of its own"
         let memory = work.gate.bytes.map { "; workers may take \(AvailableMemory.text($0)) of memory together" } ?? ""
         let passed =
             switch work.units.passedOver {
@@ -395,9 +423,10 @@ struct BatchCommand: ParsableCommand {
         let repeated =
             work.units.repeated == 0
             ? ""
-            : work.units.repeated == 1 ? " 1 name was given twice." : " \(work.units.repeated) names were given twice."
+            : work.units.repeated == 1
+                ? " 1 repetition of a name is left out." : " \(work.units.repeated) repetitions of names are left out."
         return
-            "\(BatchDisplay.files(work.queue.count)) into '\(work.out)', \(slots) at once: \(why)\(memory).\(passed)\(repeated)"
+            "\(BatchDisplay.files(work.queue.count)) into '\(work.out)'\(atOnce)\(memory).\(passed)\(repeated)"
     }
 }
 

@@ -21,7 +21,8 @@ final class BatchConnection {
         var status = stat()
         guard fstat(line, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else {
             throw FrameHostError(
-                .invalidConfiguration, place: FaultPlace(argument: "--\(Self.option) \(line)"), what: "is not a socket",
+                .invalidConfiguration, place: FaultPlace(argument: "--\(Self.option) \(line)"),
+                what: "this descriptor is not a socket",
                 remedy: "Leave the option out: only `framehost batch` uses it.")
         }
         _ = fcntl(line, F_SETFD, FD_CLOEXEC)

@@ -55,7 +55,7 @@ final class BatchDisplay {
     /// `12 of 60 files  3456 frames  412.0 fps  13.7x  1 set aside  ETA 00:42.0`
     private func line(_ figures: BatchTally.Figures, fps: Double) -> String {
         var parts = [
-            "\(figures.finished) of \(Self.files(count))", "\(figures.frames) frames", "\(Terminal.decimal(fps)) fps",
+            "\(figures.finished) of \(Self.files(count))", Self.frames(figures.frames), "\(Terminal.decimal(fps)) fps",
         ]
         if figures.mediaSeconds > 0 { parts.append("\(Terminal.decimal(figures.mediaSeconds / elapsed))x") }
         if figures.setAside > 0 { parts.append("\(figures.setAside) set aside") }
@@ -93,8 +93,8 @@ final class BatchDisplay {
                 isMade ? Terminal.decimal(Double(result.frames) / result.seconds) : "–",
                 isMade && result.mediaSeconds > 0 ? "\(Terminal.decimal(result.mediaSeconds / result.seconds))x" : "–",
                 isMade ? Terminal.bytes(Int(result.bytes)) : "–",
-                result.state.rawValue + (result.attempts > 1 ? ", attempt \(result.attempts)" : "")
-                    + (isAgain ? " again, because \(result.replaced) had changed" : "")))
+                result.state.rawValue + (isAgain ? " again, because \(result.replaced) had changed" : "")
+                    + (result.attempts > 1 ? " (attempt \(result.attempts))" : "")))
     }
 
     private static func row(_ cells: String...) -> String {
@@ -128,7 +128,7 @@ final class BatchDisplay {
             : figures.setAside > 0
                 ? " A file that was set aside is tried again once it has changed, or with --retry." : ""
         RunLog.logger.notice(
-            "\(how): \(Self.files(count)) in \(RunDisplay.time(elapsed)): \(parts.joined(separator: ", ")). \(figures.frames) frames (\(Terminal.decimal(Double(figures.frames) / elapsed)) fps\(speed)).\(next)"
+            "\(how): \(Self.files(count)) in \(RunDisplay.time(elapsed)): \(parts.joined(separator: ", ")). \(Self.frames(figures.frames)) (\(Terminal.decimal(Double(figures.frames) / elapsed)) fps\(speed)).\(next)"
         )
     }
 
@@ -140,6 +140,8 @@ final class BatchDisplay {
     }
 
     static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
+
+    private static func frames(_ count: Int) -> String { count == 1 ? "1 frame" : "\(count) frames" }
 
     private func closeLine() {
         if isLineOpen { Terminal.write("\r\u{1b}[K", to: STDERR_FILENO) }

@@ -27,7 +27,7 @@ struct BatchFolder {
         let whole = trimmed.hasPrefix("/") ? trimmed : "\(Self.current)/\(trimmed)"
         guard !whole.utf8.contains(where: { "%{}$".utf8.contains($0) }), !path.isEmpty else {
             throw FrameHostError(
-                .invalidConfiguration, place: FaultPlace(argument: "--out \(path)"),
+                .invalidConfiguration, place: FaultPlace(argument: path.isEmpty ? "--out" : "--out \(path)"),
                 what: path.isEmpty
                     ? "names no folder" : "\(whole) has a %, {, } or $, which recorders read as a pattern",
                 remedy: path.isEmpty ? "Name a folder." : "Name a folder whose path has no %, {, } or $.")
@@ -54,8 +54,8 @@ struct BatchFolder {
         guard access(owners, W_OK) == 0 else {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(argument: "--out \(path)"),
-                what: "cannot be written: \(String(cString: strerror(errno)))",
-                remedy: "Name a folder that can be written.")
+                what: "files cannot be created in \(owners): \(String(cString: strerror(errno)))",
+                remedy: "Make that folder writable for this user, or name another folder.")
         }
     }
 
@@ -64,16 +64,23 @@ struct BatchFolder {
 
     /// Checks for hard links, which claims and commits are made of.
     ///
-    /// - Throws: ``FrameHostError`` where the file system has none.
+    /// - Throws: ``FrameHostError`` where the file system has none, or one cannot be made.
     func checkLinks(_ owner: BatchOwner) throws {
         let name = owner.path + ".link"
         guard link(owner.path, name) == 0 else {
             let code = errno
             owner.end()
+            let hasLinks = ![EPERM, EOPNOTSUPP, ENOSYS, EMLINK, EINVAL].contains(code)
+            let reason = String(cString: strerror(code))
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(argument: "--out \(out)"),
-                what: "the file system must support hard links: \(String(cString: strerror(code)))",
-                remedy: "Name a folder on another file system (ext4, XFS, Btrfs, NFS).")
+                what: hasLinks
+                    ? "a hard link cannot be created in \(owners): \(reason)"
+                    : "the file system must support hard links: \(reason)",
+                remedy: hasLinks
+                    ? code == ENOSPC || code == EDQUOT
+                        ? "Free some space, or name another folder." : "Name another folder."
+                    : "Name a folder on another file system (ext4, XFS, Btrfs, NFS).")
         }
         unlink(name)
     }

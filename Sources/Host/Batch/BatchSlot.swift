@@ -255,7 +255,7 @@ final class BatchSlot {
                 work.tally.add(frames: -frames)
                 return setAside(
                     task, &result,
-                    "the file changed each time it was read. Run the same command again when no program writes the file.",
+                    "the file changed while it was read. Run the same command again when no program writes the file.",
                     attempts: count)
             }
             work.tally.attemptFailed(
@@ -300,7 +300,10 @@ final class BatchSlot {
                     outcome.isFinal = true
                 }
             } catch {
-                fault = "\(FrameHostError.wrap(error))"
+                let wrapped = FrameHostError.wrap(error)
+                // A disk that does not take the output is no fault of the input.
+                outcome.isOfMachine = wrapped.code == .unavailable
+                fault = "\(wrapped)"
             }
         }
         // A batch that was frozen for longer than its lease finds the work of its workers removed.

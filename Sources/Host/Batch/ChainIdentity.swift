@@ -37,7 +37,7 @@ struct ChainIdentity: Sendable {
             guard file >= 0, let digest = digest.sha256(of: file) else {
                 throw FrameHostError(
                     .unavailable, place: path, what: "cannot be read: \(String(cString: strerror(errno)))",
-                    remedy: "Make the plugin readable.")
+                    remedy: "Make the plugin's file readable for this user.")
             }
             return (id, digest)
         }

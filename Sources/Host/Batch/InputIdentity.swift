@@ -25,20 +25,26 @@ struct InputIdentity: Equatable, Sendable {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         func cannot(_ verb: String) -> FrameHostError {
             let code = errno
+            let remedy =
+                switch code {
+                case ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG: "Correct the path, or leave the file out."
+                case EACCES, EPERM: "Make the file readable for this user, or leave it out."
+                case EMFILE, ENFILE: "Use fewer --jobs, or raise the limit of open files (ulimit -n)."
+                default: "Check the file and the disk that it is on, or leave the file out."
+                }
             return FrameHostError(
                 .unavailable, place: path, what: "cannot be \(verb): \(String(cString: strerror(code)))",
-                remedy: code == ENOENT || code == ENOTDIR
-                    ? "Correct the path, or leave the file out."
-                    : "Make the file readable for this user, or leave the file out.")
+                remedy: remedy)
         }
         guard file >= 0 else { throw cannot("opened") }
         defer { close(file) }
         var status = stat()
         guard fstat(file, &status) == 0 else { throw cannot("examined") }
         guard status.st_mode & S_IFMT == S_IFREG else {
+            let kind = status.st_mode & S_IFMT == S_IFDIR ? "a folder" : "a device or a pipe"
             throw FrameHostError(
-                .unavailable, place: path, what: "must be a regular file",
-                remedy: "Name a regular file: a batch may have to read it more than once.")
+                .unavailable, place: path, what: "must be a regular file, but is \(kind)",
+                remedy: "Name a regular file: a batch may read it more than once.")
         }
         bytes = Int64(status.st_size)
         switch kind {

@@ -110,13 +110,15 @@ struct UnitFolder {
         }
         // A symbolic link here would lead writes and removals to another folder.
         for path in [unit, folder] where !Self.isFolderOrMissing(path) {
-            return .setAside("\(path) must be a folder that a batch made. Remove it.", attempts: 0)
+            return .setAside(
+                "\(path) must be a folder, but is a file or a symbolic link. Remove it, so that the batch can create the folder.",
+                attempts: 0)
         }
         let done = "\(folder)/done"
         let seen = FileIdentity(path: done)
         if let record = Self.record(done) {
             if let other = Self.otherInput(record, than: path, input) {
-                return .setAside(Self.otherInputText(out, name, other), attempts: 0)
+                return .setAside(otherInputText(other, path), attempts: 0)
             }
             switch try publish(record) {
             case .published: return .done(record)
@@ -175,7 +177,7 @@ struct UnitFolder {
         }
         switch changes(to: input, of: path, chain) {
         case .notOurs: return .setAside(takenText(name), attempts: 0)
-        case .ofAnother(let other): return .setAside(Self.otherInputText(out, name, other), attempts: 0)
+        case .ofAnother(let other): return .setAside(otherInputText(other, path), attempts: 0)
         case .changed(let replaced):
             return .free(
                 attempt: max(marks.claims.last ?? 0, marks.failures.last ?? 0) + 1, failures: marks.failures.count,
@@ -197,8 +199,11 @@ struct UnitFolder {
         return other == FileIdentity(path: path) ? nil : old.inputPath
     }
 
-    private static func otherInputText(_ out: String, _ name: String, _ other: String) -> String {
-        "\(out)/\(name) was made from another input, \(other). Name the folder above both inputs with --base, or another folder with --out."
+    private func otherInputText(_ other: String, _ path: String) -> String {
+        let base =
+            FileNames.folder(of: other) == FileNames.folder(of: path)
+            ? "Name" : "Name the folder above both inputs with --base, or"
+        return "\(out)/\(name) was made from another input, \(other). \(base) another folder with --out."
     }
 
     private static func isFolderOrMissing(_ path: String) -> Bool {
@@ -360,7 +365,7 @@ struct UnitFolder {
 
     private func failure(_ number: Int) -> String {
         (try? JSONReader.read(path: "\(folder)/\(number).failed", takesPipes: false))?["error"]?.asString
-            ?? "it failed, and the reason was not recorded. Add --retry to try the file again."
+            ?? "the last attempt failed, and its reason cannot be read. Add --retry to try the file again."
     }
 
     // MARK: Committing
@@ -387,28 +392,26 @@ struct UnitFolder {
         // Another batch removes this folder only after it has published the unit.
         guard let names = Self.list(attempt.folder) else { return .late }
         for name in names.sorted(by: { ($0 != workName ? 1 : 0, $0) < ($1 != workName ? 1 : 0, $1) }) {
-            let file = open("\(attempt.folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+            let path = "\(attempt.folder)/\(name)"
+            let notRegular = FrameHostError(
+                .broken, place: path, what: "a stage made this beside the output, but it is not a regular file",
+                remedy:
+                    "Let the stage write regular files, with names that begin with ${output}: no folders, links, pipes or sockets."
+            )
+            let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
             guard file >= 0 else {
                 if errno == ENOENT { return .late }
-                throw Self.fault("\(attempt.folder)/\(name)", "opened", errno)
+                throw errno == ELOOP || errno == ENXIO ? notRegular : Self.fault(path, "opened", errno)
             }
             defer { close(file) }
             var status = stat()
-            guard fsync(file) == 0, fstat(file, &status) == 0 else {
-                throw Self.fault("\(attempt.folder)/\(name)", "written to the disk", errno)
-            }
-            guard status.st_mode & S_IFMT == S_IFREG else {
-                throw FrameHostError(
-                    .broken, place: "\(attempt.folder)/\(name)",
-                    what: "a stage made this beside the output, but it is not a regular file",
-                    remedy:
-                        "Let the stage write regular files, with names that begin with ${output}: no folders, pipes or sockets."
-                )
-            }
+            guard fstat(file, &status) == 0 else { throw Self.fault(path, "read", errno) }
+            guard status.st_mode & S_IFMT == S_IFREG else { throw notRegular }
+            guard fsync(file) == 0 else { throw Self.fault(path, "written to the disk", errno) }
             guard name.utf8.starts(with: work.utf8) else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "\(attempt.folder)/\(name)",
-                    what: "must begin with the name of the output, so that it gets a name of its own in \(out)",
+                    .invalidConfiguration, place: path,
+                    what: "the file's name must begin with '\(work)', so that the batch can name it after the output",
                     remedy: "Begin names of files beside the output with ${output}.")
             }
             record.outputs.append(
@@ -600,11 +603,18 @@ struct UnitFolder {
     }
 
     static func fault(_ path: String, _ verb: String, _ code: Int32) -> FrameHostError {
-        FrameHostError(
+        let remedy =
+            switch code {
+            case ENOSPC, EDQUOT: "Free some space"
+            case EACCES, EPERM: "Give this user permission to do that"
+            case EROFS: "Mount the disk for writing"
+            case ENOTDIR: "Remove the file that is in the place of a folder"
+            case EIO: "Check the disk"
+            default: "Correct this"
+            }
+        return FrameHostError(
             .unavailable, place: path, what: "cannot be \(verb): \(String(cString: strerror(code)))",
-            remedy: code == ENOSPC || code == EDQUOT
-                ? "Free some space, then run the same command again." : "Correct this, then run the same command again."
-        )
+            remedy: "\(remedy), then run the same command again.")
     }
 
     static func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {

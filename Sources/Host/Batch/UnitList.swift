@@ -140,7 +140,7 @@ struct UnitList: Sendable {
         guard file >= 0 else {
             return fault(
                 "--list \(path)", "cannot be opened: \(String(cString: strerror(errno)))",
-                "Name a file with a name on each line.")
+                Self.listRemedy)
         }
         defer { if file != STDIN_FILENO { close(file) } }
         let first = text.count
@@ -151,12 +151,14 @@ struct UnitList: Sendable {
             guard count >= 0 else {
                 return fault(
                     "--list \(path)", "cannot be read: \(String(cString: strerror(errno)))",
-                    "Name a file with a name on each line.")
+                    Self.listRemedy)
             }
             guard count > 0 else { break }
             guard text.count + count <= Self.mostBytes else {
                 return fault(
-                    "--list \(path)", "has more than \(Terminal.bytes(Self.mostBytes)) of names", "Divide the list.")
+                    "--list \(path)",
+                    "with this list, the inputs' names have more than \(Terminal.bytes(Self.mostBytes)) in total",
+                    "Divide the list, and run a batch for each part.")
             }
             text += buffer[..<count]
         }
@@ -173,9 +175,13 @@ struct UnitList: Sendable {
         }
     }
 
+    private static let listRemedy = "Name a readable file with the name of an input on each line."
+
     private mutating func walk(_ folder: String, depth: Int, named: String, _ skipped: FileIdentity?) {
         guard depth < 64 else {
-            return fault(folder, "has more than 64 folders within each other", "Name a folder further down.")
+            return fault(
+                folder, "lies more than 63 folders below '\(named)', which is deeper than inputs are looked for",
+                "Name a folder further down.")
         }
         if let skipped, FileIdentity(path: folder) == skipped { return }
         guard let handle = opendir(folder) else {
@@ -271,7 +277,7 @@ struct UnitList: Sendable {
         guard isName, length <= Int(PATH_MAX) else {
             return fault(
                 String(decoding: path.prefix(100), as: UTF8.self),
-                isName ? "begins a path that is longer than \(PATH_MAX) bytes" : "names no file",
+                isName ? "the path that begins like this has more than \(PATH_MAX) bytes" : "names no file",
                 "Leave it out.")
         }
         // FNV-1a, 64 bits. Where hashes are equal, the names are compared.

@@ -171,8 +171,9 @@ final class WorkerProcess {
                     hasWaited = true
                 case .never:
                     (outcome.isFinal, outcome.isOfMachine) = (true, true)
+                    let (needed, isTooMuch) = planned.addingReportingOverflow(MemoryGate.baseBytes)
                     errors = [
-                        "the chain needs \(AvailableMemory.text(planned)) of memory, but all workers together may use only \(AvailableMemory.text(gate.bytes ?? 0)). Run the batch on a machine with more memory."
+                        "a worker needs \(AvailableMemory.text(isTooMuch ? planned : needed)) of memory for this file, but all workers together may use only \(AvailableMemory.text(gate.bytes ?? 0)). Run the batch again when more memory is free, or on a machine with more memory."
                     ]
                     kill(-pid, SIGKILL)
                     isLineOpen = false

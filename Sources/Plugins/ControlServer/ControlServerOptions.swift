@@ -13,7 +13,7 @@ struct ControlServerOptions: StageOptions {
     @Option(help: "The bearer token that clients must send. \"${NAME}\" takes it from the environment.")
     var token: String? = nil
 
-    @Option(help: "A file with the token in its first line, in place of token.")
+    @Option(help: "A file with the token in its first line, in place of 'token'.")
     var tokenFile: String? = nil
 
     @Option(
@@ -23,7 +23,7 @@ struct ControlServerOptions: StageOptions {
     func validate() throws {
         guard let address = ListenAddress(listen) else {
             throw OptionFault(
-                "'listen' \"\(listen)\" must be an IP address with a port",
+                "'listen' \"\(listen)\" must be an IP address or localhost, with a port from 0 to 65535",
                 remedy: "Write \"127.0.0.1:8080\" or \"[::1]:8080\". Port 0 takes any free port.")
         }
         if token != nil, tokenFile != nil {
@@ -43,7 +43,7 @@ struct ControlServerOptions: StageOptions {
         }
         for host in hosts where HostName(host) == nil {
             throw OptionFault(
-                "'hosts' has \"\(host)\", which must be a host name",
+                "'hosts' has \"\(host)\", which must be a host name, with or without a port from 1 to 65535",
                 remedy: "Write only the name, or the name with its port: \"studio.local\", \"cam.example:443\".")
         }
     }

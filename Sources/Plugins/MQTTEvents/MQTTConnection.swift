@@ -109,9 +109,17 @@ final class MQTTConnection: @unchecked Sendable {
 
     private func check(_ code: Int32, _ option: String) throws {
         guard code != MOSQ_ERR_SUCCESS.code else { return }
+        let remedy =
+            switch code {
+            case MOSQ_ERR_NOT_SUPPORTED.code:
+                "Install a libmosquitto that was built with TLS, or use mqtt:// in 'broker'."
+            case MOSQ_ERR_NOMEM.code: "End other programs to free memory, then start the chain again."
+            case _ where option == "caFile": "Name a PEM file with the trusted certificates."
+            default: "Correct '\(option)'."
+            }
         throw FrameHostError(
             .invalidConfiguration, place: FaultPlace(option),
-            what: "libmosquitto refuses '\(option)': \(Self.text(code))", remedy: "Correct '\(option)'.")
+            what: "libmosquitto refuses '\(option)': \(Self.text(code))", remedy: remedy)
     }
 
     private static func text(_ code: Int32) -> String {

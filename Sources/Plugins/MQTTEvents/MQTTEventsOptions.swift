@@ -46,17 +46,18 @@ struct MQTTEventsOptions: StageOptions {
     func validate() throws {
         let address = try address
         for (name, value, kind) in [
-            ("login", login, "a file, or env:NAME"), ("caFile", caFile, "a file"), ("spool", spool, "a folder"),
+            ("login", login, "a file or env:NAME"), ("caFile", caFile, "a file"), ("spool", spool, "a folder"),
         ] {
             if let value, value.isEmpty || value.utf8.contains(0) {
                 throw OptionFault(
-                    "'\(name)' must name \(kind), but \(value.isEmpty ? "is empty" : "has a zero byte")",
-                    remedy: "Name \(kind), or leave it out.")
+                    "'\(name)' must name \(kind), but \(value.isEmpty ? "is empty" : "contains U+0000")",
+                    remedy: "Name \(kind), or leave '\(name)' out.")
             }
         }
         if caFile != nil, address.scheme != "mqtts" {
             throw OptionFault(
-                "'caFile' is set, but mqtt:// has no certificates", remedy: "Use mqtts://, or leave 'caFile' out.")
+                "'caFile' is set, but mqtt:// has no certificates",
+                remedy: "Use mqtts:// in 'broker', or leave 'caFile' out.")
         }
         if caFile != nil, !verify {
             throw OptionFault(
@@ -73,7 +74,10 @@ struct MQTTEventsOptions: StageOptions {
                     remedy: "Write it like \"\(usual)\" or \"site/\(usual)\".")
             }
         }
-        if host == "" { throw OptionFault("'host' is empty", remedy: "Leave it out for the machine's own name.") }
+        if host == "" {
+            throw OptionFault(
+                "'host' is empty", remedy: "Write a name, or leave 'host' out for the machine's own name.")
+        }
         if let fault = EventFilter.fault(of: events) { throw fault }
     }
 }

@@ -57,13 +57,16 @@ final class NATSConnection: @unchecked Sendable {
             try Self.check(natsOptions_SetUserCredentialsFromFiles(options, credentials, nil), "credentials")
         }
         guard servers.contains(where: { $0.scheme == "tls" }) else { return }
-        try Self.check(natsOptions_SetSecure(options, true), "servers")
+        let withoutTLS = "Install a libnats that was built with TLS, or use nats:// for all of 'servers'."
+        try Self.check(natsOptions_SetSecure(options, true), "servers", remedy: withoutTLS)
         if let caFile {
             try Self.check(
                 natsOptions_LoadCATrustedCertificates(options, caFile), "caFile",
                 remedy: "Name a PEM file with the trusted certificates.")
         }
-        if !verify { try Self.check(natsOptions_SkipServerVerification(options, true), "verify") }
+        if !verify {
+            try Self.check(natsOptions_SkipServerVerification(options, true), "verify", remedy: withoutTLS)
+        }
     }
 
     deinit {
@@ -175,7 +178,9 @@ final class NATSConnection: @unchecked Sendable {
                 ? "JetStream does not answer: it is not enabled on the server (nats-server -js), or has no leader"
                 : Self.text(status)
         }
-        guard creates else { return "there is no stream '\(name)'; create it, or set \"createStream\": true" }
+        guard creates else {
+            return "there is no stream '\(name)' (create it, or set \"createStream\": true and start the chain again)"
+        }
         let (nameCopy, subject) = (strdup(name), strdup(subjects))
         defer {
             free(nameCopy)

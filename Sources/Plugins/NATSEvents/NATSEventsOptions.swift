@@ -17,7 +17,7 @@ struct NATSEventsOptions: StageOptions {
     @Option(help: "Verifies the certificates of tls servers. false accepts any certificate.") var verify = true
     @Option(help: "A PEM file with the trusted certificates, in place of the system's.") var caFile: String? = nil
     @Option(help: "Name of the JetStream stream that takes the events.") var stream = "FRAMEHOST"
-    @Option(help: "Creates the stream if it does not exist, for all subjects that begin with subject.")
+    @Option(help: "Creates the stream if it does not exist, for all subjects that begin with the value of 'subject'.")
     var createStream = true
     @Option(help: "Number of replicas of a stream that is created: 3 or 5 in a cluster.", range: 1...5)
     var replicas = 1
@@ -62,25 +62,26 @@ struct NATSEventsOptions: StageOptions {
         if isSecured, addresses.contains(where: { $0.scheme == "nats" }) {
             throw OptionFault(
                 "'servers' has both nats:// and tls://, but all servers must use the same scheme",
-                remedy: "Use tls:// for all servers, or nats:// where they have no TLS.")
+                remedy: "Use tls:// for all of them, or nats:// for all of them.")
         }
         if login != nil, credentials != nil {
             throw OptionFault("'login' and 'credentials' cannot be used together", remedy: "Leave one of them out.")
         }
         let (file, folder) = ("a file", "a folder")
         for (name, value, kind) in [
-            ("login", login, "a file, or env:NAME"), ("credentials", credentials, file), ("caFile", caFile, file),
+            ("login", login, "a file or env:NAME"), ("credentials", credentials, file), ("caFile", caFile, file),
             ("spool", spool, folder),
         ] {
             if let value, value.isEmpty || value.utf8.contains(0) {
                 throw OptionFault(
-                    "'\(name)' must name \(kind), but \(value.isEmpty ? "is empty" : "has a zero byte")",
-                    remedy: "Name \(kind), or leave it out.")
+                    "'\(name)' must name \(kind), but \(value.isEmpty ? "is empty" : "contains U+0000")",
+                    remedy: "Name \(kind), or leave '\(name)' out.")
             }
         }
         if caFile != nil, !isSecured {
             throw OptionFault(
-                "'caFile' is set, but nats:// has no certificates", remedy: "Use tls://, or leave 'caFile' out.")
+                "'caFile' is set, but nats:// has no certificates",
+                remedy: "Use tls:// for all of 'servers', or leave 'caFile' out.")
         }
         if caFile != nil, !verify {
             throw OptionFault(
@@ -98,7 +99,10 @@ struct NATSEventsOptions: StageOptions {
                 "'subject' \(JSONNode(.string(subject)).text()) must be 1 to 8 words of 1 to 64 ASCII letters, digits, - and _, with dots between them",
                 remedy: "Write it like \"framehost\" or \"site.framehost\".")
         }
-        if host == "" { throw OptionFault("'host' is empty", remedy: "Leave it out for the machine's own name.") }
+        if host == "" {
+            throw OptionFault(
+                "'host' is empty", remedy: "Write a name, or leave 'host' out for the machine's own name.")
+        }
         if let fault = EventFilter.fault(of: events) { throw fault }
     }
 }

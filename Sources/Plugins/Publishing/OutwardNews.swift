@@ -99,7 +99,7 @@ package struct OutwardNews: Sendable {
                     [JSONNode.Member(key: "reason", value: .string(fault))]))
         } else if fault == nil, hasFault {
             hasFault = false
-            result.append(said("spool-recovered", .info, "The \(kind) spool is written again.", []))
+            result.append(said("spool-recovered", .info, "The \(kind) spool can be written again.", []))
         }
         losses.merge(new) { $0 + $1 }
         let count = losses.values.reduce(0, +)
@@ -109,15 +109,17 @@ package struct OutwardNews: Sendable {
         let reasons = Spool.Loss.allCases.compactMap { loss in losses[loss].map { (loss, $0) } }
         let shown = reasons.map { loss, count in
             let why = loss == .refused ? refusal.map { ": \($0)" } ?? "" : ""
-            return "\(count) (\(loss.words)\(why))"
+            return reasons.count == 1 ? "\(loss.words)\(why)" : "\(count) (\(loss.words)\(why))"
         }.joined(separator: ", ")
+        let sum = total > count ? " Since the start, \(total) were lost." : ""
         let remedy =
-            losses[.spoolFull] == nil ? "" : " To keep more events, raise '\(kind.lowercased()).spoolMegabytes'."
+            losses[.spoolFull] == nil
+            ? "" : " To keep more events, raise '\(kind.lowercased()).spoolMegabytes' and start the chain again."
         losses = [:]
         result.append(
             said(
                 "events-lost", .warning,
-                "\(count) \(count == 1 ? "event" : "events") for the \(kind) server \(count == 1 ? "was" : "were") lost: \(shown); \(total) in all.\(remedy)",
+                "\(count) \(count == 1 ? "event" : "events") for the \(kind) server \(count == 1 ? "was" : "were") lost: \(shown).\(sum)\(remedy)",
                 [
                     JSONNode.Member(key: "count", value: .number(count)),
                     JSONNode.Member(key: "total", value: .number(total)),

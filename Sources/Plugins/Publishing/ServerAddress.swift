@@ -27,7 +27,7 @@ package struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
             return isInList ? "'\(option)' has \(shown), which" : "'\(option)' \(shown)"
         }
         let misshapen = OptionFault(
-            "\(subject(isShown: Self.isFreeOfSecrets(text))) must have HOST or HOST:PORT after ://",
+            "\(subject(isShown: Self.isFreeOfSecrets(text))) must have only HOST or HOST:PORT after ://",
             remedy:
                 "\(example), and an IPv6 address in brackets: \"\(schemes[0].name)://[fd00::7]:\(schemes[0].port)\".")
         let separator = text.firstRange(of: "://")
@@ -67,9 +67,14 @@ package struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
         if tail.isEmpty {
             port = known.port
         } else {
-            guard tail.first == ":", let number = UInt16(tail.dropFirst()), number > 0 else {
+            guard tail.first == ":" else { throw misshapen }
+            guard let number = UInt16(tail.dropFirst()), number > 0 else {
+                let address =
+                    Self.isFreeOfSecrets(text)
+                    ? "'\(option)' \(JSONNode(.string(text)).text())"
+                    : isInList ? "each address of '\(option)'" : "'\(option)'"
                 throw OptionFault(
-                    "\(subject(isShown: Self.isFreeOfSecrets(text))) must have a port from 1 to 65535",
+                    "the port in \(address) must be from 1 to 65535",
                     remedy: "Correct the port, or leave it out for \(known.port).")
             }
             port = Int(number)

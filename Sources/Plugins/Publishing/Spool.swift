@@ -29,7 +29,7 @@ package final class Spool: Sendable {
             case .spoolFull: "spool full"
             case .memoryFull: "spool not writable, memory full"
             case .damaged: "spool damaged"
-            case .tooLarge: "more than \(EventText.mostBytes >> 10) KiB"
+            case .tooLarge: "larger than \(EventText.mostBytes >> 10) KiB"
             case .tooFast: "too many at once"
             case .refused: "refused by the server"
             }

@@ -16,7 +16,15 @@ package final class SpoolFolder: Sendable {
         try Self.make(path)
         let file = "\(path)/lock"
         lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-        guard lock >= 0 else { throw Self.fault(path, "cannot be used", errno) }
+        guard lock >= 0 else {
+            let reason = errno
+            throw FrameHostError(
+                .unavailable, place: "spool",
+                what: "the file '\(file)' cannot be opened: \(String(cString: strerror(reason)))",
+                remedy: reason == ELOOP || reason == EISDIR
+                    ? "Remove '\(file)', which must be a regular file, or name another folder with 'spool'."
+                    : Self.remedy(reason))
+        }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
             // `deinit` closes it: all members are set.
             let reason = errno
@@ -48,7 +56,9 @@ package final class SpoolFolder: Sendable {
             above = String(above[..<slash])
         }
         guard status.st_mode & S_IFMT == S_IFDIR else { throw fault(path, "cannot be used", ENOTDIR) }
-        guard access(above, W_OK | X_OK) == 0 else { throw fault(path, "cannot be used", errno) }
+        guard access(above, W_OK | X_OK) == 0 else {
+            throw fault(path, above == path ? "cannot be used" : "cannot be created", errno)
+        }
     }
 
     /// Makes the folder and those above it, for this user alone.
@@ -78,10 +88,10 @@ package final class SpoolFolder: Sendable {
     private static func remedy(_ reason: Int32) -> String {
         switch reason {
         case ENOSPC, EDQUOT: "Free space on its disk, or set 'spool' to a folder on another disk."
-        case EROFS: "Its disk is mounted read-only: set 'spool' to a folder on another disk."
+        case EROFS, ENOLCK, EOPNOTSUPP: "Set 'spool' to a folder on another disk."
         case EIO: "Check its disk, or set 'spool' to a folder on another disk."
         case ENOTDIR: "Set 'spool' to a path on which everything that exists is a folder."
-        case ELOOP: "Set 'spool' to a folder whose file 'lock' is not a symbolic link."
+        case ELOOP: "Set 'spool' to a path whose symbolic links lead to a folder."
         case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
         default: "Set 'spool' to a folder that this user may write to."
         }

@@ -88,7 +88,8 @@ struct BatchDispatch {
         let volumes = volumes
         func isHeld(_ path: String) -> Bool { volumes.contains { $0.holds(path) } }
         var outside = [("--out \(work.out)", work.out), (chain, chain)]
-        outside += job.reports.map { ("--report \($0)", $0) }
+        // Reports that nobody named lie below --out.
+        outside += job.reports.filter { !$0.hasPrefix("\(job.folder)/") }.map { ("--report \($0)", $0) }
         outside = outside.filter { !isHeld($0.1) }
         for unit in 0..<work.units.count where outside.count < 10 {
             guard let input = work.units.input(unit) else { continue }
@@ -123,11 +124,11 @@ struct BatchDispatch {
         try write("job.json", Array(job.json.utf8), mode: 0o600)
         func tell(_ text: String) { if !isQuiet { RunLog.logger.notice("\(text)") } }
         let what =
-            "\(BatchDisplay.files(job.files)) as \(job.tasks) \(job.tasks == 1 ? "task" : "tasks"), each with \(job.cores) \(job.cores == 1 ? "core" : "cores") and \(job.memoryMiB) MiB"
+            "\(BatchDisplay.files(job.files)) as \(job.tasks) \(job.tasks == 1 ? "task" : "tasks"), each with \(job.cores) \(job.cores == 1 ? "core" : "cores") and \(job.memoryMiB) MiB of memory"
         switch engine {
         case .slurm:
             let (array, report) = try submit()
-            tell("\(what): Slurm's job \(array), then \(report) for the report \(job.reports[0]).")
+            tell("\(what): Slurm's job \(array), then its job \(report) for the report \(job.reports[0]).")
             Terminal.say("\(array) \(report)")
         case .ray:
             tell("\(what), by Ray; the report will be \(job.reports[0]).")
@@ -158,7 +159,7 @@ struct BatchDispatch {
             throw FrameHostError(
                 fault.code, place: "sbatch",
                 what:
-                    "the tasks run as Slurm job \(array), but the job for their report was not submitted: \(fault.what)",
+                    "the tasks run as Slurm job \(array), but the job for their report was not submitted: sbatch \(fault.what)",
                 remedy:
                     "Submit the report's job yourself: sbatch \(then.dropFirst().map(SlurmScript.quoted).joined(separator: " "))"
             )
@@ -169,7 +170,12 @@ struct BatchDispatch {
     private func sbatch(_ arguments: [String]) throws -> String {
         let (status, output) = try Self.output(of: "sbatch", arguments)
         let id = output.prefix { $0.isNumber }
-        guard status == 0, !id.isEmpty else {
+        guard status != 0 || !id.isEmpty else {
+            throw FrameHostError(
+                .callFailed, place: "sbatch", what: "did not print the id of the job",
+                remedy: "Look with squeue whether the job runs. If it does not, run the same command again.")
+        }
+        guard status == 0 else {
             throw FrameHostError(
                 .callFailed, place: "sbatch", what: "rejected the job (status \(status)); the message above says why",
                 remedy:

@@ -56,7 +56,7 @@ struct EngineOptions: ParsableArguments {
         }
         for text in volume where KubernetesManifest.Volume(text) == nil {
             throw ValidationError(
-                "--volume \(text): must be a claim and an absolute folder. Write for example --volume archive:/mnt/archive."
+                "--volume \(text): must be CLAIM:/FOLDER: a claim's name in lower-case letters, digits, dots and hyphens, and an absolute folder without a colon. Write for example --volume archive:/mnt/archive."
             )
         }
     }

@@ -19,7 +19,7 @@ struct PartChain {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(file: request.file, position: nil, path: rule.path),
                 what:
-                    "rules cannot be used with --parts: what a rule does depends on the whole file before that moment",
+                    "rules cannot be used with --parts: what a rule does may depend on what happened in an earlier part",
                 remedy: "Leave the rules out, or process the file as a whole, without --parts.")
         }
         var request = request

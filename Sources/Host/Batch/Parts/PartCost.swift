@@ -28,19 +28,20 @@ struct PartCost {
     }
 
     var text: String {
-        let before = [
+        let lengths = [
             part.warmUp.frames > 0 ? Self.frames(part.warmUp.frames) : nil,
             part.warmUp.time > .zero ? "\(Self.short(part.warmUp.time.seconds)) s" : nil,
-        ].compactMap { $0 }.joined(separator: " or ")
-        guard !before.isEmpty || part.lookAhead > 0 else {
-            return "parts of \(Self.short(seconds)) s: no frame is worked on twice"
+        ].compactMap { $0 }
+        guard !lengths.isEmpty || part.lookAhead > 0 else {
+            return "parts of \(Self.short(seconds)) s: no frame is processed twice"
         }
+        let before = lengths.joined(separator: " or ") + (lengths.count > 1 ? ", whichever is longer," : "")
         let what = [
-            before.isEmpty ? nil : "\(before) before each",
+            lengths.isEmpty ? nil : "\(before) before it",
             part.lookAhead > 0 ? "\(Self.frames(part.lookAhead)) after it" : nil,
         ].compactMap { $0 }.joined(separator: " and ")
         let cost = more.map { ": \(Self.short(100 * $0 / seconds)) % more work" } ?? ""
-        return "parts of \(Self.short(seconds)) s: \(what) are worked on twice\(cost)"
+        return "parts of \(Self.short(seconds)) s: the worker of each part also processes \(what)\(cost)"
     }
 
     private static func frames(_ count: Int) -> String { count == 1 ? "1 frame" : "\(count) frames" }

@@ -42,7 +42,9 @@ struct Answer: Sendable {
     static func faults(_ faults: [FrameHostError], subject: String? = nil) -> Answer {
         guard let first = faults.first else {
             return refused(
-                Refusal(500, "broken", place: "", "the stage gave no reason", "Report this to the stage's author."))
+                Refusal(
+                    500, "broken", place: subject ?? "", "the command failed, but no reason was given",
+                    "Report this to the author of the stage that the command is for."))
         }
         var members: [(String, JSONNode)] = [("error", json(first))]
         if faults.count > 1 { members.append(("faults", .array(faults.map(json)))) }

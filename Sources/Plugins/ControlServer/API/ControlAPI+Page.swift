@@ -21,7 +21,7 @@ extension ControlAPI {
         guard head.method == "GET" || head.method == "HEAD" else {
             var refusal = Refusal(
                 405, "method-not-allowed", place: "method", "this address does not support \(head.method.prefix(16))",
-                "Use GET, HEAD.")
+                "Use GET or HEAD.")
             refusal.fields = ["Allow": "GET, HEAD"]
             throw refusal
         }

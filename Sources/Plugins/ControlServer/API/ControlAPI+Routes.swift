@@ -255,7 +255,7 @@ extension ControlAPI {
         return Refusal(
             404, "not-found", place: String(id.prefix(256)), "no such stage",
             Suggestion.nearest(to: id, in: ids).map { "Did you mean '\($0)'?" }
-                ?? "The chain has \(ids.map { "'\($0)'" }.joined(separator: ", ")).")
+                ?? "Name a stage of the chain: \(QueryParameter.alternatives(ids.map { "'\($0)'" })).")
     }
 
     private static func refuse(unknownIn keys: [String], known: [String]) throws {
@@ -263,7 +263,7 @@ extension ControlAPI {
         throw Refusal(
             400, "invalid-configuration", place: String(odd.prefix(256)), "no such member",
             Suggestion.nearest(to: odd, in: known).map { "Did you mean '\($0)'?" }
-                ?? (known.isEmpty ? "Leave it out." : "The members are \(known.joined(separator: ", "))."))
+                ?? (known.isEmpty ? "Leave it out." : "Use \(QueryParameter.alternatives(known)), or leave it out."))
     }
 }
 

@@ -60,7 +60,8 @@ struct ControlAPI: Sendable {
             if let refusal = gate.refusal(of: head, room: isSocket ? .socket : .api) { throw refusal }
             guard let target = Target(head.target) else {
                 throw Refusal(
-                    400, "invalid-configuration", place: "path", "the address must be a path in UTF-8",
+                    400, "invalid-configuration", place: "path",
+                    "the address must be a path in UTF-8 of at most 8192 bytes, without control characters",
                     "Percent-encode names as RFC 3986 defines.")
             }
             let (route, values) = try find(head.method, target.path)
@@ -83,7 +84,7 @@ struct ControlAPI: Sendable {
         case .otherMethod(let allowed):
             var refusal = Refusal(
                 405, "method-not-allowed", place: "method", "this address does not support \(method.prefix(16))",
-                "Use \(allowed.joined(separator: ", ")).")
+                "Use \(QueryParameter.alternatives(allowed)).")
             refusal.fields = ["Allow": allowed.joined(separator: ", ")]
             throw refusal
         case .none:

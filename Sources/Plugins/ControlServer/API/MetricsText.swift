@@ -79,8 +79,10 @@ struct MetricsText {
                 "stage_pixel_copies_total", "Pictures copied for the stage because other stages held them too.",
                 "pixelCopies"),
             gauge("stage_buffers_held", "Pool buffers that the stage holds.", "held"),
-            gauge("stage_buffers_limit", "Pool buffers that its budget lets it hold.", "heldLimit"),
-            gauge("stage_buffers_oldest_seconds", "How long it has held the oldest buffer.", "heldOldestSeconds"),
+            gauge("stage_buffers_limit", "Pool buffers that the stage's budget lets it hold.", "heldLimit"),
+            gauge(
+                "stage_buffers_oldest_seconds", "How long the stage has held its oldest pool buffer.",
+                "heldOldestSeconds"),
         ] {
             add(name, type, help, labels, value)
         }

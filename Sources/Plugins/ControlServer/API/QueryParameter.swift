@@ -44,8 +44,9 @@ struct QueryParameter: Sendable {
     }
 
     /// `0, 90, 180 or 270`.
-    private static func alternatives(_ words: [String]) -> String {
-        words.dropLast().joined(separator: ", ") + " or \(words.last ?? "")"
+    static func alternatives(_ words: [String]) -> String {
+        guard words.count > 1, let last = words.last else { return words.first ?? "" }
+        return words.dropLast().joined(separator: ", ") + " or \(last)"
     }
 }
 
@@ -64,7 +65,8 @@ struct QueryValues: Sendable {
                 throw Refusal(
                     400, "invalid-configuration", place: String(pair.name.prefix(64)), "no such parameter",
                     near
-                        ?? (names.isEmpty ? "Leave it out." : "The parameters are \(names.joined(separator: ", "))."))
+                        ?? (names.isEmpty
+                            ? "Leave it out." : "Use \(QueryParameter.alternatives(names)), or leave it out."))
             }
             guard texts[pair.name] == nil else {
                 throw Refusal(

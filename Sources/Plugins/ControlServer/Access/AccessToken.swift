@@ -6,7 +6,7 @@ import Glibc
 /// The token that clients must show. Never printed: its description only says that there is one.
 struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
     static let rule = "16 to 256 ASCII letters, digits and punctuation marks, without spaces"
-    static let remedy = "Make one with `openssl rand -hex 16`."
+    static let remedy = "Make a token with `openssl rand -hex 16`."
     private let bytes: [UInt8]
 
     /// Nil for a text that breaks ``rule``.
@@ -48,7 +48,7 @@ struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConverti
         guard let token = AccessToken(String(decoding: line, as: UTF8.self)) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "tokenFile",
-                what: "the first line of '\(path)' must be \(rule)", remedy: remedy)
+                what: "the first line of '\(path)' must be a token: \(rule)", remedy: remedy)
         }
         return token
     }

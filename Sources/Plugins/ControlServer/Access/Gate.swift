@@ -52,8 +52,8 @@ struct Gate: Sendable {
     func refusal(of head: RequestHead, room: Room = .api) -> Refusal? {
         guard let text = head.host, let host = HostName(text) else {
             return Refusal(
-                421, "misdirected", place: "Host", "the request must name a host of this server",
-                "Use the address that the server was started with.")
+                421, "misdirected", place: "Host", "the field Host must have a name or an address of this server",
+                "Send Host with the name or address, and the port, of the server's URL.")
         }
         guard isOurs(host) else {
             let name = host.name.contains(":") ? "[\(host.name)]" : host.name

@@ -108,7 +108,8 @@ struct LiveSession {
             return closing
                 + fail(
                     LiveFault(
-                        "open", "\(LiveProtocol.mostPreviews) previews are already open", "Close one of them first."))
+                        "open", "this connection already has \(LiveProtocol.mostPreviews) previews, the most",
+                        "Connect again, and close a preview before you open another."))
         }
         guard orphans < LiveProtocol.mostPreviews else {
             return fail(

@@ -137,8 +137,9 @@ final class UnitFanOut: Sendable {
                 let format = try control.watchUnits(of: stage, for: inbox)
                 guard format.codec == .h264 else {
                     throw FrameHostError(
-                        .unavailable, place: stage, what: "previews need H.264, but this stage gives \(format.codec)",
-                        remedy: "Preview a stage that gives H.264 or pictures.")
+                        .unavailable, place: stage,
+                        what: "an H.264 preview needs H.264, but this stage gives \(format.codec)",
+                        remedy: "Preview a stage that gives H.264, or a stage with raw pictures as JPEG.")
                 }
                 let isWatched = state.withLock { state in
                     guard state.stages[stage] != nil else { return false }

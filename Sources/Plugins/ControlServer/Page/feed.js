@@ -196,10 +196,11 @@ class VideoViewer extends PushedViewer {
 
   /** A keyframe comes when the preview goes on after a pause. */
   begin(text) {
-    this.onWords(text)
     this.faults = (this.faults ?? 0) + 1
     // A stream that this browser cannot show is not asked for without end.
-    if (this.isPaused || this.faults > mostFaults) return
+    const isLast = this.faults > mostFaults
+    this.onWords(`${text}${/[.!?]$/.test(text) ? "" : "."} ${isLast ? "Close this preview and add it again, or use another browser." : "Trying again."}`)
+    if (this.isPaused || isLast) return
     this.live.send({ pause: this.id })
     setTimeout(() => { if (!this.isPaused) this.live.send({ resume: this.id }) }, 500)
   }

@@ -176,7 +176,7 @@ export class OptionForm {
       const answer = await this.apply(changed)
       for (const field of changedFields) field.value = changed[field.option.name]
       const names = Object.keys(changed).join(", ")
-      setText(this.said, answer.frame == null ? `${names}: done.` : `${names}: applies from frame ${answer.frame} on.`)
+      setText(this.said, answer.frame == null ? `${names}: done.` : `${names}: in effect from frame ${answer.frame} on.`)
     } catch (fault) {
       this.showFault(fault)
     } finally {

@@ -182,8 +182,8 @@ export class StagePanel {
 
   async detach(id) {
     const behind = this.model.behind(id)
-    const also = behind.length > 0 ? ` and what is behind it (${list(behind)})` : ""
-    const yes = await ask(`Remove '${id}'?`, `'${id}'${also} finishes what it has and ends. The rest of the chain keeps running.`, "Remove")
+    const ends = behind.length > 0 ? ` and what follows it (${list(behind)}) finish what they have and end` : " finishes what it has and ends"
+    const yes = await ask(`Remove '${id}'?`, `'${id}'${ends}. The rest of the chain keeps running.`, "Remove")
     if (yes) await this.act(() => api.detach(id), `'${id}' has been removed`)
   }
 

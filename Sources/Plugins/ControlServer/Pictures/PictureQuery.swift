@@ -87,7 +87,7 @@ extension ControlAPI {
             throw noStage(id)
         }
         guard let place = place(\.pictures, most: PictureStream.mostViewers) else {
-            throw Self.tooMany("there are already \(PictureStream.mostViewers) viewers")
+            throw Self.tooMany("\(PictureStream.mostViewers) viewers already watch streams of pictures")
         }
         let form = PictureQuery.form(call.query, quality: 80)
         let interval = Int64(1e9 / (call.query.double("rate") ?? PictureStream.usualRate))

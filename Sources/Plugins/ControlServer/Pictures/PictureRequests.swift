@@ -85,8 +85,10 @@ final class PictureRequests: Sendable {
                 ? .none
                 : .failed(
                     FrameHostError(
-                        .exhausted, place: stage, what: "\(Self.mostRequests) requests already wait for pictures",
-                        remedy: "Request fewer at once.")))
+                        .exhausted,
+                        what:
+                            "\(Self.mostRequests) requests for pictures already wait, the most for all stages together",
+                        remedy: "Request fewer pictures at once, or try again later.")))
     }
 
     /// Requests that wait at this moment.

@@ -43,13 +43,17 @@ extension HTTPServer {
 
     static func cannotListen(_ address: ListenAddress, _ error: Int32) -> FrameHostError {
         let isTaken = error == EADDRINUSE
+        let remedy =
+            switch error {
+            case EADDRINUSE: "End that program, or set another port. Port 0 takes any free port."
+            case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
+            default: "Choose an address of this machine and a port that this user may use."
+            }
         return FrameHostError(
             .unavailable, place: "listen",
             what: isTaken
-                ? "\(address.authority) is in use by another program" : "cannot listen on \(address.authority)",
-            remedy: isTaken
-                ? "End that program, or set another port. Port 0 takes any free port."
-                : "Choose an address of this machine and a port that this user may use.",
+                ? "\(address.authority) is in use by another program"
+                : "the control server cannot listen on \(address.authority)", remedy: remedy,
             cause: isTaken || error == 0 ? "" : String(cString: strerror(error)))
     }
 }

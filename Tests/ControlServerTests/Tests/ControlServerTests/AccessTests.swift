@@ -161,7 +161,7 @@ import Testing
         #expect(try AccessToken.read("good", folder: folder.path).matches("0123456789abcdef"))
         #expect(
             fault("short")
-                == "tokenFile: the first line of '\(folder.path)/short' must be \(AccessToken.rule). \(AccessToken.remedy)"
+                == "tokenFile: the first line of '\(folder.path)/short' must be a token: \(AccessToken.rule). \(AccessToken.remedy)"
         )
         #expect(
             fault("large")

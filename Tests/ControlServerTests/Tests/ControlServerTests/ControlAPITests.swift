@@ -40,8 +40,8 @@ import Testing
 
     @Test(arguments: [
         ("/api/v1/stages/cax", "Did you mean 'cam'?"),
-        ("/api/v1/stages/nothing-alike", "The chain has 'cam', 'text'."),
-        ("/api/v1/stages/..%2F..%2Fetc%2Fpasswd", "The chain has 'cam', 'text'."),
+        ("/api/v1/stages/nothing-alike", "Name a stage of the chain: 'cam' or 'text'."),
+        ("/api/v1/stages/..%2F..%2Fetc%2Fpasswd", "Name a stage of the chain: 'cam' or 'text'."),
     ]) func namesTheStagesThereAre(path: String, remedy: String) async {
         let asked = await api.ask("GET", path)
         #expect(asked.status == 404)
@@ -159,7 +159,10 @@ import Testing
         ("GET", "/api/v1/stages/cam/pictures?rate=nan", nil, "'nan' must be a number from 0.1 to 60.0"),
         ("GET", "/api/v1/stages/cam/pictures?rate=1e999", nil, "'1e999' must be a number from 0.1 to 60.0"),
         ("GET", "/api/v1/stages/cam/picture?mirror=yes", nil, "'yes' must be true or false"),
-        ("GET", "/healthz?x=%FF", nil, "the address must be a path in UTF-8"),
+        (
+            "GET", "/healthz?x=%FF", nil,
+            "the address must be a path in UTF-8 of at most 8192 bytes, without control characters"
+        ),
         ("POST", "/api/v1/stages/text/commands/x", "{", ""), ("POST", "/api/v1/stages/text/commands/x", "nul", ""),
     ]) func badInputIsAFaultOfTheAsker(method: String, path: String, body: String?, what: String) async {
         let asked = await api.ask(method, path, body: body)

@@ -272,7 +272,7 @@ import Testing
             #expect(session.take(.open(preview: id, request()), now: 0).count == 1)
         }
         let refused = session.take(.open(preview: 99, request()), now: 0)
-        #expect(refused.last == .close(1008, "open: 32 previews are already open"))
+        #expect(refused.last == .close(1008, "open: this connection already has 32 previews, the most"))
         #expect(session.isClosed)
         var other = LiveSession()
         for _ in 0..<LiveProtocol.mostPreviews {

@@ -254,7 +254,7 @@ private final class RunningUnits {
         units.run.state.withLock { $0.format.codec = Codec(rawValue: "hevc") }
         let other = units.watch()
         try units.wait("it is told") {
-            other.fault.withLock { $0?.what } == "previews need H.264, but this stage gives hevc"
+            other.fault.withLock { $0?.what } == "an H.264 preview needs H.264, but this stage gives hevc"
         }
     }
 
