@@ -60,7 +60,8 @@ struct Main {
                 report(
                     FrameHostError(
                         .invalidConfiguration, place: "framehost", what: "needs a chain file or a command",
-                        remedy: "`framehost chain.json` runs a chain; `framehost --help` lists the commands.")
+                        remedy:
+                            "Write `framehost chain.json` to run a chain, or `framehost --help` to list the commands.")
                 ).rawValue)
         }
         if let fault = CommandWord(arguments).fault { exit(report(fault).rawValue) }

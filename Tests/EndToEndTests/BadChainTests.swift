@@ -155,7 +155,7 @@ import Testing
             "4:50: stages[0].size: \"10\" must be a size. Write it as \"1280x720\", with each side from 1 to 16384.",
             "5:14: stages[1].use: no stage type 'null-sinc'. Did you mean 'null-sink'?",
             "6:14: stages[2].use: no stage type 'quux-blorp'. If a plugin of yours has it, name its folder with --plugin-path. `framehost plugins` lists the types that were found.",
-            "6:36: stages[2].from: no stage 'nobody'. The chain has 'test-source', 'null-sinc', 'quux-blorp', 'null-sink', 'a b', 'stage5', 'stage6' and 'x'.",
+            "6:36: stages[2].from: no stage 'nobody'. Name one of the chain's stages: 'test-source', 'null-sinc', 'quux-blorp', 'null-sink', 'a b', 'stage5', 'stage6' or 'x'.",
             "7:35: stages[3].from: no stage 'test-sorce'. Did you mean 'test-source'?",
             "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",
             "7:81: stages[3].link.whenFull: \"latst\" must be one of 'wait', 'dropOldest', 'dropNewest', 'latest' or 'dropToKeyframe'. Did you mean 'latest'?",

@@ -243,7 +243,7 @@ import Testing
         for tag in [3, 4] {
             #expect(
                 answers[tag]?["error"].string
-                    == "small-copy: was inserted for 'small', and changes only with 'small'. Name 'small' instead.",
+                    == "small-copy: framehost has inserted this stage for 'small', and it changes only with 'small'. Name 'small' instead.",
                 "\(answers)")
         }
         #expect(try frames("small.mp4") > 20)

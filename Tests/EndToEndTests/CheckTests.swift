@@ -241,6 +241,6 @@ import Testing
         )
         #expect(
             try fault("pictures=a.jpg", "pictures=a.jpg")
-                == "--snapshot-on-signal: 'a.jpg' is the file of both 'pictures' and 'pictures'. Name a file for each.")
+                == "--snapshot-on-signal: 'pictures' is given twice with the file 'a.jpg'. Give it once.")
     }
 }

@@ -9,7 +9,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "framehost: needs a chain file or a command. `framehost chain.json` runs a chain; `framehost --help` lists the commands."
+                "framehost: needs a chain file or a command. Write `framehost chain.json` to run a chain, or `framehost --help` to list the commands."
             ])
     }
 
@@ -25,7 +25,7 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.errorLines == [
-                "http://127.9.9.9: cannot be reached: nothing answers there. The address has no port: write the address that the chain prints when it starts, such as http://127.0.0.1:8080."
+                "http://127.9.9.9: cannot be reached: nothing answers there. Write the address with its port, as the chain prints it when it starts, such as http://127.0.0.1:8080."
             ])
     }
 

@@ -95,10 +95,10 @@ import Testing
             "odd.at: cannot change while the chain runs. Set it in the chain file, then reload or restart the chain. Only 'level' can change while it runs.",
             "odd: misbehave has no command 'go'. It takes only the commands that every stage has, such as 'pause'.",
             "h264: x264-encoder has no command 'keyfram'. Did you mean 'keyframe'?",
-            #"a command must have either 'command' or 'set', and not both. Write "command": "name" or "set": { "option": value }."#,
+            #"'command' and 'set' are both missing. Write either "command": "name" or "set": { "option": value }."#,
             #"'stage' is missing. Add "stage": "…"."#,
             "'sets' is not a key of a command. Did you mean 'set'?",
-            #"a command must have either 'command' or 'set', and not both. Write "command": "name" or "set": { "option": value }."#,
+            #"'command' and 'set' contradict each other. Write either "command": "name" or "set": { "option": value }."#,
             "stage: expected a string, found a number. Write \"stage\": \"…\".",
         ]
         let (outcome, answers) = try answers(lines)
@@ -179,7 +179,7 @@ import Testing
             #expect(tags.sorted() == Array(0..<40))
             #expect(
                 answers[1]?["error"].string
-                    == #"the chain has no command 'quit'. It has 'attach', 'drain', 'figures', 'plan', 'reload', 'reload-plugin' and 'status'. For a command of a stage, name the stage: "stage": "…"."#
+                    == #"the chain has no command 'quit'. Use 'attach', 'drain', 'figures', 'plan', 'reload', 'reload-plugin' or 'status', or, for a command of a stage, add "stage": "…"."#
             )
             // An answer that does not come within a second holds up no other one.
             let times = answered.compactMap { $0["time"].double }

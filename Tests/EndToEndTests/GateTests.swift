@@ -121,7 +121,8 @@ import Testing
         let compiler = try field("compiler").dropFirst("compiler=".count)
         #expect(
             try refusal(patched("compiler=\(compiler)", "compiler=5.9"))
-                == "was compiled by Swift 5.9, this framehost by Swift \(compiler). \(rebuild)")
+                == "was compiled by Swift 5.9, this framehost by Swift \(compiler). Build it again with Swift \(compiler): swift build -c release."
+        )
     }
 
     @Test func refusesADebugBuild() throws {
@@ -341,7 +342,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "\(workspace.path("plugins/libReservedPlugin.so")): the option 'link' of 'reserved' is a reserved key of the chain file. Give the option another name."
+                "\(workspace.path("plugins/libReservedPlugin.so")): the option 'link' of 'reserved' is a reserved key of the chain file. Give the option another name in the plugin, or tell the plugin's author."
             ])
     }
 
@@ -351,7 +352,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "\(path): declares misbehave (filter), swallow (filter), fall (filter) in its manifest but exports misbehave (filter), swallow (transform), fall (filter). \(rebuild)"
+                "\(path): declares misbehave (filter), swallow (filter) and fall (filter) in its manifest but exports misbehave (filter), swallow (transform) and fall (filter). \(rebuild)"
             ])
     }
 

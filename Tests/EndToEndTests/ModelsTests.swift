@@ -160,7 +160,7 @@ import Testing
         (["fetch", "yunet-2022"], "yunet-2022: no such model. Did you mean 'yunet-2022mar'?\n"),
         (
             ["fetch", "yunet-2022mar", "--from", "http://localhost/"],
-            "--from: the address must start with https://, but starts with http://. Write an address with https://, or name a folder.\n"
+            "--from: the address must start with https://, but starts with http://. Write an address with https://, or name a folder that has face_detection_yunet_2022mar.onnx.\n"
         ),
         (
             ["fetch", "yunet-2022mar", "--from", "/nowhere"],

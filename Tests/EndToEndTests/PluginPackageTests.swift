@@ -259,7 +259,7 @@ import Testing
     @Test func refusesAnIDThatAnotherPluginHas() throws {
         let outcome = try framehost.run(["new", "filter", "convert"], folder: workspace.folder.path)
         #expect(outcome.status == 2)
-        #expect(outcome.error.contains("'convert': is already the id of a stage type: "), "\(outcome.error)")
+        #expect(outcome.error.contains("'convert': is already the id of a stage type of "), "\(outcome.error)")
         #expect(workspace.names.isEmpty)
     }
 
@@ -279,7 +279,9 @@ import Testing
             ["new", "filter", "night-mode", "--core", "nowhere"], folder: workspace.folder.path)
         #expect(outcome.status == 2)
         #expect(
-            outcome.errorLines == ["--core nowhere: has no Package.swift. Name framehost's folder Sources/Core."])
+            outcome.errorLines == [
+                "--core nowhere: has no Package.swift that can be read. Name framehost's folder Sources/Core."
+            ])
         #expect(workspace.names.isEmpty)
     }
 }

@@ -64,7 +64,7 @@ import Testing
             let times = stages.map { $0[key].double ?? -1 }
             #expect(times[0] >= 0 && times[1] > times[0] && times[2] >= times[1] * 0.9, "\(key): \(times)")
         }
-        #expect(text.output.contains("Age of an item when a stage had handed it on, since the chain began:\n"))
+        #expect(text.output.contains("Age of the items when each stage handed them on, over the whole run so far:\n"))
         let line = text.output.split(separator: "\n").first { $0.contains("x264-encoder") } ?? ""
         #expect(line.hasPrefix("  h264       p50 ") && line.contains(" ms, p99 "), "\(text.output)")
         #expect(elsewhere.status == 1 && elsewhere.output.isEmpty, "\(elsewhere.error)")
@@ -79,7 +79,8 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                #"pictures says when it was captured. Set "stamp": true at the x264-encoder that gives the stream."#),
+                #"pictures says when it was captured. Set "stamp": true at the x264-encoder that gives the stream: other encoders do not give this time."#
+            ),
             "\(outcome.error)")
     }
 

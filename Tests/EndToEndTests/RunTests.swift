@@ -116,13 +116,19 @@ import Testing
         #expect(withFile.errorLines == ["chekc: no such command and no such file. Did you mean 'framehost check'?"])
         let unknown = try framehost.run("qqq", "g.json")
         #expect(unknown.status == 2)
-        #expect(unknown.error.hasPrefix("qqq: no such command and no such file. The commands are run, batch, check, "))
+        #expect(
+            unknown.error.hasPrefix(
+                "qqq: no such command and no such file. Name a chain file that exists, or one of the commands: run, batch, check, "
+            ))
         let alone = try framehost.run("stages")
         #expect(alone.status == 2)
-        #expect(alone.error.hasPrefix("stages: no such command and no such file. The commands are run, batch, check, "))
+        #expect(
+            alone.error.hasPrefix(
+                "stages: no such command and no such file. Name a chain file that exists, or one of the commands: run, batch, check, "
+            ))
         let help = try framehost.run("help", "nonsense")
         #expect(help.status == 2)
-        #expect(help.error.hasPrefix("nonsense: no such command. The commands are run, batch, check, "))
+        #expect(help.error.hasPrefix("nonsense: no such command. Name one of the commands: run, batch, check, "))
         let late = try framehost.run("--plugin-path", ".", "describe", "night-mode")
         #expect(late.status == 2)
         #expect(

@@ -254,12 +254,15 @@ import Testing
         func answer(_ tag: Int) -> JSON { answers.first { $0["tag"].int == tag } ?? JSON(nil) }
         #expect(
             answer(1)["error"].string
-                == #"'chain' must be the name of the chain that the command is for. Name one of 'cam1', 'cam2': "chain": "cam1"."#
+                == #"'chain' is missing. Name the chain that the command is for, 'cam1' or 'cam2': "chain": "cam1"."#
         )
-        #expect(answer(2)["error"].string == "chain: no chain 'cam3'. Did you mean 'cam1'?")
+        #expect(answer(2)["error"].string == "chain: no chain has the name 'cam3'. Did you mean 'cam1'?")
         #expect(answer(3)["ok"].bool == true)
         #expect(answer(3)["chain"].string == "cam1")
-        #expect(answer(4)["error"].string == "cam1: the chain does not run. Send the command while it runs.")
+        #expect(
+            answer(4)["error"].string
+                == "cam1: the chain has not started yet, or has ended. Wait until it has started, or run it again if it has ended."
+        )
     }
 
     @Test func oneSignalDrainsAll() throws {
@@ -330,7 +333,7 @@ import Testing
             ])
         let unknown = try run("a.json", "b.json", "--set", "c:pictures.frames=1")
         #expect(unknown.status == 2)
-        #expect(unknown.errorLines == ["--set c:pictures.frames=1: no chain 'c'. Did you mean 'a'?"])
+        #expect(unknown.errorLines == ["--set c:pictures.frames=1: no chain has the name 'c'. Did you mean 'a'?"])
     }
 
     @Test func writesATraceOfEachChain() throws {

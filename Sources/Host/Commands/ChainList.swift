@@ -36,9 +36,10 @@ struct ChainList {
         }
         if paths.count > Self.most {
             faults.append(
-                Self.fault(
-                    paths[Self.most], "\(paths.count) chains are more than the limit of \(Self.most)",
-                    "Name fewer chains, or run several processes."))
+                FrameHostError(
+                    .invalidConfiguration,
+                    what: "the command line names \(paths.count) chain files, more than the limit of \(Self.most)",
+                    remedy: "Name fewer chain files, or run several processes."))
         }
         self.isSeveral = isSeveral
         chains = paths.prefix(Self.most).map {
@@ -129,9 +130,9 @@ struct ChainList {
             faults.append(
                 FrameHostError(
                     .invalidConfiguration, place: FaultPlace(argument: "\(option) \(value)"),
-                    what: "no chain '\(name)'",
+                    what: "no chain has the name '\(name)'",
                     remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
-                        ?? "Name one of \(ChainsCommands.listed(names))."))
+                        ?? "Name \(ChainsCommands.listed(names, "or"))."))
         }
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
         return share

@@ -20,25 +20,33 @@ struct ChainsCommands: CommandReader.Taker {
         let names = languages.map(\.name)
         guard let name = command["chain"]?.asString else {
             throw FrameHostError(
-                .invalidConfiguration, what: "'chain' must be the name of the chain that the command is for",
-                remedy: "Name one of \(Self.listed(names)): \"chain\": \"\(names.first ?? "")\".")
+                .invalidConfiguration,
+                what: command["chain"].map { "'chain' must be the name of a chain, but is \($0.kindName)" }
+                    ?? "'chain' is missing",
+                remedy:
+                    "Name the chain that the command is for, \(Self.listed(names, "or")): \"chain\": \"\(names.first ?? "")\"."
+            )
         }
         guard let entry = languages.first(where: { $0.name == name }) else {
             throw FrameHostError(
-                .invalidConfiguration, place: "chain", what: "no chain '\(name)'",
+                .invalidConfiguration, place: "chain", what: "no chain has the name '\(name)'",
                 remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
-                    ?? "Name one of \(Self.listed(names)).")
+                    ?? "Name \(Self.listed(names, "or")).")
         }
         guard let language = entry.language() else {
             throw FrameHostError(
-                .unavailable, place: FaultPlace(name), what: "the chain does not run",
-                remedy: "Send the command while it runs.")
+                .unavailable, place: FaultPlace(name), what: "the chain has not started yet, or has ended",
+                remedy: "Wait until it has started, or run it again if it has ended.")
         }
         return (language, JSONNode(.object(members.filter { $0.key != "chain" }), place: command.place), name)
     }
 
-    /// The first ten names.
-    static func listed(_ names: [String]) -> String {
-        names.prefix(10).map { "'\($0)'" }.joined(separator: ", ") + (names.count > 10 ? " …" : "")
+    /// `'a', 'b' and 'c'`; of more than ten names the first nine, and that there are more.
+    ///
+    /// - Parameter last: The word before the last one.
+    static func listed(_ names: [String], _ last: String) -> String {
+        guard names.count > 10 else { return quotedList(names, last) }
+        let rest = last == "or" ? "another chain" : "\(names.count - 9) more"
+        return wordList(names.prefix(9).map { "'\($0)'" } + [rest], last)
     }
 }

@@ -60,31 +60,54 @@ enum CommandForm {
                     ?? "Write { \"stage\": \"…\", \"set\": { … } } to set options, or { \"stage\": \"…\", \"command\": \"…\", \"arguments\": { … } }."
             )
         }
+        // Which keys a command may have depends on these.
+        if let fault = members.lazy.compactMap({ fault(of: $0, common[$0.key]) }).first { return fault }
         let command = members.last { $0.key == "command" }?.value.asString
         let own = command.map { keys[$0] ?? ofOwnCommand } ?? [:]
-        for member in members where member.key != "tag" {
-            guard let kind = common[member.key] ?? own[member.key] else {
+        for member in members where member.key != "tag" && common[member.key] == nil {
+            guard let kind = own[member.key] else {
                 guard members.contains(where: { ["command", "set"].contains($0.key) }) else {
                     return FrameHostError(
                         .invalidConfiguration, what: "'\(member.key)' is given, but 'command' is missing",
-                        remedy: "Add \"command\": \"…\".")
+                        remedy: "Add \(wordList(owners(of: member.key).map { "\"command\": \"\($0)\"" }, "or")).")
                 }
-                let names = own.keys.sorted()
                 let subject = command.map { "the command '\($0)'" } ?? "a command that sets options"
                 return FrameHostError(
                     .invalidConfiguration, what: "\(subject) has no key '\(member.key)'",
-                    remedy: names.isEmpty
-                        ? "Leave '\(member.key)' out."
-                        : "Leave '\(member.key)' out, or write one of the command's own keys: \(quotedList(names, "or"))."
-                )
+                    remedy: remedy(without: member.key, command))
             }
-            guard kind.holds(member.value) else {
-                return FrameHostError(
-                    .invalidConfiguration, place: member.key,
-                    what: "expected \(kind.rawValue), found \(member.value.kindName)",
-                    remedy: "Write \"\(member.key)\": \(kind.example).")
-            }
+            if let fault = fault(of: member, kind) { return fault }
         }
         return nil
+    }
+
+    /// The fault of a value of the wrong kind; nil where it has the right one, or where any will do.
+    private static func fault(of member: JSONNode.Member, _ kind: Kind?) -> FrameHostError? {
+        guard let kind, !kind.holds(member.value) else { return nil }
+        return FrameHostError(
+            .invalidConfiguration, place: member.key,
+            what: "expected \(kind.rawValue), found \(member.value.kindName)",
+            remedy: "Write \"\(member.key)\": \(kind.example).")
+    }
+
+    /// The commands that have a key: `snapshot` for `path`, `…` for the arguments of a stage's own command.
+    private static func owners(of key: String) -> [String] {
+        let names = keys.filter { $0.value[key] != nil }.keys.sorted()
+        return names.isEmpty ? ["…"] : names
+    }
+
+    /// What to do about a key that the command does not have.
+    private static func remedy(without key: String, _ command: String?) -> String {
+        guard let command else { return "Leave '\(key)' out." }
+        guard let own = keys[command] else {
+            return Suggestion.nearest(to: command, in: owners(of: key)).map { "Did you mean the command '\($0)'?" }
+                ?? "Leave '\(key)' out, or put it into \"arguments\": { … }."
+        }
+        let names = own.keys.sorted()
+        switch names.count {
+        case 0: return "Leave '\(key)' out."
+        case 1: return "Leave '\(key)' out, or write the command's own key '\(names[0])'."
+        default: return "Leave '\(key)' out, or write one of the command's own keys: \(quotedList(names, "or"))."
+        }
     }
 }

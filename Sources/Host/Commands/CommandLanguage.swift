@@ -54,7 +54,7 @@ struct CommandLanguage: Sendable {
                 guard node["set"] == nil else {
                     return refuse("'stage' is missing", "Add \"stage\": \"…\".", reply)
                 }
-                return refuse("'command' is missing", "Write for example {\"command\":\"drain\"}.", reply)
+                return refuse("'command' is missing", "Add \"command\": \"…\".", reply)
             }
             return performOnChain(command, node, reply)
         }
@@ -67,8 +67,8 @@ struct CommandLanguage: Sendable {
             }
         } else {
             refuse(
-                "a command must have either 'command' or 'set', and not both",
-                "Write \"command\": \"name\" or \"set\": { \"option\": value }.", reply)
+                command == nil ? "'command' and 'set' are both missing" : "'command' and 'set' contradict each other",
+                "Write either \"command\": \"name\" or \"set\": { \"option\": value }.", reply)
         }
     }
 
@@ -114,13 +114,15 @@ struct CommandLanguage: Sendable {
             }
             document.reloadPlugin(plugin, chain, reply: reply)
         default:
-            let near = Suggestion.nearest(to: command, in: Self.ofChain + Self.ofStages).map { "Did you mean '\($0)'?" }
+            let near = Suggestion.nearest(to: command, in: Self.ofChain + Self.ofStages).map {
+                "Did you mean '\($0)'?" + (Self.ofStages.contains($0) ? " Then also add \"stage\": \"…\"." : "")
+            }
             let needsStage =
                 Self.ofStages.contains(command) ? "Name the stage that the command is for: \"stage\": \"…\"." : nil
             refuse(
                 needsStage == nil ? "the chain has no command '\(command)'" : "'stage' is missing",
                 needsStage ?? near
-                    ?? "It has \(quotedList(Self.ofChain, "and")). For a command of a stage, name the stage: \"stage\": \"…\".",
+                    ?? "Use \(quotedList(Self.ofChain, "or")), or, for a command of a stage, add \"stage\": \"…\".",
                 reply)
         }
     }
@@ -164,7 +166,7 @@ struct CommandLanguage: Sendable {
         let behind = plan.stages[index].id
         return FrameHostError(
             .invalidConfiguration, place: FaultPlace(id),
-            what: "was inserted for '\(behind)', and changes only with '\(behind)'",
+            what: "framehost has inserted this stage for '\(behind)', and it changes only with '\(behind)'",
             remedy: "Name '\(behind)' instead.")
     }
 

@@ -63,7 +63,7 @@ enum CommandReader {
             }, context)
         if result != 0 {
             RunLog.logger.critical(
-                "--commands: no thread could be started: \(String(cString: strerror(result))). The chain runs, but no command is read. Raise the limit of processes (ulimit -u), and start the chain again."
+                "--commands: no thread could be started: \(String(cString: strerror(result))). framehost goes on, but reads no commands. Raise the limit of processes (ulimit -u), and start framehost again."
             )
         }
     }

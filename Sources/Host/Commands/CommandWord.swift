@@ -20,7 +20,7 @@ struct CommandWord {
             return fault(
                 arguments[1], "no such command",
                 Suggestion.nearest(to: arguments[1], in: names).map { "Did you mean 'framehost help \($0)'?" }
-                    ?? "The commands are \(wordList(names, "and")).")
+                    ?? "Name one of the commands: \(wordList(names, "or")).")
         }
         guard let word = arguments.first, !word.isEmpty, !(names + ["help"]).contains(word) else { return nil }
         if word.hasPrefix("-") { return late(names) }
@@ -30,7 +30,7 @@ struct CommandWord {
         }
         return fault(
             word, "no such command and no such file",
-            "The commands are \(wordList(names, "and")); `framehost --help` describes them.")
+            "Name a chain file that exists, or one of the commands: \(wordList(names, "or")).")
     }
 
     /// A fault that places a command behind its options first: `--plugin-path DIR describe night-mode` would be read as

@@ -85,8 +85,10 @@ struct ControlClient {
         guard text.utf8.allSatisfy({ (33...126).contains($0) }), !text.isEmpty else {
             throw FrameHostError(
                 .invalidConfiguration, place: file == nil ? "FRAMEHOST_TOKEN" : "--token-file",
-                what: "the token must be one line of ASCII letters, digits and punctuation",
-                remedy: "Use exactly the server's token.")
+                what: text.isEmpty
+                    ? "the first line of '\(file ?? "")' is empty"
+                    : "the token must have only ASCII letters, digits and punctuation, and no spaces",
+                remedy: text.isEmpty ? "Write the server's token into this line." : "Use exactly the server's token.")
         }
         return text
     }
@@ -198,18 +200,17 @@ struct ControlClient {
             let hasHungUp = [52, 56].contains(result.code)
             // libcurl's words for CURLE_COULDNT_CONNECT repeat the address.
             let isDeaf = result.code == 7
-            let why =
-                isDeaf
-                ? "nothing answers there"
-                : hasHungUp ? "the server closed the connection before it answered" : result.words
             throw FrameHostErrors([
                 FrameHostError(
-                    .unavailable, place: base, what: "cannot be reached: \(why)",
+                    .unavailable, place: base,
+                    what: hasHungUp
+                        ? "the server closed the connection before it answered"
+                        : "cannot be reached: \(isDeaf ? "nothing answers there" : result.words)",
                     remedy: hasHungUp
-                        ? "The chain has probably ended: start it again, and repeat a change that it did not answer."
+                        ? "Check whether the chain still runs. If it has ended, start it again, and repeat the command."
                         : hasPort
                             ? "Check the address, and that a chain with \"control\" in its file runs there."
-                            : "The address has no port: write the address that the chain prints when it starts, such as http://127.0.0.1:8080."
+                            : "Write the address with its port, as the chain prints it when it starts, such as http://127.0.0.1:8080."
                 )
             ])
         }
@@ -218,7 +219,7 @@ struct ControlClient {
         let faults = (answer?["faults"]?.asArray ?? answer?["error"].map { [$0] } ?? []).map(fault)
         if result.status == 401, faults.isEmpty == false {
             var first = faults[0]
-            first.remedy = "Set FRAMEHOST_TOKEN, or give a file that has the token with --token-file."
+            first.remedy = "Give the server's token: in $FRAMEHOST_TOKEN, or in a file that --token-file names."
             throw FrameHostErrors([first])
         }
         guard !faults.isEmpty else { throw isNoServer("it answers with HTTP status \(result.status)") }
@@ -228,7 +229,8 @@ struct ControlClient {
     private func fault(_ node: JSONNode) -> FrameHostError {
         FrameHostError(
             node["code"]?.asString.flatMap { FrameHostError.Code(rawValue: $0) } ?? .unavailable,
-            place: FaultPlace(node["place"]?.asString ?? ""), what: node["what"]?.asString ?? "was refused",
+            place: FaultPlace(node["place"]?.asString ?? ""),
+            what: node["what"]?.asString ?? "the server refused the request",
             remedy: node["remedy"]?.asString ?? "", cause: node["cause"]?.asString ?? "")
     }
 

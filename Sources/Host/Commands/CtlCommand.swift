@@ -46,7 +46,7 @@ struct CtlCommand: ParsableCommand {
     @Flag(help: "pause, replace: drop the items that the stage gets or holds.")
     var drop = false
 
-    @Flag(help: "attach: give the branch copies.")
+    @Flag(help: "attach: give the branch copies of the items, in buffers of its own.")
     var copy = false
 
     @Flag(help: "status, stages: print JSON.")
@@ -139,7 +139,7 @@ struct CtlCommand: ParsableCommand {
             }
             let near = Suggestion.nearest(to: action, in: Self.actions).map { "Did you mean '\($0)'?" }
             throw fault(
-                "no such action", near ?? "The actions are \(wordList(Self.actions, "and")).")
+                "no such action", near ?? "Use one of the actions: \(wordList(Self.actions, "or")).")
         }
     }
 
@@ -203,10 +203,10 @@ struct CtlCommand: ParsableCommand {
         func stage(_ id: String) -> JSONNode? { stages.first { ($0["id"] ?? $0["use"])?.asString == id } }
         if let found = stage(words[0]) { return Terminal.say(found.text(pretty: true)) }
         guard let dot = words[0].lastIndex(of: "."), let found = stage(String(words[0][..<dot])) else {
-            let names = stages.compactMap { ($0["id"] ?? $0["use"])?.asString }
+            let id = words[0].lastIndex(of: ".").map { String(words[0][..<$0]) } ?? words[0]
             throw FrameHostError(
-                .unavailable, place: words[0], what: "no such stage",
-                remedy: "The chain has \(quotedList(names, "and")).")
+                .unavailable, place: id, what: "no such stage",
+                remedy: remedyOfUnknownStage(id, in: stages.compactMap { ($0["id"] ?? $0["use"])?.asString }))
         }
         let option = String(words[0][words[0].index(after: dot)...])
         guard let value = found[option] else {
@@ -217,7 +217,7 @@ struct CtlCommand: ParsableCommand {
                 throw FrameHostError(
                     .unavailable, place: words[0], what: "\(use) has no option '\(option)'",
                     remedy: Suggestion.nearest(to: option, in: options).map { "Did you mean '\($0)'?" }
-                        ?? "`framehost describe \(use)` lists its options.")
+                        ?? "Run `framehost describe \(use)` to see its options.")
             }
             throw FrameHostError(
                 .unavailable, place: words[0],

@@ -31,7 +31,13 @@ struct DescribeCommand: ParsableCommand {
         let registry = try plugins.registry()
         do {
             guard let stage = try registry.stage(id) else {
-                guard topic == nil, let other = try other(registry) else {
+                let found = try other(registry)
+                if let topic, found != nil || id == ChainEventText.id {
+                    throw FrameHostError(
+                        .invalidConfiguration, place: id, what: "has no topic '\(topic)': only stage types have topics",
+                        remedy: "Write only `framehost describe \(id)`.")
+                }
+                guard let other = found else {
                     throw FrameHostError(
                         .invalidConfiguration, place: id, what: "no such stage type or service",
                         remedy: registry.remedy(forUnknown: id) {

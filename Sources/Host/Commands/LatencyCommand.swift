@@ -81,10 +81,13 @@ struct LatencyCommand: ParsableCommand {
                     .unavailable, place: "url",
                     what: pictures == 0
                         ? "no picture was measured within \(Self.text(seconds)) s: those of the first second do not count"
-                        : "none of \(pictures) pictures says when it was captured",
+                        : pictures == 1
+                            ? "the only picture that came does not say when it was captured"
+                            : "none of the \(pictures) pictures says when it was captured",
                     remedy: pictures == 0
                         ? "Measure longer (--for), or check with 'ffprobe' that the stream has keyframes."
-                        : "Set \"stamp\": true at the x264-encoder that gives the stream."))
+                        : "Set \"stamp\": true at the x264-encoder that gives the stream: other encoders do not give this time."
+                ))
         }
         let stages: [StageLatency]?
         do { stages = try client.map(StageLatency.ask) } catch { throw failed(error) }
@@ -102,7 +105,7 @@ struct LatencyCommand: ParsableCommand {
         if unstamped == 1 { Terminal.say("1 further picture does not say when it was captured.") }
         if unstamped > 1 { Terminal.say("\(unstamped) further pictures do not say when they were captured.") }
         guard let stages else { return }
-        Terminal.say("Age of an item when a stage had handed it on, since the chain began:")
+        Terminal.say("Age of the items when each stage handed them on, over the whole run so far:")
         let width = stages.map { TerminalText.width($0.id) }.max() ?? 0
         for stage in stages {
             let id = TerminalText.padded(stage.id, to: width, isRight: false)
@@ -137,7 +140,7 @@ struct LatencyCommand: ParsableCommand {
         func type(_ id: String) throws -> StageType {
             guard let type = try registry.stage(id) else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: FaultPlace(id), what: "no plugin with this stage type was found",
+                    .invalidConfiguration, what: "no plugin has the stage type '\(id)'",
                     remedy:
                         "Install framehost's own plugins in the folder of the program, or name their folder with --plugin-path."
                 )

@@ -90,7 +90,7 @@ struct ModelsCommand: ParsableCommand {
             throw FrameHostError(
                 .invalidConfiguration, place: name, what: "no such model",
                 remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
-                    ?? "The known models are \(wordList(names, "and")).")
+                    ?? "Name \(wordList(names, "or")).")
         }
 
         /// The first data folder, which is the user's own unless $FRAMEHOST_DATA names another.

@@ -37,14 +37,14 @@ struct NewCommand: ParsableCommand {
                         : "the folder cannot be created: \(String(cString: strerror(code)))",
                     remedy: code == EEXIST
                         ? "Choose another name, or move it away. Nothing was written."
-                        : "Go to a folder you may write to.")
+                        : "Change to a folder that you may write to and that has room, and run the command again.")
             }
             for (path, text) in template.files {
                 try makeFolders(of: "\(name)/\(path)")
                 if let why = Terminal.writeFile("\(name)/\(path)", text) {
                     throw FrameHostError(
                         .callFailed, place: "\(name)/\(path)", what: "cannot be written: \(why)",
-                        remedy: "Correct that, remove '\(name)', and run the command again.")
+                        remedy: "Correct this cause, remove the folder '\(name)', and run the command again.")
                 }
             }
             Terminal.say(template.nextSteps)
@@ -58,7 +58,7 @@ struct NewCommand: ParsableCommand {
         let owner = PluginRegistry(pluginPaths: []).plugins.first { $0.manifest.stages.contains { $0.id == name } }
         guard let owner else { return }
         throw FrameHostError(
-            .invalidConfiguration, place: "'\(name)'", what: "is already the id of a stage type: \(owner.path)",
+            .invalidConfiguration, place: "'\(name)'", what: "is already the id of a stage type of \(owner.path)",
             remedy: "Choose another name: two plugins with the same id cannot be used together.")
     }
 
@@ -69,7 +69,7 @@ struct NewCommand: ParsableCommand {
             guard mkdir(folder, 0o755) == 0 || errno == EEXIST else {
                 throw FrameHostError(
                     .callFailed, place: folder, what: "cannot be created: \(String(cString: strerror(errno)))",
-                    remedy: "Correct that, remove '\(name)', and run the command again.")
+                    remedy: "Correct this cause, remove the folder '\(name)', and run the command again.")
             }
         }
     }
@@ -78,7 +78,7 @@ struct NewCommand: ParsableCommand {
         if let core {
             guard CoreFolder.isCore(core) else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "--core \(core)", what: "has no Package.swift",
+                    .invalidConfiguration, place: "--core \(core)", what: "has no Package.swift that can be read",
                     remedy: "Name framehost's folder Sources/Core.")
             }
             return PluginRegistry.realPath(core)

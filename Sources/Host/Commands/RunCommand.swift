@@ -32,7 +32,8 @@ struct RunCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         name: .customLong("for"), parsing: .unconditional,
-        help: ArgumentHelp("Drain after this many seconds of streaming.", valueName: "seconds"),
+        help: ArgumentHelp(
+            "End the sources after this many seconds of streaming, and finish what is under way.", valueName: "seconds"),
         transform: NumberOption.seconds(0.001...1e9, example: 10))
     var seconds: Double?
 
@@ -90,7 +91,7 @@ struct RunCommand: ParsableCommand {
     @ArgumentParser.Option(
         name: .customLong("snapshot-on-signal"),
         help: ArgumentHelp(
-            "On SIGUSR1, write the stage's next picture to this file, then to file-0002 and so on. With several chains, write chain:stage=file. Repeatable.",
+            "On each SIGUSR1, write the stage's next picture to a file: to this one, then to file-0002 and so on. With several chains, write chain:stage=file. Repeatable.",
             valueName: "stage=file"))
     var signalSnapshots: [String] = []
 

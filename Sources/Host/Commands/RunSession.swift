@@ -422,7 +422,8 @@ final class RunSession: @unchecked Sendable {
         var ending = Ending(status: failed ? 1 : 0, mayUnwind: result.abandoned.isEmpty && isQuiet)
         ending.faults =
             result.failures.map(\.description)
-            + result.abandoned.map { "\($0) did not return from its own code." } + result.ledgerFaults + result.losses
+            + result.abandoned.map { "\($0) did not return from a call after the stop, and was abandoned." }
+            + result.ledgerFaults + result.losses
         if let traceFault { ending.faults.append(traceFault.description) }
         let progress = chain.progress
         (ending.captured, ending.dropped) = (progress.captured, progress.dropped)

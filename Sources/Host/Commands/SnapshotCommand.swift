@@ -21,12 +21,14 @@ struct SnapshotCommand: ParsableCommand {
     var file: String
 
     @ArgumentParser.Option(
-        parsing: .unconditional, help: "Width in pixels. Default: by the picture's shape.",
+        parsing: .unconditional,
+        help: "Width in pixels. Default: from the height by the aspect ratio, or that of the picture.",
         transform: NumberOption.whole(PictureForm.sides))
     var width: Int?
 
     @ArgumentParser.Option(
-        parsing: .unconditional, help: "Height in pixels. Default: by the picture's shape.",
+        parsing: .unconditional,
+        help: "Height in pixels. Default: from the width by the aspect ratio, or that of the picture.",
         transform: NumberOption.whole(PictureForm.sides))
     var height: Int?
 

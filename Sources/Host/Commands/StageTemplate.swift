@@ -456,7 +456,7 @@ extension StageTemplate {
                     guard frames > 0 else { return }
                     let mean = sum / Double(frames)
                     context.post(
-                        "brightness", text: "Mean brightness of \(frames) pictures: \(Int(mean.rounded())) of 255.",
+                        "brightness", text: "Mean brightness: \(Int(mean.rounded())) of 255. Pictures: \(frames).",
                         details: ["frames": .number(frames), "mean": .number(mean)])
                     frames = 0
                 }

@@ -159,19 +159,19 @@ private final class TopScreen {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         let shared = shared
         let set = signals
-        guard shared.pipe.read >= 0,
-            Background.start({ [set] in
-                var set = set
-                while true {
-                    var signal: Int32 = 0
-                    if sigwait(&set, &signal) == 0 { shared.tell { $0.signals.append(signal) } }
-                }
-            })
-        else {
+        guard shared.pipe.read >= 0 else {
             throw FrameHostError(
-                .exhausted, place: "top", what: "no thread could be started",
-                remedy: "Close other programs, or raise the limit of processes (ulimit -u).")
+                .exhausted, place: "top", what: "no more files can be opened",
+                remedy: "Close other programs, or raise the limit of open files (ulimit -n).")
         }
+        let isStarted = Background.start { [set] in
+            var set = set
+            while true {
+                var signal: Int32 = 0
+                if sigwait(&set, &signal) == 0 { shared.tell { $0.signals.append(signal) } }
+            }
+        }
+        guard isStarted else { throw Self.noThread }
     }
 
     // MARK: The loop
@@ -230,12 +230,12 @@ private final class TopScreen {
                 }
             }
         }
-        guard !isStarted else { return }
-        let fault = FrameHostError(
-            .exhausted, place: "top", what: "no thread could be started",
-            remedy: "Close other programs, or raise the limit of processes (ulimit -u).")
-        shared.tell { $0.end = .fault(fault) }
+        if !isStarted { shared.tell { $0.end = .fault(Self.noThread) } }
     }
+
+    private static let noThread = FrameHostError(
+        .exhausted, place: "top", what: "no thread could be started",
+        remedy: "Close other programs, or raise the limit of processes (ulimit -u).")
 
     // MARK: Signals and keys
 

@@ -101,11 +101,12 @@ final class ChainsDisplay {
         line.clear()
         var sentences: [String] = []
         if !failed.isEmpty {
-            sentences.append("\(failed.count) of \(Self.chains(count)) failed: \(ChainsCommands.listed(failed)).")
+            sentences.append(
+                "\(failed.count) of \(Self.chains(count)) failed: \(ChainsCommands.listed(failed, "and")).")
         }
         if !leftOut.isEmpty {
             let were = leftOut.count == 1 ? "was" : "were"
-            let names = ChainsCommands.listed(leftOut)
+            let names = ChainsCommands.listed(leftOut, "and")
             sentences.append("\(leftOut.count) of \(Self.chains(count)) \(were) left out: \(names).")
         }
         guard sentences.isEmpty else { return say(.error, sentences.joined(separator: " "), chain: nil) }

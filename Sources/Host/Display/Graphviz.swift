@@ -24,9 +24,11 @@ enum Graphviz {
         var status: Int32 = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
         if isCut {
-            let limit = drawing.count > mostBytes ? "\(mostBytes >> 20) MiB" : "\(Int(patience)) s"
             throw FrameHostError(
-                .exhausted, place: "dot", what: "did not draw the graph within \(limit) and was stopped",
+                .exhausted, place: "dot",
+                what: drawing.count > mostBytes
+                    ? "was stopped, because its drawing became larger than \(mostBytes >> 20) MiB"
+                    : "was stopped, because it had not drawn the graph after \(Int(patience)) s",
                 remedy: "Print the graph with --format dot, and draw it with another program of Graphviz, such as sfdp."
             )
         }
@@ -56,7 +58,7 @@ enum Graphviz {
                 throw FrameHostError(
                     .exhausted, place: "dot",
                     what: "no pipe to this program can be made: \(String(cString: strerror(errno)))",
-                    remedy: "Close other programs, or raise the limit of open files.")
+                    remedy: "Close other programs, or raise the limit of open files (ulimit -n).")
             }
             for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
             (read, write) = (ends[0], ends[1])

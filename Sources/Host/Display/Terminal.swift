@@ -39,8 +39,10 @@ enum Terminal {
             .unavailable, place: "standard output",
             what: "cannot be written: \(String(cString: strerror(code)))",
             remedy: code == EBADF
-                ? "It is closed or can only be read: start the program without '>&-'."
-                : "Free some space, or send the output to another file.")
+                ? "Start the program without '>&-', with a standard output that can be written."
+                : code == ENOSPC || code == EDQUOT
+                    ? "Free some space, or send the output to another file."
+                    : "Check where standard output goes, or send the output to another file.")
     }
 
     /// The exit status of a program that would end with `status`. Where output could not be written, logs that and

@@ -127,7 +127,7 @@ struct TopTable {
         figures.pools.compactMap { pool in
             guard let share = pool.starved, share >= 0.01 else { return nil }
             let text =
-                "! A stage waited for a buffer of the pool \(TerminalText.clean(pool.name)) for \(FigureText.percent(share)) of the time; \(pool.free) of \(pool.buffers) are free."
+                "! A stage waited for a buffer of the pool \(TerminalText.clean(pool.name)) for \(FigureText.percent(share)) of the time; \(pool.free) of \(pool.buffers) \(pool.free == 1 ? "is" : "are") free."
             return Line(text: Self.cut(text, columns), style: .warn)
         }
     }

@@ -21,6 +21,6 @@ func quotedList(_ words: [String], _ last: String) -> String { wordList(words.ma
 func remedyOfUnknownStage(_ id: String, in ids: [String]) -> String {
     if let near = Suggestion.nearest(to: id, in: ids) { return "Did you mean '\(near)'?" }
     // A longer list hides the sentence before it.
-    return (1...20).contains(ids.count)
-        ? "The chain has \(quotedList(ids, "and"))." : "Name the id of a stage of this chain."
+    guard (1...20).contains(ids.count) else { return "Name the id of a stage of this chain." }
+    return "Name \(ids.count == 1 ? "the chain's only stage" : "one of the chain's stages"): \(quotedList(ids, "or"))."
 }

@@ -37,7 +37,7 @@ struct ModelFetch {
                 throw FrameHostError(
                     .invalidConfiguration, place: "--from",
                     what: "the address must start with https://, but starts with \(from[..<colon])://",
-                    remedy: "Write an address with https://, or name a folder.")
+                    remedy: "Write an address with https://, or name a folder that has \(model.fileName).")
             }
             return .url(
                 from.hasSuffix(".onnx")
@@ -60,8 +60,14 @@ struct ModelFetch {
     func run() throws -> (path: String, isNew: Bool) {
         let shelf = ModelShelf(folders: DataFolders(folders: [folder]), library: library)
         if DataFolders.isThere(finalPath) {
-            if case .right = shelf.state(of: finalPath, model) { return (finalPath, false) }
-            throw isOccupied()
+            switch shelf.state(of: finalPath, model) {
+            case .right: return (finalPath, false)
+            case .unreadable(_, let why):
+                throw FrameHostError(
+                    .unavailable, place: finalPath, what: "is here already, but cannot be read: \(why)",
+                    remedy: "Make it readable, move it away, or name another folder with --to.")
+            case .missing, .wrong: throw isOccupied()
+            }
         }
         try makeFolder()
         let part = try openPart()
@@ -88,9 +94,11 @@ struct ModelFetch {
     private func cannotWrite(_ path: String, _ error: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, place: path, what: "cannot be written: \(String(cString: strerror(error)))",
-            remedy: error == ENOSPC || error == EFBIG || error == EDQUOT
+            remedy: error == ENOSPC || error == EDQUOT
                 ? "Free \(Terminal.bytes(model.byteCount)), or name another folder with --to. The next try continues from what is there."
-                : "Give --to a folder that you may write to.")
+                : error == EFBIG
+                    ? "Raise the limit of a file's size (ulimit -f), or name another folder with --to."
+                    : "Give --to a folder that you may write to.")
     }
 
     /// Makes the missing folders of the path.
@@ -167,7 +175,9 @@ struct ModelFetch {
                 throw FrameHostError(
                     .invalidMedia, place: url,
                     what: "gives more than the \(model.byteCount) bytes that \(model.name) has",
-                    remedy: "Name the right address or a folder with --from.")
+                    remedy: url == model.url
+                        ? "Get \(anotherWay)"
+                        : "Give --from the address of \(model.fileName) or a folder that has it, or leave --from out.")
             }
             if result.writeError != 0 { throw cannotWrite(partPath, result.writeError) }
             if result.code == 0 { break }
@@ -199,17 +209,24 @@ struct ModelFetch {
                 ? "the server answers with HTTP status \(result.status)" : "cannot be fetched: \(result.words)",
             remedy: got > 0 && isWorthAnother(result)
                 ? "Run the same command again: it continues after the \(got) of \(model.byteCount) bytes that are there."
-                : "\(check(result)), or get \(model.fileName) another way and name its folder with --from.")
+                : check(url, result))
     }
 
-    /// What to do about a transfer that another attempt would not mend.
-    private func check(_ result: FetchLibrary.Result) -> String {
+    /// What to do about a transfer that another attempt would not mend. Nobody can correct the publisher's address.
+    private func check(_ url: String, _ result: FetchLibrary.Result) -> String {
         switch result.status {
-        case 429, 500...: "Run the same command again later"
-        case 400...: "Check the address"
-        default: "Check the connection and run the same command again"
+        case 429, 500...: "Run the same command again later. If that does not help, get \(anotherWay)"
+        case 400... where url == model.url: "Get \(anotherWay)"
+        case 400...: "Check the address of --from, or leave --from out."
+        // CURLE_PEER_FAILED_VERIFICATION, _SSL_CACERT_BADFILE.
+        case _ where [60, 77].contains(result.code):
+            "Set SSL_CERT_FILE to a file with the certificate authority of the server, or get \(anotherWay)"
+        default: "Check the connection and run the same command again. If that does not help, get \(anotherWay)"
         }
     }
+
+    /// The end of a sentence.
+    private var anotherWay: String { "\(model.fileName) in another way, and name its folder with --from." }
 
     // MARK: From a folder
 
@@ -225,7 +242,7 @@ struct ModelFetch {
         guard size(source) == model.byteCount else {
             throw FrameHostError(
                 .invalidMedia, place: path, what: "has \(size(source)) bytes, but \(model.name) has \(model.byteCount)",
-                remedy: "Give --from a folder that has the right file.")
+                remedy: "Give --from a folder that has the right \(model.fileName).")
         }
         try empty(part)
         var bytes = [UInt8](repeating: 0, count: 1 << 16)
@@ -264,7 +281,7 @@ struct ModelFetch {
             what:
                 "is not \(model.name): its SHA-256 is \(sha256 ?? "unknown"), but \(model.sha256) was expected; nothing was kept",
             remedy: source == model.url
-                ? "Fetch the model again. If the hash is wrong again, get \(model.fileName) another way, and name its folder with --from."
+                ? "Fetch the model again. If the hash is wrong again, get \(anotherWay)"
                 : "Give --from the publisher's file, or leave --from out.")
     }
 

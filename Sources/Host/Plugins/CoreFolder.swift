@@ -35,7 +35,7 @@ enum CoreFolder {
         if let path = find() { return path }
         throw FrameHostError(
             .invalidConfiguration, place: PluginRegistry.executableFolder,
-            what: "the sources of Core must be in \(installed), or in \(ofTree) of a folder above this one",
+            what: "the sources of Core are neither in \(installed) nor in \(ofTree) of a folder above this one",
             remedy: "Install framehost again with `make install`, or run the program in the tree where it was built.")
     }
 }

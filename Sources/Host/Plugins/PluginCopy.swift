@@ -135,14 +135,23 @@ struct PluginCopy {
 
     private static var reason: String { String(cString: strerror(errno)) }
 
+    /// The fault of a copy that cannot be made, from `errno`. TMPDIR of a program that runs cannot be changed.
+    private static func fault(_ place: String, _ what: String) -> FrameHostError {
+        let code = errno
+        let start = code == ENOSPC || code == EDQUOT ? "Free some space there, or start" : "Start"
+        return FrameHostError(
+            .unavailable, place: place, what: "\(what): \(String(cString: strerror(code)))",
+            remedy: code == EMFILE || code == ENFILE
+                ? "Raise the limit of open files (ulimit -n), and start framehost again."
+                : "\(start) framehost again with TMPDIR set to a writable folder from which programs may be run.")
+    }
+
     private static func makeFolder() throws -> String {
         let base = getenv("TMPDIR").map { String(cString: $0) } ?? ""
         let template = "\(base.isEmpty ? "/tmp" : base)/framehost-plugin-XXXXXX"
         var name = Array(template.utf8CString)
         guard mkdtemp(&name) != nil else {
-            throw FrameHostError(
-                .unavailable, place: template, what: "cannot make a folder for a copy of the plugin: \(reason)",
-                remedy: "Set TMPDIR to a writable folder from which programs may be run.")
+            throw fault(template, "the folder for a copy of the plugin cannot be made")
         }
         return String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
@@ -150,19 +159,18 @@ struct PluginCopy {
     /// - Parameter path: nil to compute only the sum.
     private static func copy(_ source: Int32, to path: String?) throws -> UInt64 {
         let target = path.map { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o500) } ?? -1
-        func fault(
-            _ what: String, _ remedy: String = "Set TMPDIR to a writable folder with room for the plugin."
-        ) -> FrameHostError {
-            FrameHostError(.unavailable, place: path ?? "", what: "\(what): \(reason)", remedy: remedy)
-        }
-        guard path == nil || target >= 0 else { throw fault("the copy of the plugin cannot be made") }
+        guard path == nil || target >= 0 else { throw fault(path ?? "", "the copy of the plugin cannot be made") }
         defer { if target >= 0 { close(target) } }
         var sum: UInt64 = 0xcbf2_9ce4_8422_2325
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
             let count = read(source, &buffer, buffer.count)
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw fault("the plugin cannot be read", "Build the plugin again.") }
+            guard count >= 0 else {
+                throw FrameHostError(
+                    .unavailable, place: path ?? "", what: "the plugin cannot be read: \(reason)",
+                    remedy: "Build the plugin again.")
+            }
             if count == 0 { return sum }
             for byte in buffer[..<count] { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01b3 }
             guard target >= 0 else { continue }
@@ -170,7 +178,7 @@ struct PluginCopy {
             while written < count {
                 let more = buffer.withUnsafeBytes { write(target, $0.baseAddress! + written, count - written) }
                 if more < 0, errno == EINTR { continue }
-                guard more > 0 else { throw fault("the copy of the plugin cannot be written") }
+                guard more > 0 else { throw fault(path ?? "", "the copy of the plugin cannot be written") }
                 written += more
             }
         }

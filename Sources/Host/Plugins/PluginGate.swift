@@ -21,7 +21,8 @@ struct PluginGate {
         func refuse(_ what: String, _ remedy: String) -> FrameHostError {
             FrameHostError(.unusablePlugin, place: path, what: what, remedy: remedy)
         }
-        let rebuild = "Build it again: \(Self.buildCommand(for: path, configuration: configuration))."
+        let command = Self.buildCommand(for: path, configuration: configuration)
+        let rebuild = "Build it again: \(command)."
         let bytes: [UInt8]
         do {
             bytes = try ELFFile.section(named: ".framehost", of: copy ?? path)
@@ -30,9 +31,13 @@ struct PluginGate {
             case .unreadable(EACCES):
                 throw refuse("the file cannot be read: Permission denied", "Make it readable: chmod a+r \(path).")
             case .unreadable(ENOENT):
+                var status = stat()
+                guard lstat(path, &status) == 0 else { throw refuse("the file no longer exists", rebuild) }
                 throw refuse("the link's target does not exist", "Build the target, or remove the link: rm \(path).")
             case .unreadable(let number):
-                throw refuse("the file cannot be read: \(String(cString: strerror(number)))", rebuild)
+                throw refuse(
+                    "the file cannot be read: \(String(cString: strerror(number)))",
+                    number == EMFILE || number == ENFILE ? "Raise the limit of open files (ulimit -n)." : rebuild)
             case .noRegularFile:
                 throw refuse("must be a regular file", "Remove it from the plugin folder.")
             case .notELF:
@@ -48,7 +53,7 @@ struct PluginGate {
             case .noSection:
                 throw refuse(
                     "is a library but not a framehost plugin: it has no section .framehost",
-                    "Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run \(Self.buildCommand(for: path, configuration: configuration)), or remove it from the plugin folder."
+                    "Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run \(command), or remove it from the plugin folder."
                 )
             }
         }
@@ -69,12 +74,14 @@ struct PluginGate {
                 older ? rebuild : Self.hostRebuild(configuration))
         }
         guard manifest.compiler == compiler else {
-            throw refuse("was compiled by Swift \(manifest.compiler), this framehost by Swift \(compiler)", rebuild)
+            throw refuse(
+                "was compiled by Swift \(manifest.compiler), this framehost by Swift \(compiler)",
+                "Build it again with Swift \(compiler): \(command).")
         }
         guard manifest.configuration == configuration else {
             throw refuse(
                 "is a \(manifest.configuration) build, but this framehost is a \(configuration) build",
-                "Build it with `\(Self.buildCommand(for: path, configuration: configuration))`, and name \(Self.buildFolder(for: path, configuration: configuration)) with --plugin-path."
+                "Build it with `\(command)`, and name \(Self.buildFolder(for: path, configuration: configuration)) with --plugin-path."
             )
         }
         guard manifest.core == core else {

@@ -42,14 +42,14 @@ enum PluginLoader {
             + exports.services.map { "\($0.info.id) (service)" } + exports.encoders.map { "\($0.info.id) (encoder)" }
         guard said == given else {
             throw refuse(
-                "declares \(said.joined(separator: ", ")) in its manifest but exports \(given.joined(separator: ", "))",
+                "declares \(wordList(said, "and")) in its manifest but exports \(wordList(given, "and"))",
                 rebuild)
         }
         for stage in exports.stages {
             for option in stage.options where reservedKeys.contains(option.name) {
                 throw refuse(
                     "the option '\(option.name)' of '\(stage.info.id)' is a reserved key of the chain file",
-                    "Give the option another name.")
+                    "Give the option another name in the plugin, or tell the plugin's author.")
             }
         }
         return exports

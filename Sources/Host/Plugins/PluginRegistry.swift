@@ -293,7 +293,8 @@ final class PluginRegistry: @unchecked Sendable {
         let names = plugins.flatMap { $0.manifest.stages.map(\.id) }
         throw FrameHostError(
             .invalidConfiguration, place: name, what: "no such plugin",
-            remedy: now.remedy(forUnknown: name) { id, _ in Suggestion.nearest(to: id, in: names) })
+            remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
+                ?? "Name one of the stage types of a plugin, or a plugin's file in \(wordList(folders, "or")).")
     }
 
     /// The file that has the stage with this id.
@@ -308,7 +309,7 @@ final class PluginRegistry: @unchecked Sendable {
         if let near = nearest(id, ids) { return "Did you mean '\(near)'?" }
         if ids.isEmpty {
             return
-                "No plugin was found in \(folders.joined(separator: ", ")): build the plugins, or name their folder with --plugin-path."
+                "Build the plugins, or name their folder with --plugin-path: none was found in \(wordList(folders, "and"))."
         }
         let count = skipped.count == 1 ? "1 file was" : "\(skipped.count) files were"
         let why = skipped.isEmpty ? "" : ", and why \(count) skipped"
@@ -319,7 +320,7 @@ final class PluginRegistry: @unchecked Sendable {
         }
         let hint =
             empty.map {
-                "The folder \($0) of --plugin-path has no plugin: build yours with `swift build -c release`, and name its folder .build/release."
+                "Build your plugin with `swift build -c release`, and name its folder .build/release with --plugin-path: \($0) has no plugin."
             } ?? "If a plugin of yours has it, name its folder with --plugin-path."
         return "\(hint) `\(command)` lists the types that were found\(why)."
     }

@@ -32,7 +32,9 @@ struct PluginWatch {
             throw FrameHostError(
                 .unavailable, place: "--watch-plugins",
                 what: "folders cannot be watched: \(String(cString: strerror(errno)))",
-                remedy: "Raise fs.inotify.max_user_instances, or reload plugins with the command reload-plugin.")
+                remedy:
+                    "Raise fs.inotify.max_user_instances, or leave --watch-plugins out and reload plugins with the command 'reload-plugin'."
+            )
         }
     }
 

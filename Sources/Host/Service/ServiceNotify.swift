@@ -44,7 +44,7 @@ final class ServiceNotify: Sendable {
         guard let name else { return nil }
         guard let socket = ServiceNotifySocket(name) else {
             RunLog.logger.warning(
-                "NOTIFY_SOCKET '\(name)': is not a usable socket. It must be an absolute path or start with '@', at most 107 bytes. The service manager is not notified."
+                "NOTIFY_SOCKET '\(name)': is not a usable socket. It must be an absolute path or start with '@', and have 2 to 107 bytes. The service manager is not notified. Unset the variable if no service manager runs framehost."
             )
             return nil
         }
@@ -56,7 +56,7 @@ final class ServiceNotify: Sendable {
     private static func watchdog(_ time: String, of process: String?) -> Int64? {
         func refuse(_ name: String, _ value: String, _ rule: String) -> Int64? {
             RunLog.logger.warning(
-                "\(name) '\(value)': must be \(rule). It is ignored, so the service manager gets no signs of life."
+                "\(name) '\(value)': must be \(rule). It is ignored, so the service manager gets no watchdog notifications."
             )
             return nil
         }

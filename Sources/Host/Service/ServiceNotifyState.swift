@@ -113,7 +113,7 @@ struct ServiceNotifyState {
         case .stopped, .starting: break
         default: if !status.isHealthy { text += ", not healthy: " + status.problems.joined(separator: " ") }
         }
-        if !refusal.isEmpty { text += ". The last reload changed nothing: \(refusal)" }
+        if !refusal.isEmpty { text += "\(text.hasSuffix(".") ? "" : ".") The last reload changed nothing: \(refusal)" }
         return Self.line(text)
     }
 

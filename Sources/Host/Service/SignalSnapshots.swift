@@ -36,7 +36,7 @@ final class SignalSnapshots: Sendable {
     static let mostFiles = 999_999
 
     static let nobodyAsked =
-        "SIGUSR1 takes pictures, but no stage was named for it. Start with --snapshot-on-signal STAGE=FILE."
+        "SIGUSR1 took no picture: no stage was named for it. Start framehost with --snapshot-on-signal STAGE=FILE."
 
     private let requests: [Request]
     private let folder: String
@@ -59,7 +59,7 @@ final class SignalSnapshots: Sendable {
             let place = FaultPlace(argument: "--snapshot-on-signal")
             guard let stage = plan.stages.first(where: { $0.id == request.stage }) else {
                 return FrameHostError(
-                    .invalidConfiguration, place: place, what: "no stage '\(request.stage)'",
+                    .invalidConfiguration, place: place, what: "the chain has no stage '\(request.stage)'",
                     remedy: remedyOfUnknownStage(request.stage, in: plan.stages.map(\.id)))
             }
             guard stage.output?.video != nil else {
@@ -80,8 +80,10 @@ final class SignalSnapshots: Sendable {
             if let other = stages.updateValue(request.stage, forKey: file) {
                 return FrameHostError(
                     .invalidConfiguration, place: place,
-                    what: "'\(request.file)' is the file of both '\(other)' and '\(request.stage)'",
-                    remedy: "Name a file for each.")
+                    what: other == request.stage
+                        ? "'\(other)' is given twice with the file '\(request.file)'"
+                        : "'\(request.file)' is the file of both '\(other)' and '\(request.stage)'",
+                    remedy: other == request.stage ? "Give it once." : "Name a file of its own for each of them.")
             }
             let folder =
                 file.lastIndex(of: "/").map { $0 == file.startIndex ? "/" : String(file[..<$0]) } ?? "."

@@ -43,13 +43,13 @@ final class Snapshots: Sendable {
         do {
             guard let path = command["path"]?.asString, !path.isEmpty else {
                 throw FrameHostError(
-                    .invalidConfiguration, what: "'path' is missing",
+                    .invalidConfiguration, what: "'path' is \(command["path"] == nil ? "missing" : "empty")",
                     remedy: "Write \"path\": \"picture.jpg\".")
             }
             guard !path.utf8.contains(0) else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "path", what: "must not contain a zero character",
-                    remedy: "Remove that character.")
+                    .invalidConfiguration, what: "'path' must not contain the character U+0000",
+                    remedy: "Remove its \\u0000.")
             }
             let form = try PictureForm(command, path: path)
             let target = path.hasPrefix("/") ? path : "\(chain.folder)/\(path)"
@@ -68,7 +68,7 @@ final class Snapshots: Sendable {
         guard let picture = try chain.picture(of: stage, within: Self.patience) else {
             guard [.starting, .streaming, .draining].contains(chain.currentState) else {
                 throw FrameHostError(
-                    .unavailable, place: stage, what: "the chain has ended before the next picture came",
+                    .unavailable, place: stage, what: "the chain ended before the next picture came",
                     remedy: "Take the snapshot while frames flow.")
             }
             throw FrameHostError(
@@ -193,7 +193,9 @@ extension PictureForm {
             if let fit = Fit(rawValue: text) {
                 self.fit = fit
             } else {
-                fault("fit", "'\(text)' must be \(quotedList(Fit.allCases.map(\.rawValue), "or"))", "")
+                fault(
+                    "fit", "'\(text)' must be \(quotedList(Fit.allCases.map(\.rawValue), "or"))",
+                    "Write one of them, or leave the key out.")
             }
         }
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
