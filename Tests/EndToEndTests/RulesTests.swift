@@ -215,14 +215,14 @@ import Testing
         let failed = try events(outcome, "rule-failed")
         #expect(failed.count == 2)
         #expect(failed.first?["command"].string == "on[0].do[0]" && failed.first?["level"].string == "error")
-        #expect(failed.first?["error"].string == "the recorder 'rec' is not recording. Send 'start' first.")
+        #expect(failed.first?["error"].string == "the recorder 'rec' is not recording, so there is nothing to stop.")
         #expect(
             outcome.errorLines.contains(
-                "error: on[0].do[0] (rec stop): the recorder 'rec' is not recording. Send 'start' first."),
+                "error: on[0].do[0] (rec stop): the recorder 'rec' is not recording, so there is nothing to stop."),
             "\(outcome.error)")
         #expect(
             outcome.error.contains(
-                "error: on[0].do[0] (rec stop): the command of this rule was sent 2 times and failed 2 times.\n  the recorder 'rec' is not recording. Send 'start' first.\n"
+                "error: on[0].do[0] (rec stop): the command of this rule was sent 2 times and failed 2 times.\n  the recorder 'rec' is not recording, so there is nothing to stop.\n"
             ), "\(outcome.error)")
         #expect(outcome.errorLines.contains { $0.hasPrefix("Failed: ") }, "\(outcome.error)")
     }

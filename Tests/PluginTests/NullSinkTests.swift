@@ -44,7 +44,8 @@ import Testing
     @Test func refusesTwoUsesOfStandardOutput() {
         #expect(
             throws: OptionFault(
-                "dump and report both use standard output", remedy: "Name a file for dump, or leave report out.")
+                "'dump' and 'report' both write to standard output",
+                remedy: "Name a file in 'dump', or leave 'report' out.")
         ) {
             var options = NullSinkOptions()
             options.dump = "-"

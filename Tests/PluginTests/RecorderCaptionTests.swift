@@ -302,7 +302,7 @@ import Testing
             try send(RecorderStreams.steady(10) { $0 == 0 }, to: recorder)
             try recorder.finish()
         } throws: {
-            "\($0)".contains("a.vtt' exists already. Name another file, or set \"overwrite\": true to replace it.")
+            "\($0)".contains("a.vtt' exists already. Move it away, or record under another name.")
         }
         #expect(RecorderStreams.names(in: folder) == ["a.vtt"])
         let recorder = try driver("", path: "b-{nn}.mp4")

@@ -74,7 +74,7 @@ import Testing
     @Test func answersWithWhatIsWrong() throws {
         let recorder = try recorder()
         let stop = #expect(throws: FrameHostError.self) { try recorder.command("stop") }
-        #expect(stop?.description == "the recorder 'recorder' is not recording. Send 'start' first.")
+        #expect(stop?.description == "the recorder 'recorder' is not recording, so there is nothing to stop.")
         try FileManager.default.removeItem(atPath: folder.path)
         let start = #expect(throws: FrameHostError.self) { try recorder.command("start") }
         #expect(start?.description == "the folder '\(folder.path)' does not exist. Create it, or correct 'path'.")

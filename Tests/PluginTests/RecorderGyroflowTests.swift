@@ -139,7 +139,7 @@ import Testing
         let error = #expect(throws: FrameHostError.self) { _ = try record("", path: "a.mp4", samples) }
         #expect(
             error?.description
-                == "'\(folder.file("a.gcsv"))' exists already. Name another file, or set \"overwrite\": true to replace it."
+                == "'\(folder.file("a.gcsv"))' exists already. Move it away, or record under another name."
         )
         #expect(RecorderStreams.names(in: folder) == ["a.gcsv"] && text("a.gcsv") == "mine\n")
         // Of a pattern, the name is skipped.

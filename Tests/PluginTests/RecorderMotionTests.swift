@@ -501,6 +501,14 @@ import Testing
                 == "gcsv: there is no motion for a Gyroflow file. Name an input with motion: \"from\": [\"pictures\", \"motion\"]. Or leave 'gcsv' out."
         )
         #expect(
+            refusal(#"{ "path": "\#(folder.file("a.mkv"))" }"#, [pictures, tilt])
+                == "from: a Matroska file cannot store motion. Record to .mp4 or .mov, or remove the motion from 'from'."
+        )
+        #expect(
+            refusal(#"{ "path": "\#(folder.file("a.mkv"))", "gcsv": true }"#, [pictures, tilt])
+                == "gcsv: a Gyroflow file needs the rotation rate, but the input gives motion (acceleration). Leave 'gcsv' out, and remove the motion from 'from' or record to .mp4 or .mov."
+        )
+        #expect(
             refusal(#"{ "path": "\#(folder.file("a.mp4"))", "gcsv": true }"#, [pictures, tilt])
                 == "gcsv: a Gyroflow file needs the rotation rate, but the input gives motion (acceleration). Leave 'gcsv' out."
         )

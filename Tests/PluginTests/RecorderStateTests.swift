@@ -100,7 +100,7 @@ import Testing
                 "the recorder 'rec' is already starting a recording. Wait for the event 'recording-did-start'.",
                 "the recorder 'rec' is recording already. Send 'stop' first to start another file.",
                 "the recorder 'rec' is still finishing the last recording. Wait for the event 'recording-did-stop'.",
-                "the recorder 'rec' is not recording. Send 'start' first.",
+                "the recorder 'rec' is not recording, so there is nothing to stop.",
             ])
     }
 }

@@ -224,7 +224,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "'\(path)' must be a regular file, but is a pipe or a socket. Name a file.",
+                == "'\(path)' must be a regular file, but is a pipe. Name a file.",
             "\(String(describing: error))")
     }
 
@@ -237,7 +237,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "path: a Matroska file cannot store the orientation turned 90°."
+                == "path: a Matroska file cannot store the orientation 'turned 90°'."
                 + " Record to .mp4 or .mov, or put a 'crop-orient' before the encoder to turn the pictures.")
     }
 

@@ -158,7 +158,7 @@ import Testing
         #expect(
             error?.description
                 == "x264 can change the bitrate while it runs only if a VBV buffer limits the stream to that bitrate."
-                + " Leave \"vbvMaxKbps\" out in the chain file, set \"vbvBufferKbits\" unless the chain is live, and start the chain again."
+                + " In the chain file, set 'vbvBufferKbits', and start the chain again."
         )
         #expect(driver.stage.options.bitrateKbps == 200)
     }
@@ -172,7 +172,7 @@ import Testing
         #expect(driver.dropCount(.byStage) == 2)
         #expect(
             driver.takeEvents().map(\.text) == [
-                "Frame 2 has the time 100000000 ns, which is less than one tick (1/90000 s) after the frame before it. Such frames are dropped and counted as dropped 'byStage'."
+                "Frame 2 has the time 0.1 s, which is less than one tick (1/90000 s) after that of the frame before it. Such frames are dropped and counted as dropped 'byStage'."
             ])
     }
 
@@ -256,11 +256,15 @@ import Testing
     @Test(arguments: [
         (
             #"{ "crf": 20, "bitrateKbps": 2000 }"#,
-            "'crf' and 'bitrateKbps' cannot be used together. Keep one of them. 'vbvMaxKbps' limits the bitrate of a crf."
+            "'crf' and 'bitrateKbps' cannot be used together. Keep one of them. To limit the bitrate with 'crf', set 'vbvMaxKbps'."
         ),
         (
             #"{ "bitrateKbps": 2000, "vbvMaxKbps": 1000 }"#,
-            "'vbvMaxKbps' 1000 must be at least 'bitrateKbps' 2000. Raise 'vbvMaxKbps' or lower 'bitrateKbps'."
+            "'vbvMaxKbps' 1000 must be at least 'bitrateKbps' 2000. Lower 'bitrateKbps', or raise 'vbvMaxKbps' in the chain file."
+        ),
+        (
+            #"{ "qp": 20, "vbvBufferKbits": 1000 }"#,
+            "with 'qp' a picture may take any number of bits, which 'vbvBufferKbits' cannot limit. Leave 'vbvBufferKbits' out, or use 'bitrateKbps' instead of 'qp'."
         ),
         (
             #"{ "profile": "baseline", "bframes": 2 }"#,

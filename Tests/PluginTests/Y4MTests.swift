@@ -24,7 +24,7 @@ import Testing
     @Test func refusesAZeroCharacterInThePath() {
         #expect {
             _ = try StageDriver(Y4MSource.self, options: #"{ "path": "a\u0000.y4m" }"#)
-        } throws: { "\($0)".hasSuffix("'path' must not contain a zero character. Remove that character.") }
+        } throws: { "\($0)".hasSuffix("'path' must not contain the character U+0000. Remove its \\u0000.") }
     }
 
     @Test func readsWhatFFmpegAndMjpegtoolsWrite() throws {
@@ -47,13 +47,13 @@ import Testing
         ("", "must start with YUV4MPEG2"), ("YUV4MPEG W1 H1", "must start with YUV4MPEG2"),
         ("YUV4MPEG2", "must give the size of its pictures (W and H)"),
         ("YUV4MPEG2 W64", "must give the size of its pictures (W and H)"),
-        ("YUV4MPEG2 W0 H1", "has the field 'W0', but a side must be a whole number from 1 to 65536"),
-        ("YUV4MPEG2 W65537 H1", "has the field 'W65537', but a side must be a whole number from 1 to 65536"),
-        ("YUV4MPEG2 W-5 H1", "has the field 'W-5', but a side must be a whole number from 1 to 65536"),
-        ("YUV4MPEG2 W+5 H1", "has the field 'W+5', but a side must be a whole number from 1 to 65536"),
+        ("YUV4MPEG2 W0 H1", "has the field 'W0', but a width must be a whole number from 1 to 65536"),
+        ("YUV4MPEG2 W65537 H1", "has the field 'W65537', but a width must be a whole number from 1 to 65536"),
+        ("YUV4MPEG2 W-5 H1", "has the field 'W-5', but a width must be a whole number from 1 to 65536"),
+        ("YUV4MPEG2 W+5 H1", "has the field 'W+5', but a width must be a whole number from 1 to 65536"),
         (
             "YUV4MPEG2 W99999999999999999999999 H1",
-            "has the field 'W99999999999999999999999', but a side must be a whole number from 1 to 65536"
+            "has the field 'W99999999999999999999999', but a width must be a whole number from 1 to 65536"
         ),
         (
             "YUV4MPEG2 W65536 H65536 Cmono",
@@ -181,11 +181,17 @@ import Testing
     }
 
     @Test(arguments: [
-        ("FRAME\n12345678", "'P' ended in the middle of picture 0: only 8 of 9 bytes arrived"),
-        ("FRAME\n123456789FRA", "'P' ended in the middle of picture 1: only 0 of 9 bytes arrived"),
-        ("FRAME\n123456789XFRAME\n", "picture 1 of 'P' must start with FRAME"),
+        ("FRAME\n12345678", "'P' ended in the middle of picture 0 (counted from 0): only 8 of its 9 bytes arrived"),
+        ("FRAME\n123456789FRA", "'P' ended in the middle of picture 1 (counted from 0): none of its 9 bytes arrived"),
+        (
+            "FRAME\n123456789XFRAME\n",
+            "picture 1 (counted from 0) of 'P' must start with FRAME: bytes before it are missing, or there are too many"
+        ),
         ("", "'P' ended before its first picture"),
-        ("FRAMES\n123456789", "picture 0 of 'P' must start with FRAME"),
+        (
+            "FRAMES\n123456789",
+            "picture 0 (counted from 0) of 'P' must start with FRAME: bytes before it are missing, or there are too many"
+        ),
     ])
     func saysWhereAStreamIsCutOrDamaged(rest: String, what: String) throws {
         let path = try file(Array(("YUV4MPEG2 W3 H3 F3:1 Cmono\n" + rest).utf8))
@@ -198,7 +204,9 @@ import Testing
     @Test func refusesAStreamWithoutRateUnlessToldOne() throws {
         let path = try file(Array("YUV4MPEG2 W3 H3 Cmono\nFRAME\n123456789".utf8))
         let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
-        #expect(fault?.description == "the stream of '\(path)' does not declare its frame rate. Set 'rate'.")
+        #expect(
+            fault?.description
+                == "the stream of '\(path)' does not declare its frame rate. Set the option 'rate' of this stage.")
         #expect(try open(path, #", "rate": 5"#).outputFormat?.video?.frameRate == Rational(5))
     }
 
@@ -217,11 +225,14 @@ import Testing
         let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
         #expect(
             fault?.description
-                == "'\(path)' cannot be read as a y4m stream: it has a first line of more than 4096 bytes. Let ffmpeg write the stream: '-f yuv4mpegpipe -'."
+                == "'\(path)' cannot be read as a y4m stream: it has a first line of more than 4096 bytes. Let ffmpeg write the stream: '-f yuv4mpegpipe'."
         )
         let other = try open(try file(stream(header: 4096, picture: 1025)))
         let cut = #expect(throws: FrameHostError.self) { _ = try other.produce() }
-        #expect(cut?.what == "picture 0 of '\(path)' must start with FRAME")
+        #expect(
+            cut?.what
+                == "picture 0 (counted from 0) of '\(path)' must start with FRAME: bytes before it are missing, or there are too many"
+        )
         try other.stop()
     }
 
@@ -247,7 +258,7 @@ import Testing
         let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
         #expect(
             fault?.description
-                == "'\(path)' cannot be read as a y4m stream: it must start with YUV4MPEG2. Let ffmpeg write the stream: '-f yuv4mpegpipe -'."
+                == "'\(path)' cannot be read as a y4m stream: it must start with YUV4MPEG2. Let ffmpeg write the stream: '-f yuv4mpegpipe'."
         )
         let missing = #expect(throws: FrameHostError.self) { _ = try open("/nowhere/pipe") }
         #expect(
@@ -417,7 +428,7 @@ import Testing
         let gaps = sink.takeEvents().filter { $0.name == "gap" }
         #expect(
             gaps.map(\.text) == [
-                "Pictures are missing before 0.16 s. y4m stores no times, so the pictures after the gap are too early there. To fill gaps, put 'rate' before this stage."
+                "Pictures are missing: one came 0.08 s after the one before it. y4m stores no times, so the pictures after the gap are too early in the stream. To fill gaps, put a stage 'rate' before this one. Later gaps are not reported."
             ])
     }
 
@@ -428,7 +439,7 @@ import Testing
         }
         #expect(
             fault?.description
-                == "y4m needs a constant frame rate, but the rate of the pictures varies. Put 'rate' before this stage."
+                == "y4m needs a constant frame rate, but the rate of the pictures varies. Put a stage 'rate' before this one."
         )
     }
 }

@@ -27,10 +27,11 @@ struct NullSinkOptions: StageOptions {
     var isOutput: Bool { dump.map { $0 == "-" || StandardStream.output.paths.contains($0) } ?? false }
 
     func validate() throws(OptionFault) {
-        if dump == "" { throw OptionFault("dump is empty", remedy: "Name a file, or - for standard output.") }
+        if dump == "" { throw OptionFault("'dump' is empty", remedy: "Name a file, or - for standard output.") }
         if isOutput, report == .latency {
             throw OptionFault(
-                "dump and report both use standard output", remedy: "Name a file for dump, or leave report out.")
+                "'dump' and 'report' both write to standard output",
+                remedy: "Name a file in 'dump', or leave 'report' out.")
         }
     }
 }

@@ -58,7 +58,7 @@ struct RawDump: ~Copyable {
         while done < byteCount {
             let count = Glibc.write(descriptor, base + done, byteCount - done)
             if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw fault("cannot be written") }
+            guard count > 0 else { throw fault() }
             done += count
         }
     }
@@ -69,17 +69,19 @@ struct RawDump: ~Copyable {
         guard code == 0 else { throw FileRefusal.failed(code).fault(path) }
     }
 
-    private func fault(_ what: String) -> FrameHostError {
+    private func fault() -> FrameHostError {
         let code = errno
         guard path == "-" else { return FileRefusal.failed(code).fault(path) }
         let remedy =
             switch code {
-            case EPIPE: "The program that read the output has ended: check that program."
+            case EPIPE: "Check the program that reads the output: it has ended."
             case EBADF: "Start the program without '>&-'."
-            default: "Free some space where the output goes, or name a file in 'dump'."
+            case ENOSPC, EDQUOT: "Free some space where the output goes, or name a file in 'dump'."
+            default: "Name a file in 'dump'."
             }
         return FrameHostError(
-            .unavailable, place: FaultPlace(StandardStream.output.rawValue),
-            what: "\(what): \(String(cString: strerror(code)))", remedy: remedy)
+            .unavailable,
+            what: "\(StandardStream.output.rawValue) cannot be written: \(String(cString: strerror(code)))",
+            remedy: remedy)
     }
 }

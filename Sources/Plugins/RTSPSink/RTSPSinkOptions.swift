@@ -97,7 +97,7 @@ struct RTSPSinkOptions: StageOptions {
         }
         for range in allow where AddressRange(range) == nil {
             add(
-                "'allow' has \"\(range)\", which must be an address or a range",
+                "'allow' has \"\(range)\", which must be an IP address or a range of them",
                 "Write it as \"192.168.1.7\" or \"192.168.1.0/24\".")
         }
         if users == "" {

@@ -42,10 +42,10 @@ struct ReaderReports: Sendable {
     }
 
     private func refused(_ news: Refusals.News) {
+        let what =
+            news.count == 1 ? "1 connection was refused" : "\(news.count) connections were refused, the last one"
         context.post(
-            "connections-refused",
-            text:
-                "\(news.count == 1 ? "1 connection was" : "\(news.count) connections were") refused, the last one because \(news.reason).",
+            "connections-refused", text: "\(what) because \(news.reason).",
             details: ["connections": .number(news.count), "why": .string(news.reason)])
     }
 

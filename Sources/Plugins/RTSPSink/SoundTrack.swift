@@ -11,6 +11,10 @@ struct SoundTrack {
     /// Units that a ring must have for those that are kept for half a second, and some on their way.
     let ringBlocks: Int
 
+    /// One 'decode' holds for the pictures and the sound of a source.
+    private static let encodeAgain =
+        "Add a second source of the same stream or file without 'decode', encode its sound with 'audio-encoder', and name that encoder in 'from' in place of this sound."
+
     /// - Throws: ``FrameHostError`` for sound that cannot be described to a client.
     init(_ format: EncodedFormat) throws {
         guard let track = format.audio else {
@@ -22,9 +26,9 @@ struct SoundTrack {
             guard let config = AudioSpecificConfig.bytes(in: track.extradata) else {
                 throw FrameHostError(
                     .invalidConfiguration, place: "from",
-                    what: "the AAC comes without an AudioSpecificConfig, which clients need to decode it",
-                    remedy:
-                        "Let the source decode the sound (leave \"decode\": false out), and encode it with 'audio-encoder'."
+                    what:
+                        "the AAC has no AudioSpecificConfig that can be read, and clients need one to decode the sound",
+                    remedy: Self.encodeAgain
                 )
             }
             form = .aac
@@ -42,7 +46,7 @@ struct SoundTrack {
                 .invalidConfiguration, place: "from",
                 what:
                     "the sound's sample rate must be from 1 to \(RTPClock.mostTicksPerSecond) Hz, but is \(ticksPerSecond) Hz",
-                remedy: "Encode the sound at 48000 samples per second.")
+                remedy: Self.encodeAgain)
         }
         description = SoundDescription(codec: codec, bitrateKbps: format.bitrateKbps)
         let kept = KeptUnits<MediaBlock>.Limits()

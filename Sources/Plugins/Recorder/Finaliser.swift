@@ -127,7 +127,7 @@ struct Finaliser: Sendable {
             what:
                 "there is no space for a copy of \(size) bytes (\(free) bytes are free, but \(Self.reserve) are kept in reserve)",
             remedy:
-                "This file stays in fragments, as do later ones until there is space. All can be played. Free some space, or set \"finalize\": \"never\"."
+                "Free some space, or set \"finalize\": \"never\". This file stays in fragments, as do later ones until there is space; all can be played."
         )
     }
 

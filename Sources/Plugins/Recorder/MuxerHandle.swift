@@ -67,7 +67,7 @@ final class MuxerHandle {
             throw FrameHostError(
                 .callFailed, what: "libavformat could not create a writer for \(container.name)",
                 remedy:
-                    "If this libavformat lacks the format, install the distribution's own, or record to another format. If memory is short, free some."
+                    "Install the distribution's own libavformat if this one lacks the format, or record to another format. If memory is short, free some."
             )
         }
         self.packet = packet

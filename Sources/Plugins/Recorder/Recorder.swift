@@ -124,7 +124,7 @@ final class Recorder: MultiSink {
         guard container.carriesOrientation || pictures.orientation == .up else {
             throw FrameHostError(
                 .invalidConfiguration, place: "path",
-                what: "a Matroska file cannot store the orientation \(pictures.orientation)",
+                what: "a Matroska file cannot store the orientation '\(pictures.orientation)'",
                 remedy: "Record to .mp4 or .mov, or put a 'crop-orient' before the encoder to turn the pictures.")
         }
         if options.audio == .copy { try checkSound() }
@@ -144,12 +144,16 @@ final class Recorder: MultiSink {
             } else if options.gcsv, let format = formats.first, !format.contents.contains(.rotationRate) {
                 (
                     "gcsv", "a Gyroflow file needs the rotation rate, but the input gives \(format)",
-                    "Leave 'gcsv' out."
+                    container == .mkv
+                        ? "Leave 'gcsv' out, and remove the motion from 'from' or record to .mp4 or .mov."
+                        : "Leave 'gcsv' out."
                 )
-            } else if container == .mkv, !options.gcsv, !formats.isEmpty {
+            } else if container == .mkv, !options.gcsv, let format = formats.first {
                 (
                     "from", "a Matroska file cannot store motion",
-                    "Record to .mp4 or .mov, or set \"gcsv\": true to write the motion beside the file."
+                    format.contents.contains(.rotationRate)
+                        ? "Record to .mp4 or .mov, or set \"gcsv\": true to write the motion beside the file."
+                        : "Record to .mp4 or .mov, or remove the motion from 'from'."
                 )
             } else {
                 nil

@@ -81,13 +81,14 @@ struct RecorderOptions: StageOptions {
             path[..<mark.lowerBound].allSatisfy(\.isLetter)
         {
             throw OptionFault(
-                "'path' must be a file, but is the address \(path)",
+                // What follows may be a login.
+                "'path' must be a file, but is the address \(path[..<mark.upperBound])…",
                 remedy: path.hasPrefix("file://")
                     ? "Write only the path, without file://."
                     : "Name a file. 'rtsp-sink' serves a stream; no stage can send to an address yet.")
         }
         if path.utf8.contains(0) {
-            throw OptionFault("'path' must not contain a zero character", remedy: "Remove that character.")
+            throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")
         }
         if Container(path: path) == nil {
             throw OptionFault(

@@ -271,22 +271,23 @@ final class Recording {
         context.post(
             "motion-ended", level: .warning,
             text:
-                "The motion ends here in '\(path)': its next sample comes later than \(setup.container.name) can express.",
+                "The motion ends here in '\(path)': its next sample comes too long after the one before it for \(setup.container.name).",
             details: ["path": .string(path)])
     }
 
     private func reportLack(of sidecar: Sidecar, beside file: OutputFile) {
         let name = sidecar.path(beside: file.path)
-        let reason =
-            file.refusals[sidecar]?.fault(name).what ?? "'\(file.path)' is a device, so '\(name)' is not written"
-        postEnd(of: sidecar, name, "\(reason). The recording goes on without that file.")
+        let text =
+            file.refusals[sidecar].map { "\($0.fault(name).what). The recording goes on without writing that file." }
+            ?? "'\(file.path)' is a device, so '\(name)' is not written. The recording goes on."
+        postEnd(of: sidecar, name, text)
     }
 
     private func report(_ log: SidecarLog) {
         guard log.failure != 0 else { return }
         postEnd(
             of: log.kind, log.path,
-            "'\(log.path)' ends here, because it cannot be written any further: \(String(cString: strerror(log.failure))). The recording goes on."
+            "'\(log.path)' ends here, because it cannot be written any further: \(String(cString: strerror(log.failure))). The recording is not affected."
         )
     }
 
@@ -307,7 +308,7 @@ final class Recording {
         context.post(
             "sound-ended", level: .warning,
             text:
-                "Audio track \(track + 1) ends here in '\(path)': its next packet comes later than \(setup.container.name) can express."
+                "Audio track \(track + 1) ends here in '\(path)': its next packet comes too long after the one before it for \(setup.container.name). Record to .mkv to keep such sound."
         )
     }
 
@@ -447,10 +448,16 @@ final class Recording {
 
     private func reportOrientation(_ unit: RecordedUnit) {
         hasReportedOrientation = true
+        let (reason, remedy) =
+            setup.container.carriesOrientation
+            ? (
+                "'\(path)' declares '\(orientation)'",
+                "Send 'stop' and 'start' to begin a file with the new orientation."
+            ) : ("\(setup.container.name) cannot store it", "Record to .mp4 or .mov.")
         context.post(
             "orientation-not-carried", level: .warning,
             text:
-                "The orientation is \(unit.orientation) from frame \(unit.sequenceNumber) on, but '\(path)' declares \(orientation), so players show these pictures turned wrongly. \(setup.container.carriesOrientation ? "Send 'stop' and 'start' to begin a file with the new orientation." : "Record to .mp4 or .mov.")"
+                "From frame \(unit.sequenceNumber) on the pictures have the orientation '\(unit.orientation)', but \(reason), so players show them turned wrongly. \(remedy)"
         )
     }
 }

@@ -15,10 +15,11 @@ enum RecordingFault {
                     .invalidConfiguration, what: "'\(path)' is a folder", remedy: "Name a file in it.")
             }
             // The writer of a pipe would wait for a reader, and cannot seek in it.
-            if status.st_mode & S_IFMT == S_IFIFO || status.st_mode & S_IFMT == S_IFSOCK {
+            let isPipe = status.st_mode & S_IFMT == S_IFIFO
+            if isPipe || status.st_mode & S_IFMT == S_IFSOCK {
                 return FrameHostError(
                     .invalidConfiguration,
-                    what: "'\(path)' must be a regular file, but is a pipe or a socket",
+                    what: "'\(path)' must be a regular file, but is a \(isPipe ? "pipe" : "socket")",
                     remedy: "Name a file.")
             }
             if !overwrite { return exists(path) }
@@ -44,13 +45,13 @@ enum RecordingFault {
     static func ofFolder(_ folder: String) -> FrameHostError? {
         var status = stat()
         guard stat(folder, &status) == 0 else {
-            return errno == ENOENT ? missing(folder) : unwritable(folder, errno)
+            return errno == ENOENT ? missing(folder) : unwritable(folder: folder, errno)
         }
         guard status.st_mode & S_IFMT == S_IFDIR else {
             return FrameHostError(
                 .invalidConfiguration, what: "'\(folder)' must be a folder, but is a file", remedy: "Correct 'path'.")
         }
-        return access(folder, W_OK | X_OK) == 0 ? nil : unwritable(folder, errno)
+        return access(folder, W_OK | X_OK) == 0 ? nil : unwritable(folder: folder, errno)
     }
 
     static func missing(_ folder: String) -> FrameHostError {
@@ -58,17 +59,28 @@ enum RecordingFault {
             .unavailable, what: "the folder '\(folder)' does not exist", remedy: "Create it, or correct 'path'.")
     }
 
-    static func exists(_ path: String) -> FrameHostError {
+    /// - Parameter isReplaceable: Whether the file is replaced with `overwrite`.
+    static func exists(_ path: String, isReplaceable: Bool = true) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, what: "'\(path)' exists already",
-            remedy: "Name another file, or set \"overwrite\": true to replace it.")
+            remedy: isReplaceable ? "Name another file, or set \"overwrite\": true to replace it." : moveAway)
     }
+
+    private static let moveAway = "Move it away, or record under another name."
 
     /// The fault of a file that has the name of a sidecar, and that no recorder has made.
     static func foreign(_ path: String) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, what: "'\(path)' was not made by a recorder, so it is not replaced",
-            remedy: "Move it away, or record under another name.")
+            remedy: moveAway)
+    }
+
+    /// The fault of a pattern whose next names are all taken.
+    static func noName(from first: String, count: Int) -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration,
+            what: "there is no free name for a new file: '\(first)' and the next \(count - 1) names are taken",
+            remedy: "Move these files away, or record under another name.")
     }
 
     /// What keeps a file of this name from being made.
@@ -91,8 +103,16 @@ enum RecordingFault {
         }
     }
 
-    /// The remedies name 'path', by which the fault finds its place: the sentence may have only the folder.
     static func unwritable(_ path: String, _ code: Int32) -> FrameHostError {
+        unwritable(path, code, "'\(path)' cannot be written")
+    }
+
+    static func unwritable(folder: String, _ code: Int32) -> FrameHostError {
+        unwritable(folder, code, "no file can be made in the folder '\(folder)'")
+    }
+
+    /// The remedies name 'path', by which the fault finds its place: the sentence may have only the folder.
+    static func unwritable(_ path: String, _ code: Int32, _ what: String) -> FrameHostError {
         let remedy =
             switch code {
             case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
@@ -105,13 +125,7 @@ enum RecordingFault {
             case EROFS: "Name another disk in 'path'."
             default: "Correct 'path': name a folder where this user may write."
             }
-        var status = stat()
-        let isFolder = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-        return FrameHostError(
-            .unavailable,
-            what:
-                "\(isFolder ? "no file can be made in the folder '\(path)'" : "'\(path)' cannot be written"): \(String(cString: strerror(code)))",
-            remedy: remedy)
+        return FrameHostError(.unavailable, what: "\(what): \(String(cString: strerror(code)))", remedy: remedy)
     }
 
     /// - Parameter longest: The longest gap that a file of this kind can express.

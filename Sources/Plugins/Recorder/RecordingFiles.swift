@@ -91,9 +91,10 @@ final class RecordingFiles {
         let plain = pattern.path(at: unixTime, number: next)
         // This recorder has made the files of the earlier names.
         var again = !pattern.hasNumber && plain == repeated.name ? repeated.count + 1 : 1
+        let first = pattern.path(at: unixTime, number: next, again: again)
         var missing = 0
         // Taken names are skipped. Another recorder may be making files of the same names at the same time.
-        for _ in 0..<10_000 {
+        for _ in 0..<Self.mostTries {
             let path = pattern.path(at: unixTime, number: next, again: again)
             try makeFolders(of: path)
             do throws(FileRefusal) {
@@ -113,8 +114,11 @@ final class RecordingFiles {
             }
             if pattern.hasNumber { next += 1 } else { again += 1 }
         }
-        throw RecordingFault.exists(pattern.path(at: unixTime, number: next))
+        throw RecordingFault.noName(from: first, count: Self.mostTries)
     }
+
+    /// The most names that are tried for one file.
+    private static let mostTries = 10_000
 
     /// Makes a file and its sidecars: all, or none.
     ///
@@ -154,7 +158,16 @@ final class RecordingFiles {
 
     private func fault(of sidecar: Sidecar, beside path: String, _ refusal: FileRefusal) -> FrameHostError {
         let name = self.path(of: sidecar, beside: path)
-        return overwrite && refusal == .exists ? RecordingFault.foreign(name) : RecordingFault.refused(name, refusal)
+        guard refusal == .exists else { return RecordingFault.refused(name, refusal) }
+        return overwrite
+            ? RecordingFault.foreign(name) : RecordingFault.exists(name, isReplaceable: isReplaceable(sidecar, name))
+    }
+
+    /// Whether a sidecar of this name is replaced with `overwrite`: one that a recorder has made, or an empty file.
+    private func isReplaceable(_ sidecar: Sidecar, _ name: String) -> Bool {
+        var status = stat()
+        guard lstat(name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
+        return status.st_size == 0 || sidecar.size(of: name) != nil
     }
 
     /// What prevents a sidecar from being made; nil when nothing does. A file that no recorder has made is never
@@ -166,7 +179,7 @@ final class RecordingFiles {
         guard overwrite else { return .exists }
         guard status.st_mode & S_IFMT == S_IFREG else { return .notRegular }
         if files.hasMade(name) { return .isOwn }
-        if status.st_size > 0, sidecar.size(of: name) == nil { return .exists }
+        guard isReplaceable(sidecar, name) else { return .exists }
         return files.refusalOfWriting(name)
     }
 
@@ -194,7 +207,9 @@ final class RecordingFiles {
         let below = FileNames.folder(of: path).split(separator: "/").suffix(pattern.components.count - 1)
         for name in below {
             folder += "/" + name
-            guard mkdir(folder, 0o777) == 0 || errno == EEXIST else { throw RecordingFault.unwritable(folder, errno) }
+            guard mkdir(folder, 0o777) == 0 || errno == EEXIST else {
+                throw RecordingFault.unwritable(folder, errno, "the folder '\(folder)' cannot be made")
+            }
         }
     }
 }

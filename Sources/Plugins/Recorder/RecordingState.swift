@@ -143,7 +143,7 @@ enum RecordingRefusal: Error {
                 remedy: "Wait for the event 'recording-did-stop'.")
         case .notRecording:
             FrameHostError(
-                .invalidConfiguration, what: "the recorder '\(id)' is not recording", remedy: "Send 'start' first.")
+                .invalidConfiguration, what: "the recorder '\(id)' is not recording, so there is nothing to stop")
         }
     }
 }

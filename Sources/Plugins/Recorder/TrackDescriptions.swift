@@ -123,7 +123,7 @@ struct TrackDescriptions {
     static func obstacle(to format: AudioTrackFormat, in container: Container) -> String? {
         guard (1...Int(Int32.max)).contains(format.sampleRate), format.channelCount > 0 else {
             return
-                "the sound must have a sample rate and at least 1 channel, but declares \(format.sampleRate) Hz and \(format.channelCount) channels"
+                "the sound must have a sample rate and at least 1 channel, but declares \(format.sampleRate) Hz and \(format.channelCount) \(format.channelCount == 1 ? "channel" : "channels")"
         }
         let unfit = "\(container.name) cannot store sound with the codec '\(format.codec)'"
         guard let id = codecID(format.codec), let kind = av_guess_format(container.rawValue, nil, nil) else {

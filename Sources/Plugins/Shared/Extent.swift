@@ -29,12 +29,12 @@ package enum Extent: OptionValue, CustomStringConvertible {
 
     package static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Extent {
         if let pixels = node.asDouble, bounds.contains(pixels) { return .pixels(pixels) }
-        if let text = node.asString, text.hasSuffix("%"), let share = Double(text.dropLast()), bounds.contains(share) {
-            return .share(share)
-        }
-        if node.asDouble != nil {
+        let share = node.asString.flatMap { $0.hasSuffix("%") ? Double($0.dropLast()) : nil }
+        if let share, bounds.contains(share) { return .share(share) }
+        if node.asDouble != nil || share != nil {
             throw OptionFault(
-                "\(node.text()) must be from -100000 to 100000 pixels", remedy: "Use a number in this range.")
+                "\(node.text()) must be from -100000 to 100000 \(share == nil ? "pixels" : "%")",
+                remedy: "Use a number in this range.")
         }
         throw OptionFault(
             "\(node.text()) must be a length in pixels or a percentage",

@@ -163,9 +163,7 @@ final class X264Encoder: Transform {
                     .invalidConfiguration,
                     what:
                         "x264 can change the bitrate while it runs only if a VBV buffer limits the stream to that bitrate",
-                    remedy:
-                        "Leave \"vbvMaxKbps\" out in the chain file, set \"vbvBufferKbits\" unless the chain is live, and start the chain again."
-                )
+                    remedy: "In the chain file, \(stepsToAdjust), and start the chain again.")
             }
             try encoder?.setRate(changed)
         } catch {
@@ -173,6 +171,14 @@ final class X264Encoder: Transform {
             throw error
         }
         rate = changed
+    }
+
+    /// What must change so that the bitrate can: `set 'vbvBufferKbits'`.
+    private var stepsToAdjust: String {
+        [
+            options.vbvMaxKbps == nil ? nil : "leave 'vbvMaxKbps' out",
+            context.isLiveChain || options.vbvBufferKbits != nil ? nil : "set 'vbvBufferKbits'",
+        ].compactMap(\.self).joined(separator: " and ")
     }
 
     func command(_ name: String, arguments: JSONNode) throws { pacer.request() }
@@ -220,7 +226,7 @@ final class X264Encoder: Transform {
         context.post(
             "time-not-rising", level: .warning,
             text:
-                "Frame \(frame.sequenceNumber) has the time \(frame.pts.nanoseconds) ns, which is less than one tick (\(ticks.timeBase) s) after the frame before it. Such frames are dropped and counted as dropped 'byStage'.",
+                "Frame \(frame.sequenceNumber) has the time \(frame.pts.seconds) s, which is less than one tick (\(ticks.timeBase) s) after that of the frame before it. Such frames are dropped and counted as dropped 'byStage'.",
             details: ["frame": .number(frame.sequenceNumber), "ptsNanoseconds": .number(frame.pts.nanoseconds)])
     }
 }

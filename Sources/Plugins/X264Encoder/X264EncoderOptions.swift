@@ -98,7 +98,7 @@ struct X264EncoderOptions: StageOptions {
 
     @Option(
         help:
-            "Average bitrate. Default: 4000, unless crf or qp is set. Can change while running if a VBV buffer limits the stream.",
+            "Average bitrate. Default: 4000, unless crf or qp is set. Can change while running if a VBV buffer limits the stream to this bitrate.",
         range: 64...300_000, unit: "kbit/s", live: true)
     var bitrateKbps: Int? = nil
 
@@ -147,7 +147,7 @@ struct X264EncoderOptions: StageOptions {
         if crf != nil, bitrateKbps != nil {
             throw OptionFault(
                 "'crf' and 'bitrateKbps' cannot be used together",
-                remedy: "Keep one of them. 'vbvMaxKbps' limits the bitrate of a crf.")
+                remedy: "Keep one of them. To limit the bitrate with 'crf', set 'vbvMaxKbps'.")
         }
         if qp != nil, let other = crf != nil ? "crf" : bitrateKbps != nil ? "bitrateKbps" : nil {
             throw OptionFault("'qp' and '\(other)' cannot be used together", remedy: "Keep one of them.")
@@ -156,13 +156,15 @@ struct X264EncoderOptions: StageOptions {
             let limits = [vbvMaxKbps == nil ? nil : "'vbvMaxKbps'", vbvBufferKbits == nil ? nil : "'vbvBufferKbits'"]
                 .compactMap { $0 }.joined(separator: " and ")
             throw OptionFault(
-                "with 'qp' a picture may take any number of bits, so \(limits) cannot limit them",
-                remedy: "Leave \(limits) out, or use 'crf' or 'bitrateKbps' instead of 'qp'.")
+                "with 'qp' a picture may take any number of bits, which \(limits) cannot limit",
+                // A 'crf' with a buffer alone is refused below.
+                remedy:
+                    "Leave \(limits) out, or use \(vbvMaxKbps == nil ? "" : "'crf' or ")'bitrateKbps' instead of 'qp'.")
         }
         if let vbvMaxKbps, let bitrateKbps, vbvMaxKbps < bitrateKbps {
             throw OptionFault(
                 "'vbvMaxKbps' \(vbvMaxKbps) must be at least 'bitrateKbps' \(bitrateKbps)",
-                remedy: "Raise 'vbvMaxKbps' or lower 'bitrateKbps'.")
+                remedy: "Lower 'bitrateKbps', or raise 'vbvMaxKbps' in the chain file.")
         }
         if vbvMaxKbps == nil, vbvBufferKbits != nil, crf != nil {
             throw OptionFault(

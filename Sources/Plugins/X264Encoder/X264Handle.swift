@@ -72,7 +72,8 @@ final class X264Handle {
             callback.deallocate()
             throw FrameHostError(
                 .callFailed, what: "x264 cannot encode \(settings.format) with these options",
-                remedy: "Change the options that x264 complains about.", cause: log.lastLine)
+                remedy: "Change the option that x264's own message names, or free some memory if it names none.",
+                cause: log.lastLine)
         }
         self.encoder = encoder
         self.log = log

@@ -8,15 +8,24 @@ enum PipeFault {
     static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "path", what: "'\(path)' cannot be read: \(String(cString: strerror(code)))",
-            remedy: code == ENOENT
-                ? "Create the pipe with 'mkfifo', or correct 'path'."
-                : code == EACCES || code == EPERM ? "Give this user permission to read it." : "Correct 'path'.")
+            remedy: unreadableRemedy(code))
+    }
+
+    private static func unreadableRemedy(_ code: Int32) -> String {
+        switch code {
+        case ENOENT: "Create the pipe with 'mkfifo', or correct 'path'."
+        case EACCES, EPERM: "Give this user permission to read it."
+        case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
+        // What open(2) says of a socket.
+        case ENXIO: "Name a pipe or a file in 'path', not a socket or a device."
+        default: "Correct 'path'."
+        }
     }
 
     static func noPipe(_ path: String, isFolder: Bool) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "path",
-            what: "'\(path)' must be a pipe or a file, but is \(isFolder ? "a folder" : "a device or a socket")",
+            what: "'\(path)' must be a pipe or a file, but is \(isFolder ? "a folder" : "a device")",
             remedy: "Name a pipe or a file, or leave 'path' out for standard input.")
     }
 
@@ -31,7 +40,7 @@ enum PipeFault {
         FrameHostError(
             .invalidConfiguration, place: "path", what: "another stage reads standard input already",
             remedy:
-                "Name a pipe made with 'mkfifo', or leave this stage out and name the other one in 'from' of the stages that need its pictures."
+                "Name a pipe made with 'mkfifo'. Or, if the other stage is in this chain, leave this stage out and name the other one in 'from' of the stages that need its pictures."
         )
     }
 
@@ -73,7 +82,8 @@ enum PipeFault {
 
     static func noRate(_ name: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "the stream of \(name) does not declare its frame rate", remedy: "Set 'rate'.")
+            .invalidMedia, what: "the stream of \(name) does not declare its frame rate",
+            remedy: "Set the option 'rate' of this stage.")
     }
 
     static func noPicture(_ name: String) -> FrameHostError {
@@ -85,16 +95,20 @@ enum PipeFault {
     static func cut(_ name: String, picture: Int, bytes: Int, of whole: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
-            what: "\(name) ended in the middle of picture \(picture): only \(bytes) of \(whole) bytes arrived",
-            remedy: "The pictures before it were passed on. Check the program that writes there.")
+            what:
+                "\(name) ended in the middle of picture \(number(picture)): \(bytes == 0 ? "none" : "only \(bytes)") of its \(whole) bytes arrived",
+            remedy: "Check the program that writes there."
+                + (picture == 0 ? "" : " All pictures before this one were passed on."))
     }
+
+    private static func number(_ picture: Int) -> String { "\(picture) (counted from 0)" }
 
     static func noFrame(_ name: String, picture: Int) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "picture \(picture) of \(name) must start with FRAME",
-            remedy:
-                "Bytes before this picture are missing, or there are too many: check the program that writes there, and that no second program does."
-        )
+            .invalidMedia,
+            what:
+                "picture \(number(picture)) of \(name) must start with FRAME: bytes before it are missing, or there are too many",
+            remedy: "Check the program that writes there, and that no other program reads or writes there.")
     }
 
     static func readFailed(_ name: String, _ code: Int32) -> FrameHostError {
@@ -129,6 +143,6 @@ enum PipeFault {
         FrameHostError(
             .invalidConfiguration,
             what: "y4m needs a constant frame rate, but the rate of the pictures varies",
-            remedy: "Put 'rate' before this stage.")
+            remedy: "Put a stage 'rate' before this one.")
     }
 }

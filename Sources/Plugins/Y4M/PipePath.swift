@@ -18,7 +18,7 @@ struct PipePath {
     static func check(_ option: String, _ stream: StandardStream) throws(OptionFault) {
         if option.isEmpty { throw OptionFault("'path' is empty", remedy: "Name a pipe, or - for \(stream.rawValue).") }
         if option.utf8.contains(0) {
-            throw OptionFault("'path' must not contain a zero character", remedy: "Remove that character.")
+            throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")
         }
         if stream.paths.contains(option) {
             throw OptionFault(
@@ -36,7 +36,7 @@ struct PipePath {
     func claims(remedy: String) -> [StageDemand.Claim] {
         let between =
             stream == .input
-            ? "Put the stages of both chains into one file, or give each chain a pipe of its own, made with 'mkfifo'."
+            ? "Put the stages of both chains into one file with a single 'y4m-source', or give each chain a pipe of its own, made with 'mkfifo'."
             : nil
         guard let path else {
             return [stream.claim(option: "path", remedy: remedy, remedyBetweenChains: between)]

@@ -43,7 +43,8 @@ struct Y4MHeader: Equatable {
             case "W", "H":
                 guard let side = Self.number(value), VideoFormat.sides.contains(side) else {
                     throw Fault(
-                        what: "has the field \(Self.shown(field)), but a side must be a whole number from 1 to 65536",
+                        what:
+                            "has the field \(Self.shown(field)), but a \(field.first == "W" ? "width" : "height") must be a whole number from 1 to 65536",
                         remedy: Self.makeIt)
                 }
                 sides[field.first!] = side
@@ -67,7 +68,7 @@ struct Y4MHeader: Equatable {
         guard width <= Self.mostPixels / height else {
             throw Fault(
                 what: "has pictures of \(width)x\(height), but a picture must have at most \(Self.mostPixels) pixels",
-                remedy: "Let ffmpeg scale them: '-vf scale=3840:-2'")
+                remedy: "Let ffmpeg scale them: '-vf scale=\(width < height ? "-2:3840" : "3840:-2")'")
         }
         (self.width, self.height) = (width, height)
     }
@@ -79,7 +80,7 @@ struct Y4MHeader: Equatable {
     }
 
     private static let noMagic = Fault(what: "must start with \(magic)", remedy: makeIt)
-    static let makeIt = "Let ffmpeg write the stream: '-f yuv4mpegpipe -'"
+    static let makeIt = "Let ffmpeg write the stream: '-f yuv4mpegpipe'"
 
     private static func samples(_ word: String) throws(Fault) -> (Y4MFormat, UInt8) {
         if let known = Y4MFormat.words.first(where: { $0.word == word }) { return (known.format, known.siting) }

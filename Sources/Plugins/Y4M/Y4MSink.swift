@@ -59,7 +59,7 @@ final class Y4MSink: Sink {
         guard video.frameRate.numerator > 0 else { throw PipeFault.noRateToWrite() }
         if video.orientation != .up {
             context.note(
-                "the orientation of the pictures is \(video.orientation), which y4m cannot store; to turn them upright, put 'crop-orient' before this stage",
+                "the pictures have the orientation '\(video.orientation)', which y4m cannot store; to turn them upright, put 'crop-orient' before this stage",
                 isWarning: true)
         }
         if path.path != nil { try context.checkWritable(options.path, option: "path") }
@@ -149,7 +149,7 @@ final class Y4MSink: Sink {
         context.post(
             "gap", level: .warning,
             text:
-                "Pictures are missing before \(time.seconds) s. y4m stores no times, so the pictures after the gap are too early there. To fill gaps, put 'rate' before this stage.",
+                "Pictures are missing: one came \((time - lastTime).seconds) s after the one before it. y4m stores no times, so the pictures after the gap are too early in the stream. To fill gaps, put a stage 'rate' before this one. Later gaps are not reported.",
             details: ["seconds": .number((time - lastTime).seconds)])
     }
 }

@@ -54,7 +54,8 @@ enum Listener {
             let code = (error as? IOError)?.errnoCode
             throw FrameHostError(
                 .unavailable, place: code == EADDRNOTAVAIL ? "address" : "port",
-                what: code == EADDRINUSE ? "\(shown) is in use by another program" : "cannot listen on \(shown)",
+                what: code == EADDRINUSE
+                    ? "\(shown) is in use by another program" : "the RTSP server cannot listen on \(shown)",
                 remedy: remedy(code),
                 cause: code == EADDRINUSE ? "" : code.map { String(cString: strerror($0)) } ?? String(describing: error)
             )
@@ -65,6 +66,7 @@ enum Listener {
         switch code {
         case EADDRINUSE: "End that program, or set another 'port'."
         case EADDRNOTAVAIL: "Set 'address' to an address of this machine, or leave it out to listen on all of them."
+        case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
         case EACCES: "Set a 'port' of 1024 or more, which every user may use."
         default: "Set another 'port' or 'address'."
         }

@@ -87,7 +87,7 @@ final class RTSPServer: Sendable {
         } ranShort: { [weak self] error in
             let reason = String(cString: strerror(error.errnoCode))
             let remedy = error.errnoCode == EMFILE ? " (raise the limit of open files, ulimit -n)" : ""
-            self?.locked { $0.refusals.add("no connection can be accepted: \(reason)\(remedy)") }
+            self?.locked { $0.refusals.add("the system gave no socket for it: \(reason)\(remedy)") }
         }
         locked { state in
             state.listeners.append(channel)

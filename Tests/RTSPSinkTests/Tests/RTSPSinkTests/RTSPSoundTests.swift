@@ -435,10 +435,13 @@ import Testing
                 == "'from' must name exactly one input with pictures and at most one with sound, but names 1 with pictures and 2 with sound"
         )
         let bare = fault([RTSPSinkTests.format, Self.sound(.aac, samples: 1024, extradata: [])])
-        #expect(bare?.what == "the AAC comes without an AudioSpecificConfig, which clients need to decode it")
+        #expect(
+            bare?.what
+                == "the AAC has no AudioSpecificConfig that can be read, and clients need one to decode the sound")
         #expect(
             bare?.remedy
-                == "Let the source decode the sound (leave \"decode\": false out), and encode it with 'audio-encoder'.")
+                == "Add a second source of the same stream or file without 'decode', encode its sound with 'audio-encoder', and name that encoder in 'from' in place of this sound."
+        )
     }
 
     @Test func theInputsMayComeInAnyOrder() throws {
