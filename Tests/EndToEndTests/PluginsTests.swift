@@ -49,7 +49,7 @@ import Testing
                   takes   raw video: i420, nv12
                   gives   what it takes
                   pixels  are read
-                  holds   no input buffers after a call
+                  keeps   no input buffers after a call
 
                 Options
                   fault: "none", "pause", "throw", "keep"; default "none"

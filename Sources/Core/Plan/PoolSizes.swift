@@ -65,16 +65,16 @@ struct PoolSizes {
         func add(_ what: String, _ count: Int) {
             if count > 0 { shares.append(BudgetPlan.Share(what: what, count: count)) }
         }
-        add("\(node.name) floor", floor(domain))
+        add("floor of \(node.name)", floor(domain))
         add("threads", Set(([domain.allocator] + domain.members).map { waits.topology.thread[$0] }).count)
-        for member in holds { add("\(graph.nodes[member.node].name) workers", graph.nodes[member.node].workers) }
-        if !domain.isCopyPool { add("\(node.name) workers", node.workers) }
+        for member in holds { add("workers of \(graph.nodes[member.node].name)", graph.nodes[member.node].workers) }
+        if !domain.isCopyPool { add("workers of \(node.name)", node.workers) }
         for edge in domain.edges {
             add("queue before \(graph.nodes[graph.edges[edge].to].name)", graph.edges[edge].capacity)
         }
-        for member in holds { add("\(graph.nodes[member.node].name) hold", member.count) }
+        for member in holds { add("kept by \(graph.nodes[member.node].name)", member.count) }
         for edge in keeping(domain) {
-            add("\(graph.nodes[graph.edges[edge].to].name) last picture", graph.edges[edge].keeps)
+            add("last picture for \(graph.nodes[graph.edges[edge].to].name)", graph.edges[edge].keeps)
         }
         return shares
     }

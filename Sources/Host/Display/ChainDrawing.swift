@@ -176,7 +176,7 @@ struct ChainDrawing {
         let live = figures?.links.first { $0.from == link.from && $0.to == link.to }
         var words: [String] = []
         if link.queue > 0 {
-            words.append("queue \(link.queue), \(link.whenFull)\(link.isAutomatic ? ", automatic" : "")")
+            words.append("queue \(link.queue), \(plan.wordsWhenFull(link))\(link.isAutomatic ? ", automatic" : "")")
             if let live { words.append("\(live.depth) of \(live.capacity) now") }
         }
         if let live, live.drops > 0 { words.append("\(live.drops) dropped") }

@@ -89,6 +89,16 @@ struct PlanLook {
         }
     }
 
+    /// What happens when the link's queue is full. On the thread of a live source nothing waits.
+    func wordsWhenFull(_ link: Link) -> String {
+        let thread = stages[link.from]?.thread
+        let isLive = stages.values.contains { $0.kind == "source" && $0.isLive && $0.thread == thread }
+        return link.whenFull == DropPolicy.wait.rawValue && isLive ? Self.drops : link.whenFull
+    }
+
+    /// What a full queue does to items that cannot wait for room.
+    static let drops = "drops when full"
+
     /// The format of a stage's output, or of a sink's input.
     func format(of id: String) -> String? { stages[id]?.output ?? links.first { $0.to == id }?.format }
 

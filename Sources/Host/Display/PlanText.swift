@@ -45,7 +45,7 @@ struct PlanText {
     private func whenFull(_ link: ChainPlan.Link) -> String {
         let thread = plan.stages[link.from].thread
         let isLive = plan.stages.contains { $0.kind == .source && $0.demand.isLive && $0.thread == thread }
-        return link.settings.policy == .wait && isLive ? "drops when full" : link.settings.policy.rawValue
+        return link.settings.policy == .wait && isLive ? PlanLook.drops : link.settings.policy.rawValue
     }
 
     private func bounds(_ settings: LinkSettings) -> String {

@@ -174,6 +174,11 @@ final class RunDisplay {
         for failure in result.failures where !shownFailures.contains(failure.description) {
             complain(.error, "\(failure)")
         }
+        // Nothing else says why a run without errors has failed.
+        if let loss = result.losses.first {
+            let more = result.losses.count == 1 ? "" : " The same happened in \(result.losses.count - 1) more calls."
+            complain(.warning, "This run counts as failed: \(loss).\(more)")
+        }
         guard !quiet else { return }
         for line in result.drops { complain(.notice, line) }
         let ledger = chain.ledger

@@ -29,12 +29,12 @@ struct StageText {
                     ["takes", Self.input(info)], ["gives", Self.output(info)],
                 ] + (Self.hasVideo(info.input) ? [["pixels", pixels]] : []) + [
                     [
-                        "holds",
-                        info.hold == 0 && info.delay == 0
-                            ? "no input buffers after a call"
-                            : "\(count(info.hold, "buffer")) after a call, \(count(info.delay, "item")) unanswered",
+                        "keeps",
+                        info.hold == 0
+                            ? "no input buffers after a call" : "\(count(info.hold, "input buffer")) after a call",
                     ]
-                ], columns: Terminal.columns))
+                ] + (info.delay == 0 ? [] : [["delay", "\(count(info.delay, "item")) behind its input"]]),
+                columns: Terminal.columns))
         lines.append("\nOptions")
         lines.append(stage.options.isEmpty ? "  none" : Self.table(stage.options))
         if !info.commands.isEmpty {

@@ -15,7 +15,7 @@ enum NullReport: String, OptionChoice {
 struct NullSinkOptions: StageOptions {
     @Option(
         help:
-            "What to report of the time since capture: latency prints a line with it at the end. stream shows it as figures, from the stamps that x264-encoder writes with \"stamp\": true."
+            "What to report of the time since capture: latency prints a line at the end, pingpong_ns p50=… p99=…, with its median and 99th percentile in nanoseconds. stream shows it as figures, from the stamps that x264-encoder writes with \"stamp\": true."
     ) var report = NullReport.none
     @Option(
         help:
