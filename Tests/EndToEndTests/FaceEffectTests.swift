@@ -39,7 +39,8 @@ import Testing
         #expect(named.status != 0)
         #expect(
             named.error.contains(
-                "no.onnx does not exist or cannot be read. Name a YuNet model (.onnx) or a cascade (.xml)"),
+                "no.onnx does not exist, cannot be read or is not a file. Name a YuNet model (.onnx) or a cascade (.xml)"
+            ),
             "\(named.error)"
         )
         let wanted = try check(#", "detector": "yunet""#, in: workspace)
@@ -82,13 +83,13 @@ import Testing
         #expect(asked.status == 0, "\(asked.error)")
         #expect(
             asked.output.contains(
-                "  face: lbp misses small, turned and tilted faces; with acceptMissedFaces they stay uncovered."),
+                "  face: lbp misses small, turned and tilted faces; with 'acceptMissedFaces' they stay uncovered."),
             "\(asked.output)")
         let useless = try check(#", "acceptMissedFaces": true"#, in: workspace)
         #expect(useless.status == 2)
         #expect(
             useless.error.contains(
-                "acceptMissedFaces is only used with privacy. Leave it out, or set privacy to true."),
+                "'acceptMissedFaces' is only used with \"privacy\": true. Leave it out, or set 'privacy' to true."),
             "\(useless.error)")
     }
 
@@ -138,7 +139,7 @@ import Testing
         #expect(run.errorLines.contains { $0.hasPrefix("face: searches for faces with yunet: ") }, "\(run.error)")
         #expect(
             run.error.contains(
-                "face: 2 frames: 2 searched in time, 0 with a known face covered that their search did not find, 0 covered completely (starting 0, late 0, failed 0); 2 passed on unchanged because no face was found."
+                "face: 2 frames: 2 searched in time, 0 with a known face covered that their search did not find, 0 covered completely (starting 0, late 0, failed 0); 2 of the searched frames passed on unchanged because no face was found."
             ),
             "\(run.error)")
     }

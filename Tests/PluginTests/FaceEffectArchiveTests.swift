@@ -426,23 +426,23 @@ extension TwoWayGuard.Plan {
     @Test(arguments: [
         (
             #"{ "privacy": true, "lookAheadSeconds": 1 }"#, true,
-            "lookAheadSeconds: lookAheadSeconds must be 0 in a chain with a live source, because it delays the picture. Leave it out, or set it to 0."
+            "lookAheadSeconds: 'lookAheadSeconds' must be 0 in a chain with a live source, because it delays the picture. Leave 'lookAheadSeconds' out, or set it to 0."
         ),
         (
             #"{ "privacy": true, "reviewFile": "review.html" }"#, true,
-            "reviewFile: reviewFile needs lookAheadSeconds, which a chain with a live source cannot use. Leave reviewFile out."
+            "reviewFile: 'reviewFile' needs 'lookAheadSeconds', which a chain with a live source cannot use. Leave 'reviewFile' out."
         ),
         (
             #"{ "privacy": true, "lookAheadSeconds": 0, "reviewFile": "review.html" }"#, false,
-            "reviewFile: reviewFile needs lookAheadSeconds, but lookAheadSeconds is 0. Leave lookAheadSeconds out."
+            "reviewFile: 'reviewFile' needs 'lookAheadSeconds', which is 0. Leave 'lookAheadSeconds' out."
         ),
         (
             #"{ "lookAheadSeconds": 1 }"#, false,
-            "lookAheadSeconds is only used with privacy. Leave it out, or set privacy to true."
+            "'lookAheadSeconds' is only used with \"privacy\": true. Leave it out, or set 'privacy' to true."
         ),
         (
             #"{ "reviewFile": "a" }"#, false,
-            "reviewFile is only used with privacy. Leave it out, or set privacy to true."
+            "'reviewFile' is only used with \"privacy\": true. Leave it out, or set 'privacy' to true."
         ),
     ])
     func refusesWhatItCannotDo(options: String, isLive: Bool, text: String) throws {
@@ -460,7 +460,9 @@ extension TwoWayGuard.Plan {
         var told = "nothing"
         do { _ = try LookAhead.frames(10, fast) } catch { told = "\(error)" }
         #expect(
-            told == "lookAheadSeconds: must be at most 600 frames, but 10.0 s are 2400 frames. Choose at most 2.5 s.")
+            told
+                == "lookAheadSeconds: 'lookAheadSeconds' must be at most 600 frames long, but 10 s are 2400 frames. Choose at most 2.5 s."
+        )
     }
 
     // MARK: The review

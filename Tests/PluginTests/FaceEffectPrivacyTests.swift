@@ -142,18 +142,18 @@ import Testing
         let told = result.events.filter { $0.name == "detector-failed" }
         #expect(
             told.map(\.text) == [
-                "Face detection failed: out of luck. Until it works again, frames are covered completely. If this repeats, check the model with 'framehost models', or choose another detector."
+                "Face detection failed: out of luck. Until it works again, frames are covered completely. If this repeats, check the model with 'framehost models'."
             ])
         #expect(
             result.events.last { $0.name == "privacy" }?.text
-                == "8 frames: 0 searched in time, 0 with a known face covered that their search did not find, 8 covered completely (starting 0, late 0, failed 8); 0 passed on unchanged because no face was found."
+                == "8 frames: 0 searched in time, 0 with a known face covered that their search did not find, 8 covered completely (starting 0, late 0, failed 8); 0 of the searched frames passed on unchanged because no face was found."
         )
     }
 
     /// The picture was safe, and yet nobody asked for 8 frames of nothing.
     @Test func aDetectorThatFailsMoreOftenThanNotFailsTheRun() throws {
         for (options, consequence) in [
-            (#"{ "privacy": true, "lookAheadSeconds": 0 }"#, "frames were covered completely instead"),
+            (#"{ "privacy": true, "lookAheadSeconds": 0 }"#, "frames were covered completely"),
             (#"{ "every": 1 }"#, "faces were not found"),
         ] {
             let broken = FakeDetector { _, _, _ in throw FrameHostError(.callFailed, what: "out of luck") }
@@ -244,19 +244,19 @@ import Testing
     @Test(arguments: [
         (
             #"{ "privacy": true, "lookAheadSeconds": 0, "effect": "box" }"#,
-            "privacy needs an effect that covers faces, and box does not. Use pixelate, blur or replace."
+            "'privacy' needs an effect that covers faces, but 'box' does not. Use 'pixelate', 'blur' or 'replace'."
         ),
         (
             #"{ "privacy": true, "lookAheadSeconds": 0, "draw": false }"#,
-            "privacy needs draw true. Leave draw out to cover faces, or leave privacy out."
+            "'privacy' needs \"draw\": true. Leave 'draw' out to cover faces, or leave 'privacy' out of the chain file."
         ),
         (
             #"{ "privacy": true, "lookAheadSeconds": 0, "blocks": 40 }"#,
-            "blocks must be from 2 to 12 with privacy, but is 40: smaller blocks leave a face recognisable. Use at most 12."
+            "'blocks' must be from 2 to 12 with 'privacy', but is 40: smaller blocks leave a face recognisable. Use at most 12."
         ),
         (
             #"{ "privacy": true, "lookAheadSeconds": 0, "effect": "blur", "strength": 0.1 }"#,
-            "strength must be from 0.4 to 1 for blur with privacy, but is 0.1: a weaker blur leaves a face recognisable. Use at least 0.4."
+            "'strength' must be from 0.4 to 1 for 'blur' with 'privacy', but is 0.1: a weaker blur leaves a face recognisable. Use at least 0.4."
         ),
     ])
     func refusesWhatWouldNotCover(options: String, text: String) throws {

@@ -98,7 +98,8 @@ final class ALSASource: Source {
             let fault = Self.fault(error, options.device, mayWait: options.ifMissing == .fail)
             guard options.ifMissing == .wait, fault.code == .unavailable else { throw fault }
             missing = fault.what
-            context.note("\(fault.what): the chain starts without the device", isWarning: true)
+            context.note(
+                "\(fault.what): the chain starts with silence, and keeps trying to open the device", isWarning: true)
         }
         return .audio(format)
     }
@@ -139,7 +140,8 @@ final class ALSASource: Source {
             let fault = Self.fault(error, lookedFor, mayWait: options.ifMissing == .fail)
             guard options.ifMissing == .wait, fault.code == .unavailable else { throw fault }
             missing = fault.what
-            context.log("The chain starts without its device: \(fault.what).", level: .warning)
+            context.log(
+                "The chain starts with silence, and keeps trying to open the device: \(fault.what).", level: .warning)
         }
     }
 
@@ -264,8 +266,8 @@ final class ALSASource: Source {
 
     private func gap(_ missing: Int, isFilled: Bool) -> String {
         isFilled
-            ? "\(missing) ms of sound are missing and replaced by silence."
-            : "\(missing) ms of sound are missing, more than \(SoundTimeline.longestSilence) s: the times jump."
+            ? "\(missing > 0 ? "" : "less than ")\(max(missing, 1)) ms of sound is missing and replaced by silence."
+            : "\(missing) ms of sound is missing, more than \(SoundTimeline.longestSilence) s, so the times jump."
     }
 
     private func tell(jumpBy by: Int, isFilled: Bool) {
@@ -274,7 +276,7 @@ final class ALSASource: Source {
         context.post(
             "sound-jumped", level: .warning,
             text: by < 0
-                ? "The card's time stamps have jumped back: \(-by) ms of sound are left out."
+                ? "The card's time stamps have jumped back: \(-by) ms of sound is left out."
                 : "The card's time stamps have jumped: \(gap(by, isFilled: isFilled))",
             details: ["byMs": .number(by)])
     }
@@ -347,7 +349,8 @@ final class ALSASource: Source {
         case EPIPE:
             let now = context.clock.now()
             guard now - lastSoundAt <= Self.patience || hasSoundSinceOverrun else {
-                return try lose(CaptureFault.text(fault))
+                return try lose(
+                    "no sound for \((now - lastSoundAt) / 1_000_000) ms, only overruns of the card's buffer")
             }
             // A card that only overruns does not keep the thread busy.
             if !hasSoundSinceOverrun { _ = context.sleep(until: now + 10_000_000) }
@@ -375,8 +378,9 @@ final class ALSASource: Source {
         figures.add(figures.losses)
         guard options.whileLost != .stop else {
             throw FrameHostError(
-                .unavailable, place: options.device, what: "the device is lost: \(reason)",
-                remedy: "With \"whileLost\": \"silence\" the chain goes on, and opens the device again when it is back."
+                .unavailable, what: "the device '\(options.device)' is lost: \(reason)",
+                remedy:
+                    "Set \"whileLost\": \"silence\" for a chain that goes on, and opens the device again when it is back."
             )
         }
         away.begin(now: now, reason: reason)
@@ -421,9 +425,14 @@ final class ALSASource: Source {
             away.failed(now: context.clock.now())
         } catch {
             // It is there but cannot be used. Each reason is reported once.
-            let fault = Self.fault(error, lookedFor).description
-            if fault != away.fault { context.post("device-refused", level: .warning, text: fault) }
-            away.fault = fault
+            let fault = Self.fault(error, lookedFor)
+            let text = fault.what + (fault.cause.isEmpty ? "" : " (\(fault.cause))")
+            if text != away.fault {
+                context.post(
+                    "device-refused", level: .warning,
+                    text: "The device cannot be used yet: \(text). The stage keeps trying. \(fault.remedy)")
+            }
+            away.fault = text
             away.failed(now: context.clock.now())
         }
     }
@@ -435,7 +444,7 @@ final class ALSASource: Source {
         let awayMs = (lastSoundAt - away.since) / 1_000_000
         if let session { lookedFor = session.device.stableName }
         context.post(
-            "device-back", text: "The device '\(lookedFor)' is back, after \(awayMs) ms.",
+            "device-back", text: "The device '\(lookedFor)' gives sound, after \(awayMs) ms without.",
             details: ["device": .string(lookedFor), "awayMs": .number(awayMs)])
     }
 }

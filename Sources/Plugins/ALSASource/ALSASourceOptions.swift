@@ -26,7 +26,7 @@ struct ALSASourceOptions: StageOptions {
     func validate() throws(OptionFault) {
         guard !DeviceName.isPlain(device) else { return }
         throw OptionFault(
-            "'device' is '\(device)', but only names of a card's devices, such as hw:1,0 or plughw:1,0, may have arguments",
+            "'device' must be a plain name, such as 'default', or a card's device, such as 'hw:1,0' or 'plughw:CARD=Webcam', but is '\(device)'",
             remedy:
                 "Use a name that `framehost describe alsa-source` lists, or define a device in ~/.asoundrc and use its plain name."
         )

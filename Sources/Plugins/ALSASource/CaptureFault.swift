@@ -29,10 +29,11 @@ enum CaptureFault {
 
     /// For a driver whose numbers no card can have.
     static func impossible(_ name: String, rate: Int, channels: Int, period: Int, buffer: Int) -> FrameHostError {
-        FrameHostError(
+        let size = "\(channels == 1 ? "1 channel" : "\(channels) channels"), \(period) samples at a time"
+        return FrameHostError(
             .callFailed, place: "device",
             what:
-                "the driver of '\(name)' answers with impossible numbers: \(rate) Hz, \(channels) channels, \(period) samples at a time, a buffer of \(buffer)",
+                "the driver of '\(name)' answers with impossible numbers: \(rate) Hz, \(size), a buffer of \(buffer) samples",
             remedy: "Use another device that `framehost describe alsa-source` lists.")
     }
 
@@ -41,7 +42,7 @@ enum CaptureFault {
     /// - Parameter mayWait: Whether `"ifMissing": "wait"` would help.
     static func of(_ fault: CardFault, _ name: String, mayWait: Bool = false) -> FrameHostError {
         let cause = text(fault)
-        let wait = mayWait ? " \"ifMissing\": \"wait\" starts the chain without the device." : ""
+        let wait = mayWait ? " Set \"ifMissing\": \"wait\" to start the chain without the device." : ""
         switch fault.errno {
         case EACCES, EPERM:
             return FrameHostError(
@@ -53,14 +54,16 @@ enum CaptureFault {
             return FrameHostError(
                 .unavailable, place: "device", what: "'\(name)' is in use",
                 remedy:
-                    "End the program that uses it, or use a device that several programs can share, such as 'default'.",
+                    name == "default"
+                    ? "End the program that uses it, or use another device that `framehost describe alsa-source` lists."
+                    : "End the program that uses it, or use a device that several programs can share, such as 'default'.",
                 cause: cause)
         case ENOENT, ENODEV, ENXIO:
             // alsa-lib answers the same for a card that this user may not open.
             return FrameHostError(
                 .unavailable, place: "device", what: "there is no device '\(name)' for capture",
                 remedy:
-                    "Use a device that `framehost describe alsa-source` lists. A user outside the group 'audio' may see no cards: join it with `sudo usermod -aG audio $USER`, then log in again.\(wait)",
+                    "Use a device that `framehost describe alsa-source` lists. If it lists no cards, join the group 'audio' with `sudo usermod -aG audio $USER`, then log in again.\(wait)",
                 cause: cause)
         case EHOSTDOWN, ECONNREFUSED:
             return FrameHostError(

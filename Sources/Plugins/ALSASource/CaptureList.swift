@@ -34,7 +34,10 @@ enum CaptureList {
         do throws(CardFault) { topic.facts = try facts(topic.name) } catch { fault = error }
         guard let fault else { return topic }
         guard listed != nil else { return nil }
-        topic.facts = [StageTopic.Fact("fault", CaptureFault.of(fault, topic.name).description)]
+        var error = CaptureFault.of(fault, topic.name)
+        // Of no chain's option.
+        error.place = FaultPlace()
+        topic.facts = [StageTopic.Fact("fault", error.description)]
         return topic
     }
 

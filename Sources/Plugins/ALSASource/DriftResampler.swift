@@ -56,7 +56,7 @@ final class DriftResampler {
 
     private static func refused(_ card: CardFormat, _ code: Int32) -> FrameHostError {
         FrameHostError(
-            .callFailed, what: "libswresample cannot convert \(card) (error \(code))",
+            .callFailed, what: "libswresample cannot convert the card's sound (\(card)): error \(code)",
             remedy: "Use other 'channels' or another 'sampleRate'.")
     }
 
@@ -75,7 +75,7 @@ final class DriftResampler {
         guard code >= 0 else {
             throw FrameHostError(
                 .callFailed,
-                what: "libswresample refuses to correct \(distance) frames by \(frames) frames (error \(code))",
+                what: "libswresample refuses to stretch \(distance) samples of sound by \(frames) (error \(code))",
                 remedy: "Set \"onError\": \"restart\" to start this stage again when it fails.")
         }
     }
@@ -94,7 +94,7 @@ final class DriftResampler {
         }
         guard count >= 0 else {
             throw FrameHostError(
-                .callFailed, what: "libswresample fails to convert \(frames) frames (error \(count))",
+                .callFailed, what: "libswresample fails to convert \(frames) samples of sound (error \(count))",
                 remedy: "Set \"onError\": \"restart\" to start this stage again when it fails.")
         }
         return UnsafeBufferPointer(rebasing: buffer[..<(Int(count) * outputChannels)])

@@ -166,8 +166,8 @@ final class FaceEffect: DelayingFilter {
         guard painter == nil, options.draw, finder != nil else { return }
         throw FrameHostError(
             .invalidConfiguration, place: "draw",
-            what: "the chain started with draw false, so this stage may not change pictures",
-            remedy: "Start the chain with draw true: draw can then be switched off and on while it runs.")
+            what: "the chain started with \"draw\": false, so this stage may not change pictures",
+            remedy: "Start the chain with \"draw\": true: 'draw' can then be switched off and on while it runs.")
     }
 
     /// [stage thread] May wait for the detector, see `latency`; allocates nothing (OpenCV does, on its own thread).
@@ -199,8 +199,8 @@ final class FaceEffect: DelayingFilter {
             guard let asked = options.lookAheadSeconds, asked > 0 else { return 0 }
             throw FrameHostError(
                 .invalidConfiguration, place: "lookAheadSeconds",
-                what: "lookAheadSeconds must be 0 in a chain with a live source, because it delays the picture",
-                remedy: "Leave it out, or set it to 0.")
+                what: "'lookAheadSeconds' must be 0 in a chain with a live source, because it delays the picture",
+                remedy: "Leave 'lookAheadSeconds' out, or set it to 0.")
         }
         return try LookAhead.frames(options.lookAheadSeconds, format)
     }
@@ -211,9 +211,9 @@ final class FaceEffect: DelayingFilter {
         throw FrameHostError(
             .invalidConfiguration, place: "reviewFile",
             what: context.isLiveChain
-                ? "reviewFile needs lookAheadSeconds, which a chain with a live source cannot use"
-                : "reviewFile needs lookAheadSeconds, but lookAheadSeconds is 0",
-            remedy: context.isLiveChain ? "Leave reviewFile out." : "Leave lookAheadSeconds out.")
+                ? "'reviewFile' needs 'lookAheadSeconds', which a chain with a live source cannot use"
+                : "'reviewFile' needs 'lookAheadSeconds', which is 0",
+            remedy: context.isLiveChain ? "Leave 'reviewFile' out." : "Leave 'lookAheadSeconds' out.")
     }
 
     /// Notes how far the stage looks ahead, for `check` and a run's first lines.

@@ -110,49 +110,55 @@ struct FaceEffectOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         if effect == .sticker, image == nil {
-            throw OptionFault("the effect sticker needs a picture", remedy: "Name a PNG: \"image\": \"hat.png\".")
+            throw OptionFault(
+                "the effect 'sticker' needs an 'image'",
+                remedy: "Name a PNG in the chain file (\"image\": \"hat.png\"), or use another effect.")
         }
         if image != nil, effect != .sticker, effect != .replace {
             throw OptionFault(
-                "image is only used by the effects sticker and replace",
-                remedy: "Leave image out, or set effect to sticker or replace.")
+                "'image' is only used by the effects 'sticker' and 'replace'",
+                remedy: "Use one of these effects, or leave 'image' out of the chain file.")
         }
         guard privacy else {
             if lookAheadSeconds != nil || reviewFile != nil {
                 throw OptionFault(
-                    "\(lookAheadSeconds != nil ? "lookAheadSeconds" : "reviewFile") is only used with privacy",
-                    remedy: "Leave it out, or set privacy to true.")
+                    "'\(lookAheadSeconds != nil ? "lookAheadSeconds" : "reviewFile")' is only used with \"privacy\": true",
+                    remedy: "Leave it out, or set 'privacy' to true.")
             }
             guard acceptMissedFaces else { return }
             throw OptionFault(
-                "acceptMissedFaces is only used with privacy", remedy: "Leave it out, or set privacy to true.")
+                "'acceptMissedFaces' is only used with \"privacy\": true",
+                remedy: "Leave it out, or set 'privacy' to true.")
         }
         if !effect.covers {
             throw OptionFault(
-                "privacy needs an effect that covers faces, and \(effect.rawValue) does not",
-                remedy: "Use pixelate, blur or replace.")
+                "'privacy' needs an effect that covers faces, but '\(effect.rawValue)' does not",
+                remedy: "Use 'pixelate', 'blur' or 'replace'.")
         }
         if !draw {
-            throw OptionFault("privacy needs draw true", remedy: "Leave draw out to cover faces, or leave privacy out.")
+            throw OptionFault(
+                "'privacy' needs \"draw\": true",
+                remedy: "Leave 'draw' out to cover faces, or leave 'privacy' out of the chain file.")
         }
         if effect == .pixelate, blocks > 12 {
             throw OptionFault(
-                "blocks must be from 2 to 12 with privacy, but is \(blocks): smaller blocks leave a face recognisable",
+                "'blocks' must be from 2 to 12 with 'privacy', but is \(blocks): smaller blocks leave a face recognisable",
                 remedy: "Use at most 12.")
         }
         if effect == .blur, strength < 0.4 {
             throw OptionFault(
-                "strength must be from 0.4 to 1 for blur with privacy, but is \(strength): a weaker blur leaves a face recognisable",
+                "'strength' must be from 0.4 to 1 for 'blur' with 'privacy', but is \(strength.optionJSON.text()): a weaker blur leaves a face recognisable",
                 remedy: "Use at least 0.4.")
         }
         if margin < 0.1 {
             throw OptionFault(
-                "margin must be from 0.1 to 1 with privacy, but is \(margin): a smaller one leaves the edge of a face uncovered",
+                "'margin' must be from 0.1 to 1 with 'privacy', but is \(margin.optionJSON.text()): a smaller one leaves the edge of a face uncovered",
                 remedy: "Use at least 0.1.")
         }
         if latency == .none {
             throw OptionFault(
-                "privacy must wait for detections, and latency none does not wait", remedy: "Leave latency out.")
+                "'privacy' must wait for detections, but \"latency\": \"none\" does not wait",
+                remedy: "Leave 'latency' out.")
         }
     }
 }

@@ -50,7 +50,8 @@ final class LookAhead {
             guard wanted <= Double(mostFrames) else {
                 throw FrameHostError(
                     .invalidConfiguration, place: "lookAheadSeconds",
-                    what: "must be at most \(mostFrames) frames, but \(seconds) s are \(Int(wanted)) frames",
+                    what:
+                        "'lookAheadSeconds' must be at most \(mostFrames) frames long, but \(seconds.optionJSON.text()) s are \(Int(wanted)) frames",
                     remedy: "Choose at most \(Double(Int(Double(mostFrames) / rate * 10)) / 10) s.")
             }
             return Int(wanted)

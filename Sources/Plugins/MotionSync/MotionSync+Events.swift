@@ -7,7 +7,8 @@ extension MotionSync {
     /// The events that it posts.
     static let events = [
         EventDeclaration(
-            "motion-missing", "Pictures have no motion: none has come for their time. Posted when that begins.",
+            "motion-missing",
+            "Pictures go on without motion: there are no samples near their times. Posted when that begins.",
             [.number("withoutMotion", "How many pictures had none so far.")]),
         EventDeclaration(
             "motion-present", "Pictures have motion, for the first time or again.",

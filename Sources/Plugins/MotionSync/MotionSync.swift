@@ -53,7 +53,7 @@ final class MotionSync: MultiFilter {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
-                    "motion-sync must have pictures and one input of motion, but has \(further.count) inputs beside the pictures",
+                    "motion-sync must have pictures and one input of motion, but has \(further.isEmpty ? "only pictures" : "\(further.count) inputs beside the pictures")",
                 remedy: "Name a stage with pictures first, then one with motion, such as \"from\": [\"cam\", \"imu\"].")
         }
         self.format = motion
@@ -145,7 +145,8 @@ final class MotionSync: MultiFilter {
         guard missingSince == nil else { return }
         missingSince = pts
         context.post(
-            "motion-missing", level: .warning, text: "Pictures have no motion: none has come for their time.",
+            "motion-missing", level: .warning,
+            text: "Pictures go on without motion: there are no samples near their times.",
             details: ["withoutMotion": .number(figures.without.load(ordering: .relaxed))])
     }
 
@@ -159,10 +160,10 @@ final class MotionSync: MultiFilter {
         throw FrameHostError(
             .unavailable,
             what:
-                "none of \(pictures) pictures has motion: \(samples == 0 ? "no sample has come" : "none of the \(samples) samples matches their times")",
+                "none of \(pictures) pictures has motion: \(samples == 0 ? "no sample has come" : samples == 1 ? "the only sample does not match their times" : "none of the \(samples) samples matches their times")",
             remedy: samples == 0
                 ? "Check that the source of the motion gives samples: a 'null-sink' with \"dump\": \"-\" after it prints them."
-                : "Compare the times of the samples with those of the pictures, and set 'offsetMs' to the difference. A 'null-sink' with \"dump\": \"-\" after the source of the motion prints the samples with their times."
+                : "Print the samples (a 'null-sink' with \"dump\": \"-\" after the source of the motion), compare their times with those of the pictures, and set 'offsetMs' to what must be added to the samples' times."
         )
     }
 }

@@ -21,6 +21,6 @@ import Testing
         let text = name.replacing("\n", with: "\\n")
         #expect {
             _ = try StageDriver(ALSASource.self, options: #"{ "device": "\#(text)", "ifMissing": "wait" }"#)
-        } throws: { "\($0)".contains("may have arguments") }
+        } throws: { "\($0)".contains("must be a plain name, such as 'default', or a card's device") }
     }
 }

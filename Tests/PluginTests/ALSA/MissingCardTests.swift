@@ -94,7 +94,7 @@ private final class RenumberedMicrophone: Source {
         #expect(driver.context.recovering == "there is no device 'fleeting' for capture")
         #expect(
             driver.takeEvents().filter { $0.level == .warning }.map(\.text) == [
-                "The chain starts without its device: there is no device 'fleeting' for capture."
+                "The chain starts with silence, and keeps trying to open the device: there is no device 'fleeting' for capture."
             ])
         for _ in 0..<5 { #expect(try driver.produce() == .more) }
         try driver.stop()
@@ -105,7 +105,7 @@ private final class RenumberedMicrophone: Source {
             try StageDriver(FleetingMicrophone.self, options: #"{ "device": "fleeting" }"#)
         }
         #expect(fault?.code == .unavailable)
-        #expect(fault?.remedy.contains(#""ifMissing": "wait" starts the chain without the device."#) == true)
+        #expect(fault?.remedy.contains(#"Set "ifMissing": "wait" to start the chain without the device."#) == true)
     }
 
     @Test(arguments: ["hw:1,0", "hw:2,0"]) func startsTheCardThatWasCheckedWhateverItsNumberIs(device: String) throws {

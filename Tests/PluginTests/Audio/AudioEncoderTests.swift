@@ -109,7 +109,7 @@ import Testing
         // 50 ms are missing.
         try driver.sendSound(Self.format, from: 12_000, total: 9600, blocksOf: 480, wave: tone(Self.format))
         let event = try #require(driver.takeEvents().first { $0.name == "sound-gap" })
-        #expect(event.text == "50 ms of sound are missing and replaced by silence.")
+        #expect(event.text == "50 ms of sound is missing and replaced by silence.")
         #expect(event.details["isFilled"]?.asBool == true)
         try driver.drain()
         let packets = driver.takePackets()
@@ -136,7 +136,7 @@ import Testing
         try driver.sendSound(Self.format, total: 5000, blocksOf: 480, wave: tone(Self.format))
         try driver.sendSound(Self.format, from: 480_000, total: 5000, blocksOf: 480, wave: tone(Self.format))
         let event = try #require(driver.takeEvents().first { $0.name == "sound-gap" })
-        #expect(event.text == "9896 ms of sound are missing, more than 'maxGapSeconds': the times jump.")
+        #expect(event.text == "9896 ms of sound is missing, more than 'maxGapSeconds', so the times jump.")
         try driver.drain()
         let packets = driver.takePackets()
         let marked = packets.filter(\.isDiscontinuity)
@@ -155,7 +155,7 @@ import Testing
         try driver.sendSound(Self.format, total: 4800, blocksOf: 480, wave: tone(Self.format))
         try driver.sendSound(Self.format, from: 4000, total: 4800, blocksOf: 480, wave: tone(Self.format))
         let event = try #require(driver.takeEvents().first { $0.name == "sound-overlap" })
-        #expect(event.text == "10 ms of sound overlap earlier sound, and are left out.")
+        #expect(event.text == "10 ms of sound overlaps earlier sound, and is left out.")
         try driver.drain()
         let last = try #require(driver.takePackets().last)
         #expect(Self.format.timeBase.ticks(of: last.pts + last.duration) == 8800)
@@ -186,11 +186,11 @@ import Testing
             refusal("{}", AudioFormat(sampleRate: 18_000, channelCount: 1)).contains("\"sampleRate\": 22050 before"))
         #expect(
             refusal(#"{ "codec": "opus" }"#, AudioFormat(sampleRate: 48_000, channelCount: 3)).contains(
-                "the sound has 3 channels, but Opus takes only 1, 2, 5, 6, 7, 8. Put an 'audio-resample' with \"channels\": 2 before this stage."
+                "the sound has 3 channels, but Opus takes only 1, 2, 5, 6, 7, 8 channels. Put an 'audio-resample' with \"channels\": 2 before this stage."
             ))
         #expect(
             refusal(#"{ "bitrateKbps": 700 }"#, cd).contains(
-                "700 kbit/s must be at most 529 kbit/s, the limit of AAC for sound 44100 Hz, 2 channels. Use 529 or less, or leave 'bitrateKbps' out."
+                "'bitrateKbps' must be at most 529 for AAC with 44100 Hz and 2 channels, but is 700. Use 529 or less, or leave 'bitrateKbps' out."
             ))
     }
 

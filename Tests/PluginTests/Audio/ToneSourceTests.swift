@@ -152,8 +152,8 @@ import Testing
     @Test func refusesWhatCannotBeHeard() {
         #expect(
             throws: OptionFault(
-                "frequency is 5000 Hz, but 8000 samples per second carry at most 4000 Hz",
-                remedy: "Lower frequency, or raise sampleRate.")
+                "'frequency' is 5000 Hz, but 8000 samples per second carry at most 4000 Hz",
+                remedy: "Lower 'frequency', or raise 'sampleRate'.")
         ) {
             var options = ToneSourceOptions()
             options.sampleRate = 8000

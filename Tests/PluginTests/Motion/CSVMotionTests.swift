@@ -76,7 +76,7 @@ import Testing
         ("t,gx,gy,gz\n0,1,2", "2: must have 4 columns, as the heading has, but has 3"),
         ("t,gx,gy,gz\n0,1,2,3,4", "2: must have 4 columns, as the heading has, but has 5"),
         ("t,gx,gy,gz\n0,1,2,3\n\n1,1,,3", "4: must have all of gx, gy, gz, or leave all of them empty"),
-        ("t,gx,gy,gz\n,1,2,3", "2: has no time: 't' must be a number"),
+        ("t,gx,gy,gz\n,1,2,3", "2: has no time: its column 't' is empty"),
         ("t,gx,gy,gz\n0,1,2,1e", "2: has '1e' as 'gz', which must be a number"),
         ("t,gx,gy,gz\n0,1,2,\u{1b}[2J", "2: has '?[2J' as 'gz', which must be a number"),
         ("GYROFLOW IMU LOG\ntscale,0", "2: has the tscale '0', which must be a number other than 0"),
@@ -105,7 +105,8 @@ import Testing
         let text = "GYROFLOW IMU LOG\n" + String(repeating: "note,x\n", count: 300)
         #expect(
             Self.read(text).1
-                == "202: is not the heading, and none of the 200 lines before it is: a heading must begin with t")
+                == "202: must be the heading, such as t,gx,gy,gz,ax,ay,az: none of the 200 lines of the header before it is one"
+        )
     }
 
     /// Numbers that no sensor has make samples that the gate leaves out; none makes a fault or a trap.

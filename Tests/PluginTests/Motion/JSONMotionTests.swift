@@ -59,15 +59,18 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "must be JSON"), ("hello", "must be JSON"), ("7", "must be a JSON object, but is a number"),
-        ("{}", "must have one of gyro, accel and attitude"),
+        ("", "must be JSON"), ("hello", "must be JSON"), ("7", "must have JSON objects, but has a number"),
+        ("{}", "must have 'gyro', 'accel' or 'attitude'"),
         (#"{"gyro":[1,2]}"#, "has '[1,2]' as 'gyro', which must be 3 numbers"),
         (#"{"gyro":[1,2,"3"]}"#, "as 'gyro', which must be 3 numbers"),
         (#"{"gyro":[1,2,1e999]}"#, "as 'gyro', which must be 3 numbers"),
-        (#"{"t":"now","gyro":[1,2,3]}"#, "as 't', which must be seconds"),
-        (#"{"payload":3}"#, "must have a list as 'payload'"),
-        (#"{"values":[1,2,3]}"#, "'type' is missing"),
-        (#"{"type":"android.sensor.gyroscope","values":[1]}"#, "as 'values', which must be numbers"),
+        (#"{"t":"now","gyro":[1,2,3]}"#, "as 't', which must be a number of seconds"),
+        (#"{"payload":3}"#, "has '3' as 'payload', which must be a list"),
+        (#"{"values":[1,2,3]}"#, "has 'values', but no string 'type' that says of which sensor"),
+        (
+            #"{"type":"android.sensor.gyroscope","values":[1]}"#,
+            "as 'values', which must be a list of at least 3 numbers"
+        ),
         ("\u{1b}[2J", "must be JSON, but is '?[2J'"),
         (String(repeating: "[", count: 5000), "must be JSON"),
     ])

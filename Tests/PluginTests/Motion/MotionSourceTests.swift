@@ -75,7 +75,7 @@ import Testing
         let texts = played.events.filter { $0.name == "samples-left-out" }.map(\.text)
         #expect(
             texts == [
-                "Samples were left out: 2 samples with values that are not finite, or beyond 2000 rad/s or 10000 m/s², 1 sample not later than the one before. Check 'rotationUnit' and 'accelerationUnit', and the sensor's clock."
+                "Samples were left out: 2 samples with an impossible value (not finite, or beyond 2000 rad/s or 10000 m/s²), and 1 sample not later than the sample before. Check the values and, for CSV and JSON, 'rotationUnit' and 'accelerationUnit'. Check the times that the file or the sensor gives."
             ])
     }
 
@@ -86,16 +86,16 @@ import Testing
         #expect(played.samples.count == 2)
         #expect(
             played.fault
-                == "motion-source (motion-source): frame 1: path: line 4 of 'FOLDER/m.csv' (byte 31) ends too early: it must have 4 columns, as the heading has, but has 3. The 2 samples before the fault were passed on. Correct the rest of the file, or remove the rest."
+                == "motion-source (motion-source): frame 1: path: line 4 of 'FOLDER/m.csv' (byte 31) must have 4 columns, as the heading has, but has 3 (the file ends in this line). The 2 samples before the fault were passed on. Correct the rest of the file, or remove the rest."
                 .replacingOccurrences(of: "FOLDER", with: folder))
     }
 
     @Test(arguments: [
         ("m.csv", "", "has no samples of motion"), ("m.csv", "t,gx,gy,gz\n", "has no samples of motion"),
-        ("m.csv", "x", "(byte 0) ends too early: it must be a heading"),
+        ("m.csv", "x", "(byte 0) must be a heading"),
         ("m.jsonl", "\n\n", "has no samples of motion"),
-        ("m.jsonl", "{\"gyro\":[1,2,3]}\n", "line 1 of"), ("m.jsonl", "nonsense", "ends too early: it must be JSON"),
-        ("m.mp4", "nonsense", "is not a media file"), ("m.mov", "", "is not a media file"),
+        ("m.jsonl", "{\"gyro\":[1,2,3]}\n", "line 1 of"), ("m.jsonl", "nonsense", "(the file ends in this line)"),
+        ("m.mp4", "nonsense", "is not an MP4 or MOV file"), ("m.mov", "", "is not an MP4 or MOV file"),
         ("m.csv", "t,gx,gy,gz\n0,1,1,\(String(repeating: "1", count: 5000))\n", "must have at most 4096 bytes"),
     ]) func refusesWhatIsNoMotion(name: String, text: String, fault: String) throws {
         let folder = try folder(name, Array(text.utf8))
@@ -198,7 +198,7 @@ import Testing
         #expect(played.samples.count == 200)
         #expect(
             played.fault?.contains(
-                "at 0.5 s (byte \(place)) has an item 'ACCL' of 391980 bytes, of which 300 are there") == true,
+                "at 0.5 s (byte \(place)) has an item 'ACCL' of 391980 bytes, but room for only 300 bytes") == true,
             "\(played.fault ?? "")")
     }
 
@@ -218,19 +218,19 @@ import Testing
         ("{}", "'path', 'listen' or 'device' is missing"),
         (
             #"{ "path": "a.csv", "device": "x" }"#,
-            "'path' and 'device' are set, but the motion comes from only one of them"
+            "only one of 'path', 'listen' and 'device' may be set, but 2 are"
         ),
         (#"{ "path": "a.txt" }"#, "must end in .csv, .gcsv, .jsonl, .mp4 or .mov"),
-        (#"{ "path": "" }"#, "'path' must name a file"),
+        (#"{ "path": "" }"#, "'path' must name a file, but is empty"),
         (#"{ "listen": ":5555" }"#, "must be a numeric address with a port"),
-        (#"{ "listen": "localhost:5555" }"#, "must be a numeric address with a port"),
-        (#"{ "listen": "127.0.0.1:0" }"#, "must be a numeric address with a port"),
-        (#"{ "listen": "127.0.0.1:65536" }"#, "must be a numeric address with a port"),
-        (#"{ "listen": "::1:5555" }"#, "must be a numeric address with a port"),
+        (#"{ "listen": "localhost:5555" }"#, "the address in 'localhost:5555' must be numeric"),
+        (#"{ "listen": "127.0.0.1:0" }"#, "the port in '127.0.0.1:0' must be from 1 to 65535"),
+        (#"{ "listen": "127.0.0.1:65536" }"#, "the port in '127.0.0.1:65536' must be from 1 to 65535"),
+        (#"{ "listen": "::1:5555" }"#, "the IPv6 address in '::1:5555' must be in brackets"),
         (#"{ "device": "../x" }"#, "must be the name of an IIO device, but is '../x'"),
         (#"{ "listen": "127.0.0.1:5555", "pace": "realtime" }"#, "'pace' is only for a file ('path')"),
-        (#"{ "listen": "127.0.0.1:5555", "rate": 100 }"#, "'rate' needs 'device'"),
-        (#"{ "path": "a.csv", "axes": "XYY" }"#, "'XYY' must be three axes"),
+        (#"{ "listen": "127.0.0.1:5555", "rate": 100 }"#, "'rate' is only for an IIO device ('device')"),
+        (#"{ "path": "a.csv", "axes": "XYY" }"#, "'XYY' must name each of the axes x, y and z once"),
         (#"{ "path": "a.csv", "axes": "xYZ" }"#, "'xYZ' is left-handed"),
     ]) func refusesOptions(options: String, fault: String) {
         #expect { _ = try StageDriver(MotionSource.self, options: options) } throws: { "\($0)".contains(fault) }

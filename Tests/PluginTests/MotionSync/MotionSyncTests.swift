@@ -202,7 +202,7 @@ import Testing
     @Test func needsMotion() {
         #expect {
             _ = try StageDriver(MotionSync.self, inputs: [.video(Self.video)])
-        } throws: { "\($0)".contains("one input of motion, but has 0 inputs beside the pictures") }
+        } throws: { "\($0)".contains("one input of motion, but has only pictures") }
     }
 
     // MARK: The ring

@@ -77,15 +77,17 @@ final class AudioEncoder: Transform {
             throw FrameHostError(
                 .invalidConfiguration,
                 what:
-                    "the sound has \(format.channelCount) channels, but \(codec.title) takes only \(codec.channelCounts.map(String.init).joined(separator: ", "))",
+                    "the sound has \(format.channelCount) channels, but \(codec.title) takes only \(codec.channelCounts.map(String.init).joined(separator: ", ")) channels",
                 remedy: "Put an 'audio-resample' with \"channels\": 2 before this stage.")
         }
         let most = codec.mostKbps(format)
         guard let asked else { return min(codec.usualKbpsPerChannel * format.channelCount, most) }
         guard asked <= most else {
+            let channels = format.channelCount == 1 ? "1 channel" : "\(format.channelCount) channels"
             throw FrameHostError(
                 .invalidConfiguration, place: "bitrateKbps",
-                what: "\(asked) kbit/s must be at most \(most) kbit/s, the limit of \(codec.title) for \(format)",
+                what:
+                    "'bitrateKbps' must be at most \(most) for \(codec.title) with \(format.sampleRate) Hz and \(channels), but is \(asked)",
                 remedy: "Use \(most) or less, or leave 'bitrateKbps' out.")
         }
         return asked
@@ -206,8 +208,8 @@ final class AudioEncoder: Transform {
         context.post(
             "sound-gap", level: .warning,
             text: isFilled
-                ? "\(milliseconds) ms of sound are missing and replaced by silence."
-                : "\(milliseconds) ms of sound are missing, more than 'maxGapSeconds': the times jump.",
+                ? "\(Self.amount(milliseconds)) is missing and replaced by silence."
+                : "\(Self.amount(milliseconds)) is missing, more than 'maxGapSeconds', so the times jump.",
             details: ["milliseconds": .number(milliseconds), "isFilled": .bool(isFilled)])
     }
 
@@ -216,8 +218,13 @@ final class AudioEncoder: Transform {
         let milliseconds = milliseconds(samples)
         context.post(
             "sound-overlap", level: .warning,
-            text: "\(milliseconds) ms of sound overlap earlier sound, and are left out.",
+            text: "\(Self.amount(milliseconds)) overlaps earlier sound, and is left out.",
             details: ["milliseconds": .number(milliseconds)])
+    }
+
+    /// `20 ms of sound`
+    private static func amount(_ milliseconds: Int64) -> String {
+        milliseconds > 0 ? "\(milliseconds) ms of sound" : "Less than 1 ms of sound"
     }
 
     private func milliseconds(_ samples: Int64) -> Int64 {

@@ -90,8 +90,8 @@ final class AudioEncoderHandle {
         frame.pointee.nb_samples = context.pointee.frame_size
         try check(
             av_channel_layout_copy(&frame.pointee.ch_layout, &context.pointee.ch_layout),
-            "not enough memory for a channel layout")
-        try check(av_frame_get_buffer(frame, 0), "not enough memory for a frame of sound")
+            "there is not enough memory for a channel layout")
+        try check(av_frame_get_buffer(frame, 0), "there is not enough memory for a frame of sound")
         self.context = context
         self.frame = frame
         self.packet = packet
@@ -154,7 +154,7 @@ final class AudioEncoderHandle {
         guard filled == 0 else { return }
         frame.pointee.nb_samples = Int32(frameSamples)
         let code = av_frame_make_writable(frame)
-        guard code >= 0 else { throw failure("not enough memory for a frame of sound", code) }
+        guard code >= 0 else { throw failure("there is not enough memory for a frame of sound", code) }
     }
 
     /// Where the next sample of a channel goes, and the step to the one after it.
@@ -193,7 +193,7 @@ final class AudioEncoderHandle {
 
     private func failure(_ what: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
-            .callFailed, what: what, remedy: "If memory has run out, free some and start the chain again.",
+            .callFailed, what: what, remedy: "Free some memory if it has run out, and start the chain again.",
             cause: audioErrorText(code))
     }
 }

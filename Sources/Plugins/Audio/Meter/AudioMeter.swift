@@ -5,7 +5,9 @@ import Synchronization
 
 /// Options of ``AudioMeter``.
 struct AudioMeterOptions: StageOptions {
-    @Option(help: "Momentary loudness below which sound may be silent.", range: -120...0, unit: "LUFS", live: true)
+    @Option(
+        help: "Momentary loudness below which the sound counts as silent, after silenceSeconds.", range: -120...0,
+        unit: "LUFS", live: true)
     var silenceLufs = -60.0
     @Option(help: "How long it must be below silenceLufs to count as silent.", range: 0.1...3600, unit: "s", live: true)
     var silenceSeconds = 2.0

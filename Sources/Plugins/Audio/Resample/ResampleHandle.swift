@@ -95,6 +95,6 @@ final class ResampleHandle {
     private func failure(_ code: Int32) -> FrameHostError {
         FrameHostError(
             .callFailed, what: "libswresample could not convert the sound",
-            remedy: "If memory has run out, free some and start the chain again.", cause: audioErrorText(code))
+            remedy: "Free some memory if it has run out, and start the chain again.", cause: audioErrorText(code))
     }
 }

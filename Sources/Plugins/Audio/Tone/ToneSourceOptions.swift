@@ -24,8 +24,8 @@ struct ToneSourceOptions: StageOptions {
     func validate() throws(OptionFault) {
         guard frequency <= Double(sampleRate) / 2 else {
             throw OptionFault(
-                "frequency is \(frequency.optionJSON.text()) Hz, but \(sampleRate) samples per second carry at most \(sampleRate / 2) Hz",
-                remedy: "Lower frequency, or raise sampleRate.")
+                "'frequency' is \(frequency.optionJSON.text()) Hz, but \(sampleRate) samples per second carry at most \(sampleRate / 2) Hz",
+                remedy: "Lower 'frequency', or raise 'sampleRate'.")
         }
         guard blocks == nil || seconds == nil else {
             throw OptionFault("'blocks' and 'seconds' both say where the sound ends", remedy: "Leave one of them out.")

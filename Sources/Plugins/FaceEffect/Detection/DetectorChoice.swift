@@ -32,7 +32,7 @@ struct DetectorChoice {
                 path = found
             } else {
                 kind = .haar
-                path = try Self.cascade(Self.haarName, subfolder: "haarcascades", folders)
+                path = try Self.cascade(Self.haarName, subfolder: "haarcascades", folders, insteadOfModel: true)
                 missing = Self.lookedFor(folders)
             }
         case .yunet:
@@ -130,11 +130,11 @@ struct DetectorChoice {
                 .unavailable,
                 what:
                     "\(path) is YuNet's model of \(other.year); OpenCV \(OpenCV.version) needs the model of \(wanted.year)",
-                remedy: "Name \(wanted.rawValue), or leave model out and fetch it with '\(wanted.fetchCommand)'.")
+                remedy: "Name \(wanted.rawValue), or leave 'model' out and fetch it with '\(wanted.fetchCommand)'.")
         case nil:
             throw FrameHostError(
                 .unavailable, what: "\(path) is not a YuNet model",
-                remedy: "Name \(wanted.rawValue), or leave model out and fetch it with '\(wanted.fetchCommand)'.")
+                remedy: "Name \(wanted.rawValue), or leave 'model' out and fetch it with '\(wanted.fetchCommand)'.")
         }
         do {
             return try YuNetDetector(path: path, sizes: sizes, threshold: threshold, sure: sure)
@@ -154,8 +154,9 @@ struct DetectorChoice {
         } catch {
             throw FrameHostError(
                 .unavailable, what: "\(path) must be a cascade that OpenCV \(OpenCV.version) can read",
-                remedy:
-                    "Name one of OpenCV's frontal-face cascades, or leave model out for \(kind == .haar ? Self.haarName : Self.lbpName).",
+                remedy: options.model == nil
+                    ? "Install the package opencv-data again."
+                    : "Name one of OpenCV's frontal-face cascades, or leave 'model' out.",
                 cause: FrameHostError.wrap(error).cause)
         }
     }
@@ -164,15 +165,15 @@ struct DetectorChoice {
         FrameHostError(
             .unavailable, what: "\(path) does not work with OpenCV \(OpenCV.version)",
             remedy: kind == .yunet
-                ? "The file may be damaged: remove it, fetch the model again with '\(YuNetModel.wanted.fetchCommand)', and leave model out."
-                : "The file may be damaged: name another cascade with model, or install the package opencv-data again.",
+                ? "Remove the file, which may be damaged, fetch the model again with '\(YuNetModel.wanted.fetchCommand)', and leave 'model' out."
+                : "Name another cascade with 'model', or install the package opencv-data again: the file may be damaged.",
             cause: fault.cause)
     }
 
     private static func named(_ path: String) throws -> String {
         guard DataFolders.exists(path) else {
             throw FrameHostError(
-                .unavailable, place: "model", what: "\(path) does not exist or cannot be read",
+                .unavailable, place: "model", what: "\(path) does not exist, cannot be read or is not a file",
                 remedy:
                     "Name a YuNet model (.onnx) or a cascade (.xml). A relative path starts at the chain file's folder."
             )
@@ -180,12 +181,19 @@ struct DetectorChoice {
         return path
     }
 
-    private static func cascade(_ name: String, subfolder: String, _ folders: DataFolders) throws -> String {
+    /// - Parameter insteadOfModel: Whether it is looked for because there is no YuNet model.
+    private static func cascade(
+        _ name: String, subfolder: String, _ folders: DataFolders, insteadOfModel: Bool = false
+    ) throws -> String {
         let places = cascadeFolders.map { "\($0)/\(subfolder)" }
         if let path = folders.find([name]) ?? DataFolders(folders: places).find([name]) { return path }
         throw FrameHostError(
-            .unavailable, what: "the cascade \(name) was not found",
-            remedy: "Install the package opencv-data, or name a cascade with model.",
+            .unavailable,
+            what: insteadOfModel
+                ? "neither a YuNet model nor the cascade \(name) was found" : "the cascade \(name) was not found",
+            remedy: insteadOfModel
+                ? "Fetch the model with '\(YuNetModel.wanted.fetchCommand)', or, without 'privacy', install the package opencv-data, which has the cascade."
+                : "Install the package opencv-data, or name a cascade with 'model'.",
             cause: "Looked in \((folders.folders + places).joined(separator: ", ")).")
     }
 
@@ -215,7 +223,7 @@ struct DetectorChoice {
                 isWarning: true)
         } else if options.privacy, kind != .yunet {
             context.note(
-                "\(kind.rawValue) misses small, turned and tilted faces; with acceptMissedFaces they stay uncovered",
+                "\(kind.rawValue) misses small, turned and tilted faces; with 'acceptMissedFaces' they stay uncovered",
                 isWarning: true)
         }
         context.note(sentence(options, format, sizes))

@@ -31,7 +31,8 @@ struct FaceNotices {
                         + "Until it works again, "
                         + (privacy == nil
                             ? "no new face is found and known faces are lost." : "frames are covered completely.")
-                        + " If this repeats, check the model with 'framehost models', or choose another detector.")
+                        + " If this repeats, check the model with 'framehost models'"
+                        + (privacy == nil ? ", or choose another detector." : "."))
             }
         }
         if !hasToldStuck, finder.busyFor > Self.stuckAfter {
@@ -40,7 +41,8 @@ struct FaceNotices {
                 "detector-stuck", level: .warning,
                 text: "The detector has not answered for \(Self.stuckAfter / 1_000_000_000) s. Until it does, "
                     + (privacy == nil ? "no new face is found" : "frames are covered completely")
-                    + ". If this happens often, choose another detector, or a smaller 'detectionSize'.")
+                    + ". If this happens often, choose a smaller 'detectionSize'"
+                    + (privacy == nil ? ", or another detector." : "."))
         }
         tellFaces(finder, level: faceEvents ? .info : .debug, to: context)
         guard let privacy else { return }
@@ -77,18 +79,19 @@ struct FaceNotices {
     /// The fault of a run whose detector failed: nil unless at least half of the searches failed, or the detector
     /// is stuck at the end.
     func fault(_ finder: FaceFinder, isPrivate: Bool) -> FrameHostError? {
-        let consequence = isPrivate ? "frames were covered completely instead" : "faces were not found"
+        let consequence = isPrivate ? "frames were covered completely" : "faces were not found"
         if finder.busyFor > Self.stuckAfter {
             return FrameHostError(
                 .callFailed,
                 what: "the detector has not answered for \(finder.busyFor / 1_000_000_000) s: \(consequence)",
-                remedy: "Choose another detector or model, or a smaller detectionSize.")
+                remedy: "Choose a smaller 'detectionSize'\(isPrivate ? "." : ", or another detector.")")
         }
         guard failures > 0, failures >= (finder.searchCount + 1) / 2 else { return nil }
         return FrameHostError(
             .callFailed, what: "the detector failed in \(failures) of \(finder.searchCount) searches: \(consequence)",
             remedy:
-                "Check the model with 'framehost models'. If it is damaged, remove its file and fetch it again. Otherwise choose another detector."
+                "Check the model with 'framehost models'. If it is damaged, remove its file and fetch it again."
+                + (isPrivate ? "" : " Otherwise choose another detector.")
         )
     }
 
@@ -116,7 +119,7 @@ extension PrivacyGuard {
         func count(_ mode: Mode) -> Int { counts[mode.rawValue] }
         let whole = Mode.allCases.filter(\.coversAll)
         return
-            "\(FaceNotices.frames(counts.reduce(0, +))): \(count(.searched)) searched in time, \(count(.held)) with a known face covered that their search did not find, \(whole.reduce(0) { $0 + count($1) }) covered completely (\(whole.map { "\($0.name) \(count($0))" }.joined(separator: ", "))); \(uncoveredCount) passed on unchanged because no face was found."
+            "\(FaceNotices.frames(counts.reduce(0, +))): \(count(.searched)) searched in time, \(count(.held)) with a known face covered that their search did not find, \(whole.reduce(0) { $0 + count($1) }) covered completely (\(whole.map { "\($0.name) \(count($0))" }.joined(separator: ", "))); \(uncoveredCount) of the searched frames passed on unchanged because no face was found."
     }
 
     /// The same, for programs.

@@ -18,7 +18,7 @@ final class SmallJPEG {
     init(width: Int, height: Int) throws {
         guard let handle = tjInitCompress() else {
             throw FrameHostError(
-                .exhausted, what: "not enough memory for a JPEG encoder",
+                .exhausted, what: "there is not enough memory for the JPEG encoder of the review page",
                 remedy: "Free some memory, and start the chain again.")
         }
         self.handle = handle
@@ -42,7 +42,8 @@ final class SmallJPEG {
             Self.quality, Int32(TJFLAG_NOREALLOC))
         guard status == 0, count <= UInt(capacity) else {
             throw FrameHostError(
-                .callFailed, what: "a picture of \(width)x\(height) cannot be written as JPEG",
+                .callFailed,
+                what: "a picture of \(width)x\(height) for the review page ('reviewFile') cannot be encoded as JPEG",
                 remedy: "Leave 'reviewFile' out to run without the review page.",
                 cause: String(cString: tjGetErrorStr2(handle)))
         }

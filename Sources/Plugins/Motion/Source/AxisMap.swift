@@ -107,9 +107,11 @@ struct AxisMap: Sendable, Equatable {
 extension AxisMap: OptionValue {
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> AxisMap {
         guard let text = node.asString else {
-            throw OptionFault("\(node.text()) must be three axes", remedy: Self.remedy)
+            throw OptionFault("\(node.text()) must be a string with three axes", remedy: Self.remedy)
         }
-        guard let map = AxisMap(text) else { throw OptionFault("'\(text)' must be three axes", remedy: Self.remedy) }
+        guard let map = AxisMap(text) else {
+            throw OptionFault("'\(text)' must name each of the axes x, y and z once", remedy: Self.remedy)
+        }
         guard !map.isMirror else {
             throw OptionFault(
                 "'\(text)' is left-handed, but sensors and pictures have right-handed axes",
@@ -119,7 +121,7 @@ extension AxisMap: OptionValue {
     }
 
     private static let remedy =
-        "Name the sensor's axes that point right, down and forward in the picture, with lowercase letters for opposite directions: \"Xyz\"."
+        "Name the sensor's axes that point right, down and forward in the picture, with lowercase letters for opposite directions, such as \"Xyz\"."
 
     var optionJSON: JSONNode { .string(text) }
     static var optionTypeName: String { "three axes" }

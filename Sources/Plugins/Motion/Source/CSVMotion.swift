@@ -77,7 +77,9 @@ struct CSVMotion {
         if key == Array("t".utf8)[...] { return try takeHeading(line) }
         headerLines += 1
         guard headerLines <= Self.mostHeaderLines else {
-            throw MotionFault("is not the heading, and none of the 200 lines before it is: a heading must begin with t")
+            throw MotionFault(
+                "must be the heading, such as t,gx,gy,gz,ax,ay,az: none of the 200 lines of the header before it is one"
+            )
         }
         guard cells.count == 2 else { return }
         let value = Self.trimmed(cells[1])
@@ -154,7 +156,7 @@ struct CSVMotion {
                 "must have \(columns.count == 1 ? "1 column" : "\(columns.count) columns"), as the heading has, but has \(column)"
             )
         }
-        guard let time = values[0] else { throw MotionFault("has no time: 't' must be a number") }
+        guard let time = values[0] else { throw MotionFault("has no time: its column 't' is empty") }
         var sample = MotionSample(time: MotionNumbers.time(seconds: time * tick))
         for group in Self.groups where contents.contains(group.contents) {
             let there = values[group.places].compactMap { $0 }

@@ -65,7 +65,8 @@ enum GPMF {
         while offset < range.upperBound {
             guard range.upperBound - offset >= 8 else {
                 throw MotionFault(
-                    "must have an item of at least 8 bytes, but has \(range.upperBound - offset)", at: offset)
+                    "must have an item of at least 8 bytes, but has only \(Self.bytes(range.upperBound - offset))",
+                    at: offset)
             }
             let key = text(bytes, offset..<offset + 4)
             // Padding of the payload.
@@ -75,7 +76,7 @@ enum GPMF {
                 count: Int(bytes[offset + 6]) << 8 | Int(bytes[offset + 7]), begin: offset + 8)
             guard item.byteCount <= range.upperBound - item.begin else {
                 throw MotionFault(
-                    "has an item \(MotionText.quoted(Array(key.utf8))) of \(item.byteCount) bytes, of which \(range.upperBound - item.begin) are there",
+                    "has an item \(MotionText.quoted(Array(key.utf8))) of \(item.byteCount) bytes, but room for only \(Self.bytes(range.upperBound - item.begin))",
                     at: offset)
             }
             if item.type == 0 {
@@ -93,6 +94,9 @@ enum GPMF {
             offset = min(item.begin + (item.byteCount + 3) / 4 * 4, range.upperBound)
         }
     }
+
+    /// `1 byte`, `2 bytes`
+    private static func bytes(_ count: Int) -> String { count == 1 ? "1 byte" : "\(count) bytes" }
 
     private struct Item {
         var key: String
@@ -165,7 +169,7 @@ enum GPMF {
         case UInt8(ascii: "j"), UInt8(ascii: "J"), UInt8(ascii: "d"): return 8
         default:
             throw MotionFault(
-                "has '\(item.key)' of the type \(MotionText.quoted([item.type])), which is no number",
+                "has '\(item.key)' of the type \(MotionText.quoted([item.type])), which is not a number type",
                 at: item.begin - 8)
         }
     }

@@ -63,7 +63,8 @@ final class IIODevice {
         node = "\(places.nodes)/\(found)"
         guard !channels().isEmpty else {
             throw IIOFault(
-                what: "the IIO device '\(self.name)' must give rotation rates, accelerations or an attitude",
+                what:
+                    "the IIO device '\(self.name)' gives neither rotation rates nor accelerations on three axes, nor an attitude",
                 remedy: "Name another IIO device.")
         }
         rate = readRate()
@@ -92,14 +93,17 @@ final class IIODevice {
         let channels = channels()
         // Another program may have left others on, which would lie between these in each scan.
         for other in enabledNames() where !channels.contains(where: { $0.name == other }) {
-            if let code = write("scan_elements/\(other)_en", "0") { throw refused(code, "\(other)_en") }
+            if let code = write("scan_elements/\(other)_en", "0") { throw unset(code, "scan_elements/\(other)_en") }
         }
         for channel in channels {
-            if let code = write("scan_elements/\(channel.name)_en", "1") { throw refused(code, "\(channel.name)_en") }
+            if let code = write("scan_elements/\(channel.name)_en", "1") {
+                throw unset(code, "scan_elements/\(channel.name)_en")
+            }
         }
         guard var layout = IIOLayout(channels) else {
             throw IIOFault(
-                what: "the channels of '\(name)' cannot be read together", remedy: "Name another IIO device.")
+                what: "the channels of '\(name)' do not fit together in a scan that can be read",
+                remedy: "Name another IIO device.")
         }
         layout.rotation = sensor("in_anglvel")
         layout.acceleration = sensor("in_accel")
@@ -110,12 +114,16 @@ final class IIODevice {
         _ = write("buffer/length", String(Int(max(2 * perSecond, 64))))
         // One wake-up every 20 ms, which is the length of a block.
         _ = write("buffer/watermark", String(Int(max(perSecond / 50, 1))))
-        if let code = write("buffer/enable", "1") { throw refused(code, "buffer/enable") }
+        if let code = write("buffer/enable", "1") { throw unset(code, "buffer/enable") }
         descriptor = Glibc.open(node, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else {
             let code = errno
             _ = write("buffer/enable", "0")
-            throw refused(code, node)
+            throw refused(
+                code, "the sensor '\(name)' (\(id)) cannot be opened at \(node)",
+                missing: code == ENOENT
+                    ? "Check that \(node) exists: a container must be given it."
+                    : "Check that the device is still connected.")
         }
     }
 
@@ -154,25 +162,32 @@ final class IIODevice {
 
     // MARK: Attributes
 
-    private func refused(_ code: Int32, _ what: String) -> IIOFault {
-        let cause = "the sensor '\(name)' (\(id)) cannot be started: '\(what)' cannot be set: \(ErrorText.of(code))"
+    private func unset(_ code: Int32, _ attribute: String) -> IIOFault {
+        let what = "'\(attribute)' of the sensor '\(name)' (\(id)) cannot be set"
+        if code == EINVAL, attribute == "buffer/enable" {
+            return IIOFault(
+                what: "\(what): \(ErrorText.of(code))",
+                remedy:
+                    "Write the name of a trigger to \(folder)/trigger/current_trigger, since the device may need one: `cat /sys/bus/iio/devices/trigger*/name` lists them."
+            )
+        }
+        return refused(code, what, missing: "Check that the device is still connected.")
+    }
+
+    /// - Parameter missing: The remedy where something is missing.
+    private func refused(_ code: Int32, _ what: String, missing: String) -> IIOFault {
+        let cause = "\(what): \(ErrorText.of(code))"
         switch code {
         case EACCES, EPERM:
             return IIOFault(
                 what: cause,
                 remedy:
-                    "Run framehost as root, or give this user the right to set the device up, with a udev rule."
+                    "Run framehost as root, or give this user the right to set up and read the device, with a udev rule."
             )
         case EBUSY:
             return IIOFault(what: cause, remedy: "End the program that reads the device: only one program can read it.")
         case ENOENT, ENODEV, ENXIO:
-            return IIOFault(what: cause, remedy: "Check that the device is connected.", isMissing: true)
-        case EINVAL:
-            return IIOFault(
-                what: cause,
-                remedy:
-                    "The device may need a trigger: write the name of a trigger to \(folder)/trigger/current_trigger."
-            )
+            return IIOFault(what: cause, remedy: missing, isMissing: true)
         default: return IIOFault(what: cause, remedy: "Check `dmesg` for messages of its driver.")
         }
     }
@@ -240,7 +255,7 @@ final class IIODevice {
             if let code = write(name, text) { fault = (code, name) }
         }
         if let fault {
-            guard ![EACCES, EPERM].contains(fault.code) else { throw refused(fault.code, fault.name) }
+            guard ![EACCES, EPERM, EBUSY, ENODEV].contains(fault.code) else { throw unset(fault.code, fault.name) }
             let available = Self.read("\(folder)/sampling_frequency_available").map { " (\($0))" } ?? ""
             throw IIOFault(
                 what: "'\(self.name)' does not take the rate \(text) Hz: \(fault.name): \(ErrorText.of(fault.code))",

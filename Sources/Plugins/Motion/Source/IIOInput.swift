@@ -47,7 +47,9 @@ final class IIOInput: LiveMotion {
         do throws(IIOFault) { try open() } catch { throw error.error }
         lastMotionAt = context.clock.now()
         if let rate, let device, device.rate > 0, abs(device.rate - rate) > rate / 1000 {
-            context.log("'\(device.name)' gives \(device.rate) samples per second, not the \(rate) of 'rate'.")
+            context.log(
+                "'\(device.name)' gives \(device.rate.optionJSON.text()) samples per second instead of the \(rate.optionJSON.text()) that 'rate' asks for."
+            )
         }
     }
 
@@ -73,7 +75,7 @@ final class IIOInput: LiveMotion {
             if !device.isThere { lose("the device '\(name)' is gone") } else { noticeSilence() }
             return false
         case .gone(let code):
-            lose("the device '\(name)' is gone: \(ErrorText.of(code))")
+            lose("the device '\(name)' \(code == ENODEV ? "is gone" : "cannot be read"): \(ErrorText.of(code))")
             return false
         case .bytes(let count):
             let wasLost = isLost
@@ -110,7 +112,9 @@ final class IIOInput: LiveMotion {
     private func noticeSilence() {
         guard !isLost, context.clock.now() - lastMotionAt > LiveWait.patience else { return }
         isLost = true
-        reports.lost("the device '\(name)' has given nothing for a second")
+        reports.lost(
+            "the device '\(name)' has given nothing for a second",
+            "The stage keeps waiting. If this lasts, check `dmesg` for messages of the device's driver.")
     }
 
     private func lose(_ reason: String) {
@@ -118,7 +122,7 @@ final class IIOInput: LiveMotion {
         device = nil
         pause = Self.shortestPause
         nextTry = context.clock.now() + pause
-        if !isLost { reports.lost(reason) }
+        if !isLost { reports.lost(reason, "The stage keeps trying to open it again.") }
         isLost = true
     }
 
@@ -133,7 +137,7 @@ final class IIOInput: LiveMotion {
             // Each reason is reported once.
             if !error.isMissing, error.what != refusal {
                 refusal = error.what
-                reports.deviceRefused(error.error.description)
+                reports.deviceRefused(error)
             }
             pause = min(2 * pause, Self.longestPause)
             nextTry = context.clock.now() + pause

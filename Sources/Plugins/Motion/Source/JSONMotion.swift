@@ -47,7 +47,9 @@ enum JSONMotion {
                 for element in list.prefix(mostReadings) { found += try single(element, units) }
             }
         } else if let payload = node["payload"] {
-            guard let list = payload.asArray else { throw MotionFault("must have a list as 'payload'") }
+            guard let list = payload.asArray else {
+                throw MotionFault("has \(shown(payload)) as 'payload', which must be a list")
+            }
             found = logged(list, units)
         } else {
             found = try single(node, units)
@@ -61,10 +63,10 @@ enum JSONMotion {
     }
 
     private static let expected =
-        "must have one of gyro, accel and attitude, or the shape of SensorServer, Sensor Logger or ZIG SIM"
+        "must have 'gyro', 'accel' or 'attitude', or be written as by SensorServer, Sensor Logger or ZIG SIM"
 
     private static func single(_ node: JSONNode, _ units: MotionUnits) throws(MotionFault) -> [Reading] {
-        guard node.asObject != nil else { throw MotionFault("must be a JSON object, but is \(node.kindName)") }
+        guard node.asObject != nil else { throw MotionFault("must have JSON objects, but has \(node.kindName)") }
         if let values = node["values"] { return try served(node, values, units) }
         if let data = node["sensordata"] { return zigSim(data, units) }
         return [try plain(node, units)]
@@ -76,7 +78,7 @@ enum JSONMotion {
         var reading = Reading(stamp: nil, sample: MotionSample(time: .zero))
         if let time = node["t"] {
             guard let seconds = time.asDouble else {
-                throw MotionFault("has \(shown(time)) as 't', which must be seconds")
+                throw MotionFault("has \(shown(time)) as 't', which must be a number of seconds")
             }
             reading.sample.time = MotionNumbers.time(seconds: seconds)
             reading.stamp = reading.sample.time.nanoseconds
@@ -99,12 +101,12 @@ enum JSONMotion {
         -> [Reading]
     {
         guard let type = node["type"]?.asString else {
-            throw MotionFault("has 'values', but does not say of which sensor: 'type' is missing")
+            throw MotionFault("has 'values', but no string 'type' that says of which sensor")
         }
         let word = type.split(separator: ".").last.map(String.init) ?? type
         guard let part = android[word] else { return [] }
         guard var numbers = values.asArray.map({ $0.prefix(5).compactMap(\.asDouble) }), numbers.count >= 3 else {
-            throw MotionFault("has \(shown(values)) as 'values', which must be numbers")
+            throw MotionFault("has \(shown(values)) as 'values', which must be a list of at least 3 numbers")
         }
         if part == .attitude, numbers.count == 3 {
             // The fourth may be missing; a rotation vector has the length 1.

@@ -43,7 +43,7 @@ final class MotionContainer: MotionReader {
         packet = av_packet_alloc()
         guard packet != nil else {
             throw FrameHostError(
-                .exhausted, what: "there is not enough memory for a packet",
+                .exhausted, what: "there is not enough memory to read '\(path)'",
                 remedy: "Free some memory, and start the chain again.")
         }
     }
@@ -112,13 +112,14 @@ final class MotionContainer: MotionReader {
     // MARK: Packets
 
     func read(into samples: inout [MotionSample], given: Int) throws -> Bool {
+        let before = given - samples.count
         fh_av_log_begin()
         let result = av_read_frame(container, packet)
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { fh_av_log_end($0.baseAddress!, $0.count) }
-        guard result >= 0, let packet else { return try end(result, &samples, given) }
+        guard result >= 0, let packet else { return try end(result, &samples, before) }
         defer { av_packet_unref(packet) }
         guard packet.pointee.stream_index == Int32(track) else { return true }
-        guard packet.pointee.flags & AV_PKT_FLAG_CORRUPT == 0 else { return try end(fh_averror_eof, &samples, given) }
+        guard packet.pointee.flags & AV_PKT_FLAG_CORRUPT == 0 else { return try end(fh_averror_eof, &samples, before) }
         packets += 1
         // A packet without a time, or with an impossible one, is left out.
         let ticks = packet.pointee.pts == fh_av_no_pts ? packet.pointee.dts : packet.pointee.pts
@@ -137,7 +138,7 @@ final class MotionContainer: MotionReader {
         } catch {
             merge.end(into: &samples)
             throw MotionText.damagedPacket(
-                path, byte: packet.pointee.pos, at: time, error, given: given + samples.count)
+                path, byte: packet.pointee.pos, at: time, error, given: before + samples.count)
         }
         return true
     }
@@ -173,19 +174,21 @@ final class MotionContainer: MotionReader {
         if let fault { throw fault }
     }
 
-    private func end(_ result: Int32, _ samples: inout [MotionSample], _ given: Int) throws -> Bool {
+    /// - Parameter before: How many samples were passed on before `samples`.
+    private func end(_ result: Int32, _ samples: inout [MotionSample], _ before: Int) throws -> Bool {
         merge.end(into: &samples)
+        var indexed: Int32 = 0
+        _ = fh_av_largest_indexed(stream(track), &indexed)
+        // A packet that lies beyond the end of the file is invalid data.
+        if packets < Int(indexed), result == fh_averror_eof || result == fh_averror_invalid_data {
+            throw MotionText.cut(path, packets: packets, of: Int(indexed), given: before + samples.count)
+        }
         guard result == fh_averror_eof else {
             let reason = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
                 av_strerror(result, buffer.baseAddress!, buffer.count)
                 return String(cString: buffer.baseAddress!)
             }
             throw MotionText.unreadable(path, reason)
-        }
-        var indexed: Int32 = 0
-        _ = fh_av_largest_indexed(stream(track), &indexed)
-        guard packets >= Int(indexed) else {
-            throw MotionText.cut(path, packets: packets, of: Int(indexed), given: given + samples.count)
         }
         return false
     }

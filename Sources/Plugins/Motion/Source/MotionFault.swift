@@ -10,6 +10,9 @@ struct MotionFault: Error, Equatable {
     var offset = 0
 
     init(_ what: String, at offset: Int = 0) { (self.what, self.offset) = (what, offset) }
+
+    /// The same in a line without a line end, with which a file ends: it may have been cut there.
+    var inLastLine: MotionFault { MotionFault("\(what) (the file ends in this line)", at: offset) }
 }
 
 /// Why a source of motion cannot go on, as sentences.
@@ -35,15 +38,18 @@ enum MotionText {
         let place = byte >= 0 ? "byte \(byte + Int64(fault.offset))" : "byte \(fault.offset) of its packet"
         return FrameHostError(
             .invalidMedia, place: "path",
-            what: "the motion of '\(path)' at \(time.seconds) s (\(place)) \(fault.what)", remedy: correction(given))
+            what: "the motion of '\(path)' at \(time.seconds) s (\(place)) \(fault.what)",
+            remedy: passedOn(given, before: "the fault") + recordAgain)
     }
 
     static func cut(_ path: String, packets: Int, of whole: Int, given: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia, place: "path",
-            what: "'\(path)' ends within its motion: \(packets) of \(whole) packets are there",
-            remedy: passedOn(given, before: "the end") + "Copy the file again, or record it again.")
+            what: "'\(path)' ends within its motion: it has only \(packets) of \(whole) packets",
+            remedy: passedOn(given, before: "the end") + recordAgain)
     }
+
+    private static let recordAgain = "Copy the file again, or record it again."
 
     private static func correction(_ given: Int) -> String {
         passedOn(given, before: "the fault")
@@ -86,8 +92,8 @@ enum MotionText {
 
     static func notMedia(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, place: "path", what: "'\(path)' is not a media file that libavformat can read",
-            remedy: "Name a media file. An MP4 that another program left unfinished cannot be read.", cause: cause)
+            .invalidMedia, place: "path", what: "'\(path)' is not an MP4 or MOV file that can be read",
+            remedy: "Name a complete file: one that its recorder has not finished cannot be read.", cause: cause)
     }
 
     /// - Parameter tracks: The tracks that it has instead: `video h264`.

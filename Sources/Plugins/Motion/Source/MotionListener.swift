@@ -56,9 +56,10 @@ final class MotionListener: LiveMotion {
     private static func fault(_ place: SocketPlace, _ code: Int32) -> FrameHostError {
         let remedy =
             switch code {
-            case EADDRINUSE: "Another program uses this port. Use another port, or end that program."
+            case EADDRINUSE: "Use another port, or end the program that uses this one."
             case EADDRNOTAVAIL: "Use an address of this machine: `ip address` lists them."
-            case EACCES: "Use a port from 1024 up."
+            case EACCES: "Use a port of 1024 or more."
+            case EAFNOSUPPORT where place.isIPv6: "Use an IPv4 address: this machine has no IPv6."
             default: ""
             }
         return FrameHostError(
@@ -102,7 +103,8 @@ final class MotionListener: LiveMotion {
         let now = context.clock.now()
         if let sender, !sender.isSameHost(as: from), now - lastMotionAt < LiveWait.patience {
             reports.refuse(
-                from: from.text, "comes while \(sender.host) sends, and there can be only one sender at a time")
+                from: from.text, "comes while \(sender.host) sends, and there can be only one sender at a time",
+                remedy: "Stop one of the two senders.")
             return false
         }
         let readings: [JSONMotion.Reading]
@@ -149,6 +151,8 @@ final class MotionListener: LiveMotion {
     private func noticeSilence() {
         guard !isLost, context.clock.now() - lastMotionAt > LiveWait.patience else { return }
         isLost = true
-        reports.lost("nothing has come at \(place.text) for a second")
+        reports.lost(
+            "no samples have come at \(place.text) for a second",
+            "The stage keeps waiting. Check that the phone or program sends to this machine and port.")
     }
 }

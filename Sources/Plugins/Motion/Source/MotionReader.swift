@@ -44,7 +44,7 @@ final class CSVFile: MotionReader {
             do throws(MotionFault) {
                 if let sample = try parser.take(line) { samples.append(sample) }
             } catch {
-                throw fault(isCut ? MotionFault("ends too early: it \(error.what)", at: error.offset) : error, given)
+                throw fault(isCut ? error.inLastLine : error, given)
             }
             return true
         case .tooLong: throw fault(MotionFault("must have at most \(CSVMotion.mostLineBytes) bytes"), given)
@@ -77,6 +77,7 @@ final class JSONFile: MotionReader {
     }
 
     func read(into samples: inout [MotionSample], given: Int) throws -> Bool {
+        let before = given - samples.count
         switch lines.read() {
         case .line(let line, let isCut):
             guard !line.allSatisfy({ [9, 13, 32].contains($0) }) else { return true }
@@ -84,12 +85,12 @@ final class JSONFile: MotionReader {
                 try take(line, &samples)
             } catch {
                 merge.end(into: &samples)
-                throw fault(isCut ? MotionFault("ends too early: it \(error.what)") : error, given)
+                throw fault(isCut ? error.inLastLine : error, before + samples.count)
             }
             return true
         case .tooLong:
             merge.end(into: &samples)
-            throw fault(MotionFault("must have at most \(JSONMotion.mostBytes) bytes"), given)
+            throw fault(MotionFault("must have at most \(JSONMotion.mostBytes) bytes"), before + samples.count)
         case .ended:
             merge.end(into: &samples)
             return false
@@ -100,7 +101,9 @@ final class JSONFile: MotionReader {
     private func take(_ line: ArraySlice<UInt8>, _ samples: inout [MotionSample]) throws(MotionFault) {
         for reading in try JSONMotion.readings(in: line, units: units) {
             guard reading.stamp != nil else {
-                throw MotionFault("has no time, without which a file cannot be played: 't' must be seconds")
+                throw MotionFault(
+                    "has a sample without a time, which is needed in a file: 't' in seconds, or the 'timestamp' or 'time' in nanoseconds that an app writes"
+                )
             }
             merge.add(reading.sample, into: &samples)
         }

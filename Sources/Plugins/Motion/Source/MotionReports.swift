@@ -12,7 +12,8 @@ extension MotionSource {
         EventDeclaration(
             "motion-returned", "Motion comes again.", [.number("awayMs", "How long none came (ms).")]),
         EventDeclaration(
-            "device-refused", "The device is back, but cannot be used.", [.string("reason", "Why.")]),
+            "device-refused", "The device was found again, but cannot be used. The stage keeps trying.",
+            [.string("reason", "Why.")]),
         EventDeclaration(
             "samples-left-out",
             "Samples were left out: a number was impossible, or a time did not rise. Posted at most once a second.",
@@ -38,8 +39,10 @@ extension MotionSource {
 extension MotionText {
     static func nothingUsable(_ path: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, place: "path", what: "none of the samples of '\(path)' can be used",
-            remedy: "Check 'rotationUnit' and 'accelerationUnit', and that the times rise.")
+            .invalidMedia, place: "path",
+            what:
+                "none of the samples of '\(path)' can be used: each has an impossible time, attitude or value, such as a value beyond 2000 rad/s or 10000 m/s²",
+            remedy: "Check the file's values and, for CSV and JSON, 'rotationUnit' and 'accelerationUnit'.")
     }
 }
 
@@ -74,31 +77,34 @@ final class MotionReports {
         func samples(_ count: Int) -> String { count == 1 ? "1 sample" : "\(count) samples" }
         let parts = [
             invalid > 0
-                ? "\(samples(invalid)) with values that are not finite, or beyond 2000 rad/s or 10000 m/s²" : nil,
-            late > 0 ? "\(samples(late)) not later than the one before" : nil,
+                ? "\(samples(invalid)) with an impossible value (not finite, or beyond 2000 rad/s or 10000 m/s²)" : nil,
+            late > 0 ? "\(samples(late)) not later than the sample before" : nil,
         ].compactMap { $0 }
         let checks = [
-            invalid > 0 ? "'rotationUnit' and 'accelerationUnit'" : nil, late > 0 ? "the sensor's clock" : nil,
+            invalid > 0 ? "the values and, for CSV and JSON, 'rotationUnit' and 'accelerationUnit'" : nil,
+            late > 0 ? "the times that the file or the sensor gives" : nil,
         ].compactMap { $0 }
         context.post(
             "samples-left-out", level: .warning,
             text:
-                "Samples were left out: \(parts.joined(separator: ", ")). Check \(checks.joined(separator: ", and ")).",
+                "Samples were left out: \(parts.joined(separator: ", and ")).\(checks.map { " Check \($0)." }.joined())",
             details: ["invalid": .number(invalid), "late": .number(late)])
     }
 
     /// Counts a datagram that is not motion, and reports it if a second has passed since the last report.
-    func refuse(from sender: String, _ reason: String) {
+    ///
+    /// - Parameter remedy: A sentence; empty where `reason` says enough.
+    func refuse(from sender: String, _ reason: String, remedy: String = "") {
         refused += 1
         let now = context.clock.now()
         guard now - lastRefused >= Self.interval else { return }
         lastRefused = now
         context.post(
             "datagrams-refused", level: .warning,
-            text:
-                refused == 1
+            text: (refused == 1
                 ? "A datagram from \(sender) was left out: it \(reason)."
-                : "\(refused) datagrams were left out. The last one, from \(sender), \(reason).",
+                : "\(refused) datagrams were left out. The last one, from \(sender), \(reason).")
+                + (remedy.isEmpty ? "" : " \(remedy)"),
             details: ["count": .number(refused), "sender": .string(sender), "reason": .string(reason)])
         refused = 0
     }
@@ -115,10 +121,11 @@ final class MotionReports {
             details: ["byMs": .number(milliseconds)])
     }
 
-    func lost(_ reason: String) {
+    /// - Parameter next: What the stage does now and what a person can check, as sentences.
+    func lost(_ reason: String, _ next: String) {
         context.recovering = reason
         context.post(
-            "motion-lost", level: .warning, text: "There is no motion: \(reason).",
+            "motion-lost", level: .warning, text: "There is no motion: \(reason). \(next)",
             details: ["reason": .string(reason)])
     }
 
@@ -130,7 +137,10 @@ final class MotionReports {
             details: ["awayMs": .number(milliseconds)])
     }
 
-    func deviceRefused(_ reason: String) {
-        context.post("device-refused", level: .warning, text: reason, details: ["reason": .string(reason)])
+    func deviceRefused(_ fault: IIOFault) {
+        context.post(
+            "device-refused", level: .warning,
+            text: "The device was found again, but \(fault.what). \(fault.remedy) The stage keeps trying.",
+            details: ["reason": .string(fault.what)])
     }
 }

@@ -81,7 +81,9 @@ final class MotionSource: Source {
                 StageDemand.Claim(
                     "udp \(place.text)", option: "listen", what: "receives at \(place.text), as does",
                     remedy: "Use another port, or leave this stage out and name the other one in 'from'.",
-                    remedyBetweenChains: "Use another port, or put the stages of both chains into one file.")
+                    remedyBetweenChains:
+                        "Use another port, or put the stages of both chains into one file in which only one stage receives."
+                )
             ]
         }
         return demand

@@ -42,7 +42,8 @@ struct MotionSourceOptions: StageOptions {
     var pace = MotionPace.fast
 
     @Option(
-        help: "IIO: samples per second; the nearest that the device has is used. Default: what it is set to.",
+        help:
+            "IIO: samples per second. A driver uses the nearest that the device has, or refuses the rate. Default: what it is set to.",
         range: 1...10_000, unit: "Hz")
     var rate: Double? = nil
 
@@ -56,7 +57,7 @@ struct MotionSourceOptions: StageOptions {
             throw OptionFault(
                 given.isEmpty
                     ? "'path', 'listen' or 'device' is missing"
-                    : "\(given.map { "'\($0)'" }.joined(separator: " and ")) are set, but the motion comes from only one of them",
+                    : "only one of 'path', 'listen' and 'device' may be set, but \(given.count) are",
                 remedy: given.isEmpty
                     ? "Name a file, an address to listen at, or an IIO device: \"path\": \"motion.csv\"."
                     : "Leave all but one of them out.")
@@ -72,17 +73,19 @@ struct MotionSourceOptions: StageOptions {
                 "'pace' is only for a file ('path'): a sensor always runs in real time", remedy: "Leave 'pace' out.")
         }
         if rate != nil, device == nil {
-            throw OptionFault("'rate' needs 'device'", remedy: "Leave 'rate' out.")
+            throw OptionFault("'rate' is only for an IIO device ('device')", remedy: "Leave 'rate' out.")
         }
     }
 
     private static func check(_ path: String) throws(OptionFault) {
         if path.isEmpty || path == "-" || path.utf8.contains(0) {
-            throw OptionFault("'path' must name a file", remedy: "Write \"path\": \"motion.csv\".")
+            let fault = path.isEmpty ? "is empty" : path == "-" ? "is '-'" : "has the character U+0000"
+            throw OptionFault(
+                "'path' must name a file, but \(fault)", remedy: "Name a file: \"path\": \"motion.csv\".")
         }
         guard MotionFile.Kind(path: path) != nil else {
             throw OptionFault(
-                "'\(path)' must end in .csv, .gcsv, .jsonl, .mp4 or .mov",
+                "'path' must end in .csv, .gcsv, .jsonl, .mp4 or .mov, but is '\(path)'",
                 remedy: "Use one of these endings: it says how the file is read.")
         }
     }
@@ -96,7 +99,8 @@ struct SocketPlace: OptionValue, Equatable {
     var isIPv6: Bool { address.utf8.contains(UInt8(ascii: ":")) }
     var text: String { isIPv6 ? "[\(address)]:\(port)" : "\(address):\(port)" }
 
-    private static let remedy = "Write an address of this machine and a port, such as \"127.0.0.1:5555\"."
+    private static let remedy =
+        "Write an address of this machine and a port, such as \"127.0.0.1:5555\" or \"[::1]:5555\"."
 
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> SocketPlace {
         guard let text = node.asString else {
@@ -105,19 +109,20 @@ struct SocketPlace: OptionValue, Equatable {
         let fault = OptionFault("'\(text)' must be a numeric address with a port", remedy: remedy)
         guard let colon = text.lastIndex(of: ":") else { throw fault }
         let digits = text[text.index(after: colon)...]
-        guard digits.utf8.allSatisfy({ (48...57).contains($0) }), let port = Int(digits), 1...65535 ~= port else {
-            throw fault
+        guard !digits.isEmpty, digits.utf8.allSatisfy({ (48...57).contains($0) }) else { throw fault }
+        guard let port = Int(digits), 1...65535 ~= port else {
+            throw OptionFault("the port in '\(text)' must be from 1 to 65535", remedy: remedy)
         }
         var address = String(text[..<colon])
         if address.hasPrefix("["), address.hasSuffix("]") {
             address = String(address.dropFirst().dropLast())
             guard address.contains(":") else { throw fault }
         } else if address.contains(":") {
-            throw fault
+            throw OptionFault("the IPv6 address in '\(text)' must be in brackets", remedy: remedy)
         }
         guard !address.isEmpty, !address.utf8.contains(0) else { throw fault }
         let place = SocketPlace(address: address, port: port)
-        guard place.isNumeric else { throw fault }
+        guard place.isNumeric else { throw OptionFault("the address in '\(text)' must be numeric", remedy: remedy) }
         return place
     }
 
