@@ -430,7 +430,7 @@ import Testing
         #expect(answers[9]?["error"].string?.hasPrefix("stages[0].size: ") == true, "\(answers)")
         #expect(
             answers[10]?["error"].string
-                == #"with.text: expected a string, found a number. Write a text such as "{date} {time}", or leave the key out for "{date} {time}"."#,
+                == #"with.text: expected a string, found a number. Write the text in double quotes, or leave the key out for "{date} {time}"."#,
             "\(answers)")
         #expect(answers[11]?["error"].string?.hasPrefix("copy: expected true or false") == true, "\(answers)")
         #expect(

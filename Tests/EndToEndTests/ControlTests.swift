@@ -396,7 +396,7 @@ final class ControlledRun {
         }
         #expect(
             try refused("replace", "text", #"{ "text": 5 }"#) == [
-                #"text.text: expected a string, found a number. Write a text such as "{date} {time}", or leave the key out for "{date} {time}"."#
+                #"text.text: expected a string, found a number. Write the text in double quotes, or leave the key out for "{date} {time}"."#
             ])
         #expect(
             try refused("attach", "sink", #"{ "id": "late", "use": "null-sink" }"#) == [

@@ -150,7 +150,7 @@ import Testing
     @Test(arguments: [PixelFormat.i010, .p010]) func refusesToMakeTenBits(format: PixelFormat) {
         #expect(
             throws: OptionFault(
-                "format \(format.rawValue) can only be an input format",
+                "'format' cannot be \(format.rawValue): this stage can only read it",
                 remedy: "Use i420, nv12, yuyv, bgra, rgb24 or gray8.")
         ) {
             var options = ConvertOptions()

@@ -115,8 +115,8 @@ import Testing
     @Test func refusesTwoShapes() {
         #expect(
             throws: OptionFault(
-                "aspect 9:16 and size 1280x720 must have the same shape",
-                remedy: "Leave aspect out, because size sets the shape too.")
+                "'aspect' 9:16 and 'size' 1280x720 must have the same shape",
+                remedy: "Leave 'aspect' out, because 'size' sets the shape too.")
         ) {
             var options = CropOrientOptions()
             options.aspect = AspectRatio(width: 9, height: 16)
@@ -237,7 +237,7 @@ import Testing
         #expect(logs.count == 7)
         #expect(
             logs.first
-                == "crop-orient: Frame 0 has the orientation upright, but the stage before declared turned 90°. Such frames are also turned upright, and fitted to 38x64 with \"fit\": \"\(fit)\"."
+                == "crop-orient: Frame 0 is stored upright, but the stage before declared its frames as turned 90°. Such frames are also turned upright, and fitted to 38x64 with \"fit\": \"\(fit)\"."
         )
     }
 
@@ -258,7 +258,7 @@ import Testing
         let warnings = driver.takeEvents().filter { $0.level == .warning }
         #expect(
             warnings.map(\.text) == [
-                "crop-orient: Frame 0 has the orientation turned 270°, but the stage before declared upright. Such frames pass without being turned, because this stage has nothing else to do and so has no buffers. To have them turned, set a 'crop' or 'size' that changes the picture."
+                "crop-orient: Frame 0 is stored turned 270°, but the stage before declared its frames as upright. Such frames pass without being turned, because this stage has nothing else to do and so has no buffers. To have them turned, set a 'crop' or 'size' that changes the picture."
             ])
     }
 

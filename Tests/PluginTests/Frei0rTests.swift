@@ -151,7 +151,8 @@ struct Frei0rTests {
     }
 
     @Test func saysWhatIsWrong() throws {
-        #expect(fault(#"{ "effect": "glov" }"#)?.hasSuffix("installed effects. Did you mean 'glow'?") == true)
+        #expect(
+            fault(#"{ "effect": "glov" }"#) == "effect: no effect 'glov' is installed. Did you mean 'glow'?")
         #expect(
             fault("{}")?.hasPrefix(
                 "effect: no effect is set. Set \"effect\" to one of those listed below.\n  3dflippo, ") == true)

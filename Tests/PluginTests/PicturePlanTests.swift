@@ -98,13 +98,17 @@ import Testing
                 return ""
             } catch { return "\(error)" }
         }
-        #expect(text(0, nil) == "width: must be from 1 to 16384, but is 0. Leave it out for the picture's own size.")
+        #expect(
+            text(0, nil) == "width: must be from 1 to 16384, but is 0. Use a number in this range, or leave it out.")
         #expect(
             text(nil, 16_385)
-                == "height: must be from 1 to 16384, but is 16385. Leave it out for the picture's own size.")
+                == "height: must be from 1 to 16384, but is 16385. Use a number in this range, or leave it out.")
         #expect(text(.max, .min).hasPrefix("width: must be from 1 to 16384, but is 9223372036854775807."))
-        #expect(text(nil, nil, quality: 0) == "quality: must be from 1 to 100, but is 0. 90 is the usual value.")
-        #expect(text(nil, nil, turns: 4) == "quarterTurns: must be from 0 to 3, but is 4. Rotation is clockwise.")
+        #expect(text(nil, nil, quality: 0) == "quality: must be from 1 to 100, but is 0. Use 90, the usual value.")
+        #expect(
+            text(nil, nil, turns: 4)
+                == "quarterTurns: must be from 0 to 3, but is 4. Use a number in this range: each quarter turn is clockwise."
+        )
         #expect(
             text(nil, 100, of: (1000, 2))
                 == "height: at this height the picture would be 50000 pixels wide, but a side can have at most 16384. Use a smaller height, or set both width and height."

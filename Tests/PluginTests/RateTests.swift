@@ -83,7 +83,7 @@ extension StageDriver {
     @Test func passesTheRightRateOn() throws {
         let (driver, given) = try run([0, 40, 80, 120], options: #"{ "rate": 25 }"#)
         #expect(given == (0..<4).map { Given(nanoseconds: Int64($0) * 40_000_000, number: UInt64($0)) })
-        #expect(driver.takeEvents().last?.text == "4 frames in, 4 out: 0 repeats, 0 drops, 0 gaps left.")
+        #expect(driver.takeEvents().last?.text == "4 frames in, 4 out: 0 repeats, 0 drops, 0 unfilled gaps.")
     }
 
     @Test func saysTheRateAndItsTimeBase() throws {
@@ -138,9 +138,9 @@ extension StageDriver {
         let events = driver.takeEvents()
         #expect(
             events.first?.text
-                == "No frame arrived for 3599.760 s; this gap is longer than 'maxGapSeconds', so it is not filled with repeats."
+                == "A gap of 3599.760 s between frames is not filled with repeats, because it is longer than 'maxGapSeconds' (1 s). To fill such gaps, set a higher 'maxGapSeconds' in the chain file."
         )
-        #expect(events.last?.text == "3 frames in, 7 out: 4 repeats, 0 drops, 1 gap left.")
+        #expect(events.last?.text == "3 frames in, 7 out: 4 repeats, 0 drops, 1 unfilled gap.")
     }
 
     @Test func marksTheFrameAfterAGapThatStays() throws {

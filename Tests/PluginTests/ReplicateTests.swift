@@ -349,7 +349,7 @@ private struct SlowCopy {
         let error = #expect(throws: FrameHostError.self) { try driver.set(#"{ "step": { "delay": 3 } }"#) }
         #expect(
             error?.description
-                == "a copy would be 9 frames late, but this stage keeps only 6 frames while the chain runs. Lower 'delay' in 'first', 'step' or 'each', or set the longer delay in the chain file and restart the chain."
+                == "a copy would be 9 frames late, but the longest delay at the start was 6 frames, and a running chain cannot exceed it. Lower 'delay' in 'first', 'step' or 'each', or set the longer delay in the chain file and restart the chain."
         )
         #expect(try send(120)[12 * 64 + 16] == 120)
     }
@@ -360,15 +360,15 @@ private struct SlowCopy {
         (#"{ "each": [{ "tint": "red" }] }"#, "each", ##"tint: "red" must be a colour. Write it as "#rrggbb"."##),
         (
             #"{ "grid": "9x9" }"#, "grid",
-            #""9x9" must be a grid. Write columns and rows as "4x4", at most 64 cells, or leave the key out for "2x2"."#
+            #""9x9" must be a grid of 1 to 64 cells. Write columns and rows, such as "4x4", or leave the key out for "2x2"."#
         ),
         (
             #"{ "step": { "delay": 300 } }"#, "",
-            "a copy would be 900 frames late, but a delay must be at most 600 frames. Lower 'delay' in 'first', 'step' or 'each', or lower 'copies'."
+            "a copy would be 900 frames late, but a delay must be at most 600 frames. Lower 'delay' in 'first', 'step' or 'each', or set fewer 'copies' in the chain file."
         ),
         (
             #"{ "copies": 1, "each": [{}, {}] }"#, "each",
-            "each has 2 entries, but there is 1 copy. Remove some entries, or raise 'copies'."
+            "'each' has 2 entries, but there is 1 copy. Remove 1 entry from 'each', or set 'copies' to 2 in the chain file."
         ),
     ])
     func saysWhatIsWrong(options: String, key: String, text: String) {

@@ -163,7 +163,7 @@ final class ClockedDriver<S: Join> {
             try driver.driver.command("switch", arguments: ["to": "1"])
         } throws: {
             "\($0)"
-                == "arguments.to: '1' is lost, so \"whenLost\": \"next\" would show another input immediately. Repeat the command when the input is back (event 'input-back'). With \"whenLost\": \"stay\" its last picture is shown."
+                == "arguments.to: '1' is lost, so \"whenLost\": \"next\" would show another input immediately. Switch to it when it is back (event 'input-back'). Set \"whenLost\": \"stay\" in the chain file if its last picture should be shown meanwhile."
         }
         #expect { try driver.driver.set(#"{ "active": "1" }"#) } throws: { "\($0)".contains("'1' is lost") }
         try play(driver, from: 70, to: 75, second: false)

@@ -235,7 +235,8 @@ import Testing
         }
         #expect(
             throws: OptionFault(
-                "stamp needs at least 320x240, but size is 320x238", remedy: "Use a larger size, or leave stamp out.")
+                "'stamp' needs pictures of at least 320x240, but 'size' is 320x238",
+                remedy: "Use a larger 'size', or leave 'stamp' out.")
         ) {
             var options = TestSourceOptions()
             options.stamp = true

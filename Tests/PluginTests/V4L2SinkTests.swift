@@ -181,6 +181,18 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
             fault(camera, #"{ "device": "/dev/video0" }"#)
                 == "device: '/dev/video0' (framehost) cannot take pictures: it must be an output device. Use a virtual camera; v4l2loopback makes one: `\(make)`."
         )
+        // After the command, the option names the camera that it has made.
+        for (device, command, further) in [
+            ("OBS", make.replacing("framehost", with: "OBS"), ""),
+            ("/dev/video9", make.replacing("10", with: "9"), ""),
+            ("OBS Camera", make, " Then set \"device\": \"/dev/video10\"."),
+            ("/dev/camera", make, " Then set \"device\": \"/dev/video10\"."),
+        ] {
+            #expect(
+                fault(camera, #"{ "device": "\#(device)" }"#)
+                    == "device: there is no virtual camera '\(device)'. Make one with v4l2loopback: `\(command)` (Debian: first apt-get install v4l2loopback-dkms).\(further)"
+            )
+        }
         #expect(fault(camera, #"{ "device": "/dev/video9" }"#)?.contains(" video_nr=9 card_label=framehost ") == true)
         #expect(
             fault(ScriptedOutput("/dev/video3"), #"{ "device": "/dev/video9" }"#)
@@ -223,16 +235,19 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
 
     @Test func namesTheGroupToJoinAndWhoeverIsThere() {
         let calls = ScriptedOutput("/dev/video3")
-        for code in [EACCES, EPERM] {
+        for (code, remedy) in [
+            (
+                EACCES,
+                "Join the group 'video', which may open it: `sudo usermod -aG video $USER`. Then log in again.\n  open: Permission denied"
+            ),
+            (
+                EPERM,
+                "Give the container this device (`--device=/dev/video3`); outside a container, give this user permission to read and write it.\n  open: Operation not permitted"
+            ),
+        ] {
             calls.openFault = code
-            #expect(
-                fault(calls, #"{ "device": "/dev/video3" }"#)?.hasPrefix(
-                    "this user may not open '/dev/video3'. Join the group 'video', which may open it: `sudo usermod -aG video $USER`"
-                ) == true)
-            for options in ["{}", #"{ "device": "framehost" }"#] {
-                #expect(
-                    fault(calls, options)?.hasPrefix("this user may not open '/dev/video3'. Join the group 'video'")
-                        == true)
+            for options in [#"{ "device": "/dev/video3" }"#, "{}", #"{ "device": "framehost" }"#] {
+                #expect(fault(calls, options) == "this user may not open '/dev/video3'. \(remedy)")
             }
         }
         calls.openFault = 0

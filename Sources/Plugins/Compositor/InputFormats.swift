@@ -21,7 +21,7 @@ struct InputFormats {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
-                    "the pictures of '\(context.inputIDs[turned])' must be upright, but their orientation is \(inputs[turned].orientation)",
+                    "the pictures of '\(context.inputIDs[turned])' must be upright, but are stored \(inputs[turned].orientation)",
                 remedy:
                     "Put a 'crop-orient' between '\(context.inputIDs[turned])' and this stage: it turns pictures upright."
             )
@@ -54,11 +54,13 @@ struct InputFormats {
         }
         self.output = output
         if context.audio != nil {
-            context.note("the sound of the inputs is dropped", isWarning: true)
+            context.note(
+                "the sound of the inputs is dropped. To keep it, link the file's own sound (\"from\": \"clip.audio\") to an 'audio-encoder', and that to the sink",
+                isWarning: true)
         }
         for (index, input) in inputs.enumerated() where !input.hasColors(of: inputs[0]) {
             context.note(
-                "the pictures of '\(context.inputIDs[index])' have another colour matrix or range than those of '\(context.inputIDs[0])', but are shown as if they had the same, so their colours are wrong. Set the same matrix and range at both sources; or put a 'crop-orient' and then a 'convert' with \"format\": \"bgra\" after each of them, with the same \"size\" for both",
+                "the pictures of '\(context.inputIDs[index])' have another colour matrix or range than those of '\(context.inputIDs[0])', but are shown as if they had the same, so their colours are wrong. Set the same matrix and range in the devices or encoders that they come from; or put a 'crop-orient' and then a 'convert' with \"format\": \"bgra\" after each of them, with the same \"size\" for both",
                 isWarning: true)
         }
     }

@@ -136,7 +136,8 @@ extension StageContext {
         post(
             isLost ? "input-lost" : "input-back", level: isLost ? .warning : .info,
             text: isLost
-                ? "\(stageID): '\(id)' has stopped giving pictures." : "\(stageID): '\(id)' gives pictures again.",
+                ? "\(stageID): '\(id)' gives no pictures; this stage goes on without it."
+                : "\(stageID): '\(id)' gives pictures again.",
             details: ["input": .string(id)])
     }
 }

@@ -17,7 +17,7 @@ struct MosaicOptions: StageOptions {
     var layout = MosaicLayout.grid
     @Option(
         help:
-            "Places for the inputs, in place of layout: { input, x, y, width, height }, in shares of the picture from 0 to 1. Later ones cover earlier ones.",
+            "Places for the inputs, instead of 'layout': { input, x, y, width, height }, in shares of the picture from 0 to 1. Later ones cover earlier ones.",
         live: true)
     var places: [MosaicPlace] = []
     @Option(help: "Size of the picture. Default: the first input's size.", unit: "px") var size: PictureSize? = nil
@@ -48,19 +48,19 @@ struct MosaicPlace: OptionValue {
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> MosaicPlace {
         guard let members = node.asObject, let input = node["input"]?.asString else {
             throw OptionFault(
-                "\(node.text()) must be an object with 'input'",
+                "\(node.text()) must be an object whose 'input' is the id of an input",
                 remedy: "Write { \"input\": \"cam\", \"x\": 0.5, \"y\": 0, \"width\": 0.5, \"height\": 0.5 }.")
         }
         var values = ["x": 0.0, "y": 0.0, "width": 1.0, "height": 1.0]
         for member in members where member.key != "input" {
             guard values[member.key] != nil else {
                 throw OptionFault(
-                    "'\(member.key)' must be input, x, y, width or height",
+                    "the key '\(member.key)' must be 'input', 'x', 'y', 'width' or 'height'",
                     remedy: "Use one of these keys, or leave '\(member.key)' out.")
             }
             guard let value = member.value.asDouble, (0...1).contains(value) else {
                 throw OptionFault(
-                    "\(member.key) must be a number from 0 to 1, but is \(member.value.text())",
+                    "'\(member.key)' of '\(input)' must be a number from 0 to 1, but is \(member.value.text())",
                     remedy: "Write a share of the picture's width or height, such as 0.5.")
             }
             values[member.key] = value
@@ -70,7 +70,9 @@ struct MosaicPlace: OptionValue {
         guard place.x + place.width <= 1.000_001, place.y + place.height <= 1.000_001 else {
             throw OptionFault(
                 "the place of '\(input)' must lie within the picture",
-                remedy: "Make x + width at most 1, and y + height at most 1.")
+                remedy:
+                    "Make 'x' + 'width' at most 1, and 'y' + 'height' at most 1. A 'width' or 'height' that is left out counts as 1."
+            )
         }
         return place
     }

@@ -225,7 +225,7 @@ final class SourceSwitch: Join {
             throw FrameHostError(
                 .unavailable, place: FaultPlace(place),
                 what: "'\(context.inputIDs[index])' has not given a picture yet",
-                remedy: "Repeat the command when the input gives pictures.")
+                remedy: "Switch to it when it gives pictures.")
         }
         guard options.whenLost == .stay || !watch.wouldBeLeft(index, now: context.clock.now()) else {
             throw FrameHostError(
@@ -233,7 +233,7 @@ final class SourceSwitch: Join {
                 what:
                     "'\(context.inputIDs[index])' is lost, so \"whenLost\": \"next\" would show another input immediately",
                 remedy:
-                    "Repeat the command when the input is back (event 'input-back'). With \"whenLost\": \"stay\" its last picture is shown."
+                    "Switch to it when it is back (event 'input-back'). Set \"whenLost\": \"stay\" in the chain file if its last picture should be shown meanwhile."
             )
         }
         if let change = state.choose(index) { show(change, context.clock.now()) }

@@ -11,7 +11,8 @@ enum WhenLost: String, OptionChoice {
 }
 
 struct SourceSwitchOptions: StageOptions {
-    @Option(help: "Id of the input that is shown. Default: the first of from.", live: true) var active: String? = nil
+    @Option(help: "Id of the input that is shown. Default: the first one in 'from'.", live: true) var active: String? =
+        nil
     @Option(
         help: "How long the old and the new input are blended at a switch; 0 is a hard cut.", range: 0...10, unit: "s",
         live: true)
@@ -21,7 +22,7 @@ struct SourceSwitchOptions: StageOptions {
     @Option(help: "An input that gives nothing for this long counts as lost.", range: 0.1...3600, unit: "s")
     var lostSeconds =
         2.0
-    @Option(help: "Switches back to the chosen input after it has been back for backSeconds.") var goBack = true
+    @Option(help: "Switches back to the chosen input after it has been back for 'backSeconds'.") var goBack = true
     @Option(
         help: "How long a lost input must give pictures again before it is shown.", range: 0...3600, unit: "s")
     var backSeconds = 2.0
@@ -32,7 +33,7 @@ struct SourceSwitchOptions: StageOptions {
         range: FrameRate(1, 1000)...FrameRate(1000)) var rate: FrameRate? = nil
     @Option(
         help:
-            "How a picture of another shape gets into size: contain adds bars, fill crops it to its middle, stretch distorts it."
+            "How a picture of another shape gets into 'size': contain adds bars, fill crops it to its middle, stretch distorts it."
     )
     var fit = Fit.contain
     @Option(help: "Colour of the bars, and of the picture before the first input arrives.") var color = RGBColor(

@@ -10,7 +10,7 @@ struct ConvertOptions: StageOptions {
     func validate() throws(OptionFault) {
         guard format.bitDepth == 8 else {
             throw OptionFault(
-                "format \(format.rawValue) can only be an input format",
+                "'format' cannot be \(format.rawValue): this stage can only read it",
                 remedy: "Use i420, nv12, yuyv, bgra, rgb24 or gray8.")
         }
     }

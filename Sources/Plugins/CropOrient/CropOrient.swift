@@ -102,7 +102,7 @@ final class CropOrient: Transform {
             try Geometry(options, of: input, lying: lying, into: output), from: input, to: output, bars: options.color)
         others[Int(lying.rawValue)] = orienter
         context.log(
-            "\(context.stageID): Frame \(frame.sequenceNumber) has the orientation \(lying), but the stage before declared \(input.orientation). Such frames are also turned upright, and fitted to \(output.width)x\(output.height) with \"fit\": \"\(options.fit.rawValue)\"."
+            "\(context.stageID): Frame \(frame.sequenceNumber) is stored \(lying), but the stage before declared its frames as \(input.orientation). Such frames are also turned upright, and fitted to \(output.width)x\(output.height) with \"fit\": \"\(options.fit.rawValue)\"."
         )
         return orienter
     }
@@ -113,7 +113,7 @@ final class CropOrient: Transform {
         guard !hasWarned, let input else { return }
         hasWarned = true
         context.log(
-            "\(context.stageID): Frame \(frame.sequenceNumber) has the orientation \(frame.orientation), but the stage before declared \(input.orientation). Such frames pass without being turned, because this stage has nothing else to do and so has no buffers. To have them turned, set a 'crop' or 'size' that changes the picture.",
+            "\(context.stageID): Frame \(frame.sequenceNumber) is stored \(frame.orientation), but the stage before declared its frames as \(input.orientation). Such frames pass without being turned, because this stage has nothing else to do and so has no buffers. To have them turned, set a 'crop' or 'size' that changes the picture.",
             level: .warning)
     }
 

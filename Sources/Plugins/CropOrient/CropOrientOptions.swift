@@ -8,17 +8,17 @@ struct CropOrientOptions: StageOptions {
             "Part of the upright picture to keep, such as 640x480+320+120 (size and top left corner) or 640x480 (the middle).",
         unit: "px")
     var crop: CropRectangle? = nil
-    @Option(help: "Aspect ratio of the result as shown, width to height, such as 16:9. fit says how it is reached.")
+    @Option(help: "Aspect ratio of the result as shown, width to height, such as 16:9. 'fit' says how it is reached.")
     var aspect: AspectRatio? = nil
-    @Option(help: "Rotates the picture clockwise, after crop.", unit: "degrees") var rotate = Rotation.none
-    @Option(help: "Mirrors left to right, after rotate.") var mirror = false
+    @Option(help: "Rotates the picture clockwise, after 'crop'.", unit: "degrees") var rotate = Rotation.none
+    @Option(help: "Mirrors left to right, after 'rotate'.") var mirror = false
     @Option(help: "Size of the result. Default: pixels are not scaled.", unit: "px") var size: PictureSize? = nil
     @Option(
         help:
-            "How the picture gets the shape of size or aspect: fill crops it to its middle, contain adds bars, stretch distorts it."
+            "How the picture gets the shape of 'size' or 'aspect': fill crops it to its middle, contain adds bars, stretch distorts it."
     )
     var fit = Fit.fill
-    @Option(help: "Colour of the bars that contain adds.") var color = RGBColor(red: 0, green: 0, blue: 0)
+    @Option(help: "Colour of the bars that \"fit\": \"contain\" adds.") var color = RGBColor(red: 0, green: 0, blue: 0)
 
     func validate() throws(OptionFault) {
         guard let aspect, let size else { return }
@@ -27,8 +27,8 @@ struct CropOrientOptions: StageOptions {
         // A size in whole pixels cannot match every shape exactly.
         guard abs(wanted / given - 1) > 0.02 else { return }
         throw OptionFault(
-            "aspect \(aspect) and size \(size) must have the same shape",
-            remedy: "Leave aspect out, because size sets the shape too.")
+            "'aspect' \(aspect) and 'size' \(size) must have the same shape",
+            remedy: "Leave 'aspect' out, because 'size' sets the shape too.")
     }
 }
 
@@ -47,7 +47,7 @@ enum Rotation: Int, OptionValue, CaseIterable {
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Rotation {
         guard let degrees = node.asInt, let rotation = Rotation(rawValue: degrees) else {
             throw OptionFault(
-                "\(node.text()) must be 0, 90, 180 or 270", remedy: "Rotation is in degrees, clockwise.")
+                "\(node.text()) must be 0, 90, 180 or 270", remedy: "Write the number of degrees to rotate clockwise")
         }
         return rotation
     }
@@ -92,7 +92,9 @@ struct CropRectangle: OptionValue, Hashable, CustomStringConvertible {
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> CropRectangle {
         let fault = OptionFault(
             "\(node.text()) must be a part of a picture",
-            remedy: "Write it as \"640x480+320+120\" (width x height + left + top), or as \"640x480\" for the middle.")
+            remedy:
+                "Write it as \"640x480+320+120\" (width x height + left + top), or as \"640x480\" for the middle. Width and height must be at least 1, and no number may exceed 16384."
+        )
         let parts = node.asString?.split(separator: "+", omittingEmptySubsequences: false) ?? []
         guard parts.count == 1 || parts.count == 3 else { throw fault }
         let numbers = parts.dropFirst().map { Int($0) }

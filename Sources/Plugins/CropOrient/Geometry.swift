@@ -136,9 +136,10 @@ struct Geometry: Equatable {
         }
         guard PictureSize.range.contains(output.width), PictureSize.range.contains(output.height) else {
             throw FrameHostError(
-                .invalidConfiguration, place: "aspect",
+                .invalidConfiguration, place: options.aspect == nil ? "size" : "aspect",
                 what: "the result would be \(output), but a side must be at most 16384 pixels",
-                remedy: "Set 'size' too, or another 'aspect'.")
+                remedy: options.aspect == nil
+                    ? "Set 'size' or 'crop'." : "Set another 'aspect', or set a 'size' of this shape too.")
         }
         let size = placed ?? (output.width, output.height)
         target = Rectangle(

@@ -58,7 +58,7 @@ struct EffectFolders {
     private func pathInFolders(_ path: String) throws -> String {
         guard let real = Self.realPath(path) else {
             throw FrameHostError(
-                .unavailable, place: "effect", what: "'\(path)' cannot be found: \(String(cString: strerror(errno)))",
+                .unavailable, place: "effect", what: "'\(path)' cannot be used: \(String(cString: strerror(errno)))",
                 remedy: "Correct the path, or name an installed effect.")
         }
         guard paths.contains(where: { folder in Self.realPath(folder).map { real.hasPrefix($0 + "/") } ?? false })
@@ -105,7 +105,7 @@ struct EffectFolders {
         let near = Suggestion.nearest(to: name, in: names)
         throw FrameHostError(
             .invalidConfiguration, place: "effect",
-            what: "'\(name)' must be one of the \(names.count) installed effects",
+            what: "no effect '\(name)' is installed",
             remedy: near.map { "Did you mean '\($0)'?" } ?? "Use one of those listed below.",
             cause: near == nil ? Self.list(names) : "")
     }

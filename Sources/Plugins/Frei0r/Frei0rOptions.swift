@@ -22,7 +22,7 @@ struct EffectParameters: OptionValue {
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> EffectParameters {
         guard let members = node.asObject else {
             throw OptionFault(
-                "expected an object, found \(node.kindName)", remedy: "Write names and values: { \"Blur\": 0.7 }")
+                "expected an object, found \(node.kindName)", remedy: "Write names and values: { \"Blur\": 0.7 }.")
         }
         return EffectParameters(members: members)
     }

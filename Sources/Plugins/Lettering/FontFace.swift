@@ -31,7 +31,7 @@ package final class FontFace {
         let bytes = try Self.contents(of: path)
         var isKept = false
         defer { if !isKept { bytes.deallocate() } }
-        try Self.check(FT_Init_FreeType(&library), path, "FreeType could not be started", remedy: "")
+        try Self.check(FT_Init_FreeType(&library), path, "FreeType could not be started", remedy: Self.freeMemory)
         let error = FT_New_Memory_Face(
             library, bytes.baseAddress?.assumingMemoryBound(to: FT_Byte.self), FT_Long(bytes.count), 0, &face)
         guard error == 0, let face else {
@@ -48,7 +48,8 @@ package final class FontFace {
                 remedy: "Name a font with outlines and Unicode characters, such as DejaVuSans.ttf.")
         }
         do {
-            try Self.check(FT_Stroker_New(library, &stroker), path, "not enough memory for outlines", remedy: "")
+            try Self.check(
+                FT_Stroker_New(library, &stroker), path, "not enough memory for outlines", remedy: Self.freeMemory)
         } catch {
             FT_Done_FreeType(library)
             throw error
@@ -95,6 +96,8 @@ package final class FontFace {
         return bytes
     }
 
+    private static let freeMemory = "Free some memory on this machine, and try again."
+
     private static func check(
         _ error: FT_Error, _ path: String, _ what: String, remedy: String = "Name another font file with 'font'."
     ) throws {
@@ -109,7 +112,7 @@ package final class FontFace {
     ///   - size: Pixels of the em square, at least 1.
     ///   - outline: Pixels; 0 for none.
     func set(size: Int, outline: Double) throws {
-        try Self.check(FT_Set_Pixel_Sizes(face, 0, UInt32(size)), path, "FreeType refuses the size \(size)")
+        try Self.check(FT_Set_Pixel_Sizes(face, 0, UInt32(size)), path, "FreeType refuses letters of \(size) pixels")
         self.size = size
         self.outline = outline
         FT_Stroker_Set(
@@ -155,7 +158,8 @@ package final class FontFace {
     /// Coverage of the loaded glyph after `change`; nil where nothing is covered.
     private func bitmap(_ change: (inout FT_Glyph?) -> FT_Error) throws -> GlyphBitmap? {
         var glyph: FT_Glyph?
-        try Self.check(FT_Get_Glyph(face.pointee.glyph, &glyph), path, "not enough memory for a glyph", remedy: "")
+        try Self.check(
+            FT_Get_Glyph(face.pointee.glyph, &glyph), path, "not enough memory for a letter", remedy: Self.freeMemory)
         defer { FT_Done_Glyph(glyph) }
         try Self.check(change(&glyph), path, "a letter cannot be outlined")
         try Self.check(FT_Glyph_To_Bitmap(&glyph, FT_RENDER_MODE_NORMAL, nil, 1), path, "a letter cannot be drawn")

@@ -21,7 +21,7 @@ package struct Slate {
         self.color = color
         picture = try picturePath.map { try StillPicture($0, option: "slatePicture") }
         self.text = text ?? ""
-        if !self.text.isEmpty { _ = try Self.face() }
+        if !self.text.isEmpty { try Self.withFont { _ in } }
     }
 
     /// A slate of one colour.
@@ -31,10 +31,15 @@ package struct Slate {
         text = ""
     }
 
-    private static func face() throws -> FontFace {
-        do { return try FontFace(path: FontFile.path(nil)) } catch {
+    /// Opens the font. The stages with a slate have no option for it, which a remedy may name.
+    private static func withFont(_ body: (FontFace) throws -> Void) throws {
+        do { try body(FontFace(path: FontFile.path(nil))) } catch {
             var fault = FrameHostError.wrap(error)
             fault.place = FaultPlace("slateText")
+            fault.remedy =
+                fault.code == .unavailable
+                ? "Install fonts-dejavu-core, or leave 'slateText' out."
+                : "Install this font again, or leave 'slateText' out."
             throw fault
         }
     }
@@ -53,15 +58,15 @@ package struct Slate {
         let rgb = VideoFormat(.rgb24, width: format.width, height: format.height)
         canvas.picture.fill(x: 0, y: 0, width: format.width, height: format.height, Paint(color, for: rgb))
         picture?.draw(into: canvas.picture, aspect: format.sampleAspectRatio)
-        if !text.isEmpty { try write(into: canvas.picture, rgb) }
+        if !text.isEmpty { try Self.withFont { try write(in: $0, into: canvas.picture, rgb) } }
         result.picture.fill(from: canvas.picture, format)
         return result
     }
 
     /// The text is a tenth of the picture's height, smaller where a line would be longer than nine tenths of the width,
     /// or where there are many lines.
-    private func write(into canvas: Picture, _ format: VideoFormat) throws {
-        let layout = TextLayout(try Self.face()) { _ in }
+    private func write(in font: FontFace, into canvas: Picture, _ format: VideoFormat) throws {
+        let layout = TextLayout(font) { _ in }
         let room = PictureSize(max(canvas.width * 9 / 10, 1), max(canvas.height * 9 / 10, 1))
         let lines = Array(text.utf8)
         var size = max(canvas.height / 10, 6)

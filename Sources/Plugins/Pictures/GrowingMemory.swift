@@ -20,9 +20,13 @@ final class GrowingMemory {
     func bytes(_ count: Int) throws -> UnsafeMutablePointer<UInt8> {
         if let base, count <= byteCount { return base.assumingMemoryBound(to: UInt8.self) }
         guard count <= Self.most else {
+            // Rounded up, so that it is never the limit itself. Only the pictures of the stage can be that large.
+            let needed = (count + 1 << 20 - 1) >> 20
             throw FrameHostError(
-                .exhausted, what: "the picture would need \(count >> 20) MiB, but the limit is \(Self.most >> 20) MiB",
-                remedy: "Use smaller pictures.")
+                .exhausted,
+                what:
+                    "encoding the picture needs \(needed) MiB of memory at once, but the limit is \(Self.most >> 20) MiB",
+                remedy: "Name a stage with smaller pictures.")
         }
         free()
         let whole = (max(count, 1) + 65535) / 65536 * 65536

@@ -85,13 +85,14 @@ struct PicturePlan: Equatable {
         }
         for (key, side) in [("width", form.width), ("height", form.height)] {
             guard let side, !PictureForm.sides.contains(side) else { continue }
-            throw fault(key, PictureForm.sides, side, "Leave it out for the picture's own size.")
+            throw fault(key, PictureForm.sides, side, "Use a number in this range, or leave it out.")
         }
         guard (0...3).contains(form.quarterTurns) else {
-            throw fault("quarterTurns", 0...3, form.quarterTurns, "Rotation is clockwise.")
+            throw fault(
+                "quarterTurns", 0...3, form.quarterTurns, "Use a number in this range: each quarter turn is clockwise.")
         }
         guard form.kind != .jpeg || (1...100).contains(form.quality) else {
-            throw fault("quality", 1...100, form.quality, "90 is the usual value.")
+            throw fault("quality", 1...100, form.quality, "Use 90, the usual value.")
         }
     }
 

@@ -6,7 +6,7 @@ extension Rate {
     /// The events that it posts.
     static let events = [
         EventDeclaration(
-            "gap", "No frame arrived for longer than maxGapSeconds; the gap is not filled.",
+            "gap", "The frames have a gap that is longer than 'maxGapSeconds'; it is not filled.",
             [
                 .number("seconds", "How long (s).")
             ]),

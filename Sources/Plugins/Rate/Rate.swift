@@ -153,10 +153,11 @@ final class Rate: Transform {
 
     /// Whether the places from `start` up to `end` are filled by repeats.
     private func fills(_ start: Int64, _ end: Int64, on grid: FrameGrid) -> Bool {
-        guard options.repeats else { return false }
-        let most = options.maxGapSeconds ?? (isLive ? 2 : Self.longestGap)
-        return (grid.time(of: end) - grid.time(of: start)).seconds <= most
+        options.repeats && (grid.time(of: end) - grid.time(of: start)).seconds <= longestFilled
     }
+
+    /// The longest gap that is filled, seconds.
+    private var longestFilled: Double { options.maxGapSeconds ?? (isLive ? 2 : Self.longestGap) }
 
     /// Goes on at `place`. The gap before it was too long to be filled. Gaps are counted, and reported at most once a
     /// second.
@@ -172,7 +173,7 @@ final class Rate: Transform {
         context.post(
             "gap", level: .warning,
             text:
-                "No frame arrived for \(seconds) s; this gap is longer than 'maxGapSeconds', so it is not filled with repeats.",
+                "A gap of \(seconds) s between frames is not filled with repeats, because it is longer than 'maxGapSeconds' (\(longestFilled.optionJSON.text()) s). To fill such gaps, set a higher 'maxGapSeconds' in the chain file.",
             details: ["seconds": JSONNode(.number(seconds))])
     }
 

@@ -11,9 +11,9 @@ struct RateFigures: Equatable {
     /// Gaps that were too long to be filled.
     var gaps = 0
 
-    /// `120 frames in, 150 out: 31 repeats, 1 drop, 0 gaps left.`
+    /// `120 frames in, 150 out: 31 repeats, 1 drop, 0 unfilled gaps.`
     var text: String {
-        "\(count(taken, "frame")) in, \(given) out: \(count(repeats, "repeat")), \(count(drops, "drop")), \(count(gaps, "gap")) left."
+        "\(count(taken, "frame")) in, \(given) out: \(count(repeats, "repeat")), \(count(drops, "drop")), \(count(gaps, "unfilled gap"))."
     }
 
     var details: JSONNode {

@@ -10,7 +10,7 @@ struct RateOptions: StageOptions {
     var repeats = true
     @Option(
         help:
-            "Longest gap to fill; a longer gap stays and gives the event gap. Default: 2 in live chains, 3600 in others.",
+            "Longest gap to fill; a longer gap stays and gives the event 'gap'. Default: 2 in live chains, 3600 in others.",
         range: 0.001...1_000_000, unit: "s") var maxGapSeconds: Double? = nil
 
     func validate() throws(OptionFault) {

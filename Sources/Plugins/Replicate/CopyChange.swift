@@ -40,7 +40,7 @@ struct CopyChange: OptionValue {
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> CopyChange {
         guard let members = node.asObject else {
             throw OptionFault(
-                "expected an object, found \(node.kindName)", remedy: "Write an object such as { \"scale\": 0.5 }")
+                "expected an object, found \(node.kindName)", remedy: "Write an object such as { \"scale\": 0.5 }.")
         }
         var change = CopyChange()
         for member in members {

@@ -106,12 +106,14 @@ final class Replicate: Transform {
     /// - Throws: ``FrameHostError`` when more frames would have to be held than the plan has room for.
     func optionsChanged() throws {
         guard options.mostDelay <= mostDelay else {
+            func frames(_ count: Int) -> String { count == 1 ? "1 frame" : "\(count) frames" }
             throw FrameHostError(
                 .invalidConfiguration,
                 what:
-                    "a copy would be \(options.mostDelay) frames late, but this stage keeps only \(mostDelay) frames while the chain runs",
+                    "a copy would be \(frames(options.mostDelay)) late, but the longest delay at the start was \(frames(mostDelay)), and a running chain cannot exceed it",
                 remedy:
-                    "Lower 'delay' in 'first', 'step' or 'each', or set the longer delay in the chain file and restart the chain.")
+                    "Lower 'delay' in 'first', 'step' or 'each', or set the longer delay in the chain file and restart the chain."
+            )
         }
         plan()
     }

@@ -13,26 +13,29 @@ struct ReplicateOptions: StageOptions {
     @Option(help: "Colour where there is no copy.", live: true) var background = RGBColor(red: 0, green: 0, blue: 0)
     @Option(
         help:
-            "Values of every copy before step is applied, relative to the middle of its cell: x, y, scale, rotate, mirror, delay (frames), gain, tint, hue, opacity.",
+            "Values of every copy before 'step' is applied, relative to the middle of its cell: x, y, scale, rotate, mirror, delay (frames), gain, tint, hue, opacity.",
         live: true)
     var first = CopyChange()
     @Option(
         help: "Change from each copy to the next, with the same keys. Positions also rotate and scale, as in a spiral.",
         live: true)
     var step = CopyChange()
-    @Option(help: "For each copy in turn, values that replace those of first.", live: true) var each: [CopyChange] = []
+    @Option(help: "For each copy in turn, values that replace those in 'first'.", live: true) var each: [CopyChange] =
+        []
 
     func validate() throws(OptionFault) {
         let count = copyCount
         guard each.count <= count else {
+            let surplus = each.count - count
             throw OptionFault(
-                "each has \(each.count == 1 ? "1 entry" : "\(each.count) entries"), but there \(count == 1 ? "is 1 copy" : "are \(count) copies")",
-                remedy: "Remove some entries, or raise 'copies'.")
+                "'each' has \(each.count == 1 ? "1 entry" : "\(each.count) entries"), but there \(count == 1 ? "is 1 copy" : "are \(count) copies")",
+                remedy: "Remove \(surplus == 1 ? "1 entry" : "\(surplus) entries") from 'each'"
+                    + (each.count > Self.mostCopies ? "." : ", or set 'copies' to \(each.count) in the chain file."))
         }
         guard mostDelay <= Self.mostDelay else {
             throw OptionFault(
                 "a copy would be \(mostDelay) frames late, but a delay must be at most \(Self.mostDelay) frames",
-                remedy: "Lower 'delay' in 'first', 'step' or 'each', or lower 'copies'.")
+                remedy: "Lower 'delay' in 'first', 'step' or 'each', or set fewer 'copies' in the chain file.")
         }
     }
 
@@ -65,7 +68,7 @@ struct Grid: OptionValue {
             columns * rows <= 64
         else {
             throw OptionFault(
-                "\(node.text()) must be a grid", remedy: "Write columns and rows as \"4x4\", at most 64 cells")
+                "\(node.text()) must be a grid of 1 to 64 cells", remedy: "Write columns and rows, such as \"4x4\"")
         }
         return Grid(columns: columns, rows: rows)
     }

@@ -32,7 +32,7 @@ struct JPEGFile {
         guard let handle = tjInitDecompress() else {
             throw FrameHostError(
                 .exhausted, place: place, what: "not enough memory for a JPEG decoder",
-                remedy: "Free some memory, and start the chain again.")
+                remedy: "Free some memory on this machine, and try again.")
         }
         defer { tjDestroy(handle) }
         func fault() -> FrameHostError {

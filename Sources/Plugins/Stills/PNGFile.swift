@@ -29,7 +29,8 @@ package struct PNGFile {
         guard stat(path, &status) == 0, access(path, R_OK) == 0 else {
             throw FrameHostError(
                 .unavailable, place: FaultPlace(option),
-                what: "\(path) cannot be read: \(String(cString: strerror(errno)))", remedy: remedy)
+                what: "\(path) cannot be read: \(String(cString: strerror(errno)))",
+                remedy: "Check that the path is right and that framehost may read the file.")
         }
         if status.st_mode & S_IFMT != S_IFREG {
             throw FrameHostError(

@@ -31,11 +31,12 @@ struct TestSourceOptions: StageOptions {
         false
     @Option(
         help:
-            "What is painted. flash is black, and white for 3 frames from each whole second on. none leaves the buffers unpainted."
+            "What is painted. \"flash\" is black, and white for 3 frames from each whole second on. \"none\" leaves the buffers unpainted."
     )
     var pattern = TestPattern.bars
     @Option(help: "Colour of the solid pattern.") var color = RGBColor(red: 0, green: 0, blue: 0)
-    @Option(help: "Paints the sequence number into the picture, unless the pattern is none or the number does not fit.")
+    @Option(
+        help: "Paints the sequence number into the picture, unless 'pattern' is \"none\" or the number does not fit.")
     var number = true
     @Option(
         help:
@@ -47,12 +48,13 @@ struct TestSourceOptions: StageOptions {
         guard stamp else { return }
         guard TimestampStrip.formats.contains(format) else {
             throw OptionFault(
-                "stamp needs a 4:2:0 format, but format is \(format.rawValue)",
-                remedy: "Set format to i420, nv12, i010 or p010, or leave stamp out.")
+                "'stamp' needs a 4:2:0 format, but 'format' is \(format.rawValue)",
+                remedy: "Set 'format' to i420, nv12, i010 or p010, or leave 'stamp' out.")
         }
         guard size.width >= TimestampStrip.leastWidth, size.height >= TimestampStrip.leastHeight else {
             throw OptionFault(
-                "stamp needs at least 320x240, but size is \(size)", remedy: "Use a larger size, or leave stamp out.")
+                "'stamp' needs pictures of at least 320x240, but 'size' is \(size)",
+                remedy: "Use a larger 'size', or leave 'stamp' out.")
         }
     }
 }

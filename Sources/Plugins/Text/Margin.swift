@@ -15,8 +15,8 @@ struct Margin: OptionValue {
         }
         guard list.count == 2 else {
             throw OptionFault(
-                "a margin must have one or two lengths, not \(list.count)",
-                remedy: "Write one length, or two as [x, y]."
+                "a list of margins must have two lengths, but has \(list.count)",
+                remedy: "Write two lengths as [x, y], or one length without brackets."
             )
         }
         return Margin(x: try Extent.decodeOption(list[0]), y: try Extent.decodeOption(list[1]))

@@ -15,7 +15,7 @@ struct TextOptions: StageOptions {
     @Option(help: "Position in the upright picture.", live: true) var position = TextPosition.bottomLeft
     @Option(
         help:
-            "Distance from the edges that position names, in pixels or as a share of width and height (\"3%\"). [x, y] sets two distances.",
+            "Distance from the edges that 'position' names, in pixels or as a share of width and height (\"3%\"). [x, y] sets two distances.",
         live: true
     )
     var margin = Margin(x: .share(3), y: .share(3))
@@ -40,7 +40,7 @@ struct TextOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         for (name, value) in [("size", size), ("outline", outline), ("boxPadding", boxPadding)] where value.isNegative {
-            throw OptionFault("\(name) must be 0 or more, but is \(value)", remedy: "Use 0 or more.")
+            throw OptionFault("'\(name)' must be 0 or more, but is \(value)", remedy: "Use 0 or more.")
         }
     }
 }

@@ -107,7 +107,7 @@ struct TextTemplate: OptionValue {
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> TextTemplate {
         guard let text = node.asString else {
             throw OptionFault(
-                "expected a string, found \(node.kindName)", remedy: "Write a text such as \"{date} {time}\"")
+                "expected a string, found \(node.kindName)", remedy: "Write the text in double quotes")
         }
         return try TextTemplate(text)
     }

@@ -227,7 +227,10 @@ final class OutputDevice {
             if fault == 0 {
                 let index = Int(value.index)
                 guard buffers.indices.contains(index) else {
-                    throw OutputFault.answered(path, "the buffer \(index), but has only \(buffers.count) buffers")
+                    throw OutputFault.answered(
+                        path,
+                        "the buffer \(index), but has only \(buffers.count == 1 ? "1 buffer" : "\(buffers.count) buffers")"
+                    )
                 }
                 return index
             }

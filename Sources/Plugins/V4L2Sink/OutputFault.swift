@@ -8,18 +8,31 @@ enum OutputFault {
     /// The command that makes a virtual camera for OBS, Zoom and browsers.
     static let loadModule = OutputFault.loadCommand(for: nil)
 
-    /// The same command, with the number of a path such as /dev/video9.
-    static func loadCommand(for path: String?) -> String {
-        let node = "/dev/video"
-        let number = path.flatMap { $0.hasPrefix(node) ? UInt8($0.dropFirst(node.count)) : nil } ?? 10
-        return "sudo modprobe v4l2loopback video_nr=\(number) card_label=framehost exclusive_caps=1"
+    /// The same command, for the camera that the option `device` names: with the number of a path such as /dev/video9,
+    /// or with a name that a shell takes as it is.
+    static func loadCommand(for asked: String?) -> String {
+        let name = asked.flatMap { $0.allSatisfy(isPlain) ? $0 : nil } ?? "framehost"
+        return "sudo modprobe v4l2loopback video_nr=\(number(of: asked)) card_label=\(name) exclusive_caps=1"
+    }
+
+    private static let node = "/dev/video"
+
+    private static func number(of path: String?) -> UInt8 {
+        path.flatMap { $0.hasPrefix(node) ? UInt8($0.dropFirst(node.count)) : nil } ?? 10
+    }
+
+    private static func isPlain(_ character: Character) -> Bool {
+        character.isASCII && (character.isLetter || character.isNumber || "-_.".contains(character))
     }
 
     /// - Parameter there: Output devices by path and name.
     static func none(asked: String?, there: [(path: String, name: String)]) -> FrameHostError {
+        let made = "\(node)\(number(of: asked))"
+        let isFound = asked.map { $0 == made || $0.allSatisfy(isPlain) } ?? true
         let remedy =
             there.isEmpty
             ? "Make one with v4l2loopback: `\(loadCommand(for: asked))` (Debian: first apt-get install v4l2loopback-dkms)."
+                + (isFound ? "" : " Then set \"device\": \"\(made)\".")
             : "Use \(there.count == 1 ? "" : "one of ")\(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", "))."
         return FrameHostError(
             .unavailable, place: asked == nil ? "" : "device",
@@ -67,7 +80,14 @@ enum OutputFault {
     static func of(_ call: String, _ code: Int32, _ path: String, group: String?) -> FrameHostError {
         let cause = "\(call): \(String(cString: strerror(code)))"
         switch code {
-        case EACCES, EPERM:
+        // What the device cgroup of a container refuses.
+        case EPERM:
+            return FrameHostError(
+                .unavailable, what: "this user may not open '\(path)'",
+                remedy:
+                    "Give the container this device (`--device=\(path)`); outside a container, give this user permission to read and write it.",
+                cause: cause)
+        case EACCES:
             return FrameHostError(
                 .unavailable, what: "this user may not open '\(path)'",
                 remedy: group.map {

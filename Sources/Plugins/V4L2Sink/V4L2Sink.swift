@@ -13,7 +13,7 @@ struct V4L2SinkOptions: StageOptions {
             throw OptionFault("'device' must not be empty", remedy: "Name a device, or leave 'device' out.")
         }
         if device?.utf8.contains(0) == true {
-            throw OptionFault("'device' must not contain a zero character", remedy: "Remove that character.")
+            throw OptionFault("'device' must not contain the character U+0000", remedy: "Remove its \\u0000.")
         }
     }
 }
@@ -52,7 +52,7 @@ final class V4L2Sink: Sink {
         context.note("\(found.name) (\(found.path)): \(video.pixelFormat.rawValue) \(video.width)x\(video.height)")
         if video.orientation != .up {
             context.note(
-                "the pictures are stored \(video.orientation), and a virtual camera cannot say so: programs will show them that way. Put 'crop-orient' before this stage to bring them upright",
+                "the pictures are stored \(video.orientation), and a virtual camera cannot say so: other programs will not show them upright. Put 'crop-orient' before this stage to bring them upright",
                 isWarning: true)
         }
     }

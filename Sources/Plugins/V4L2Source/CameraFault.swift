@@ -17,8 +17,8 @@ enum CameraFault {
         let advice =
             there.isEmpty
             ? "\(asked == nil ? "" : "No camera was found. ")Plug one in, or load its driver."
-            : "Plug it in, or use \(there.count == 1 ? "" : "one of ")\(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", ")); `framehost devices` shows details."
-        let remedy = advice + (mayWait ? " \"ifMissing\": \"wait\" starts the chain without a camera." : "")
+            : "Plug it in, or use \(there.count == 1 ? "" : "one of ")\(there.map { $0.name.isEmpty ? $0.path : "'\($0.name)' (\($0.path))" }.joined(separator: ", ")); `framehost devices` shows details."
+        let remedy = advice + (mayWait ? " Set \"ifMissing\": \"wait\" to start the chain without a camera." : "")
         return FrameHostError(
             .unavailable, place: asked == nil ? "" : "device",
             what: asked.map { "there is no camera '\($0)'" } ?? "there is no camera", remedy: remedy)
@@ -97,7 +97,14 @@ enum CameraFault {
     /// - Parameter calls: Used to look up both.
     static func of(_ fault: CallFault, _ path: String, _ calls: any DeviceCalls) -> FrameHostError {
         switch fault.errno {
-        case EACCES, EPERM:
+        // What the device cgroup of a container refuses.
+        case EPERM:
+            return FrameHostError(
+                .unavailable, what: "this user may not open '\(path)'",
+                remedy:
+                    "Give the container this device (`--device=\(path)`); outside a container, give this user permission to read and write it.",
+                cause: fault.text)
+        case EACCES:
             let group = calls.group(of: path)
             return FrameHostError(
                 .unavailable, what: "this user may not open '\(path)'",
@@ -109,9 +116,9 @@ enum CameraFault {
             return FrameHostError(
                 .unavailable,
                 what: "'\(path)' is in use" + (holders.isEmpty ? "" : " by \(holders.joined(separator: ", "))"),
-                remedy: holders.isEmpty
-                    ? "End the program that uses it. Only one program can use a camera."
-                    : "End that program. Only one program can use a camera.", cause: fault.text)
+                remedy:
+                    "End \(holders.isEmpty ? "the program that uses it" : holders.count == 1 ? "that program" : "these programs"). Only one program can use a camera.",
+                cause: fault.text)
         case ENOENT, ENODEV, ENXIO: return gone(path, cause: fault.text)
         // A file, a pipe or another device gives the first, a folder the second.
         case ENOTTY where fault.call == "VIDIOC_QUERYCAP", EISDIR:

@@ -36,7 +36,7 @@ final class CameraSession {
             throw FrameHostError(
                 .unavailable,
                 what: "the chain was planned for pictures of \(planned), but '\(path)' does not give them",
-                remedy: "Set 'size' to one that `framehost devices` lists for it.")
+                remedy: "Set 'size' in the chain file to one that `framehost devices` lists for it.")
         }
         self.mode = chosen
         do {
@@ -77,8 +77,8 @@ final class CameraSession {
                 throw FrameHostError(
                     .callFailed, place: "controls.\(control.name)", what: "the camera refuses \(number)",
                     remedy: control.isInactive
-                        ? "'\(control.name)' has no effect with the camera's current settings. First switch off the control that sets it automatically."
-                        : "Use another value in \(control.least)...\(control.most).", cause: error.text)
+                        ? "Switch off the control that sets '\(control.name)' automatically, and name it before '\(control.name)' in 'controls'."
+                        : "Use another value from \(control.least) to \(control.most).", cause: error.text)
             }
         }
     }

@@ -12,8 +12,10 @@ struct CameraMode: Equatable {
     /// Frames per second; zero where the driver does not say.
     var rate: Rational
 
-    /// `1280x720 at 25 (yuyv)`.
-    var text: String { rate.isZero ? "\(size) (\(pixels.rawValue))" : "\(size) at \(rate.short) (\(pixels.rawValue))" }
+    /// `1280x720 at 25 fps (yuyv)`.
+    var text: String {
+        rate.isZero ? "\(size) (\(pixels.rawValue))" : "\(size) at \(rate.short) fps (\(pixels.rawValue))"
+    }
 }
 
 /// What the chain file asks of a camera.
@@ -23,7 +25,7 @@ struct AskedMode: Equatable {
     /// Nil for any.
     var pixels: CameraPixels?
 
-    var text: String { "\(size) at \(rate.short)" + (pixels.map { " (\($0.rawValue))" } ?? "") }
+    var text: String { "\(size) at \(rate.short) fps" + (pixels.map { " (\($0.rawValue))" } ?? "") }
 }
 
 /// Chooses by closeness: first the size, then the rate, then what costs the chain least. Pure.
@@ -49,7 +51,8 @@ enum FormatChoice {
     /// A note on the differences from the request; nil when there are none.
     static func difference(_ mode: CameraMode, _ asked: AskedMode) -> String? {
         let isRate = mode.rate.isZero || far(mode.rate.value, asked.rate.value) < 0.005
-        return mode.size == asked.size && isRate ? nil : "requested \(asked.text), but the camera gives \(mode.text)"
+        return mode.size == asked.size && isRate
+            ? nil : "requested \(asked.text), but the camera gives \(mode.text). `framehost devices` lists its modes"
     }
 }
 

@@ -28,7 +28,7 @@ final class JPEGDecoder {
         guard let handle = tjInitDecompress() else {
             throw FrameHostError(
                 .exhausted, what: "not enough memory for a JPEG decoder",
-                remedy: "Free some memory, and start the chain again.")
+                remedy: "Free some memory on this machine.")
         }
         self.handle = handle
         self.size = size
@@ -70,7 +70,7 @@ final class JPEGDecoder {
                 for row in 0..<plane.height { plane.row(row).update(repeating: 128) }
             }
             return decode(base, bytes.count, y, (u.baseAddress, u.strideBytes), (v.baseAddress, v.strideBytes))
-        default: return .unknown("chroma that is neither 4:2:0 nor 4:2:2")
+        default: return .unknown("chroma is neither 4:2:0 nor 4:2:2")
         }
     }
 

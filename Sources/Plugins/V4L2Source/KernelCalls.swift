@@ -85,7 +85,9 @@ struct KernelCalls: DeviceCalls {
 
     func group(of path: String) -> String? {
         var status = Glibc.stat()
-        guard stat(path, &status) == 0, let entry = getgrgid(status.st_gid) else { return nil }
+        guard stat(path, &status) == 0, status.st_gid != 0, status.st_mode & 0o060 == 0o060,
+            let entry = getgrgid(status.st_gid)
+        else { return nil }
         return String(cString: entry.pointee.gr_name)
     }
 }

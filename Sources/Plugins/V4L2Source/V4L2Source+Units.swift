@@ -82,7 +82,7 @@ extension V4L2Source {
         guard stream.sets.isEmpty else { return stream.sets }
         guard buffers > 0 else { throw CameraFault.noPictures(device.path, seconds: 5) }
         throw CameraFault.noSets(
-            device.path, "none were among \(buffers == 1 ? "1 access unit" : "\(buffers) access units")")
+            device.path, "none came in \(buffers == 1 ? "1 access unit" : "\(buffers) access units")")
     }
 
     // MARK: One access unit

@@ -83,7 +83,7 @@ final class V4L2Source: Source, DeviceStage {
             // A note gets its full stop later.
             let advice = fault.remedy.isEmpty ? "" : ". \(fault.remedy.dropLast())"
             context.note(
-                "\(fault.what): the chain starts without the camera, with a slate of \(asked.size) in i420\(advice)",
+                "\(fault.what): the chain starts without the camera, \(options.whileLost == .stop ? "planned for pictures" : "with a slate") of \(asked.size) in i420, and opens the camera as soon as it can\(advice)",
                 isWarning: true)
         }
         return units.map { .encoded($0.format) } ?? .video(format!)
@@ -96,7 +96,7 @@ final class V4L2Source: Source, DeviceStage {
             options.rate == nil ? "15 frames per second instead of 30" : nil,
         ].compactMap { $0 }
         guard !spared.isEmpty else { return }
-        context.note("this machine has only one processor: requests \(spared.joined(separator: " and "))")
+        context.note("this machine has only one processor, so the stage requests \(spared.joined(separator: " and "))")
     }
 
     private func choose(_ device: V4L2Device) throws {
@@ -152,7 +152,7 @@ final class V4L2Source: Source, DeviceStage {
             context.note("1 copy per frame: the driver cannot write into the chain's buffers")
         } else if takesOurs == nil {
             context.note(
-                "no copy if the driver can write into the chain's buffers, which it does not report; otherwise 1 per frame"
+                "no copy if the driver can write into the chain's buffers, which it does not report; otherwise 1 copy per frame"
             )
         } else {
             context.note("no copy: the driver writes into the chain's buffers")
@@ -218,7 +218,8 @@ final class V4L2Source: Source, DeviceStage {
             // It is this one that comes back, and not any other.
             lookedFor = chosenID
             missing = CameraFault.gone(path).what
-            context.log("The chain starts without its camera: \(missing).", level: .warning)
+            context.log(
+                "The chain starts without its camera: \(missing). It is opened when it is back.", level: .warning)
             return beginWithout()
         }
         if session.mode.rate.value > 0, session.rate.value > 0,
@@ -227,7 +228,7 @@ final class V4L2Source: Source, DeviceStage {
             context.post(
                 "rate-differs", level: .warning,
                 text:
-                    "The camera lists \(session.mode.rate.short) frames per second, but uses \(session.rate.short).",
+                    "The camera lists \(session.mode.rate.short) fps, but its driver has set \(session.rate.short) fps. The times of its pictures are right, but the chain is planned for \(session.mode.rate.short) fps. If `framehost devices` lists \(session.rate.short) fps too, set 'rate' to that in the chain file.",
                 details: ["listed": .number(session.mode.rate.value), "set": .number(session.rate.value)])
         }
         lookedFor = chosenID
@@ -259,7 +260,7 @@ final class V4L2Source: Source, DeviceStage {
         try session.set(ControlValues(members: news)) { control, asked, got in
             context.post(
                 "control-changed", level: .warning,
-                text: "The control \(control.name) was set to \(asked), but the camera changed it to \(got).",
+                text: "The control '\(control.name)' was set to \(asked), but the camera changed it to \(got).",
                 details: ["control": .string(control.name), "asked": .number(asked), "value": .number(got)])
         }
         applied = values
@@ -369,8 +370,10 @@ final class V4L2Source: Source, DeviceStage {
         case .damaged(let words): noteDamage("its JPEG is damaged: \(words)")
         case .unknown(let words):
             throw FrameHostError(
-                .invalidMedia, what: "the camera gives JPEG with \(words)",
-                remedy: "Set 'format' to one other than \"mjpeg\".")
+                .invalidMedia, what: "the camera gave a JPEG picture whose \(words)",
+                remedy:
+                    "Start the chain again: the picture may have been damaged. If this happens again, set 'format' to another one that `framehost devices` lists."
+            )
         }
         return nil
     }
@@ -389,7 +392,7 @@ final class V4L2Source: Source, DeviceStage {
         hasReportedDamage = true
         context.post(
             "picture-damaged", level: .warning,
-            text: "A picture was dropped: \(why). Further ones are counted as 'damaged'.")
+            text: "A picture was dropped: \(why). Further ones are only counted, in the figure 'damaged'.")
     }
 
     private func note(missed count: Int) {
@@ -414,7 +417,9 @@ final class V4L2Source: Source, DeviceStage {
         guard options.whileLost != .stop else {
             throw FrameHostError(
                 .unavailable, place: path ?? "", what: "the camera is lost: \(reason)",
-                remedy: "With \"whileLost\": \"hold\" the chain goes on, and opens the camera again when it is back.")
+                remedy:
+                    "Start the chain again when the camera is back. Set \"whileLost\": \"hold\" to let the chain go on and open the camera again by itself."
+            )
         }
         away.begin(now: context.clock.now(), reason: reason)
         // The timeline goes on from the last picture.
@@ -458,13 +463,20 @@ final class V4L2Source: Source, DeviceStage {
             if lookedFor == nil { lookedFor = CameraList.stableID(of: path, calls) ?? path }
             followsGap = true
             context.recovering = nil
+            let isBack = figures.losses.load(ordering: .relaxed) > 0
             context.post(
-                "camera-back", text: "The camera is back as \(path), after \((now - away.since) / 1_000_000) ms.",
+                "camera-back",
+                text:
+                    "The camera is \(isBack ? "back" : "there") as \(path), after \((now - away.since) / 1_000_000) ms.",
                 details: ["path": .string(path), "awayMs": .number((now - away.since) / 1_000_000)])
         } catch {
             let fault = FrameHostError.wrap(error).description
             // The camera is there but cannot be used. Each reason is reported once.
-            if fault != away.fault { context.post("camera-refused", level: .warning, text: fault) }
+            if fault != away.fault {
+                context.post(
+                    "camera-refused", level: .warning,
+                    text: "The camera is there, but cannot be used; the stage keeps trying: \(fault)")
+            }
             away.fault = fault
             away.failed(now: context.clock.now())
         }

@@ -19,7 +19,7 @@ struct V4L2SourceOptions: StageOptions {
         range: FrameRate(1, 1000)...FrameRate(1000)) var rate: FrameRate? = nil
     @Option(
         help:
-            "The camera's format. Default: the one nearest to size and rate that costs least. \"h264\" passes on the camera's own H.264."
+            "The camera's format. Default: the one nearest to 'size' and 'rate' that costs least. \"h264\" passes on the camera's own H.264."
     )
     var format: CameraPixels? = nil
     @Option(help: "Number of buffers in the driver's queue.", range: 2...16) var buffers = 4
@@ -36,7 +36,7 @@ struct V4L2SourceOptions: StageOptions {
     @Option(help: "Whether previews mirror the picture. Overrides 'facing'.", live: true) var mirror: Bool? = nil
     @Option(help: "What happens when the camera is not there at the start.") var ifMissing = IfMissing.fail
     @Option(help: "What is shown while the camera is lost.") var whileLost = WhileLost.hold
-    @Option(help: "Colour of the slate. hold also shows it before the first picture.") var slateColor = RGBColor(
+    @Option(help: "Colour of the slate. \"hold\" also shows it before the first picture.") var slateColor = RGBColor(
         red: 32, green: 32, blue: 40)
     @Option(
         help:

@@ -23,7 +23,7 @@ struct WindowOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         if title?.utf8.contains(0) == true {
-            throw OptionFault("'title' must not contain a zero character", remedy: "Remove that character.")
+            throw OptionFault("'title' must not contain the character U+0000", remedy: "Remove its \\u0000.")
         }
     }
 
@@ -48,7 +48,7 @@ enum WindowRotation: Int, OptionValue, CaseIterable {
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> WindowRotation {
         guard let degrees = node.asInt, let rotation = WindowRotation(rawValue: degrees) else {
             throw OptionFault(
-                "\(node.text()) must be 0, 90, 180 or 270", remedy: "Rotation is in degrees, clockwise.")
+                "\(node.text()) must be 0, 90, 180 or 270", remedy: "Write the number of degrees to rotate clockwise")
         }
         return rotation
     }

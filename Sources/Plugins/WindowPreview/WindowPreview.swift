@@ -56,7 +56,7 @@ final class WindowPreview: Sink {
             switch event {
             case .key(let name):
                 context.post(
-                    "key", level: .debug, text: "Key '\(name)' in the window '\(title)'.",
+                    "key", level: .debug, text: "The key '\(name)' was pressed in the window '\(title)'.",
                     details: ["key": .string(name)])
             case .closed:
                 context.post(

@@ -248,7 +248,9 @@ import Testing
         let driver = try driver(#"{ "size": "1280x720", "rate": 30 }"#)
         let notes = notes(driver)
         #expect(
-            notes.first == "Scripted (/dev/video0): requested 1280x720 at 30, but the camera gives 64x32 at 25 (yuyv)")
+            notes.first
+                == "Scripted (/dev/video0): requested 1280x720 at 30 fps, but the camera gives 64x32 at 25 fps (yuyv). `framehost devices` lists its modes"
+        )
         #expect(notes.last == "no copy: the driver writes into the chain's buffers")
         #expect(camera.interval == (1, 25))
     }
@@ -265,7 +267,8 @@ import Testing
         let driver = try driver()
         #expect(
             driver.takeEvents().first { $0.name == "rate-differs" }?.text
-                == "The camera lists 25 frames per second, but uses 5.")
+                == "The camera lists 25 fps, but its driver has set 5 fps. The times of its pictures are right, but the chain is planned for 25 fps. If `framehost devices` lists 5 fps too, set 'rate' to that in the chain file."
+        )
     }
 
     @Test func refusesADriverThatAnswersWithAnotherFormat() throws {
@@ -298,12 +301,12 @@ import Testing
         )
         #expect(
             fault(#"{ "device": "/dev/video7" }"#)
-                == "device: there is no camera '/dev/video7'. Plug it in, or use 'Scripted' (/dev/video0); `framehost devices` shows details. \"ifMissing\": \"wait\" starts the chain without a camera."
+                == "device: there is no camera '/dev/video7'. Plug it in, or use 'Scripted' (/dev/video0); `framehost devices` shows details. Set \"ifMissing\": \"wait\" to start the chain without a camera."
         )
         camera.nodes = []
         #expect(
             fault()
-                == "there is no camera. Plug one in, or load its driver. \"ifMissing\": \"wait\" starts the chain without a camera."
+                == "there is no camera. Plug one in, or load its driver. Set \"ifMissing\": \"wait\" to start the chain without a camera."
         )
     }
 
@@ -389,7 +392,7 @@ import Testing
         #expect(format.width == 640 && format.height == 480 && format.frameRate == Rational(15))
         #expect(
             notes(driver).first
-                == "this machine has only one processor: requests 640x480 instead of 1280x720 and 15 frames per second instead of 30"
+                == "this machine has only one processor, so the stage requests 640x480 instead of 1280x720 and 15 frames per second instead of 30"
         )
         let asked = try self.driver(#"{ "size": "1280x720", "rate": 30 }"#)
         #expect(asked.outputFormat?.video?.width == 1280)
@@ -440,7 +443,7 @@ import Testing
         #expect(camera.seen.count { $0 == fh_vidioc_s_ctrl } == before + 1)
         #expect(
             driver.takeEvents().last { $0.name == "control-changed" }?.text
-                == "The control zoom was set to 117, but the camera changed it to 110.")
+                == "The control 'zoom' was set to 117, but the camera changed it to 110.")
     }
 
     @Test func saysWhatAControlTakes() {
@@ -565,7 +568,7 @@ import Testing
         #expect(Self.luma(try next(driver)) == 235)
         #expect(
             driver.takeEvents().map(\.text).last
-                == "The chain starts without its camera: '/dev/video0' has disappeared.")
+                == "The chain starts without its camera: '/dev/video0' has disappeared. It is opened when it is back.")
         var frame = try next(driver)
         while Self.luma(frame) == 235 { frame = try next(driver) }
         #expect(driver.takeEvents().map(\.name) == ["camera-back"])

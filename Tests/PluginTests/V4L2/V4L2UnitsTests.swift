@@ -383,7 +383,7 @@ import Testing
         camera.compressedAt = { Self.slice($0) }
         #expect(
             fault()
-                == "format: '/dev/video0' gives no H.264 with parameter sets: none were among 600 access units. Use another 'format' with an encoder after this stage."
+                == "format: '/dev/video0' gives no H.264 with parameter sets: none came in 600 access units. Use another 'format' with an encoder after this stage."
         )
         camera.isStalled = true
         #expect(fault().contains("'/dev/video0' gave no picture within 5 s"))
