@@ -35,14 +35,13 @@ struct CallWatch {
     private var calls: [ObjectIdentifier: Call] = [:]
 
     mutating func look(at chain: Chain, _ threads: [ThreadState], _ hub: EventHub, now: Int64) {
-        let graph = chain.graph
         for thread in threads {
             let key = ObjectIdentifier(thread)
             let stage = Int(thread.inside.load(ordering: .relaxed))
             let isInside = stage >= 0 && !thread.finished.load(ordering: .acquiring)
             let kind = thread.currentCall
             if var call = calls[key] {
-                guard let runner = graph.runner(number: call.stage) else {
+                guard let runner = chain.runner(number: call.stage) else {
                     calls[key] = nil
                     continue
                 }
@@ -55,7 +54,7 @@ struct CallWatch {
                 calls[key] = nil
                 if call.hasSpoken { end(call, runner, chain, hub, now: now) }
             }
-            guard isInside, let runner = graph.runner(number: stage) else { continue }
+            guard isInside, let runner = chain.runner(number: stage) else { continue }
             calls[key] = Call(
                 stage: stage, kind: kind, progress: runner.progress, frame: runner.shownFrame, since: now,
                 speaksAt: runner.shown.info.longestCall.nanoseconds,

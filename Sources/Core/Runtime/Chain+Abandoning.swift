@@ -22,7 +22,7 @@ extension Chain {
     /// [control thread] While the run goes on, stops waiting for the thread of a branch that was removed.
     func abandon(_ worker: Worker) {
         let inside = Int(worker.state.inside.load(ordering: .relaxed))
-        let name = graph.runner(number: inside)?.title ?? worker.state.name
+        let name = runner(number: inside)?.title ?? worker.state.name
         abandonedBranches.withLock { $0.append(name) }
         postAbandoned(name)
         running.abandon(worker.state)
@@ -42,7 +42,13 @@ extension Chain {
     func unfinished(_ threads: [ThreadState]) -> [String] {
         let open = threads.filter { !$0.finished.load(ordering: .acquiring) }
         let inside = open.map { Int($0.inside.load(ordering: .relaxed)) }.filter { $0 >= 0 }
-        return inside.isEmpty ? open.map(\.name) : inside.compactMap { graph.runner(number: $0)?.title }
+        let titles = inside.compactMap { runner(number: $0)?.title }
+        return titles.isEmpty ? open.map(\.name) : titles
+    }
+
+    /// [any thread] The stage with this number, in the graph or about to be started.
+    func runner(number: Int) -> StageRunner? {
+        graph.runner(number: number) ?? starting.withLock { $0.first { $0.number == number } }
     }
 
     /// [desk's thread] How many buffers of `pool` only abandoned branches hold. These may never be free again.

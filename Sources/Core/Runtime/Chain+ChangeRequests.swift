@@ -75,8 +75,11 @@ extension Chain {
     ) {
         change(id, reply) { [unowned self] in
             let change = try judging {
+                let next = try request(graph.request)
+                // A failed stage is replaced by another instance even where nothing differs.
+                let remade = next.stages.filter { $0.isReplacement && graph.runner(id: $0.id)?.isDown == true }
                 let change = try GraphChange.made(
-                    self, to: try request(graph.request), isDraining: isDraining, resetting: resetting)
+                    self, to: next, isDraining: isDraining, remaking: Set(remade.map(\.id)), resetting: resetting)
                 settle(change)
                 return change
             }
@@ -147,8 +150,8 @@ extension Chain {
         undecided.withLock { waiting in
             let failed = waiting ?? []
             waiting = nil
-            for (runner, fault) in failed {
-                if runner.hasFailed || runner.onError == .bypass {
+            for (runner, fault, _) in failed {
+                if runner.isDown {
                     judge(runner, fault)
                 } else if runner.onError != .restart {
                     // It was replaced since.
@@ -157,9 +160,11 @@ extension Chain {
             }
             guard case .success(let change) = change else { return }
             for runner in change.otherPolicies
-            where runner.hasFailed && !runner.thread.isClosed && !failed.contains(where: { $0.runner === runner }) {
+            where runner.isDown && !runner.thread.isClosed && !failed.contains(where: { $0.runner === runner }) {
                 judge(runner, nil)
             }
+            // A sink that had failed may be the only one now.
+            if runners.contains(where: { restarts.isOut($0) && endsRun($0) }) { drain() }
         }
         return try change.get()
     }
@@ -170,7 +175,7 @@ extension Chain {
     func restart(_ number: Int) {
         changes.post { [unowned self] in
             guard !changes.isClosed, let runner = graph.runners.first(where: { $0.number == number }),
-                restarts.awaited(runner) != nil, runner.hasFailed
+                restarts.awaited(runner) != nil, runner.isDown
             else { return }
             let id = runner.id
             // A call of another stage that does not return is not a failure of this one.

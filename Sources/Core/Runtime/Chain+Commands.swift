@@ -28,6 +28,8 @@ extension Chain {
         }
         post(runner, .command, reply) { [unowned runner] in
             try runner.instance.stage.command(command, arguments: arguments)
+        } again: { [unowned self] in
+            send(stage: id, command: command, arguments: arguments, reply: reply)
         }
     }
 
@@ -51,6 +53,8 @@ extension Chain {
             post(
                 "option-changed", id, level: .debug, "\(id): \(keys) changed.",
                 isShort ? [JSONNode.Member(key: "options", value: values)] : [])
+        } again: { [unowned self] in
+            set(stage: id, options: options, reply: reply)
         }
     }
 
@@ -72,13 +76,16 @@ extension Chain {
     }
 
     private func post(
-        _ runner: StageRunner, _ call: StageCall, _ reply: @escaping CommandReply, _ action: @escaping () throws -> Void
+        _ runner: StageRunner, _ call: StageCall, _ reply: @escaping CommandReply,
+        _ action: @escaping () throws -> Void, again: @escaping () -> Void
     ) {
         let id = runner.id
         // Weak: the thread has the message, and the stage has the thread. The stage may be gone by then: one that a
         // refused change had made. The mailbox's owner is not.
         let (thread, title): (ThreadState, String) = (runner.thread, runner.title)
-        let open = { [weak runner, unowned thread] in
+        let open = { [weak runner, unowned thread, unowned self] in
+            // A change has put another runner in its place since.
+            if let present = graph.runner(id: id), present !== runner { return again() }
             // A stage that leaves may go on to another thread.
             guard let runner, runner.thread === thread else {
                 return reply(CommandAnswer(stage: id, error: Self.ended(title)))

@@ -54,9 +54,11 @@ public final class Chain: @unchecked Sendable {
     /// Numbers of joins that have ended before their inputs.
     let endedJoins = Locked<Set<Int>>([])
     let restarts = Restarts()
-    /// Failures of stages while a change is being made; nil while none is. They are judged once it is made or refused,
-    /// by the chain that there is then. Stages are judged under this lock.
-    let undecided = Locked<[(runner: StageRunner, fault: FrameHostError)]?>(nil)
+    /// Failures of stages while a change is being made, with the system's time; nil while none is. They are judged once
+    /// it is made or refused, by the chain that there is then, or after a second. Stages are judged under this lock.
+    let undecided = Locked<[(runner: StageRunner, fault: FrameHostError, since: Int64)]?>(nil)
+    /// Stages that a change is about to start. They are not in the graph yet.
+    let starting = Locked<[StageRunner]>([])
     let liveOptions = Locked(LiveOptions())
     /// Figures of the rules, which the host that carries them out sets; nil without rules.
     public let ruleFigures = Locked<JSONNode?>(nil)
@@ -344,7 +346,13 @@ public final class Chain: @unchecked Sendable {
             dropWatch.look(at: self, now: now)
             tendLeavingBranches(now: now)
             for number in restarts.due(now: now) { restart(number) }
+            judgeWhatWaits(now: now)
             if isOver { return [] }
+            // Nothing flows any more: a change that is still being made has as long as a drain.
+            if !changes.threads.isEmpty, graph.everyWorker.allSatisfy({ $0.state.finished.load(ordering: .acquiring) })
+            {
+                drain()
+            }
             if drainDeadline == nil, drainRequested.load(ordering: .acquiring) {
                 drainDeadline = now + drainNs
                 setState(
@@ -412,7 +420,10 @@ public final class Chain: @unchecked Sendable {
             runner.units.close()
         }
         // The thread that would have judged these hangs.
-        let left = undecided.withLock { $0?.map(\.fault) ?? [] }
+        let left = undecided.withLock { waiting in
+            defer { waiting = nil }
+            return waiting?.map(\.fault) ?? []
+        }
         failures.withLock { $0 += left + restarts.unfinished(of: runners) }
         if abandoned.isEmpty {
             for runner in runners { runner.timeFault.map { fault in failures.withLock { $0.append(fault) } } }
@@ -464,29 +475,45 @@ public final class Chain: @unchecked Sendable {
         var error = error
         if let pts = error.place.pts { error.place.sinceStart = sinceStart(pts) }
         let fault = error
-        undecided.withLock { waiting in
-            guard waiting != nil else { return judge(runner, fault) }
-            waiting?.append((runner, fault))
+        if runner.isLettingGo {
+            // Another instance takes its place now.
+            if runner.onError != .restart { failures.withLock { $0.append(fault) } }
+        } else {
+            undecided.withLock { waiting in
+                guard waiting != nil else { return judge(runner, fault) }
+                waiting?.append((runner, fault, systemNow()))
+            }
         }
         postFailure(of: runner, error)
     }
 
-    /// [stage thread; desk's thread while a change is being made] Does what `onError` says of a stage that has failed.
+    /// [control thread] A change that takes long, perhaps for good, holds up no judgement: the failures that wait are
+    /// judged by the chain that runs.
+    private func judgeWhatWaits(now: Int64) {
+        undecided.withLock { waiting in
+            guard let first = waiting?.first, now - first.since >= Self.changePatienceNs else { return }
+            for (runner, fault, _) in waiting ?? [] { judge(runner, fault) }
+            waiting = nil
+        }
+    }
+
+    /// [stage thread, desk's thread, control thread] Does what `onError` says of a stage that has failed.
     /// Under the lock of ``undecided``.
     ///
     /// - Parameter fault: Nil where the stage has another `onError` since its last failure.
     func judge(_ runner: StageRunner, _ fault: FrameHostError?) {
         let verdict = restarts.judge(runner, fault, now: systemNow())
+        if runner.isDown, runner.hasFailed == (runner.onError == .bypass) {
+            Errand { runner.settleBypass() }.post(to: runner.thread, isRequired: true)
+        }
         guard verdict.isOut || !isInGraph(runner) else { return }
         // Nothing starts a stage anew that leaves.
         if let fault = verdict.isOut ? verdict.fault : restarts.forget(runner) {
             failures.withLock { $0.append(fault) }
         }
         if endsRun(runner) { drain() }
-        guard runner.hasFailed else { return }
-        // A source that was to be started anew waits for that.
-        if runner.kind == .source { runner.shown.context.requestEnd() }
-        if runner.onError == .bypass { Errand { runner.bypassIfFailed() }.post(to: runner.thread, isRequired: true) }
+        // A failed source rests until this.
+        if runner.hasFailed, runner.kind == .source { runner.shown.context.requestEnd() }
     }
 
     /// How long after the start of the run `pts` is, where all sources are live and so all times are the clock's;

@@ -91,7 +91,7 @@ extension GraphChange {
                 chain.liveOptions.withLock { _ = $0.forget(runner.number, keys: [option.key]) }
                 chain.post(
                     "option-lost", id, level: .warning,
-                    "\(id): '\(option.key)' was set while the stage was being replaced, but the new stage refuses that value and keeps its own: \(error)"
+                    "\(id): '\(option.key)' was set while the chain was being changed, but the stage that runs now refuses that value and keeps its own: \(error)"
                 )
             }
         }
@@ -231,11 +231,34 @@ extension GraphChange {
         guard !left.earlier.isEmpty else { return }
         let overridden = taken.overridden.filter { left.keys.contains($0.member.key) }
         let earlier = left.earlier.overlaid(with: overridden.map(\.member))
-        do { try set.runner.instance.set(earlier) { key, _ in FaultPlace(key) } } catch { return }
+        do { try set.runner.instance.set(earlier) { key, _ in FaultPlace(key) } } catch {
+            let id = set.runner.id
+            return chain.post(
+                "option-lost", id, level: .warning,
+                "\(id): the change was refused, but the stage refuses the earlier value of \(quotedList(earlier.map(\.key), "and")) and keeps the new one: \(error)"
+            )
+        }
         chain.liveOptions.withLock { $0.restore(number, overridden) }
     }
 
     // MARK: Back
+
+    /// What commands have set at stages that this change had made anew holds for the stages that stay.
+    private func keepLateOptions() {
+        var late: [StageRunner] = []
+        chain.liveOptions.withLock { options in
+            for runner in assembly.newRunners {
+                guard let earlier = before.runner(id: runner.id), earlier.shown.info.id == runner.shown.info.id,
+                    !options.options(of: runner.number, setAfter: optionCount).isEmpty
+                else { continue }
+                options.move(from: runner.number, to: earlier.number)
+                late.append(earlier)
+            }
+            options.keep(stages: Set(before.runners.map(\.number)))
+        }
+        let change = self
+        for runner in late { Errand { change.setAgain(runner) }.post(to: runner.thread, isRequired: true) }
+    }
 
     /// Restores the earlier graph, and ends what was begun.
     func takeBack() {
@@ -261,7 +284,7 @@ extension GraphChange {
             present.nextNumber = number
         }
         before.setMergeRules()
-        chain.liveOptions.withLock { $0.keep(stages: Set(before.runners.map(\.number))) }
+        keepLateOptions()
         for (earlier, ending) in zip(assembly.earlier, endings) {
             let (chain, uncut, worker) = (chain, branch.uncut, earlier.worker)
             func end() {

@@ -274,6 +274,8 @@ struct GraphChange {
         var begun: [StageInstance] = []
         let new = assembly.newRunners.map { (runner: $0, instance: $0.instance) }
         let order = exchanges.map { (runner: $0.runner, instance: $0.instance) } + new
+        chain.starting.withLock { $0 = assembly.newRunners }
+        defer { chain.starting.withLock { $0 = [] } }
         for (runner, instance) in order.reversed() {
             do {
                 if chain.stop.isRaised { throw FrameHostError(.stopped, what: "the run was stopped") }

@@ -42,10 +42,14 @@ struct LiveOptions {
         entries[stage, default: []] += options
     }
 
-    /// The options are those of another stage now, beside what commands have set there.
+    /// The options are those of another stage now. Where commands have set an option there too, the later one holds.
     mutating func move(from stage: Int, to other: Int) {
-        let own = self[other].map(\.key)
-        restore(other, entries.removeValue(forKey: stage)?.filter { !own.contains($0.member.key) } ?? [])
+        let own = entries[other, default: []]
+        restore(
+            other,
+            entries.removeValue(forKey: stage)?.filter { moved in
+                !own.contains { $0.member.key == moved.member.key && $0.order > moved.order }
+            } ?? [])
     }
 
     /// Forgets these options, and returns them.

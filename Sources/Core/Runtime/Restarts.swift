@@ -46,11 +46,14 @@ final class Restarts: Sendable {
             entry.due = nil
             entry.isOut = runner.onError != .restart
             if !entry.isOut {
-                if now - entry.lastFailure > Self.recoveredNs { entry.attempts = 0 }
-                entry.lastFailure = now
+                if fault != nil {
+                    if now - entry.lastFailure > Self.recoveredNs { entry.attempts = 0 }
+                    entry.lastFailure = now
+                }
                 entry.isOut = entry.attempts >= Self.mostInARow
                 if !entry.isOut { entry.due = now + min(1_000_000_000 << Int64(entry.attempts), Self.longestNs) }
-                entry.attempts += 1
+                // Another `onError` is no attempt.
+                if fault != nil { entry.attempts += 1 }
             }
             guard entry.isOut, !entry.isCounted else { return Verdict(isOut: entry.isOut) }
             entry.isCounted = true
@@ -79,7 +82,7 @@ final class Restarts: Sendable {
     func forget(_ runner: StageRunner) -> FrameHostError? {
         entries.withLock { entries in
             let owed = entries.removeValue(forKey: runner.number)?.owed
-            return runner.hasFailed ? owed : nil
+            return runner.isDown ? owed : nil
         }
     }
 
@@ -87,12 +90,12 @@ final class Restarts: Sendable {
     /// is kept.
     func forgetUnlessFailed(_ runner: StageRunner) {
         // A failure is noted in the runner before it is noted here.
-        entries.withLock { if !runner.hasFailed { $0[runner.number] = nil } }
+        entries.withLock { if !runner.isDown { $0[runner.number] = nil } }
     }
 
     /// [control thread, at the end] The faults of the stages that were to be started anew and were not.
     func unfinished(of runners: [StageRunner]) -> [FrameHostError] {
-        entries.withLock { entries in runners.compactMap { $0.hasFailed ? entries[$0.number]?.owed : nil } }
+        entries.withLock { entries in runners.compactMap { $0.isDown ? entries[$0.number]?.owed : nil } }
     }
 
     /// [control thread] The numbers of the stages that are due, each once.

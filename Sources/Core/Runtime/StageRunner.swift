@@ -194,6 +194,10 @@ final class StageRunner: @unchecked Sendable {
     var isPaused: Bool { mode == .passes || mode == .drops }
     /// [any thread] Whether items pass it because it has failed, not because it was paused.
     let isBypassed = Atomic<Bool>(false)
+    /// [any thread] Whether it has failed, bypassed or not, and no other instance has taken its place.
+    var isDown: Bool { hasFailed || isBypassed.load(ordering: .acquiring) }
+    /// Whether an instance answers for the last time before another takes its place. [stage thread]
+    private(set) var isLettingGo = false
     var heldNow: Int { held.load(ordering: .acquiring) }
     var keptNow: Int { keeper.pointee.kept.load(ordering: .relaxed) }
     var mostKept: Int { keeper.pointee.most.load(ordering: .relaxed) }
@@ -694,7 +698,9 @@ final class StageRunner: @unchecked Sendable {
     func exchange(
         _ other: StageInstance, _ otherContext: StageContext, type: StageType, isDraining: Bool
     ) -> StageInstance {
+        isLettingGo = true
         letGo(isDraining: isDraining)
+        isLettingGo = false
         let old = instance
         instance = other
         otherContext.item.take(over: context.item)
@@ -752,13 +758,15 @@ final class StageRunner: @unchecked Sendable {
         (error as? FrameHostError)?.code == .stopped && (stop.isRaised || context.stop.isRaised)
     }
 
-    /// [stage thread, between two items] Lets frames pass a stage that has failed and is to be bypassed since.
-    func bypassIfFailed() {
-        guard hasFailed, onError == .bypass, canBePassed else { return }
+    /// [stage thread, between two items] Lets frames pass a stage that has failed, or no longer lets them, as `onError`
+    /// says now.
+    func settleBypass() {
+        let passes = onError == .bypass && canBePassed
+        guard isDown, passes == hasFailed else { return }
         // Those since have been dropped.
-        owesGap = true
-        modeCode.store(Mode.passes.rawValue, ordering: .releasing)
-        isBypassed.store(true, ordering: .releasing)
+        owesGap = passes
+        modeCode.store((passes ? Mode.passes : .failed).rawValue, ordering: .releasing)
+        isBypassed.store(passes, ordering: .releasing)
     }
 
     private func fail(_ error: any Error, sequence: UInt64, pts: MediaTime?) {

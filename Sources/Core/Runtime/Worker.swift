@@ -111,9 +111,9 @@ final class Worker: @unchecked Sendable {
                 continue
             }
             guard let progress = produce() else { break }
-            // A failed source that will be started anew goes on waiting for its mail.
-            if head.hasFailed, head.onError == .restart { continue }
-            if progress == .ended || head.hasFailed { break }
+            // A failed source waits for its mail: it is started anew, or its judgement ends it.
+            if head.hasFailed { continue }
+            if progress == .ended { break }
         }
         priority.restore()
         guard !stop.isRaised else { return }

@@ -141,6 +141,36 @@ import Testing
         #expect(driver.finish().isSuccess)
     }
 
+    /// A command that was answered while the stage was made anew holds where that is taken back.
+    @Test func anOptionOfAStageThatIsTakenBackHolds() throws {
+        let door = "live-taken-back"
+        let sketch = try twoBranches("live-taken-back-none", door)
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForFrames(10)
+        #expect(set(4, of: "one", driver).isOK)
+        let earlier = try #require(driver.chain.graph.runner(id: "one"))
+        Door.shut(door)
+        Door.waitForSomebody(door)
+        // Behind another stage it is made anew.
+        var moved = try sketch.setting("two", #"{"level": 9}"#)
+        try moved.add(ProbeFilter.self, "mid", from: ["src"], link: LinkRequest(queue: 2, whenFull: .dropNewest))
+        let index = try #require(moved.request.stages.firstIndex { $0.id == "one" })
+        moved.request.stages[index].from = [moved.request.stages.count - 1]
+        let answers = CommandAnswers()
+        driver.chain.change(stage: nil, to: { [moved] _ in moved.request }, reply: answers.reply(1))
+        let deadline = ChainClock.system.now() + 60_000_000_000
+        while driver.chain.graph.runner(id: "one") === earlier, answers[1] == nil, ChainClock.system.now() < deadline {
+            usleep(200)
+        }
+        #expect(set(5, of: "one", driver).isOK)
+        let answer = try #require(answers.wait(for: 1))
+        Door.open(door)
+        #expect(!answer.isDone && driver.chain.graph.runner(id: "one") === earlier, "\(answer)")
+        #expect(driver.chain.setOptions["one"]?.first?.value.asInt == 5)
+        #expect(try driver.level(of: "one") == 5)
+        #expect(driver.finish().isSuccess)
+    }
+
     /// While a new stage starts, which takes long, a command sets an option of a stage that stays, or that is made
     /// anew.
     @Test(arguments: [false, true], [false, true])
@@ -177,7 +207,7 @@ import Testing
 }
 
 /// Waits at a door when it starts.
-private final class SlowlyStartingSink: Sink {
+final class SlowlyStartingSink: Sink {
     static let info = StageInfo(id: "slowly-starting", summary: "Starts slowly.", input: .video(.gray8))
 
     struct Options: StageOptions { @Option(help: "A door before the start.") var door = "" }

@@ -392,9 +392,11 @@ enum Door {
         doors.withLock { $0[name]!.waiting -= 1 }
     }
 
+    static func hasSomebody(_ name: String) -> Bool { doors.withLock { $0[name]?.waiting ?? 0 } > 0 }
+
     static func waitForSomebody(_ name: String) {
         let deadline = ChainClock.system.now() + 120_000_000_000
-        while doors.withLock({ $0[name]?.waiting ?? 0 }) == 0, ChainClock.system.now() < deadline { usleep(500) }
+        while !hasSomebody(name), ChainClock.system.now() < deadline { usleep(500) }
     }
 }
 

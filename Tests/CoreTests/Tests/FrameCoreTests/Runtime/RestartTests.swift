@@ -182,6 +182,135 @@ import Testing
         #expect(result.failures.count >= 1 && result.ledgerFaults.isEmpty, "\(result)")
     }
 
+    /// A bypassed filter has failed too.
+    @Test(arguments: [OnError.restart, .stop, .continue]) func aBypassedFilterIsJudgedByAnotherPolicy(policy: OnError)
+        throws
+    {
+        let log = "restart-bypassed-\(policy)"
+        let driver = try failed(log, onError: .bypass)
+        #expect(driver.change(to: try base(log, onError: policy)).isOK)
+        switch policy {
+        case .restart: driver.waitForEvent { $0.name == "stage-restarted" && $0.stage == "odd" }
+        case .stop: driver.waitForEvent { $0.name == "state" && $0.details["state"]?.asString == "draining" }
+        default:
+            let runner = try #require(driver.chain.graph.runner(id: "odd"))
+            let deadline = ChainClock.system.now() + 60_000_000_000
+            while !runner.hasFailed, ChainClock.system.now() < deadline { driver.waitForFrames(1) }
+            #expect(runner.hasFailed && driver.chain.currentState == .streaming)
+        }
+        let result = driver.finish()
+        #expect(result.failures.count >= 1 && result.ledgerFaults.isEmpty, "\(result)")
+    }
+
+    /// Only failures are counted, not how often the chain file changes.
+    @Test func anotherPolicyIsNoAttempt() throws {
+        let chain = try Chain(try base("restart-no-attempt").request)
+        let runner = try #require(chain.graph.runner(id: "odd"))
+        let fault = FrameHostError(.callFailed, what: "earlier")
+        #expect(!chain.restarts.judge(runner, fault, now: 0).isOut)
+        for _ in 0..<2 * Restarts.mostInARow { #expect(!chain.restarts.judge(runner, nil, now: 0).isOut) }
+        #expect(chain.restarts.due(now: 2_000_000_000) == [runner.number])
+    }
+
+    /// Without its healthy neighbour, the failed sink is the only one.
+    @Test func theRunEndsWhereOnlyAFailedSinkIsLeft() throws {
+        let log = "restart-only"
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try sketch.add(
+            RecordingSink.self, "odd", options: #"{"log": "\#(log)", "failAt": 20}"#, from: ["src"],
+            link: LinkRequest(queue: 2))
+        let alone = sketch
+        try sketch.add(CountSink.self, "good", from: ["src"], link: LinkRequest(queue: 2))
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForEvent { $0.name == "stage-failed" && $0.stage == "odd" }
+        driver.waitForFrames(driver.chain.progress.captured + 20)
+        #expect(driver.chain.currentState == .streaming)
+        #expect(driver.change(to: alone).isOK)
+        driver.waitForEvent { $0.name == "state" && $0.details["state"]?.asString == "draining" }
+        #expect(driver.finish().failures.count == 1)
+    }
+
+    // MARK: During a change
+
+    /// A chain with a source of its own, and a change of it that attaches a sink which starts when a door opens.
+    private func startingLate(_ door: String, _ policies: (before: OnError?, after: OnError?))
+        throws -> (ChainSketch, ChainSketch)
+    {
+        func sketch(_ policy: OnError?) throws -> ChainSketch {
+            var sketch = ChainSketch()
+            sketch.request.spare = 4
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+            try sketch.add(CountSink.self, "file")
+            try sketch.add(FailingSource.self, "odd", options: #"{"door": "\#(door)"}"#, onError: policy)
+            try sketch.add(CountSink.self, "side")
+            return sketch
+        }
+        var after = try sketch(policies.after)
+        try after.add(
+            SlowlyStartingSink.self, "late", options: #"{"door": "\#(door)"}"#, from: ["src"],
+            link: LinkRequest(queue: 2, whenFull: .dropNewest))
+        return (try sketch(policies.before), after)
+    }
+
+    /// What never returns from a change must not keep a failed run going.
+    @Test func aFailureIsJudgedWhereTheChangeTakesTooLong() throws {
+        let door = "restart-hung"
+        let (before, after) = try startingLate(door, (nil, nil))
+        Door.shut(door)
+        let driver = try RunningChainDriver(before)
+        driver.waitForFrames(10)
+        let answers = CommandAnswers()
+        driver.chain.change(stage: nil, to: { _ in after.request }, reply: answers.reply(1))
+        driver.waitForEvent { $0.name == "stage-failed" && $0.stage == "odd" }
+        driver.waitForEvent { $0.name == "state" && $0.details["state"]?.asString == "draining" }
+        #expect(answers[1] == nil)
+        Door.open(door)
+        #expect(driver.finish().failures.count >= 1)
+    }
+
+    /// A stage that is being started is in no graph yet.
+    @Test func aStageThatDoesNotReturnFromAChangeIsAbandonedByName() throws {
+        let door = "restart-abandoned"
+        var before = ChainSketch()
+        before.request.spare = 4
+        try before.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try before.add(CountSink.self, "file")
+        var after = before
+        try after.add(
+            SlowlyStartingSink.self, "late", options: #"{"door": "\#(door)"}"#, from: ["src"],
+            link: LinkRequest(queue: 2, whenFull: .dropNewest))
+        Door.shut(door)
+        let driver = try RunningChainDriver(before)
+        driver.waitForFrames(10)
+        driver.chain.change(stage: nil, to: { [after] _ in after.request }, reply: { _ in })
+        Door.waitForSomebody(door)
+        driver.waitForEvent { $0.name == "stage-hangs" && $0.stage == "late" }
+        driver.chain.cancel()
+        let result = driver.finish()
+        #expect(result.abandoned == ["late (slowly-starting)"] && !result.isSuccess, "\(result)")
+        Door.open(door)
+    }
+
+    /// The change that is being made says that it is started anew.
+    @Test func aSourceThatFailsDuringAChangeIsJudgedByWhatComes() throws {
+        let door = "restart-source"
+        let (before, after) = try startingLate(door, (.stop, .restart))
+        Door.shut(door)
+        let driver = try RunningChainDriver(before)
+        driver.waitForFrames(10)
+        let answers = CommandAnswers()
+        driver.chain.change(stage: nil, to: { _ in after.request }, reply: answers.reply(1))
+        driver.waitForEvent { $0.name == "stage-failed" && $0.stage == "odd" }
+        Door.open(door)
+        let answer = try #require(answers.wait(for: 1))
+        // On a machine that is too busy the failure was judged before.
+        if answer.isDone, driver.chain.currentState == .streaming {
+            driver.waitForEvent { $0.name == "stage-restarted" && $0.stage == "odd" }
+        }
+        #expect(driver.finish().ledgerFaults.isEmpty)
+    }
+
     enum Refused: CaseIterable { case stopsNow, goesOn, restarts, leaves }
 
     /// It is judged by the chain that stays, and not by the one that it would have been.

@@ -751,17 +751,21 @@ import Testing
 /// Fails at its 30th frame.
 final class FailingSource: Source {
     static let info = StageInfo(id: "failing-source", summary: "Fails.", output: .video(.gray8))
-    typealias Options = NoOptions
-    var options: NoOptions
+
+    struct Options: StageOptions { @Option(help: "A door to which somebody must have come first.") var door = "" }
+
+    var options: Options
     private var count = 0
-    init(options: NoOptions, context: StageContext) { self.options = options }
+    init(options: Options, context: StageContext) { self.options = options }
 
     func negotiate() throws -> MediaFormat {
         .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(1000)))
     }
 
     func produce(_ output: Output) throws -> SourceProgress {
-        if count == 30 { throw FrameHostError(.callFailed, what: "the source was told to fail") }
+        if count >= 30, options.door.isEmpty || Door.hasSomebody(options.door) {
+            throw FrameHostError(.callFailed, what: "the source was told to fail")
+        }
         guard let frame = try output.makeFrame() else { return .more }
         frame.pts = MediaTime(nanoseconds: Int64(count) * 1_000_000)
         count += 1
