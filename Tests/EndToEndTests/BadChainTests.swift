@@ -160,7 +160,7 @@ import Testing
             "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",
             "7:81: stages[3].link.whenFull: \"latst\" must be one of 'wait', 'dropOldest', 'dropNewest', 'latest' or 'dropToKeyframe'. Did you mean 'latest'?",
             "7:99: stages[3].link.queue: -1 must be a whole number from 0 to 4096. Write a number of places, or leave the key out.",
-            "8:13: stages[4].id: 'a b' must have 1 to 64 characters: letters from a to z and A to Z, digits, '-' and '_'. Choose another id.",
+            "8:13: stages[4].id: 'a b' must consist of 1 to 64 letters (a to z, A to Z), digits, '-' or '_'. Choose another id.",
             "8:27: stages[4].use: expected a string, found a number. Name a stage type: `framehost plugins` lists them.",
             "9:5: stages[5]: 'use' is missing. Write 'use' instead of 'type'.",
             "10:5: stages[6]: expected an object, found a number. Write { \"use\": \"…\" }.",

@@ -288,7 +288,7 @@ import Testing
         ),
         (
             #"{ "stage": "sw", "command": "switch" }"#,
-            #"on[0].do: the command 'switch' needs 'to'. Write "arguments": { "to": … }. Id of the input."#
+            #"on[0].do: the command 'switch' needs 'to'. Write "arguments": { "to": … }, where 'to' is: Id of the input."#
         ),
         (
             #"{ "stage": "sw", "command": "switch", "arguments": { "to": 3 } }"#,

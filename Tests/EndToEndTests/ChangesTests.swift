@@ -414,7 +414,7 @@ import Testing
         #expect(answers[1]?["error"].string == "fil: no such stage. Did you mean 'file'?")
         #expect(
             answers[2]?["error"].string
-                == "file: no other stage takes the output of 'h264'. Detach 'h264' instead, attach another branch after 'h264' first, or replace 'file'."
+                == "file: no other stage takes the output of 'h264'. Attach another branch after 'h264' first, or replace 'file'."
         )
         #expect(answers[3]?["error"].string?.hasPrefix("'at' and 'stages' must both be given.") == true)
         #expect(answers[4]?["error"].string?.hasPrefix("'with' is missing.") == true)

@@ -32,7 +32,7 @@ import Testing
         let outcome = try program.finish()
         #expect(outcome.status == 1)
         let pattern =
-            /warning: odd \(misbehave\): its call 'process' of frame \d+ has not returned for \d+\.\d s\. The chain waits for it\./
+            /warning: odd \(misbehave\): its call 'process' of frame \d+ has not returned for \d+\.\d s\. framehost keeps waiting for it\. Check the disk, the network or the device that the stage uses; if they work, tell its author\./
         #expect(outcome.errorLines.contains { (try? pattern.wholeMatch(in: $0)) != nil }, "\(outcome.error)")
         let drain = /error: the drain did not finish in 0\.500 s: .*odd \(misbehave\).* still at work\./
         #expect(outcome.error.contains(drain), "\(outcome.error)")

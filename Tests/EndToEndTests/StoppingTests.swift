@@ -51,7 +51,7 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                "error: odd (misbehave) did not return within 800 ms after the stop and was abandoned, with the buffers it holds.\n"
+                "error: odd (misbehave) did not return within 800 ms after the stop and was abandoned, with the buffers it holds. Check the disk, the network or the device that it uses; if they work, tell its author.\n"
             ))
         #expect(outcome.output.contains(#""event":"stage-abandoned""#))
         #expect(try recordedFrames() >= 50)
@@ -66,7 +66,7 @@ import Testing
         // On a busy machine others may still be at work too.
         #expect(
             outcome.error.contains(
-                /error: the drain did not finish in 5\.000 s: .*odd \(misbehave\).* still at work\. Raise "drainSeconds" in the chain file if these stages need longer\.\n/
+                /error: the drain did not finish in 5\.000 s: .*odd \(misbehave\).* still at work\. Raise "drainSeconds" in the chain file if (this stage needs|these stages need) longer\.\n/
             ), "\(outcome.error)")
         #expect(outcome.error.contains("odd (misbehave) did not return within 800 ms after the stop"))
         #expect(try recordedFrames() >= 20)
@@ -159,11 +159,11 @@ import Testing
         let kept = try #require(events.first { $0["event"].string == "over-retention" })
         #expect(
             kept["text"].string
-                == "odd (misbehave) keeps 1 buffer after its call but declares hold 0. The chain may run out of buffers. In the plugin, raise 'hold' or release buffers earlier; if it is not yours, tell its author."
+                == "odd (misbehave) keeps 1 buffer after its call but declares a 'hold' of 0. The chain may run out of buffers. In the plugin, raise 'hold' or release buffers earlier; if it is not yours, tell its author."
         )
         let empty = try #require(events.first { $0["event"].string == "out-of-buffers" })
         let pattern =
-            /The pool camera has been empty for \d+ ms \((\d+) of \1 held\): odd \d+ \(oldest \d+\.\d\d s, declared 0\)\. 'odd' holds more buffers than it declares\. Report this to the author of its plugin\./
+            /The pool 'camera' has been empty for \d+ ms \((\d+) of \1 buffers held\): odd \d+ \(oldest \d+\.\d\d s, declared 0\)\. 'odd' holds more buffers than it declares\. Report this to the author of its plugin\./
         #expect(try pattern.wholeMatch(in: empty["text"].string ?? "") != nil, "\(empty)")
         #expect(empty["pool"].string == "camera")
         #expect(empty["holders"].first("stage", "odd")["declared"].int == 0)

@@ -182,7 +182,7 @@ extension Trait where Self == ConditionTrait {
             outcome.errorLines.contains {
                 $0.hasPrefix(
                     "warning: The trace 't.pftrace' ends here, because it has reached its limit with ")
-                    && $0.hasSuffix("Allow more with --trace-megabytes.")
+                    && $0.hasSuffix("Allow a larger trace with --trace-megabytes.")
             }, "\(outcome.error)")
         let trace = try read("t.pftrace")
         let bytes = try #require(trace["bytes"].int)

@@ -136,7 +136,7 @@ class NoticesTests(unittest.TestCase):
         service = self.run_service(chain, manager, watchdog=1)
         self.assertTrue(manager.wait("READY=1"), service.said())
         self.assertTrue(manager.soon(lambda: manager.status().startswith("recovering: cam")), manager.lines)
-        self.assertTrue(manager.soon(lambda: "has given nothing of its own yet" in manager.status()), manager.lines)
+        self.assertTrue(manager.soon(lambda: "has not been connected yet" in manager.status()), manager.lines)
         self.assertTrue(manager.wait("WATCHDOG=1"), manager.lines)
         service.end()
 

@@ -178,7 +178,7 @@ class Mock(ThreadingHTTPServer):
         for stage in self.chain["stages"]:
             if stage["id"] == name:
                 stage.update(options)
-        self.post("option-changed", f"{name}: {', '.join(options)} changed.", name, "debug", options=options)
+        self.post("option-changed", f"{name}: {', '.join(repr(key) for key in options)} changed.", name, "debug", options=options)
 
     def attach(self, branch):
         self.stage(branch["at"])

@@ -63,7 +63,7 @@ public enum ChainEvents {
                 .string("place", "Where they were dropped, in words."),
                 .string(
                     "tooSlow",
-                    "Id of the stage that is too slow: the one in which a thread that was at work nearly all the time was found most often."
+                    "Id of the stage that is too slow: its thread was at work nearly all the time, and most of that in this stage."
                 ),
                 .number("busyPercent", "Per cent of the last second in which that stage was at work."),
             ]),
@@ -79,7 +79,8 @@ public enum ChainEvents {
         stage("stage-replaced", "A new instance of the stage, or another stage, has replaced it."),
         stage("replace-waits", "A call of the stage has not returned. The stage is replaced when it does."),
         stage("replace-missed", "The stage ended before it could be replaced."),
-        stage("detach-waits", "A call of the stage has not returned. What runs on its thread ends when it does."),
+        stage(
+            "detach-waits", "A call of the stage has not returned. The detached stages on its thread end when it does."),
         stage("branch-detached", "The branch that starts with this stage was detached."),
         stage("branch-ended", "The detached branch has finished the items it held.", [.list("stages", "Ids.")]),
         chain("branch-stopped", "The detached branch did not finish in time and was stopped."),
@@ -125,7 +126,7 @@ public enum ChainEvents {
                 .number("kept", "Buffers that it keeps."), .number("declared", "The hold that it declares."),
             ]),
         stage(
-            "metadata-lost", "The stage gave an output a PTS that none of the items it holds has.",
+            "metadata-lost", "The stage gave an output a PTS, but holds no input with this PTS.",
             [
                 .number("ptsNanoseconds", "The output's PTS.")
             ]),

@@ -81,11 +81,14 @@ struct CallWatch {
         call.hasSpoken = true
         call.speaksAt = age < 10_000_000_000 ? 10_000_000_000 : (age / 60_000_000_000 + 1) * 60_000_000_000
         // A branch that was removed holds up no other stage.
-        let waits = chain.graph.runners.contains { $0 === runner } ? " The chain waits for it." : ""
+        let remedy =
+            chain.graph.runners.contains { $0 === runner }
+            ? " framehost keeps waiting for it. Check the disk, the network or the device that the stage uses; if they work, tell its author."
+            : ""
         hub.post(
             Event(
                 name: "stage-hangs", stage: runner.id, level: .warning,
-                text: "\(Self.subject(call, runner)) has not returned for \(tenths(age)) s.\(waits)",
+                text: "\(Self.subject(call, runner)) has not returned for \(tenths(age)) s.\(remedy)",
                 details: Self.details(call, runner, age), time: chain.clock.now()))
     }
 

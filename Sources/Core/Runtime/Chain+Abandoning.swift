@@ -22,7 +22,7 @@ extension Chain {
     /// [control thread] While the run goes on, stops waiting for the thread of a branch that was removed.
     func abandon(_ worker: Worker) {
         let inside = Int(worker.state.inside.load(ordering: .relaxed))
-        let name = runner(number: inside)?.title ?? worker.state.name
+        let name = (runner(number: inside) ?? worker.head).title
         abandonedBranches.withLock { $0.append(name) }
         postAbandoned(name)
         running.abandon(worker.state)
@@ -33,17 +33,19 @@ extension Chain {
             Event(
                 name: "stage-abandoned", level: .error,
                 text:
-                    "\(name) did not return within \(Self.stopPatienceNs / 1_000_000) ms after the stop and was abandoned, with the buffers it holds.",
+                    "\(name) did not return within \(Self.stopPatienceNs / 1_000_000) ms after the stop and was abandoned, with the buffers it holds. Check the disk, the network or the device that it uses; if they work, tell its author.",
                 time: clock.now()))
     }
 
     /// Titles of the stages whose own code the unfinished threads are in. Where these threads only wait for each
-    /// other, the names of the threads.
+    /// other, titles of the stages with which they begin.
     func unfinished(_ threads: [ThreadState]) -> [String] {
         let open = threads.filter { !$0.finished.load(ordering: .acquiring) }
         let inside = open.map { Int($0.inside.load(ordering: .relaxed)) }.filter { $0 >= 0 }
         let titles = inside.compactMap { runner(number: $0)?.title }
-        return titles.isEmpty ? open.map(\.name) : titles
+        guard titles.isEmpty else { return titles }
+        let graph = graph
+        return open.map { thread in graph.everyWorker.first { $0.state === thread }?.head.title ?? thread.name }
     }
 
     /// [any thread] The stage with this number, in the graph or about to be started.

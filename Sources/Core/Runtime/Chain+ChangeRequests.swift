@@ -41,7 +41,7 @@ extension Chain {
             switch outcome.withLock({ $0 }) {
             case .done: break
             case .unchanged: return (next, [], mode == .runs ? "\(id): is not paused." : "\(id): is already paused.")
-            case .refused: throw Self.failed(id)
+            case .refused: throw failed(runner)
             }
             let name = mode == .runs ? "stage-resumed" : "stage-paused"
             let isHeld = runner.shown.demand.mustNotBePassed
@@ -86,7 +86,8 @@ extension Chain {
             committed()
             post(
                 "structure-changed", nil, level: .debug,
-                "chain: changed while running; it has \(runners.count) stages.", change.details)
+                "chain: changed while running; it has \(runners.count) \(runners.count == 1 ? "stage" : "stages").",
+                change.details)
             let runner = id.flatMap { graph.runner(id: $0) } ?? runners.first
             return (change.frame ?? runner?.nextFrame ?? 0, change.answerDetails + details(), nil)
         }
@@ -193,8 +194,13 @@ extension Chain {
                 let fault = FrameHostError.wrap(error, place: runner.title)
                 // A thread that has no time for the change is no failure of this stage either.
                 guard !fault.isBusy else { return restarts.waitForMore(number, now: ChainClock.system.now()) }
-                post("restart-failed", id, level: .warning, fault.description)
                 undecided.withLock { _ in judge(runner, fault) }
+                var told = fault
+                if restarts.awaited(runner) != nil {
+                    let own = fault.remedy.isEmpty && fault.code == .broken ? FrameHostError.report : fault.remedy
+                    told.remedy = own + (own.isEmpty ? "" : " ") + "framehost tries again by itself."
+                }
+                post("restart-failed", id, level: .warning, told.description)
             }
         } refuse: { [unowned self] refusal in
             // `Restarts.due` names a stage only once.
@@ -270,7 +276,7 @@ extension Chain {
     /// - Parameter isAwaited: Whether the thread still has work of an earlier change to do.
     func late(_ thread: ThreadState, _ runner: StageRunner, isAwaited: Bool = false) -> FrameHostError {
         let seconds = Self.changePatienceNs / 1_000_000_000
-        let outcome = (isAwaited ? " and an earlier change waits for it" : "") + ", so nothing was changed"
+        let outcome = (isAwaited ? "; an earlier change still waits for that" : "") + ", so nothing was changed"
         let inside = Int(thread.inside.load(ordering: .relaxed))
         var fault: FrameHostError
         if let busy = graph.runner(number: inside) {
@@ -279,13 +285,16 @@ extension Chain {
             fault = FrameHostError(
                 .unavailable, place: busy.title,
                 what: "its call '\(call.name(of: busy.kind))'\(item) has not returned for \(seconds) s\(outcome)",
-                remedy: "Send the command again later, or detach the branch with this stage.")
+                remedy:
+                    "Send the command again later. If the call has still not returned then, detach the branch with this stage, or restart the chain."
+            )
         } else {
             fault = FrameHostError(
                 .unavailable, place: runner.title,
-                what: "its thread has been waiting for more than \(seconds) s\(outcome)",
+                what:
+                    "its thread has been waiting for more than \(seconds) s for a later stage to take items\(outcome)",
                 remedy:
-                    "A stage after this one takes no items: resume, replace or detach it, then send the command again.")
+                    "Resume, replace or detach the later stage that takes no items, then send the command again.")
         }
         fault.isBusy = true
         return fault

@@ -46,7 +46,7 @@ extension Chain {
                 FaultPlace(stage: id, words: key.isEmpty ? id : "\(id).\(key)")
             }
             liveOptions.withLock { $0.set(runner.number, options) }
-            let keys = options.map(\.key).joined(separator: ", ")
+            let keys = quotedList(options.map(\.key), "and")
             // Listeners keep events, so an event carries no long values. A listener that wants them asks for them.
             let values = JSONNode(.object(options)).withoutPlaces
             let isShort = values.text().utf8.count <= 4096
@@ -64,9 +64,12 @@ extension Chain {
         return nil
     }
 
-    static func failed(_ id: String) -> FrameHostError {
+    func failed(_ runner: StageRunner) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: id, what: "the stage has failed", remedy: "Replace it, or start the chain again.")
+            .unavailable, place: runner.id, what: "the stage has failed",
+            remedy: restarts.awaited(runner) == nil
+                ? "Replace it, or start the chain again."
+                : "Wait until framehost has restarted it, then send the command again.")
     }
 
     static func ended(_ title: String) -> FrameHostError {
@@ -92,7 +95,7 @@ extension Chain {
             }
             let frame = runner.nextFrame
             // A failed stage takes no command.
-            guard !runner.hasFailed else { return reply(CommandAnswer(stage: id, error: Self.failed(id))) }
+            guard !runner.hasFailed else { return reply(CommandAnswer(stage: id, error: failed(runner))) }
             do {
                 try runner.thread.call(call, stage: runner.number, action)
                 reply(CommandAnswer(stage: id, frame: frame))

@@ -14,8 +14,8 @@ extension Chain {
             format.video != nil
         else {
             throw FrameHostError(
-                .invalidConfiguration, place: runner.title, what: "gives no access units of pictures",
-                remedy: "Ask an encoder, or a source that passes its stream through.")
+                .invalidConfiguration, place: runner.title, what: "gives no encoded video",
+                remedy: "Name an encoder, or a source that does not decode its stream.")
         }
         runner.units.watch(id, inbox)
         return format

@@ -357,7 +357,7 @@ public final class Chain: @unchecked Sendable {
                 drainDeadline = now + drainNs
                 setState(
                     .draining,
-                    "draining: sources end, the rest finishes within \(text(seconds: Double(drainNs) / 1e9)) s")
+                    "draining: the sources end, and the rest has \(text(seconds: Double(drainNs) / 1e9)) s to finish")
                 changes.close()
                 // Sources last: a stage that sees an input end asks its context whether the run ends.
                 for isSource in [false, true] {
@@ -374,7 +374,9 @@ public final class Chain: @unchecked Sendable {
                             .exhausted,
                             what:
                                 "the drain did not finish in \(text(seconds: Double(drainNs) / 1e9)) s: \(stuck.joined(separator: ", ")) \(stuck.count == 1 ? "is" : "are") still at work",
-                            remedy: "Raise \"drainSeconds\" in the chain file if these stages need longer."))
+                            remedy:
+                                "Raise \"drainSeconds\" in the chain file if \(stuck.count == 1 ? "this stage needs" : "these stages need") longer."
+                        ))
                 }
                 stop.raise()
             }
@@ -414,8 +416,9 @@ public final class Chain: @unchecked Sendable {
         for worker in graph.everyWorker { worker.state.closeMail() }
         for queue in graph.everyQueue { queue.discardAll(.stopped) }
         finishJobs(tick)
-        for runner in runners {
-            runner.reportJoinLosses()
+        let joins = plan.joins
+        for (index, runner) in runners.enumerated() {
+            runner.reportJoinLosses(joins[index]?.match)
             runner.pictures.close()
             runner.units.close()
         }
@@ -438,7 +441,7 @@ public final class Chain: @unchecked Sendable {
                 Event(
                     name: "leases-grew", level: .warning,
                     text:
-                        "Stages shared more frames of the pool \(pool.name) than they declare as their hold, so memory had to be allocated \(pool.leaseGrowths == 1 ? "once" : "\(pool.leaseGrowths) times") while frames flowed."
+                        "Stages shared more frames of the pool '\(pool.name)' than their declared 'hold' allows, so memory had to be allocated \(pool.leaseGrowths == 1 ? "once" : "\(pool.leaseGrowths) times") while frames flowed."
                         + " In your own plugin, raise 'hold' in its StageInfo; otherwise report this, with the chain file.",
                     time: clock.now()))
         }

@@ -190,7 +190,7 @@ struct HealthWatch {
             let isAway = stage.state == .recovering && !runner.hasFailed
             let hasNeverBeenThere = isAway && runner.shown.context.hasNeverBeenThere
             if hasNeverBeenThere {
-                missing.append("\(runner.title) has given nothing of its own yet: \(stage.reason).")
+                missing.append("\(runner.title) has not been connected yet: \(stage.reason).")
             }
             let silence = now - seen.since
             guard silence > max(Self.silenceNs, 2 * runner.frameTime), !hasNeverBeenThere else { continue }
@@ -209,7 +209,7 @@ struct HealthWatch {
         }
         for pool in graph.pools {
             if let since = pool.starvedSinceTime, chainNow - since >= StarvationWatch.stallPatienceNs {
-                found.append("The pool \(pool.name) has been empty for \((chainNow - since) / 1_000_000_000) s.")
+                found.append("The pool '\(pool.name)' has been empty for \((chainNow - since) / 1_000_000_000) s.")
             }
         }
         return (found + missing, missing)

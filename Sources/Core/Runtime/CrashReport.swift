@@ -232,8 +232,13 @@ public enum CrashReport {
         case SIGFPE: add(state, "SIGFPE")
         default: add(state, "SIGABRT")
         }
-        add(state, ", which process ")
-        add(state, UInt64(max(process, 0)))
+        if process > 0 {
+            add(state, ", which process ")
+            add(state, UInt64(process))
+        } else {
+            // pid_namespaces(7): the sender has no number here.
+            add(state, ", which a process outside this container")
+        }
         add(
             state,
             " sent. What was being written may be incomplete. Send SIGTERM instead: the chain then ends in order.\n")
@@ -271,7 +276,7 @@ public enum CrashReport {
         switch signal {
         case SIGSEGV: add(state, "SIGSEGV, it used memory that is not mapped (or its stack overflowed)")
         case SIGBUS: add(state, "SIGBUS, it used mapped memory that its file or device does not have")
-        case SIGILL, SIGTRAP: add(state, "a check in it failed (in Swift: an index, an overflow, a nil)")
+        case SIGILL, SIGTRAP: add(state, "a check in it failed (which one, the line above says, or it was an index, an overflow or a nil)")
         case SIGFPE: add(state, "SIGFPE, it divided a whole number by 0")
         default: add(state, "it called abort")
         }

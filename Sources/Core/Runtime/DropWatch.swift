@@ -141,7 +141,7 @@ struct DropWatch {
             case 0 where loss.unexplained == 0: return "\(lost)."
             case 0:
                 return
-                    "\(lost): none of the stages after it was fully busy, so the machine itself may have been too busy."
+                    "\(lost): no later stage was fully busy, so the machine itself may have been too busy."
             // The stages that were too slow explain the loss only where they explain most of it.
             case _ where explained * 2 < loss.count:
                 return "\(lost): \(blamed[0].key) was too slow for \(blamed[0].value) of them."
@@ -245,9 +245,8 @@ struct DropWatch {
             text += " " + Self.text(culprit)
             details += [("tooSlow", .string(culprit.runner.id)), ("busyPercent", .number(culprit.ownPercent))]
         } else if case .nobody = verdict {
-            text +=
-                " None of the stages after it is fully busy, so the machine itself may be too busy: stop other programs."
-            if let more = Self.moreRoom(at: place, in: graph) { text += " \(more) can bridge short delays." }
+            text += " No later stage is fully busy, so the machine itself may be too busy: stop other programs."
+            if let more = Self.moreRoom(at: place, in: graph) { text += " To bridge short delays, give \(more)." }
         }
         chain.hub.post(
             Event(
@@ -280,13 +279,13 @@ struct DropWatch {
         return "\(why) \(remedy)\(split ?? "")"
     }
 
-    /// What keeps more items where they were lost; nil where a chain file cannot say it.
+    /// A stage, and what to give it so that more items are kept where they were lost; nil where a chain file cannot say it.
     private static func moreRoom(at place: Place, in graph: RunningGraph) -> String? {
         if place.isLink {
-            return "A longer queue (\"link\": { \"queue\": N } of '\(graph.plan.nameOfLink(into: place.behind))')"
+            return "'\(graph.plan.nameOfLink(into: place.behind))' a longer queue: \"link\": { \"queue\": N }"
         }
         guard place.unit == "frame", !graph.plan.stages[place.behind].isInserted else { return nil }
-        return "More buffers (\"buffers\": { \"\(place.stage)\": N })"
+        return "'\(place.stage)' more buffers: \"buffers\": { \"\(place.stage)\": N } in the chain file"
     }
 
     private mutating func note(_ count: Int, at place: Place, _ verdict: Verdict) {

@@ -403,8 +403,8 @@ struct GraphAssembly {
         return FrameHostError(
             .invalidConfiguration, place: FaultPlace(stages[changed].id),
             what:
-                "'\(stages[shown].id)'\(changed == shown ? "" : ", which comes after '\(stages[changed].id)',") is running and would have to move to another thread or queue",
-            remedy: "Restart the chain to apply this change, or undo it.")
+                "this change would move '\(stages[shown].id)'\(changed == shown ? "" : ", which comes after '\(stages[changed].id)',") to another thread or queue, and a running stage cannot be moved",
+            remedy: "Write this change into the chain file and restart the chain, or leave the change out.")
     }
 
     /// Whether a running worker has anything to change.

@@ -69,7 +69,7 @@ extension GraphChange {
         let isOfOtherType = runner.shown.info.id != exchange.type.info.id
         stop(exchange.perform(isDraining: isDraining), of: runner)
         if isOfOtherType { chain.liveOptions.withLock { $0.forget(runner.number) } } else { setAgain(runner) }
-        chain.post("stage-replaced", runner.id, "The stage was replaced.")
+        chain.post("stage-replaced", runner.id, "\(runner.title): the new instance has replaced the one before.")
         // The pause was announced for an instance that frames could pass by.
         if letFramesPass, runner.mode == .drops {
             chain.post("stage-paused", runner.id, "\(runner.title) is paused: no frame passes meanwhile.")

@@ -126,7 +126,7 @@ extension GraphChange {
             }
             chain.post(
                 "detach-waits", worker.head.id,
-                "\(worker.head.title) has not returned from a call; \(part.hasEnds ? "what runs on its thread ends" : "the change is complete") when it does."
+                "\(worker.head.title) has not returned from a call; \(part.hasEnds ? "the detached stages on its thread end" : "the change is complete") when it does."
             )
         }
         chain.post(

@@ -91,8 +91,8 @@ extension Chain {
             .exhausted, place: FaultPlace(stage: atWork[0].head.id, title: atWork[0].head.title),
             what:
                 "the detached branch did not finish within \(text(seconds: Double(drainNs) / 1e9)) s and was stopped;"
-                + " the items that these stages still had are lost: \(quotedList(atWork.map(\.head.id), "and"))",
-            remedy: "If the branch needs longer, raise \"drainSeconds\" in the chain file.")
+                + " the items that \(quotedList(atWork.map(\.head.id), "and")) still had are lost",
+            remedy: "Raise \"drainSeconds\" in the chain file if the branch needs longer.")
     }
 
     private func settle(_ branch: LeavingBranch) {

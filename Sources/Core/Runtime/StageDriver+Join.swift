@@ -81,6 +81,11 @@ extension StageDriver {
         _ request: JoinRequest, _ inputs: [MediaFormat], _ joined: JoinInputs, _ runner: StageRunner, isLive: Bool
     ) throws -> JoinInlet {
         let rule = JoinRule(request, formats: inputs, rate: runner.demand.outputRate)
+        guard !inputs.isEmpty else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "inputs", what: "a join needs inputs, but the list is empty",
+                remedy: "Give the StageDriver a format for each input.")
+        }
         guard inputs.indices.contains(rule.lead) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "join.lead",

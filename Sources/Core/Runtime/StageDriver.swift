@@ -357,7 +357,7 @@ public final class StageDriver<S: Stage> {
                     .broken, place: runner.title,
                     what:
                         "\(runner.heldNow) \(runner.heldNow == 1 ? "item is" : "items are") still held after the drain",
-                    remedy: "drain must emit or drop everything the stage holds."))
+                    remedy: "Emit or drop in drain(_:) every item that the stage holds."))
         }
         return found.compactMap { $0 }.filter { reported.insert($0.description).inserted }
     }

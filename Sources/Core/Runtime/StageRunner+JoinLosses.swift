@@ -12,21 +12,24 @@ extension StageRunner {
             "items-unmatched", level: .warning,
             text:
                 "\(title): \(count) items of '\(inputs.names[input])' matched no item of '\(lead)', the leading input:"
-                + " they were too early, or another item was nearer.",
+                + " they were too early, or another item was nearer."
+                + " Put a stage 'rate' before the join if '\(inputs.names[input])' has the higher rate.",
             details: details(of: input))
     }
 
     /// [control thread, after the run] Reports each input that lost most of its items.
-    func reportJoinLosses() {
+    ///
+    /// - Parameter match: How the join has matched its inputs.
+    func reportJoinLosses(_ match: JoinMatch?) {
         guard let inputs else { return }
         for input in 0..<inputs.count {
-            guard let text = lossText(inputs, input) else { continue }
+            guard let text = lossText(inputs, input, match) else { continue }
             context.post(
                 "input-mostly-unmatched", level: .warning, text: "\(title): \(text)", details: details(of: input))
         }
     }
 
-    private func lossText(_ inputs: JoinInputs, _ input: Int) -> String? {
+    private func lossText(_ inputs: JoinInputs, _ input: Int, _ match: JoinMatch?) -> String? {
         let counts = inputs.counts + input
         let (given, unmatched) = (counts.pointee.given.value, counts.pointee.unmatched.value)
         let (incomplete, afterEnd) = (counts.pointee.incomplete.value, counts.pointee.missingAfterEnd.value)
@@ -36,8 +39,15 @@ extension StageRunner {
                 + " Put a stage 'rate' before the join so that '\(name)' and the leading input have one rate, or name another input as \"lead\"."
         }
         if incomplete > given / 2 {
-            return "\(incomplete) of \(given) items of '\(name)' found no match in another input."
-                + " Use \"join\": { \"match\": \"nearest\" }, and a stage 'rate' where the rates differ; for live sources \"newest\"."
+            let remedy =
+                switch match {
+                case .exact:
+                    " Use \"join\": { \"match\": \"nearest\" }, and a stage 'rate' where the rates differ; for live sources \"newest\"."
+                case .nearest:
+                    " Put a stage 'rate' before the join where the rates of its inputs differ, or, for live sources, use \"join\": { \"match\": \"newest\" }."
+                case .newest, nil: ""
+                }
+            return "\(incomplete) of \(given) items of '\(name)' found no match in another input.\(remedy)"
         }
         let calls = given + afterEnd + counts.pointee.missing.value + counts.pointee.repeated.value
         if afterEnd > calls / 2 {

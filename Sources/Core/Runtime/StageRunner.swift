@@ -798,8 +798,8 @@ final class StageRunner: @unchecked Sendable {
         context.post(
             "metadata-lost", level: .warning,
             text:
-                "\(title) gave an item the PTS \(pts) ns, which none of the items that it holds has:"
-                + " the metadata of that picture is lost. The stage must give each output the PTS of its input.",
+                "\(title) gave an output the PTS \(text(seconds: Double(pts) / 1e9)) s (\(pts) ns), but holds no input with this PTS: the metadata of the picture is lost."
+                + " In the plugin, give each output the PTS of its input; if it is not yours, tell its author.",
             details: ["ptsNanoseconds": JSONNode(.number(String(pts)))])
     }
 
@@ -807,7 +807,7 @@ final class StageRunner: @unchecked Sendable {
     private static let holdRemedy =
         "The chain may run out of buffers. In the plugin, raise 'hold' or release buffers earlier; if it is not yours, tell its author."
     private func holdSentence(_ kept: Int) -> String {
-        "\(title) keeps \(kept) buffer\(kept == 1 ? "" : "s") after its call but declares hold \(demand.hold)"
+        "\(title) keeps \(kept) buffer\(kept == 1 ? "" : "s") after its call but declares a 'hold' of \(demand.hold)"
             + (inputs.map { $0.count > 1 ? " for each of its \($0.count) inputs" : "" } ?? "")
     }
 

@@ -55,7 +55,7 @@ struct StandstillWatch {
         let remedy: String
         if let keeper = keepers.first {
             remedy =
-                "Report this to the author of \(keeper.shown.info.id): it must release its buffers, or declare a hold of \(keeper.keptNow) in its StageInfo."
+                "Report this to the author of \(keeper.shown.info.id): it must release its buffers, or declare a 'hold' of \(keeper.keptNow) in its StageInfo."
         } else if let stage = owing.first, pools.isEmpty {
             remedy =
                 "Report this to the author of \(stage.shown.info.id): it must emit or drop every item that it takes."

@@ -47,7 +47,7 @@ struct StarvationWatch {
                 Event(
                     name: "link-stalled", stage: graph.runners[link.to].id, level: level,
                     text:
-                        "The link \(queue.name) has been full for \(ms) ms: \(graph.runners[link.to].title) takes no item, and '\(graph.runners[link.from].id)' waits for it. Look at what '\(graph.runners[link.to].id)' waits for: a disk, a network, or a stage behind it.",
+                        "The link \(queue.name) has been full for \(ms) ms: \(graph.runners[link.to].title) takes no item, and '\(graph.runners[link.from].id)' waits for it. Look at what '\(graph.runners[link.to].id)' waits for: a disk, a network, or a later stage.",
                     details: [
                         "from": JSONNode(.string(graph.runners[link.from].id)),
                         "to": JSONNode(.string(graph.runners[link.to].id)),
@@ -70,8 +70,8 @@ struct StarvationWatch {
         return .warning
     }
 
-    /// The event, and the same without a remedy as a part of a sentence: `pool camera empty for 212 ms (7 of 7 held):
-    /// recorder 3 (oldest 1.94 s, declared 2), face 2, preview 1, h264 1`
+    /// The event, and the same without a remedy as a part of a sentence: `the pool 'camera' has been empty for 212 ms (7
+    /// of 7 buffers held): recorder 3 (oldest 1.94 s, declared 2), face 2, preview 1, h264 1`
     static func report(
         _ pool: FramePool, in graph: RunningGraph, now: Int64
     ) -> (event: Event, sentence: String, holders: [Int]) {
@@ -120,13 +120,13 @@ struct StarvationWatch {
         let over = stages.filter { isOver($0.key, $0.value) }.keys.sorted().map { runners[$0]!.id }
         let blame =
             over.isEmpty
-            ? "Look at what the stages with most buffers wait for: a disk, a network, or a stage behind them."
+            ? "Look at what the stages with the most buffers wait for: a disk, a network, or a later stage."
             : over.count == 1
                 ? "'\(over[0])' holds more buffers than it declares. Report this to the author of its plugin."
                 : "\(quotedList(over, "and")) hold more buffers than they declare. Report this to the authors of their plugins."
         let figures =
-            "for \(ms) ms (\(all.count) of \(pool.bufferCount) held): "
-            + parts.map(\.text).joined(separator: ", ")
+            "pool '\(pool.name)' has been empty for \(ms) ms (\(all.count) of \(pool.bufferCount) buffers held)"
+            + (parts.isEmpty ? "" : ": " + parts.map(\.text).joined(separator: ", "))
         let holders = stages.map { index, holding in
             JSONNode(
                 .object([
@@ -138,14 +138,14 @@ struct StarvationWatch {
         }
         let event = Event(
             name: "out-of-buffers", stage: pool.name, level: .warning,
-            text: "The pool \(pool.name) has been empty \(figures). \(blame)",
+            text: "The \(figures)." + (parts.isEmpty ? "" : " \(blame)"),
             details: [
                 "pool": JSONNode(.string(pool.name)), "ms": JSONNode(.number(String(ms))),
                 "held": JSONNode(.number(String(all.count))), "buffers": JSONNode(.number(String(pool.bufferCount))),
                 "holders": JSONNode(.array(holders)),
                 "overDeclaration": JSONNode(.array(over.map { JSONNode(.string($0)) })),
             ], time: now)
-        return (event, "pool \(pool.name) empty \(figures)", stages.keys.sorted())
+        return (event, "the \(figures)", stages.keys.sorted())
     }
 
     private static func hundredths(_ ns: Int64) -> String {

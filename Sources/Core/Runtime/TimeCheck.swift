@@ -44,7 +44,7 @@ extension StageRunner {
             "time-not-rising", level: .warning,
             text:
                 "\(title) gave frame \(record.pointee.header.sequenceNumber) the time \(text(seconds: time.seconds)) s, which is not later than that of the frame before."
-                + " \(timeRemedy) Later stages skip such frames.",
+                + " Later stages skip such frames. \(timeRemedy)",
             details: [
                 "frame": JSONNode(.number(String(record.pointee.header.sequenceNumber))),
                 "ptsNanoseconds": JSONNode(.number(String(time.nanoseconds))),
@@ -70,7 +70,7 @@ extension StageRunner {
 
     private var timeRemedy: String {
         kind == .source
-            ? "The source must set pts so that it rises from frame to frame."
-            : "The stage must call copyProperties(from:) on each new frame before it emits it, or set pts itself."
+            ? "In the plugin, set a pts that rises from frame to frame; if the plugin is not yours, tell its author."
+            : "In the plugin, call copyProperties(from:) on each new frame before emitting it, or set its pts; if the plugin is not yours, tell its author."
     }
 }

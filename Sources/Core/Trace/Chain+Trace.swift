@@ -110,11 +110,11 @@ extension Chain {
                 level: outcome.lost > 0 ? .warning : .info, outcome)
         case .full:
             tellOfTrace(
-                "The trace '\(tracePath)' ends here, because it has reached its limit with \(size); the run goes on.\(lost) Allow more with --trace-megabytes.",
+                "The trace '\(tracePath)' ends here, because it has reached its limit with \(size); the run goes on.\(lost) Allow a larger trace with --trace-megabytes.",
                 level: .warning, outcome)
         case .failed(let code):
             tellOfTrace(
-                "The trace ends here with \(size); the run goes on: \(FileRefusal.failed(code).fault(tracePath))\(lost)",
+                "The trace ends here with \(size); the run goes on. \(FileRefusal.failed(code).fault(tracePath))\(lost)",
                 level: .warning, outcome)
         }
     }

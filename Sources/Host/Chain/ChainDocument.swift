@@ -306,35 +306,60 @@ final class ChainDocument: @unchecked Sendable {
     func detaching(_ id: String) throws -> JSONNode {
         let list = try explicitStages()
         guard list.contains(where: { $0["id"]?.asString == id }) else { throw unknown(id) }
-        var gone: Set<String> = [id]
-        var hasGrown = true
-        while hasGrown {
-            hasGrown = false
-            for stage in list where !gone.contains(stage["id"]?.asString ?? "") {
-                guard Self.inputs(of: stage).contains(where: gone.contains) else { continue }
-                gone.insert(stage["id"]?.asString ?? "")
-                hasGrown = true
-            }
-        }
-        let stays = list.filter { !gone.contains($0["id"]?.asString ?? "") }
+        let stays = Self.stages(in: list, without: id)
         guard !stays.isEmpty else {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(id),
                 what: "nothing would be left: every other stage comes after '\(id)'",
                 remedy: "End the run with the command \"drain\".")
         }
-        let isRead = Set(stays.flatMap(Self.inputs))
-        for stage in list where gone.contains(stage["id"]?.asString ?? "") {
-            for producer in Self.inputs(of: stage) where !gone.contains(producer) && !isRead.contains(producer) {
-                throw FrameHostError(
-                    .invalidConfiguration, place: FaultPlace(id),
-                    what: "no other stage takes the output of '\(producer)'",
-                    remedy:
-                        "Detach '\(producer)' instead, attach another branch after '\(producer)' first, or replace '\(stage["id"]?.asString ?? id)'."
-                )
-            }
+        if let (producer, reader) = Self.unreadOutput(in: stays, of: list) {
+            let detach = Self.detachable(from: producer, in: list).map { "Detach '\($0)' instead, attach" } ?? "Attach"
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(id),
+                what: "no other stage takes the output of '\(producer)'",
+                remedy: "\(detach) another branch after '\(producer)' first, or replace '\(reader)'.")
         }
         return try replacingStages(stays)
+    }
+
+    /// The stages that stay when the branch that begins with `id` is removed.
+    private static func stages(in list: [JSONNode], without id: String) -> [JSONNode] {
+        var gone: Set<String> = [id]
+        var hasGrown = true
+        while hasGrown {
+            hasGrown = false
+            for stage in list where !gone.contains(stage["id"]?.asString ?? "") {
+                guard inputs(of: stage).contains(where: gone.contains) else { continue }
+                gone.insert(stage["id"]?.asString ?? "")
+                hasGrown = true
+            }
+        }
+        return list.filter { !gone.contains($0["id"]?.asString ?? "") }
+    }
+
+    /// A stage of `stays` whose output no other stage would take, and the stage of `list` that takes it now.
+    private static func unreadOutput(in stays: [JSONNode], of list: [JSONNode]) -> (producer: String, reader: String)? {
+        let ids = Set(stays.compactMap { $0["id"]?.asString })
+        let isRead = Set(stays.flatMap(Self.inputs))
+        for stage in list where !ids.contains(stage["id"]?.asString ?? "") {
+            for producer in inputs(of: stage) where ids.contains(producer) && !isRead.contains(producer) {
+                return (producer, stage["id"]?.asString ?? "")
+            }
+        }
+        return nil
+    }
+
+    /// `id`, or the nearest stage before it that can be detached; nil where there is none.
+    private static func detachable(from id: String, in list: [JSONNode]) -> String? {
+        var id = id
+        var seen = Set<String>()
+        while seen.insert(id).inserted {
+            let stays = stages(in: list, without: id)
+            guard let (producer, _) = unreadOutput(in: stays, of: list) else { return stays.isEmpty ? nil : id }
+            id = producer
+        }
+        return nil
     }
 
     /// The document with another stage in place of `id`. Input and link stay where `stage` does not say otherwise.

@@ -300,7 +300,7 @@ struct ChainFile {
                 if !Self.isValidID(id) {
                     fault(
                         given.place, "stages[\(index)].id",
-                        "'\(id)' must have 1 to 64 characters: letters from a to z and A to Z, digits, '-' and '_'",
+                        "'\(id)' must consist of 1 to 64 letters (a to z, A to Z), digits, '-' or '_'",
                         "Choose another id.")
                 }
             }
@@ -669,7 +669,7 @@ struct ChainFile {
         let near = Suggestion.nearest(to: id, in: inputs).map { "Did you mean '\($0)'?" }
         fault(
             node.place, key, "'\(id)' must be one of the inputs",
-            near ?? "Name \(quotedList(inputs, "or")).")
+            near ?? (inputs.isEmpty ? "Leave 'lead' out." : "Name \(quotedList(inputs, "or"))."))
         return nil
     }
 
@@ -712,6 +712,9 @@ struct ChainFile {
                     result += value
                 } else if let fallback {
                     result += fallback
+                } else if name.isEmpty {
+                    fault(
+                        place, path, "'${}' names no environment variable", "Write ${NAME}, or $$ for a dollar sign.")
                 } else {
                     let how = getenv(name) == nil ? "not set" : "empty"
                     fault(

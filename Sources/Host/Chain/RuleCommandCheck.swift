@@ -140,7 +140,8 @@ struct RuleCommandCheck {
             add(
                 node?.place ?? owner.place, node == nil ? "" : ".arguments",
                 "the command '\(command.name)' needs '\(needed.name)'",
-                "Write \"arguments\": { \"\(needed.name)\": … }. \(needed.summary)")
+                "Write \"arguments\": { \"\(needed.name)\": … }"
+                    + (needed.summary.isEmpty ? "." : ", where '\(needed.name)' is: \(needed.summary)"))
         }
     }
 

@@ -77,7 +77,8 @@ final class RuleRunner {
         present = rules
         let kept = book.replace(with: rules)
         post(
-            "rules-changed", level: .debug, "\(rules.count) rules now, \(kept) of them unchanged.",
+            "rules-changed", level: .debug,
+            "The chain now has \(rules.count) \(rules.count == 1 ? "rule" : "rules"), \(kept) unchanged.",
             [("count", .number(rules.count)), ("kept", .number(kept))])
     }
 

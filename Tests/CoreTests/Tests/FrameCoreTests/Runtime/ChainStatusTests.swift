@@ -125,7 +125,7 @@ import Testing
         try sketch.add(RecordingSink.self, "sink", options: #"{"log": "status-never"}"#)
         let driver = try RunningChainDriver(sketch)
         waitForState(driver, "door", "recovering")
-        let problem = "door (away-source) has given nothing of its own yet: 'rtsp://door/live' is not there yet."
+        let problem = "door (away-source) has not been connected yet: 'rtsp://door/live' is not there yet."
         #expect(eventually { driver.chain.status.problems == [problem] })
         driver.waitForFrames(20)
         #expect(driver.chain.status.problems == [problem] && driver.chain.status.state == .recovering)

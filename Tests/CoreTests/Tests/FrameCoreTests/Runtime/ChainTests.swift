@@ -151,7 +151,7 @@ import Testing
         let event = try #require(events.first { $0.name == "over-retention" })
         #expect(
             event.text
-                == "hoarder (probe) keeps 2 buffers after its call but declares hold 1. The chain may run out of buffers. In the plugin, raise 'hold' or release buffers earlier; if it is not yours, tell its author."
+                == "hoarder (probe) keeps 2 buffers after its call but declares a 'hold' of 1. The chain may run out of buffers. In the plugin, raise 'hold' or release buffers earlier; if it is not yours, tell its author."
         )
     }
 
@@ -171,7 +171,7 @@ import Testing
         #expect(eventually { Self.haveEnded(chain) })
         let event = try #require(events.first { $0.name == "out-of-buffers" })
         let pattern =
-            #/The pool camera has been empty for \d+ ms \(2 of 2 held\): hoarder 2 \((oldest \d+\.\d\d s, )?declared 1\)\. ('hoarder' holds more buffers than it declares\. Report this to the author of its plugin\.|Look at what .* behind them\.)/#
+            #/The pool 'camera' has been empty for \d+ ms \(2 of 2 buffers held\): hoarder 2 \((oldest \d+\.\d\d s, )?declared 1\)\. ('hoarder' holds more buffers than it declares\. Report this to the author of its plugin\.|Look at what .* or a later stage\.)/#
         #expect(event.text.wholeMatch(of: pattern) != nil, "\(event.text)")
     }
 
@@ -250,7 +250,7 @@ import Testing
         let failure = try #require(result.failures.first?.description)
         // The source too, where it has not come back from its call.
         let pattern =
-            #/the drain did not finish in 0\.200 s: (src \(counting-source\), )?slow \(recording-sink\) (is|are) still at work\. Raise "drainSeconds" in the chain file if these stages need longer\./#
+            #/the drain did not finish in 0\.200 s: (src \(counting-source\), )?slow \(recording-sink\) (is|are) still at work\. Raise "drainSeconds" in the chain file if (this stage needs|these stages need) longer\./#
         #expect(failure.wholeMatch(of: pattern) != nil, "\(failure)")
         #expect(eventually { RecordingSink.log("slow-drain").stops == 1 })
     }

@@ -238,8 +238,8 @@ private struct Seen: FrameMetadata {
         let events = driver.takeEvents().filter { $0.name == "metadata-lost" }
         #expect(
             events.map(\.text) == [
-                "reordering-encoder (reordering-encoder) gave an item the PTS 5 ns, which none of the items that it holds has:"
-                    + " the metadata of that picture is lost. The stage must give each output the PTS of its input."
+                "reordering-encoder (reordering-encoder) gave an output the PTS 0.000 s (5 ns), but holds no input with this PTS: the metadata of the picture is lost."
+                    + " In the plugin, give each output the PTS of its input; if it is not yours, tell its author."
             ])
     }
 

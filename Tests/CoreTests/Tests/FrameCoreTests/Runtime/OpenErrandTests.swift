@@ -52,7 +52,7 @@ import Testing
         #expect(
             refused.error.contains("b (door-sink): its call 'consume' of frame ")
                 && refused.error.contains(
-                    "has not returned for 1 s and an earlier change waits for it, so nothing was changed"),
+                    "has not returned for 1 s; an earlier change still waits for that, so nothing was changed"),
             "\(refused.error)")
         #expect(driver.chain.plan.stages.map(\.id) == ["src", "a", "b"])
         Door.open(log)

@@ -193,7 +193,7 @@ import Testing
         #expect(result.abandoned == ["late (recording-sink)"])
         #expect(
             result.failures.map(\.description) == [
-                "late (recording-sink): the detached branch did not finish within 0.300 s and was stopped; the items that these stages still had are lost: 'late'. If the branch needs longer, raise \"drainSeconds\" in the chain file."
+                "late (recording-sink): the detached branch did not finish within 0.300 s and was stopped; the items that 'late' still had are lost. Raise \"drainSeconds\" in the chain file if the branch needs longer."
             ])
         #expect(result.ledgerFaults.isEmpty, "\(result)")
         #expect(isGapless("stuck"))
@@ -431,7 +431,7 @@ import Testing
         #expect(!answer.isOK && answer.isBusy)
         #expect(
             answer.error
-                == "file (recording-sink): its call 'consume' of frame \(frame) has not returned for 1 s, so nothing was changed. Send the command again later, or detach the branch with this stage."
+                == "file (recording-sink): its call 'consume' of frame \(frame) has not returned for 1 s, so nothing was changed. Send the command again later. If the call has still not returned then, detach the branch with this stage, or restart the chain."
         )
         #expect(driver.finish().abandoned == ["file (recording-sink)"])
     }
@@ -549,7 +549,7 @@ import Testing
         let answer = driver.change(to: other)
         #expect(
             answer.error
-                == "between: 'mark', which comes after 'between', is running and would have to move to another thread or queue. Restart the chain to apply this change, or undo it."
+                == "between: this change would move 'mark', which comes after 'between', to another thread or queue, and a running stage cannot be moved. Write this change into the chain file and restart the chain, or leave the change out."
         )
         #expect(driver.finish().isSuccess)
     }

@@ -48,7 +48,7 @@ import Testing
         try driver.send(driver.makeFrame())
         #expect(
             Self.fault { try driver.drain() }
-                == "lying (lying): 1 item is still held after the drain. drain must emit or drop everything the stage holds."
+                == "lying (lying): 1 item is still held after the drain. Emit or drop in drain(_:) every item that the stage holds."
         )
     }
 
@@ -57,7 +57,7 @@ import Testing
         try driver.send(driver.makeFrame())
         #expect(
             Self.fault { try driver.send(driver.makeFrame()) }
-                == "probe (probe) keeps 2 buffers after its call but declares hold 1."
+                == "probe (probe) keeps 2 buffers after its call but declares a 'hold' of 1."
                 + " The chain may run out of buffers. In the plugin, raise 'hold' or release buffers earlier; if it is not yours, tell its author."
         )
     }
@@ -68,7 +68,8 @@ import Testing
         #expect(
             Self.fault { try driver.send(driver.makeFrame()) }
                 == "lying (lying): a frame was given a time that is not later than that of the frame before."
-                + " The stage must call copyProperties(from:) on each new frame before it emits it, or set pts itself.")
+                + " In the plugin, call copyProperties(from:) on each new frame before emitting it, or set its pts; if the plugin is not yours, tell its author."
+        )
         _ = driver.takeFrame()
     }
 

@@ -68,7 +68,7 @@ import Testing
         let inbox = try UnitInbox()
         for stage in ["src", "sink"] {
             let error = #expect(throws: FrameHostError.self) { try driver.chain.watchUnits(of: stage, for: inbox) }
-            #expect(error?.what == "gives no access units of pictures")
+            #expect(error?.what == "gives no encoded video")
         }
         #expect(throws: FrameHostError.self) { try driver.chain.watchUnits(of: "nobody", for: inbox) }
         #expect(driver.finish().isSuccess)

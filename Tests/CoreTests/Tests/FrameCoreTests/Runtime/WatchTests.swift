@@ -53,7 +53,8 @@ import Testing
         }
         let warning = try #require(all.first(where: isMeant))
         #expect(warning.level == .warning)
-        let pattern = /.+ has not returned for (\d+\.\d) s\. The chain waits for it\./
+        let pattern =
+            /.+ has not returned for (\d+\.\d) s\. framehost keeps waiting for it\. Check the disk, the network or the device that the stage uses; if they work, tell its author\./
         let match = try #require(try pattern.wholeMatch(in: warning.text), "\(warning.text)")
         #expect(try #require(Double(match.1)) >= 0.2)
         #expect(all.contains { $0.name == "stage-returned" && $0.text.hasPrefix(subject + " took ") })
@@ -89,7 +90,7 @@ import Testing
         #expect(
             try said(of: HangingFilter.self, for: 190)
                 == ["0.2", "10.0", "60.0", "120.0", "180.0"].map {
-                    "slow (hanging-filter): its call 'process' of frame 3 has not returned for \($0) s. The chain waits for it."
+                    "slow (hanging-filter): its call 'process' of frame 3 has not returned for \($0) s. framehost keeps waiting for it. Check the disk, the network or the device that the stage uses; if they work, tell its author."
                 })
     }
 
@@ -97,7 +98,7 @@ import Testing
         #expect(
             try said(of: PatientFilter.self, for: 9)
                 == [
-                    "slow (patient-filter): its call 'process' of frame 3 has not returned for 5.0 s. The chain waits for it."
+                    "slow (patient-filter): its call 'process' of frame 3 has not returned for 5.0 s. framehost keeps waiting for it. Check the disk, the network or the device that the stage uses; if they work, tell its author."
                 ])
     }
 
@@ -141,7 +142,7 @@ import Testing
         #expect(result.abandoned == ["slow (hanging-filter)"])
         #expect(
             result.failures.first?.description
-                == "the drain did not finish in 0.200 s: slow (hanging-filter) is still at work. Raise \"drainSeconds\" in the chain file if these stages need longer."
+                == "the drain did not finish in 0.200 s: slow (hanging-filter) is still at work. Raise \"drainSeconds\" in the chain file if this stage needs longer."
         )
     }
 
@@ -155,7 +156,7 @@ import Testing
         let (result, _) = ChainTests.run(try Chain(sketch.request))
         let fault = try #require(result.failures.first?.description)
         let pattern =
-            /miser \(probe\): the chain is deadlocked: its only thread waits; pool src empty for \d+ ms \(1 of 1 held\): miser 1\. Report this to the author of probe: it must release its buffers, or declare a hold of 1 in its StageInfo\./
+            /miser \(probe\): the chain is deadlocked: its only thread waits; the pool 'src' has been empty for \d+ ms \(1 of 1 buffers held\): miser 1\. Report this to the author of probe: it must release its buffers, or declare a 'hold' of 1 in its StageInfo\./
         #expect(try pattern.wholeMatch(in: fault) != nil, "\(fault)")
         #expect(result.failures.count == 1)
         #expect(result.abandoned.isEmpty)
@@ -198,12 +199,12 @@ import Testing
         let (result, events) = ChainTests.run(try Chain(sketch.request))
         #expect(
             result.failures.map(\.description) == [
-                "blur (forgetful): 59 of 60 frames had a time that was not later than that of the frame before. The stage must call copyProperties(from:) on each new frame before it emits it, or set pts itself."
+                "blur (forgetful): 59 of 60 frames had a time that was not later than that of the frame before. In the plugin, call copyProperties(from:) on each new frame before emitting it, or set its pts; if the plugin is not yours, tell its author."
             ])
         let warnings = events.filter { $0.name == "time-not-rising" }
         #expect(
             warnings.map(\.text) == [
-                "blur (forgetful) gave frame 0 the time 0.000 s, which is not later than that of the frame before. The stage must call copyProperties(from:) on each new frame before it emits it, or set pts itself. Later stages skip such frames."
+                "blur (forgetful) gave frame 0 the time 0.000 s, which is not later than that of the frame before. Later stages skip such frames. In the plugin, call copyProperties(from:) on each new frame before emitting it, or set its pts; if the plugin is not yours, tell its author."
             ])
     }
 

@@ -266,7 +266,7 @@ import Testing
         #expect(bytes <= Chain.leastTraceBytes && bytes > Chain.leastTraceBytes - 40_000, "\(bytes)")
         #expect(
             end.level == .warning && end.text.contains("' ends here, because it has reached its limit with "))
-        #expect(end.text.hasSuffix("Allow more with --trace-megabytes."), "\(end.text)")
+        #expect(end.text.hasSuffix("Allow a larger trace with --trace-megabytes."), "\(end.text)")
         #expect(events.filter { $0.name == "trace-did-stop" }.count == 1)
         let last = try #require(trace.marks.last { $0.track == "events" })
         #expect(last.name.hasPrefix("trace ends"))
@@ -287,7 +287,7 @@ import Testing
         let ends = events.take().events.filter { $0.name == "trace-did-stop" }
         #expect(
             ends.map(\.text) == [
-                "The trace ends here with 0 kB; the run goes on: '/dev/full' cannot be written: No space left on device. Free some space, or name a file on another disk."
+                "The trace ends here with 0 kB; the run goes on. '/dev/full' cannot be written: No space left on device. Free some space, or name a file on another disk."
             ])
         #expect(ends.first?.level == .warning)
         #expect(
