@@ -10,7 +10,7 @@ import Glibc
 struct PluginWatch {
     /// Nanoseconds without another event before a file is looked at.
     private static let settleNs: Int64 = 200_000_000
-    /// Nanoseconds between two attempts to watch a folder that has gone.
+    /// Nanoseconds between two looks at whether the paths still lead to the folders that are watched.
     private static let retryNs: Int64 = 500_000_000
     private static let mask = UInt32(
         IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
@@ -58,7 +58,8 @@ struct PluginWatch {
         }
     }
 
-    /// Watches the folders of loaded plugins that are not watched yet: new ones, and those that have come back.
+    /// Watches the folders to which the paths of loaded plugins lead now: new ones, those that have come back, and those
+    /// that have taken the place of others.
     private mutating func watchFolders(now: Int64) {
         var isBack: Set<String> = []
         for path in PluginImages.here.paths {
@@ -66,17 +67,26 @@ struct PluginWatch {
             if places[path] == nil { due[path] = now + Self.settleNs }
             let all: Set<String> = [path.contains("/") ? path : "./\(path)", PluginRegistry.realPath(path)]
             places[path] = all
-            for folder in Set(all.map(Self.folder)) where !folders.values.contains(where: { $0.contains(folder) }) {
+            for folder in Set(all.map(Self.folder)) {
+                // The same descriptor for a folder that is watched already.
                 let watch = inotify_add_watch(file, folder, Self.mask)
-                guard watch >= 0 else { continue }
-                let isOther = folders[watch] != nil
+                guard watch >= 0, folders[watch]?.contains(folder) != true else { continue }
+                forget(folder)
                 folders[watch, default: []].insert(folder)
-                if !isOther { isBack.insert(folder) }
+                isBack.insert(folder)
             }
         }
         // A file that was written there before went unnoticed.
         for (path, all) in places where !isBack.isDisjoint(with: all.map(Self.folder)) {
             due[path] = now + Self.settleNs
+        }
+    }
+
+    /// The path leads to another folder now, where it led to one.
+    private mutating func forget(_ folder: String) {
+        for watch in folders.keys where folders[watch]?.remove(folder) != nil && folders[watch]?.isEmpty == true {
+            inotify_rm_watch(file, watch)
+            folders[watch] = nil
         }
     }
 
