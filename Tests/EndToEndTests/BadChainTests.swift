@@ -121,7 +121,7 @@ import Testing
         let deep = String(repeating: "[", count: 1_000_000)
         #expect(
             try faults(#"{"stages": "# + deep) == [
-                "1:75: more than 64 nested lists and objects. Nest less deeply."
+                "1:75: the text has more than 64 lists and objects within each other. Nest them less deeply."
             ])
         #expect(try faults(String(repeating: #"{"a":"#, count: 100_000)).count == 1)
     }
@@ -152,7 +152,7 @@ import Testing
         let expected = [
             "2:3: stagez: no such key. Did you mean 'stages'?",
             "4:29: stages[0].framez: no such option. Did you mean 'frames'?",
-            "4:50: stages[0].size: \"10\" must be a size. Write it as \"1280x720\", with each side from 1 to 16384.",
+            "4:50: stages[0].size: \"10\" must be a size in pixels. Write it as \"1280x720\", with each side from 1 to 16384.",
             "5:14: stages[1].use: no stage type 'null-sinc'. Did you mean 'null-sink'?",
             "6:14: stages[2].use: no stage type 'quux-blorp'. If a plugin of yours has it, name its folder with --plugin-path. `framehost plugins` lists the types that were found.",
             "6:36: stages[2].from: no stage 'nobody'. Name one of the chain's stages: 'test-source', 'null-sinc', 'quux-blorp', 'null-sink', 'a b', 'stage5', 'stage6' or 'x'.",
@@ -189,10 +189,10 @@ import Testing
         #expect(
             try faults(chain) == [
                 "3:39: stages[0].frames: expected a whole number, found a string. Write only a number, without quotes and without a unit.",
-                "3:55: stages[0].rate: 0 must be a frame rate. Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\".",
+                "3:55: stages[0].rate: 0 must be from 0.001 to 100000 frames per second. Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\".",
                 "3:66: stages[0].live: expected true or false, found 1.",
                 "3:79: stages[0].format: 'i42' must be one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'i420'?",
-                "3:95: stages[0].color: \"red\" must be a colour. Write it as \"#rrggbb\".",
+                "3:95: stages[0].color: \"red\" must be a colour in the form \"#rrggbb\". Write two hex digits each for red, green and blue, such as \"#20a0ff\".",
                 "4:45: stages[1].bitrateKbps: 20 must be from 64 to 300000. Use 64 or more.",
                 "4:49: stages[1].presett: no such option. Did you mean 'preset'?",
                 "5:47: stages[2].overwrit: no such option. Did you mean 'overwrite'?",
@@ -231,7 +231,7 @@ import Testing
             try faults(chain) == [
                 "3:37: stages[0].size: the environment variable 'FH_SIZE' is not set. Set it, or write ${FH_SIZE:-default}.",
                 "3:62: stages[0].pattern: 'brs' must be one of 'bars', 'gradient', 'balls', 'checker', 'solid', 'flash' or 'none'. Did you mean 'bars'?",
-                "3:92: stages[0].rate: 0 must be a frame rate. Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\".",
+                "3:92: stages[0].rate: 0 must be from 0.001 to 100000 frames per second. Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\".",
                 "4:35: stages[1].dump: the environment variable 'FH_DUMP' is not set. Set it, or write ${FH_DUMP:-default}.",
             ])
     }

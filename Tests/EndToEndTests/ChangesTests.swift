@@ -107,13 +107,14 @@ import Testing
         let errors = try outcome.lines.compactMap { try JSON(parsing: $0)["error"].string }
             .filter { !$0.contains(", so nothing was changed") }
         #expect(errors.count == 2, "\(errors)")
-        #expect(errors.first?.contains("chain.json:3:70: stages[0].rate: 0 must be a frame rate.") == true, "\(errors)")
+        let rate = "chain.json:3:70: stages[0].rate: 0 must be from 0.001 to 100000 frames per second."
+        #expect(errors.first?.contains(rate) == true, "\(errors)")
         #expect(errors.first?.contains("chain.json:4:36: stages[1].tekst: ") == true, "\(errors)")
         #expect(errors.last?.hasPrefix("chain.json:3:45: stages[0].size: needs a restart:") == true, "\(errors)")
         #expect(errors.allSatisfy { $0.hasSuffix("The chain goes on without this change.") }, "\(errors)")
         // Each of several faults, and what follows from them, on a line of its own.
         let texts = try outcome.lines.compactMap { try JSON(parsing: $0)["text"].string }
-        let several = texts.first { $0.hasPrefix("chain.json:3:70: stages[0].rate: 0 must be a frame rate.") }
+        let several = texts.first { $0.hasPrefix(rate) }
         #expect(several?.contains("\n  chain.json:4:36: stages[1].tekst: ") == true, "\(texts)")
         #expect(several?.hasSuffix("\n  The chain goes on without this change.") == true, "\(texts)")
     }
@@ -439,7 +440,7 @@ import Testing
         )
         #expect(
             answers[13]?["error"].string
-                == #"at: 'mosaic' (mosaic) joins several inputs, but only one is named. Name two or more: "from": ["mark", "b"]."#
+                == #"at: 'mosaic' (mosaic) joins several inputs, but only one is named. Name two or more: "from": ["mark", "…"]."#
         )
         #expect(
             answers[14]?["error"].string

@@ -132,7 +132,7 @@ import Testing
             """
         let outcome = try check(chain)
         #expect(outcome.status == 0)
-        #expect(outcome.output.contains("pool s: has 2 buffers, needs 6: the source may wait."))
+        #expect(outcome.output.contains("pool s: has 2 buffers, needs 6: 's' may wait for a free one."))
     }
 
     @Test func sparesAsManyBuffersAsTheFileSays() throws {

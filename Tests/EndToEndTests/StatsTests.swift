@@ -155,7 +155,7 @@ import Testing
         #expect(
             deaf.status == 1
                 && deaf.errorLines == [
-                    "--stats: no program reads the pipe 'pipe'. Start the program that reads it first."
+                    "--stats: no program reads the pipe 'pipe'. First start the program that reads it."
                 ])
         let reader = open(workspace.path("pipe"), O_RDONLY | O_NONBLOCK)
         #expect(try run("pipe").status == 0)

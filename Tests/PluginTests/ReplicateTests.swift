@@ -357,7 +357,10 @@ private struct SlowCopy {
     @Test(arguments: [
         (#"{ "first": { "scael": 2 } }"#, "first", "scael: no such key. Did you mean 'scale'?"),
         (#"{ "first": { "scale": 20 } }"#, "first", "scale: 20 must be from 0.01 to 16. Use 16 or less."),
-        (#"{ "each": [{ "tint": "red" }] }"#, "each", ##"tint: "red" must be a colour. Write it as "#rrggbb"."##),
+        (
+            #"{ "each": [{ "tint": "red" }] }"#, "each",
+            ##"value 1 of the list: tint: "red" must be a colour in the form "#rrggbb". Write two hex digits each for red, green and blue, such as "#20a0ff"."##
+        ),
         (
             #"{ "grid": "9x9" }"#, "grid",
             #""9x9" must be a grid of 1 to 64 cells. Write columns and rows, such as "4x4", or leave the key out for "2x2"."#

@@ -23,10 +23,12 @@ extension FileRefusal {
         case .notRegular: return fault("'\(path)' must be a regular file", another)
         case .changed:
             return fault(
-                "'\(path)' has been replaced by another file, which is left unchanged",
-                "Do not move or replace files that a run still uses.")
-        case .readHere(let name): return fault("'\(path)' is being read by '\(name)' of this run", another)
-        case .writtenHere(let name): return fault("'\(path)' is being written by '\(name)' of this run", another)
+                "another program has created, replaced or removed '\(path)' in the meantime",
+                "Let no other program change files that a run uses.")
+        case .readHere(let name):
+            return fault("'\(path)' is being read \(Self.by(name))", another)
+        case .writtenHere(let name):
+            return fault("'\(path)' is being written \(Self.by(name))", another)
         case .readElsewhere:
             return fault("'\(path)' is being read by another program", "Wait for that program, or name another file.")
         case .writtenElsewhere:
@@ -39,15 +41,18 @@ extension FileRefusal {
         case .isOwn: return fault("'\(path)' was written by this run", another)
         case .isProtected:
             return fault("'\(path)' is write-protected", "Make it writable (chmod u+w), or name another file.")
-        case .noReader: return fault("no program reads the pipe '\(path)'", "Start the program that reads it first.")
+        case .noReader: return fault("no program reads the pipe '\(path)'", "First start the program that reads it.")
         case .unknown(let code):
             return fault(
-                "cannot find out whether '\(path)' is in use: \(String(cString: strerror(code)))",
+                "framehost cannot find out whether '\(path)' is in use: \(String(cString: strerror(code)))",
                 code == EMFILE || code == ENFILE ? "Raise the limit of open files (ulimit -n)." : another)
         case .failed(let code):
             return fault("'\(path)' cannot be written: \(String(cString: strerror(code)))", Self.remedy(code))
         }
     }
+
+    /// A file that is only looked at has a user without a name for a moment.
+    private static func by(_ name: String) -> String { name.isEmpty ? "in this run" : "by '\(name)' of this run" }
 
     private static func remedy(_ code: Int32) -> String {
         switch code {
@@ -59,8 +64,8 @@ extension FileRefusal {
         case EBADF: "Start the program without '>&-', or name another file."
         case EIO: "Check the disk, or name a file on another disk."
         case EFBIG: "Raise the limit of a file's size (ulimit -f), or name a file on another file system."
-        case ETIMEDOUT: "The program that reads it takes no data: check that program."
-        case EPIPE: "The program that read it has gone: check that program."
+        case ETIMEDOUT: "Check the program that reads it: it takes no data."
+        case EPIPE: "Check the program that read it: it has gone."
         default: "Name a file in a folder you may write to."
         }
     }

@@ -65,6 +65,12 @@ extension RunFiles {
             return (String(decoding: bytes, as: UTF8.self), "the file '\(path)'")
         }
         let name = String(place.dropFirst(4))
+        guard !name.isEmpty else {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(option),
+                what: "'\(option)' is 'env:' without the name of an environment variable",
+                remedy: "Write env:NAME, or name a file.")
+        }
         let isName = name.utf8.allSatisfy { (65...90).contains($0) || (48...57).contains($0) || $0 == 95 }
         let shown = "the environment variable" + (isName ? " '\(name)'" : " that '\(option)' names")
         guard let value = getenv(name) else {

@@ -48,6 +48,7 @@ extension JSONParser {
             switch next {
             case UInt8(ascii: ","): "Leave the extra comma out."
             case UInt8(ascii: "]"): Self.closing(UInt8(ascii: "}"), opening)
+            case UInt8(ascii: "{"), UInt8(ascii: "["): "Write a key and a colon before the value."
             default: "Put keys in double quotes."
             }
         return expected("a key or '}'", remedy: remedy)
@@ -138,7 +139,9 @@ extension JSONParser {
         fault(place, "byte 0x\(Unicode.Scalar(byte).hex.suffix(2)) is not UTF-8", remedy: "Write the text in UTF-8.")
     }
 
-    func tooMany(_ what: String, remedy: String) -> FrameHostError { fault(here, "more than \(what)", remedy: remedy) }
+    func tooMany(_ what: String, remedy: String) -> FrameHostError {
+        fault(here, "the text has more than \(what)", remedy: remedy)
+    }
 
     // MARK: What stands here
 

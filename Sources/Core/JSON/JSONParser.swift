@@ -52,7 +52,7 @@ struct JSONParser {
     /// Reads the value that begins at `index`.
     private mutating func readValue(orEnd end: String = "") throws(FrameHostError) -> JSONNode {
         nodeCount += 1
-        guard nodeCount <= limits.nodes else { throw tooMany("\(limits.nodes) values", remedy: "Write fewer.") }
+        guard nodeCount <= limits.nodes else { throw tooMany("\(limits.nodes) values", remedy: "Write fewer values.") }
         let place = here
         switch next {
         case UInt8(ascii: "{"): return JSONNode(.object(try readMembers()), place: place)
@@ -106,7 +106,7 @@ struct JSONParser {
     /// Enters a list or object and gives the place where it began.
     private mutating func open() throws(FrameHostError) -> TextPlace {
         guard steps.count < limits.depth else {
-            throw tooMany("\(limits.depth) nested lists and objects", remedy: "Nest less deeply.")
+            throw tooMany("\(limits.depth) lists and objects within each other", remedy: "Nest them less deeply.")
         }
         defer { index += 1 }
         return here

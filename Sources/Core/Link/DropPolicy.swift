@@ -60,7 +60,7 @@ public enum DropReason: Int, Sendable, Hashable, CaseIterable {
         case .evicted: "queue full, oldest dropped"
         case .replaced: "replaced by a newer one"
         case .untilKeyframe: "until the next keyframe"
-        case .unconnected: "no reader"
+        case .unconnected: "no stage takes them"
         case .byStage: "by the stage"
         case .damaged: "damaged"
         case .unmatched: "no match"

@@ -34,7 +34,7 @@ public struct AudioFormat: Sendable, Hashable, CustomStringConvertible {
     /// As ``VideoFormat/impossibility``.
     var impossibility: String? {
         if !Self.sampleRates.contains(sampleRate) {
-            return "\(sampleRate) samples per second, which must be 1000...768000"
+            return "\(sampleRate) samples per second, which must be from 1000 to 768000"
         }
         if !Self.channelCounts.contains(channelCount) { return "\(channelCount) channels, which must be from 1 to 64" }
         return nil

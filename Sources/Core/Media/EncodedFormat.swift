@@ -149,7 +149,7 @@ extension MediaFormat {
 extension EncodedFormat {
     /// As ``VideoFormat/impossibility``. H.264 reorders 16 pictures at most (A.3.1, MaxDpbFrames).
     var impossibility: String? {
-        if !(0...16).contains(reorderDepth) { return "a reorder depth of \(reorderDepth), which must be 0...16" }
+        if !(0...16).contains(reorderDepth) { return "a reorder depth of \(reorderDepth), which must be from 0 to 16" }
         if let bitrateKbps, !(1...100_000_000).contains(bitrateKbps) {
             return "a bitrate of \(bitrateKbps) kbit/s, which must be from 1 to 100000000"
         }

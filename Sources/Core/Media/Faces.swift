@@ -96,7 +96,8 @@ public struct Faces: FrameMetadata, Equatable, RandomAccessCollection {
 
     /// Face `index`, from 0 to ``count`` - 1. The faces are in no particular order.
     public subscript(index: Int) -> Face {
-        precondition(index >= 0 && index < count, "face \(index) of \(count)")
+        precondition(
+            index >= 0 && index < count, "face \(index) is not one of the \(count) faces, which are counted from 0")
         return faces[index]
     }
 

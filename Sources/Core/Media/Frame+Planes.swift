@@ -13,7 +13,7 @@ public struct Plane {
 
     /// Row `y`, counted from 0 at the top; ``rowBytes`` long.
     public func row(_ y: Int) -> UnsafeBufferPointer<UInt8> {
-        precondition(y >= 0 && y < height, "row \(y) of a plane of \(height)")
+        precondition(y >= 0 && y < height, "row \(y) is not one of the \(height) rows, which are counted from 0")
         return UnsafeBufferPointer(start: baseAddress + y * strideBytes, count: rowBytes)
     }
 
@@ -36,7 +36,7 @@ public struct MutablePlane {
 
     /// Row `y`, counted from 0 at the top; ``rowBytes`` long.
     public func row(_ y: Int) -> UnsafeMutableBufferPointer<UInt8> {
-        precondition(y >= 0 && y < height, "row \(y) of a plane of \(height)")
+        precondition(y >= 0 && y < height, "row \(y) is not one of the \(height) rows, which are counted from 0")
         return UnsafeMutableBufferPointer(start: baseAddress + y * strideBytes, count: rowBytes)
     }
 

@@ -62,7 +62,7 @@ public struct Rational: Sendable, Hashable, Codable, CustomStringConvertible {
     ///
     /// - Precondition: `denominator > 0`.
     public init(_ numerator: Int32, _ denominator: Int32 = 1) {
-        precondition(denominator > 0, "a fraction's denominator is above 0")
+        precondition(denominator > 0, "a fraction's denominator must be greater than 0")
         self.numerator = numerator
         self.denominator = denominator
     }
@@ -99,7 +99,7 @@ public struct TimeBase: Sendable, Hashable, Codable, CustomStringConvertible {
     ///
     /// - Precondition: Both are greater than 0.
     public init(_ numerator: Int32, _ denominator: Int32) {
-        precondition(numerator > 0 && denominator > 0, "a time base is above 0")
+        precondition(numerator > 0 && denominator > 0, "a time base must be greater than 0")
         self.numerator = numerator
         self.denominator = denominator
     }

@@ -66,7 +66,7 @@ final class MetadataLayout: Sendable {
                     }))
         }
         for type in types { add(type) }
-        precondition(entries.count <= 64, "a chain has at most 64 kinds of metadata")
+        precondition(entries.count <= 64, "a chain can have at most 64 kinds of metadata, but has \(entries.count)")
         self.entries = entries
         byteCount = (end + 63) / 64 * 64
     }

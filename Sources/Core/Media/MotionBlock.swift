@@ -64,7 +64,9 @@ public struct MotionBlock: ~Copyable, @unchecked Sendable {
     /// The sample at `index`, with its time on the chain's timeline.
     public subscript(index: Int) -> MotionSample {
         let samples = samples
-        precondition(samples.indices.contains(index), "a block of motion has \(samples.count) samples")
+        precondition(
+            samples.indices.contains(index),
+            "sample \(index) is not one of the \(samples.count) samples, which are counted from 0")
         var sample = samples[index]
         sample.time = sample.time + pts
         return sample

@@ -95,7 +95,7 @@ public struct MotionFormat: Sendable, Hashable, CustomStringConvertible {
     /// As ``VideoFormat/impossibility``.
     var impossibility: String? {
         (0...Self.highestRate).contains(sampleRate)
-            ? nil : "\(sampleRate) samples of motion per second, which must be 0...100000"
+            ? nil : "\(sampleRate) samples of motion per second, which must be from 0 to 100000"
     }
 }
 

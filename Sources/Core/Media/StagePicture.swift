@@ -76,7 +76,9 @@ public final class StagePicture: @unchecked Sendable {
     }
 
     private func plane(_ index: Int) -> Plane {
-        precondition((0..<planeCount).contains(index), "plane \(index) of \(planeCount)")
+        precondition(
+            (0..<planeCount).contains(index),
+            "plane \(index) is not one of the \(planeCount) planes, which are counted from 0")
         let start = base + layout.offsets[index]
         return Plane(
             baseAddress: UnsafePointer(start.assumingMemoryBound(to: UInt8.self)), strideBytes: layout.strides[index],

@@ -7,11 +7,12 @@ struct OptionDecoder {
     ///   - base: The values to start from; the defaults, or the present values for a live change.
     ///   - isChange: Whether the options belong to a running stage. A remedy then does not say that a key may be
     ///     left out.
+    ///   - isService: Whether the options are those of a service, which has no `use` beside them.
     ///   - place: Makes the place of a fault from a key and its value's place.
     /// - Throws: ``FrameHostErrors``.
     static func decode<Options: StageOptions>(
         _ type: Options.Type, from members: [JSONNode.Member], base: Options = Options(),
-        isChange: Bool = false, place: OptionPlace
+        isChange: Bool = false, isService: Bool = false, place: OptionPlace
     ) throws -> Options {
         let definitions = Dictionary(
             uniqueKeysWithValues: Mirror(reflecting: base).children.compactMap { child -> (String, any AnyOption)? in
@@ -24,14 +25,11 @@ struct OptionDecoder {
         var wrong: Set<String> = []
         for member in members {
             guard let definition = definitions[member.key] else {
-                let near = Suggestion.nearest(to: member.key, in: Array(definitions.keys).sorted())
                 faults.append(
                     FrameHostError(
                         .invalidConfiguration, place: place(member.key, member.keyPlace), what: "no such option",
-                        remedy: near.map { "Did you mean '\($0)'?" }
-                            ?? (definitions.isEmpty
-                                ? "Leave '\(member.key)' out: this stage has no options."
-                                : "The available options: \(quotedList(definitions.keys.sorted(), "and")).")))
+                        remedy: remedy(
+                            forUnknown: member, among: definitions.keys.sorted(), isChange, isService)))
                 continue
             }
             do {
@@ -76,6 +74,23 @@ struct OptionDecoder {
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
         return options
     }
+
+    private static func remedy(
+        forUnknown member: JSONNode.Member, among names: [String], _ isChange: Bool, _ isService: Bool
+    ) -> String {
+        guard !names.isEmpty else {
+            return "Leave '\(member.key)' out: this \(isService ? "service" : "stage") has no options."
+        }
+        // Other programs have the options in an object of their own.
+        if member.key == "options", member.value.asObject != nil {
+            let level = isChange || isService ? "one level higher" : "beside 'use'"
+            return "Write the options \(level), without \"options\"."
+        }
+        if let near = Suggestion.nearest(to: member.key, in: names) { return "Did you mean '\(near)'?" }
+        return names.count == 1
+            ? "Leave '\(member.key)' out: the only option is '\(names[0])'."
+            : "Use one of the available options: \(quotedList(names, "and"))."
+    }
 }
 
 /// Hands the compiler's `init(from:)` the wrapped options that `OptionDecoder` has prepared, by property name.
@@ -90,8 +105,9 @@ private struct ValueDecoder: Decoder {
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw Self.misuse }
     func singleValueContainer() throws -> any SingleValueDecodingContainer { throw Self.misuse }
 
-    static let misuse = DecodingError.dataCorrupted(
-        DecodingError.Context(codingPath: [], debugDescription: "every property of StageOptions is an @Option"))
+    static let misuse = FrameHostError(
+        .broken, what: "the options of this stage or service are declared wrongly",
+        remedy: "Tell the plugin's author: every property of a StageOptions type must be an @Option.")
 
     struct Container<Key: CodingKey>: KeyedDecodingContainerProtocol {
         let values: [String: any AnyOption]

@@ -73,7 +73,13 @@ extension Array: OptionValue where Element: OptionValue {
             throw .wrongType(node, "a list", remedy: isOne ? "Put it in brackets, [ ]." : "")
         }
         var result: [Element] = []
-        for element in elements { result.append(try Element.decodeOption(element)) }
+        for (index, element) in elements.enumerated() {
+            do throws(OptionFault) {
+                result.append(try Element.decodeOption(element))
+            } catch {
+                throw OptionFault("value \(index + 1) of the list: \(error.what)", remedy: error.remedy)
+            }
+        }
         return result
     }
     public var optionJSON: JSONNode { JSONNode(.array(map(\.optionJSON))) }
@@ -131,9 +137,13 @@ public struct PictureSize: OptionValue, Hashable, CustomStringConvertible {
         guard sides.count == 2, let width = sides[0], let height = sides[1], range.contains(width),
             range.contains(height)
         else {
-            throw OptionFault(
-                "\(node.text()) must be a size",
-                remedy: "Write it as \"1280x720\", with each side from 1 to 16384.")
+            throw sides.count == 2 && !sides.contains(nil)
+                ? OptionFault(
+                    "each side of \(node.text()) must be from 1 to 16384 pixels",
+                    remedy: "Write a size such as \"1280x720\".")
+                : OptionFault(
+                    "\(node.text()) must be a size in pixels",
+                    remedy: "Write it as \"1280x720\", with each side from 1 to 16384.")
         }
         return PictureSize(width, height)
     }
@@ -154,8 +164,9 @@ public struct FrameRate: OptionValue, Hashable, Comparable, CustomStringConverti
     public var description: String { rational.description }
 
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> FrameRate {
+        let isNumber = if case .number = node.value { true } else { false }
         let fault = OptionFault(
-            "\(node.text()) must be a frame rate",
+            "\(node.text()) must be \(isNumber ? "from 0.001 to 100000 frames per second" : "a frame rate")",
             remedy: "Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\".")
         if let text = node.asString {
             if node.unquoted?.asDouble != nil {
@@ -208,7 +219,9 @@ public struct RGBColor: OptionValue, Hashable, CustomStringConvertible {
         let digits = text.utf8.dropFirst()
         let isHex = digits.allSatisfy { (48...57).contains($0) || (65...70).contains($0) || (97...102).contains($0) }
         guard text.hasPrefix("#"), digits.count == 6, isHex, let value = UInt32(text.dropFirst(), radix: 16) else {
-            throw OptionFault("\(node.text()) must be a colour", remedy: "Write it as \"#rrggbb\".")
+            throw OptionFault(
+                "\(node.text()) must be a colour in the form \"#rrggbb\"",
+                remedy: "Write two hex digits each for red, green and blue, such as \"#20a0ff\".")
         }
         return RGBColor(
             red: UInt8(truncatingIfNeeded: value >> 16), green: UInt8(truncatingIfNeeded: value >> 8),
@@ -229,7 +242,8 @@ extension OptionFault {
         }
         // 2^63: nothing that is counted or measured reaches it.
         if let value = Double(text), abs(value) >= 0x1p63, expected.hasSuffix("number") {
-            return OptionFault("\(text) is too large", remedy: "Write \(expected) nearer to 0.")
+            return OptionFault(
+                "\(text) is too \(value < 0 ? "small" : "large")", remedy: "Write \(expected) nearer to 0.")
         }
         return OptionFault("expected \(expected), found \(text)", remedy: remedy)
     }

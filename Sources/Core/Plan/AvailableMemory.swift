@@ -112,10 +112,10 @@ public struct AvailableMemory: Sendable, Equatable {
         return overflow ? .max : product
     }
 
-    /// A number of bytes for people: `1.1 GiB`.
+    /// A number of bytes for people: `1.1 GiB`; less than 0.1 MiB counts as that much, unless it is 0.
     public static func text(_ bytes: Int) -> String {
         let (unit, name) = bytes >= 1 << 30 ? (1 << 30, "GiB") : (1 << 20, "MiB")
         let (whole, tenth) = (bytes / unit, bytes % unit / (unit / 10))
-        return "\(whole).\(min(tenth, 9)) \(name)"
+        return "\(whole).\(whole == 0 && tenth == 0 && bytes > 0 ? 1 : min(tenth, 9)) \(name)"
     }
 }

@@ -104,7 +104,7 @@ public struct BudgetPlan: Sendable {
     // MARK: Queues before joins
 
     /// The greatest capacity of a queue. A chain that needs a longer one is refused.
-    private static let mostCapacity = 1 << 16
+    static let mostCapacity = 1 << 16
 
     /// Makes queues longer until no circle of starved and pushing threads is left.
     private mutating func lengthenQueues(_ waits: inout BudgetWaits) {

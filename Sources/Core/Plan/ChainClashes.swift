@@ -79,8 +79,10 @@ public struct ChainClashes {
                     "'\(stage.id)' would \(clash.isRead ? "read" : "write") '\(clash.path)', which \(said(writer, reads: false))"
                 )
             } else {
-                let what = other.reader?.service.map { "'\($0)' reads '\(clash.path)'" } ?? "is the chain file"
-                add(other, clash.path, "\(what), which \(said(writer, reads: false))")
+                let what = other.reader?.service.map { "'\($0)' reads '\(clash.path)'" } ?? "this is a chain file"
+                add(
+                    other, clash.path, "\(what), which \(said(writer, reads: false))",
+                    "Let '\(writer.stage?.id ?? "")' write another file.")
             }
         }
     }
@@ -95,7 +97,7 @@ public struct ChainClashes {
         return "'\(stage.id)' of the chain '\(name)' \(reads ? "reads" : "writes")"
     }
 
-    private mutating func add(_ user: User, _ path: String, _ what: String) {
+    private mutating func add(_ user: User, _ path: String, _ what: String, _ remedy: String = "Name another file.") {
         let request = chains[user.chain].request
         let stage = request.stages.first { $0.id == user.stage?.id }
         let place = stage.map { $0.place(file: request.file, of: $0.key(ofFile: path)) }
@@ -104,7 +106,7 @@ public struct ChainClashes {
                 chain: user.chain,
                 error: FrameHostError(
                     .invalidConfiguration, place: place ?? FaultPlace(file: request.file), what: what,
-                    remedy: "Name another file.")))
+                    remedy: remedy)))
     }
 
     // MARK: Claims

@@ -172,15 +172,16 @@ struct FormatNegotiation {
         ] where asked > declared {
             faults.add(
                 stage.request, "",
-                "'\(stage.id)' asks for \(name) \(asked), but \(info.id) declares \(declared)",
-                "Choose smaller values for its options, or raise '\(name)' in the plugin's StageInfo.")
+                "the '\(name)' of '\(stage.id)' would be \(asked), but its type \(info.id) allows at most \(declared)",
+                "Choose smaller values for its options, or ask the plugin's author to raise '\(name)' in the StageInfo."
+            )
         }
         checkBypass(stage)
         guard stage.request.type.kind == .filter, stage.demand.delay > 0 else { return }
         if !(stage.instance.stage is any DelayingFilter) {
             faults.add(
                 stage.request, "",
-                "'\(stage.id)' asks for delay \(stage.demand.delay), but \(info.id) keeps no frame back",
+                "the 'delay' of '\(stage.id)' would be \(stage.demand.delay), but its type \(info.id) keeps no frame back",
                 "Report this to the plugin's author: a filter that delays must adopt DelayingFilter.")
         }
     }
@@ -194,10 +195,11 @@ struct FormatNegotiation {
                 "'bypass' would let frames pass unchanged, which the options of '\(stage.id)' forbid",
                 "Use \"stop\", \"continue\" or \"restart\".")
         }
-        guard stage.demand.delay > 0 else { return }
+        let delay = stage.demand.delay
+        guard delay > 0 else { return }
         faults.add(
             stage.request, "onError",
-            "'bypass' needs a filter that keeps no frame back, and '\(stage.id)' delays by \(stage.demand.delay)",
+            "'bypass' needs a filter that keeps no frame back, and '\(stage.id)' keeps back \(delay) \(delay == 1 ? "frame" : "frames")",
             "Use \"stop\", \"continue\" or \"restart\".")
     }
 
@@ -391,7 +393,7 @@ extension StageInstance {
             guard let format = input.video else {
                 throw FrameHostError(
                     .invalidConfiguration, what: "a filter takes raw video as its first input, but gets \(input)",
-                    remedy: "In 'from', name a stage that gives raw video first.")
+                    remedy: "In 'from', let the first stage be one that gives raw video.")
             }
             try filter.negotiate(format, further: Array(inputs.dropFirst()))
             return inputs[0]

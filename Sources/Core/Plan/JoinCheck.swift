@@ -49,7 +49,8 @@ enum JoinCheck {
             faults.append(
                 Fault(
                     key: "join.\(key)",
-                    what: "'\(id)' gives its pictures by the clock, from the newest of each input: no input leads",
+                    what:
+                        "'\(id)' gives its pictures by the clock, each from the newest pictures of its inputs, so '\(key)' has no effect",
                     remedy: "Leave '\(key)' out. 'whenEnded' decides when '\(id)' ends."))
         }
         for producer in producers where !producer.keepsRealTime {

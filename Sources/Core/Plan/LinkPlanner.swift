@@ -126,9 +126,9 @@ struct LinkPlanner {
             let before = running?[stage.id], stage.request.type.kind.fitsInPlace(of: before.request.type.kind),
             (runs.mostBytes == nil) == !format.liesInSlab
         else { return }
-        let was = runs.capacity == 0 ? "runs inline" : "is a queue of \(runs.capacity), \"\(runs.policy.rawValue)\""
+        let policy = runs.capacity == 0 ? "" : " and \"whenFull\": \"\(runs.policy.rawValue)\""
         faults.addRestart(
-            "the link from '\(stages[producer].id)' to '\(stage.id)' would change: now it \(was)",
+            "the link from '\(stages[producer].id)' to '\(stage.id)' would change: now it has \"queue\": \(runs.capacity)\(policy)",
             at: (stage.request, "link"))
     }
 

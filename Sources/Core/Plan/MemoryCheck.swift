@@ -36,11 +36,13 @@ struct MemoryCheck {
         guard let available else { return }
         let (parts, needed) = (parts, needed)
         guard needed > available.bytes, let largest = parts.max(by: { $0.bytes < $1.bytes }) else { return }
+        var (needs, has) = (AvailableMemory.text(needed), AvailableMemory.text(available.bytes))
+        if needs == has { (needs, has) = ("\(needed) bytes", "\(available.bytes) bytes") }
         faults.add(
             FrameHostError(
                 .invalidConfiguration, place: FaultPlace(file: faults.file),
                 what:
-                    "the chain needs \(AvailableMemory.text(needed)) of memory, and \(available.holder) has only \(AvailableMemory.text(available.bytes)) available;"
+                    "the \(running == nil ? "chain needs" : "change needs another") \(needs) of memory, and \(available.holder) has only \(has) available;"
                     + " the largest part is \(AvailableMemory.text(largest.bytes)), \(largest.text)",
                 remedy:
                     "Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run the chain on a machine with more memory."
@@ -54,11 +56,12 @@ struct MemoryCheck {
             if isKept[pool.allocator], running?.pools[name] != nil { return nil }
             return (
                 AvailableMemory.product(pool.size, plan.poolBufferBytes[index]),
-                "\(pool.size) buffers of \(format.width)x\(format.height) \(format.pixelFormat.rawValue)\(pool.isCopyPool ? " for copies" : "") at '\(plan.stages[pool.allocator].id)'"
+                "\(pool.size) \(pool.size == 1 ? "buffer" : "buffers") of \(format.width)x\(format.height) \(format.pixelFormat.rawValue)\(pool.isCopyPool ? " for copies" : "") at '\(plan.stages[pool.allocator].id)'"
             )
         }
         for slab in plan.slabs where !isKept[slab.stage] {
-            parts.append((slab.byteCount, "access units of '\(plan.stages[slab.stage].id)'"))
+            let stage = plan.stages[slab.stage]
+            parts.append((slab.byteCount, "\(Slab.Content(stage.output).itemsText) of '\(stage.id)'"))
         }
         for (index, stage) in plan.stages.enumerated() where headerBytes[index] > 0 && !isKept[index] {
             parts.append((headerBytes[index], "headers of the pictures inside '\(stage.id)'"))

@@ -64,11 +64,15 @@ struct PlanFaults {
     }
 
     mutating func addUnconvertible(_ stage: StageRequest, _ producer: String, gives format: PixelFormat) {
+        let takes = stage.type.info.input
+        let what = "'\(stage.id)' takes \(takes.kinds) (\(takes.listed)), but '\(producer)' gives \(format.rawValue)"
+        // No converter is put before another one.
+        guard !stage.type.info.isConverter else {
+            return add(stage, "from", what, "In 'from', name a stage that gives one of these formats.")
+        }
         add(
-            stage, "from",
-            "'\(stage.id)' takes \(stage.type.info.input.kinds) (\(stage.type.info.input.listed)), but '\(producer)' gives \(format.rawValue)",
-            "No converter plugin was found: put the plugin 'convert' beside the executable, or name its folder with --plugin-path."
-        )
+            stage, "from", "\(what), and no converter plugin was found",
+            "Put the plugin 'convert' beside the executable, or name its folder with --plugin-path.")
     }
 
     // MARK: Two stages that want one thing
@@ -80,7 +84,7 @@ struct PlanFaults {
             let writer = stages[clash.writer].request
             let what =
                 clash.other < stages.count
-                ? "'\(stages[clash.other].id)' \(clash.isRead ? "reads" : "writes")"
+                ? "\(clash.other == clash.writer ? "it also" : "'\(stages[clash.other].id)'") \(clash.isRead ? "reads" : "writes")"
                 : others[clash.other - stages.count].does
             add(
                 writer, writer.key(ofFile: clash.path), "'\(writer.id)' would write '\(clash.path)', which \(what)",
@@ -183,50 +187,82 @@ struct PlanFaults {
 
     /// - Parameters:
     ///   - missing: How many buffers are missing.
-    ///   - reader: The first new stage among those that would hold them.
+    ///   - reader: The first new stage among those that would hold them; the stage that has the pool where none is new.
     mutating func addShortage(_ missing: Int, ofPool pool: String, for reader: StageRequest) {
+        let buffers = "\(missing) \(missing == 1 ? "buffer" : "buffers") more than"
+        guard reader.id != pool else {
+            return add(
+                reader, "", "the stages after '\(pool)' need \(buffers) its pool has to spare",
+                "Shorten their queues, or restart the chain with a larger \"spare\".")
+        }
         add(
-            reader, "",
-            "'\(reader.id)' needs \(missing) \(missing == 1 ? "buffer" : "buffers") more than pool '\(pool)' has to spare",
-            "Give '\(reader.id)' copies (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`), which use no buffer of '\(pool)', shorten its queues, or restart the chain with a larger \"spare\"."
+            reader, "", "'\(reader.id)' needs \(buffers) pool '\(pool)' has to spare",
+            "Give '\(reader.id)' copies, which use no buffer of '\(pool)' (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`); or shorten its queues, or restart the chain with a larger \"spare\"."
         )
     }
 
     /// - Parameter missing: The units and bytes that are missing.
     mutating func addShortage(_ missing: ChainPlan.SlabPlan, for reader: StageRequest, _ stages: [PlannedStage]) {
+        let maker = stages[missing.stage]
+        let content = Slab.Content(maker.output)
+        let units = missing.unitCount == 1 ? content.itemText : "\(missing.unitCount) \(content.itemsText)"
         let parts = [
-            missing.unitCount > 0 ? "room for \(missing.unitCount) access units" : nil,
+            missing.unitCount > 0 ? "room for \(units)" : nil,
             missing.byteCount > 0 ? AvailableMemory.text(missing.byteCount) : nil,
         ]
-        .compactMap { $0 }
+        .compactMap { $0 }.joined(separator: " and ")
+        guard reader.id != maker.id else {
+            return add(
+                reader, "",
+                "the stages after '\(maker.id)' need \(parts) more than it has to spare for \(content.itemsText)",
+                "Shorten their queues (\"queue\", \"megabytes\"), or restart the chain to apply this change.")
+        }
         add(
             reader, "",
-            "'\(reader.id)' needs \(parts.joined(separator: " and ")) more than '\(stages[missing.stage].id)' has to spare for access units",
+            "'\(reader.id)' needs \(parts) more than '\(maker.id)' has to spare for \(content.itemsText)",
             "Give '\(reader.id)' copies (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`), shorten its queue (\"queue\", \"megabytes\"), or restart the chain with '\(reader.id)' in its file."
         )
     }
 
     // MARK: Budgets
 
+    /// The most places and buffers that a chain file can name. The planner may choose more.
+    private static let mostInFile = 4096
+
     mutating func add(_ fault: BudgetPlan.Fault, in budget: BudgetPlan, _ stages: [PlannedStage]) {
         switch fault {
         case .queueTooShort(let edge, let capacity, let required, let fork, let join):
             let stage = stages[budget.graph.edges[edge].to].request
+            let delays = "the other path from '\(stages[fork].id)' to '\(stages[join].id)' delays so much"
+            guard required <= BudgetPlan.mostCapacity else {
+                return add(
+                    stage, "link.queue",
+                    "the queue would need \(required) places, and \(BudgetPlan.mostCapacity) is the most: \(delays)",
+                    "Use stages with a smaller delay on that path.")
+            }
             add(
                 stage, "link.queue",
-                "must be \(required) or more, but is \(capacity): the other path from '\(stages[fork].id)' to '\(stages[join].id)' delays so much that \(required) items wait here",
-                "Use \(required) or more, or leave it out.")
+                "must be \(required) or more, but is \(capacity): \(delays) that \(required) items wait here",
+                required <= Self.mostInFile ? "Use \(required) or more, or leave it out." : "Leave it out.")
         case .dropsBeforeDelay(let edge, let fork, let join):
-            let stage = stages[budget.graph.edges[edge].to].request
+            let link = budget.graph.edges[edge]
+            let stage = stages[link.to].request
+            let path =
+                "on the path from '\(stages[fork].id)' to '\(stages[join].id)', where a stage delays its output: '\(stages[join].id)' would wait for the dropped items"
+            guard link.policy != .wait else {
+                return add(
+                    stage, "",
+                    "a live source never waits, so the full queue before '\(stage.id)' would drop items \(path)",
+                    "Put the stage that delays after '\(stages[join].id)'.")
+            }
             add(
-                stage, "link.whenFull",
-                "would drop items before '\(stage.id)' on the path from '\(stages[fork].id)' to '\(stages[join].id)', where a stage delays its output: '\(stages[join].id)' would wait for the dropped items",
+                stage, "link.whenFull", "would drop items before '\(stage.id)' \(path)",
                 "Use \"wait\", or drop items only after the stage that delays.")
         case .poolTooSmall(let allocator, _, let size, let min):
             add(
                 .buffers(of: stages[allocator].id),
                 "must be \(min) or more, but is \(size): with fewer buffers the chain can deadlock",
-                "Use \(min) or more, or leave it out.")
+                min <= Self.mostInFile ? "Use \(min) or more, or leave it out." : "Leave it out.")
         }
     }
 }

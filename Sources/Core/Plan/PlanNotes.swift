@@ -34,8 +34,12 @@ struct PlanNotes {
             )
         }
         for pool in budget.pools where pool.size < pool.need {
-            let cost = plan.stages[pool.allocator].demand.isLive ? "frames may be lost" : "the source may wait"
-            notes.append("pool \(name(pool.allocator)): has \(pool.size) buffers, needs \(pool.need): \(cost)")
+            let stage = name(pool.allocator)
+            let cost =
+                plan.stages[pool.allocator].demand.isLive
+                ? "frames may be lost" : "'\(stage)' may wait for a free one"
+            notes.append(
+                "pool \(stage): has \(pool.size) \(pool.size == 1 ? "buffer" : "buffers"), needs \(pool.need): \(cost)")
         }
         return notes
     }

@@ -65,9 +65,10 @@ struct RequestCheck {
                 "Name one stage.")
         } else if stage.type.kind == .join, stage.from.count < 2 {
             let first = stage.beginsBranch ? stage.from.first.map { request.stages[$0].id } : nil
+            let names = first.map { "[\"\($0)\", \"…\"]" } ?? "[\"a\", \"b\"]"
             faults.add(
                 stage, "from", "'\(stage.id)' (\(info.id)) joins several inputs, but only one is named",
-                "Name two or more: \"from\": [\"\(first ?? "a")\", \"b\"].")
+                "Name two or more: \"from\": \(names).")
         }
     }
 
@@ -99,9 +100,11 @@ struct RequestCheck {
             (.video, .several) where !takes.takes(gives):
             mismatch(
                 takes.listed, gives.kinds,
-                stage.takesOnlyItsBranch
-                    ? "Put an encoder between them, or attach the branch to one."
-                    : "Put an encoder between them, or name one in 'from'.")
+                producer.isReplacement || stage.isReplacement
+                    ? remedy(for: stage, after: producer, takes: takes, gives: gives)
+                    : stage.takesOnlyItsBranch
+                        ? "Put an encoder between them, or attach the branch to one."
+                        : "Put an encoder between them, or name one in 'from'.")
         case (.encoded(let codecs), .encoded(let taken)) where Set(codecs).isDisjoint(with: taken):
             mismatch(
                 takes.listed, gives.listed,
@@ -112,7 +115,7 @@ struct RequestCheck {
         case (.audio, _) where !takes.takes(gives):
             mismatch(
                 takes.kinds, "sound",
-                takes.isSound
+                takes.isSound && !producer.isReplacement && !stage.isReplacement
                     ? "Put an encoder of sound between them: \"use\": \"audio-encoder\"."
                     : remedy(for: stage, after: producer, takes: takes, gives: gives))
         case _ where !takes.takes(gives):

@@ -14,7 +14,9 @@ public struct BufferPadding: Sendable, Equatable {
     ///
     /// - Precondition: The alignments are at least 1, and `extraBytes` is at least 0.
     public init(widthAlignment: Int = 1, heightAlignment: Int = 1, extraBytes: Int = 0) {
-        precondition(widthAlignment > 0 && heightAlignment > 0 && extraBytes >= 0, "padding is never negative")
+        precondition(
+            widthAlignment > 0 && heightAlignment > 0 && extraBytes >= 0,
+            "alignments must be at least 1, and extraBytes at least 0")
         self.widthAlignment = widthAlignment
         self.heightAlignment = heightAlignment
         self.extraBytes = extraBytes

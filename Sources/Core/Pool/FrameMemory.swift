@@ -39,7 +39,7 @@ public struct AnonymousMemory: FrameMemory {
 
     private static func refusal(_ byteCount: Int, _ code: Int32) -> FrameHostError {
         FrameHostError(
-            .exhausted, what: "cannot get \(byteCount) bytes of memory: \(String(cString: strerror(code)))",
+            .exhausted, what: "\(byteCount) bytes of memory cannot be allocated: \(String(cString: strerror(code)))",
             remedy: "Use smaller pictures, shorter queues or fewer stages that hold frames.")
     }
 

@@ -73,7 +73,9 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         shownFree = Atomic(bufferCount)
         memoryLayout = BufferLayout(format, padding: padding)
         byteCount = memoryLayout.byteCount * bufferCount
-        base = try memory.allocate(byteCount: byteCount, touching: true)
+        do {
+            base = try memory.allocate(byteCount: byteCount, touching: true)
+        } catch { throw FrameHostError.wrap(error, place: name) }
         buffers = .allocate(capacity: max(bufferCount, 1))
         for index in 0..<bufferCount { (buffers + index).initialize(to: BufferRecord()) }
         freeBuffers = (0..<Int32(bufferCount)).reversed()

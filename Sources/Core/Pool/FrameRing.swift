@@ -26,7 +26,7 @@ public struct FrameRing: ~Copyable {
 
     /// Makes an empty ring for `capacity` frames; one for 0 frames keeps nothing.
     public init(capacity: Int) {
-        precondition(capacity >= 0, "a ring of \(capacity) frames")
+        precondition(capacity >= 0, "the capacity of a ring must be at least 0, but is \(capacity)")
         self.capacity = capacity
         slots = .allocate(capacity: max(capacity, 1))
     }

@@ -31,11 +31,18 @@ final class Slab: LeaseOwner, @unchecked Sendable {
             case .motion: .motionBlock
             }
         }
-        fileprivate var itemText: String {
+        var itemText: String {
             switch self {
             case .accessUnits: "an access unit"
             case .sound: "a block of sound"
             case .motion: "a block of motion"
+            }
+        }
+        var itemsText: String {
+            switch self {
+            case .accessUnits: "access units"
+            case .sound: "blocks of sound"
+            case .motion: "blocks of motion"
             }
         }
     }
@@ -88,7 +95,9 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         self.content = content
         channelCount = content.channelCount
         leases = LeaseTable(content.kind, layout: metadata)
-        base = try memory.allocate(byteCount: self.byteCount, touching: false)
+        do {
+            base = try memory.allocate(byteCount: self.byteCount, touching: false)
+        } catch { throw FrameHostError.wrap(error, place: name) }
         state = SlabState(byteCount: self.byteCount, mostBlocks: unitCount)
         blocks = Array(repeating: Block(), count: unitCount)
         freeBlocks = (0..<Int32(unitCount)).reversed()
@@ -128,7 +137,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
             throw FrameHostError(
                 .exhausted, place: name,
                 what:
-                    "\(content.itemText) of \(count) bytes is larger than the \(byteCount) bytes reserved for all of them",
+                    "\(content.itemText) of \(count) bytes is larger than the \(byteCount) bytes reserved for all \(content.itemsText)",
                 remedy:
                     "\(content == .accessUnits ? "Lower the bitrate" : "Make smaller blocks"), or raise \"link\": { \"megabytes\": … } of the stage that takes them."
             )

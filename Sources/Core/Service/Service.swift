@@ -88,7 +88,7 @@ public final class ServiceType: Sendable {
         info = S.info
         options = S.Options.fields
         make = { members, place in
-            try S(options: OptionDecoder.decode(S.Options.self, from: members, place: place))
+            try S(options: OptionDecoder.decode(S.Options.self, from: members, isService: true, place: place))
         }
     }
 }

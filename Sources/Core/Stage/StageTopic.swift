@@ -52,10 +52,13 @@ extension StageType {
             .invalidConfiguration, place: info.id,
             what: names.isEmpty
                 ? "has no topic '\(name)': this stage type has no topics"
-                : "'\(name)' is not among its \(names.count) topics",
+                : names.count == 1
+                    ? "its only topic is '\(names[0])', not '\(name)'"
+                    : "'\(name)' is not among its \(names.count) topics",
             remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
                 ?? (names.isEmpty
-                    ? "Write only `framehost describe \(info.id)`." : "`framehost describe \(info.id)` lists them."))
+                    ? "Write only `framehost describe \(info.id)`."
+                    : "Run `framehost describe \(info.id)` to list its topics."))
     }
 
     /// [control thread] All topics, without their values.

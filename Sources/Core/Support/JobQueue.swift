@@ -42,8 +42,10 @@ final class JobQueue: @unchecked Sendable {
             guard jobs.count < Self.mostJobs else {
                 return (
                     FrameHostError(
-                        .exhausted, what: "not started, because \(Self.mostJobs) background jobs are already waiting",
-                        remedy: "The file stays as it is. To have fewer such jobs, record fewer and longer files."
+                        .exhausted,
+                        what:
+                            "not started, because \(Self.mostJobs) background jobs are already waiting; the file stays as it is",
+                        remedy: "Record longer files, so that there are fewer such jobs."
                     ),
                     false
                 )

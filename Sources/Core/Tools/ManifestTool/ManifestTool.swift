@@ -157,8 +157,8 @@ struct SourceScan {
         guard exports.count == 1 else {
             throw ManifestTool.Fault(
                 exports.isEmpty
-                    ? "no PluginEntry.export(…) found: a framehost plugin has one, see docs/writing-a-plugin.md"
-                    : "PluginEntry.export(…) appears \(exports.count) times: a framehost plugin has one entry with all its stages"
+                    ? "this target has no PluginEntry.export(…): add one, as docs/writing-a-plugin.md of framehost shows"
+                    : "PluginEntry.export(…) appears \(exports.count) times in this target: write one entry with all its stages"
             )
         }
         return try exports[0][1].split(separator: ",").map { part in
@@ -180,7 +180,8 @@ struct SourceScan {
             let adopted = found[1].split(separator: ",").map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
             guard let kind = adopted.compactMap({ kinds[String($0.split(separator: ".").last ?? "")] }).first else {
                 throw ManifestTool.Fault(
-                    "\(name): \(type) adopts none of Source, Filter, Transform, Join, Sink, Service and PictureEncoder")
+                    "\(name): \(type) must adopt one of Source, Filter, Transform, Join, Sink, Service and PictureEncoder"
+                )
             }
             // The id that follows the type's declaration most closely.
             let after = String(text[text.range(of: found[0])!.upperBound...])

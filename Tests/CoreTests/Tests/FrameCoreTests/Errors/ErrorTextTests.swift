@@ -296,12 +296,12 @@ final class NameConverter: Transform {
             try chain.add(ProbeFilter.self, "q")
         }
         let remedy =
-            "No converter plugin was found: put the plugin 'convert' beside the executable, or name its folder with --plugin-path."
+            "Put the plugin 'convert' beside the executable, or name its folder with --plugin-path."
         #expect(
             text
                 == """
-                test.json: stages[1].from: 'choosy' takes raw video (nv12, i420), but 'a' gives gray8. \(remedy)
-                test.json: stages[3].from: 'other' takes raw video (nv12, i420), but 'a' gives gray8. \(remedy)
+                test.json: stages[1].from: 'choosy' takes raw video (nv12, i420), but 'a' gives gray8, and no converter plugin was found. \(remedy)
+                test.json: stages[3].from: 'other' takes raw video (nv12, i420), but 'a' gives gray8, and no converter plugin was found. \(remedy)
                 """)
     }
 
@@ -326,7 +326,9 @@ final class NameConverter: Transform {
         try sketch.add(CountingSource.self, "a")
         try sketch.add(NV12Only.self, "choosy")
         try sketch.add(ProbeFilter.self, "p")
-        #expect(faults(sketch) == "test.json: stages[1].format: no such option. The available options: 'early'.")
+        #expect(
+            faults(sketch)
+                == "test.json: stages[1].format: no such option. Leave 'format' out: the only option is 'early'.")
     }
 
     @Test func asksForNoMoreThanItsKindDeclares() throws {
@@ -337,10 +339,10 @@ final class NameConverter: Transform {
         #expect(
             text
                 == """
-                test.json: stages[1]: 'g' asks for hold 3, but greedy declares 1. Choose smaller values for its options, or raise 'hold' in the plugin's StageInfo.
-                test.json: stages[1]: 'g' asks for delay 2, but greedy declares 0. Choose smaller values for its options, or raise 'delay' in the plugin's StageInfo.
-                test.json: stages[1]: 'g' asks for workers 1, but greedy declares 0. Choose smaller values for its options, or raise 'workers' in the plugin's StageInfo.
-                test.json: stages[1]: 'g' asks for delay 2, but greedy keeps no frame back. Report this to the plugin's author: a filter that delays must adopt DelayingFilter.
+                test.json: stages[1]: the 'hold' of 'g' would be 3, but its type greedy allows at most 1. Choose smaller values for its options, or ask the plugin's author to raise 'hold' in the StageInfo.
+                test.json: stages[1]: the 'delay' of 'g' would be 2, but its type greedy allows at most 0. Choose smaller values for its options, or ask the plugin's author to raise 'delay' in the StageInfo.
+                test.json: stages[1]: the 'workers' of 'g' would be 1, but its type greedy allows at most 0. Choose smaller values for its options, or ask the plugin's author to raise 'workers' in the StageInfo.
+                test.json: stages[1]: the 'delay' of 'g' would be 2, but its type greedy keeps no frame back. Report this to the plugin's author: a filter that delays must adopt DelayingFilter.
                 """)
     }
 

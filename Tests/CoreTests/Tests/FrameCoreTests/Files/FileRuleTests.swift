@@ -122,10 +122,10 @@ import Testing
                 "'a.mp4' is on a file system without locks, so it is unknown whether another program uses it."
                     + " Remove the file yourself, or name a file on another file system.",
                 "'a.mp4' is write-protected. Make it writable (chmod u+w), or name another file.",
-                "cannot find out whether 'a.mp4' is in use: Too many open files. Raise the limit of open files (ulimit -n).",
+                "framehost cannot find out whether 'a.mp4' is in use: Too many open files. Raise the limit of open files (ulimit -n).",
                 "'a.mp4' cannot be written: No space left on device. Free some space, or name a file on another disk.",
-                "no program reads the pipe 'a.mp4'. Start the program that reads it first.",
-                "'a.mp4' has been replaced by another file, which is left unchanged. Do not move or replace files that a run still uses.",
+                "no program reads the pipe 'a.mp4'. First start the program that reads it.",
+                "another program has created, replaced or removed 'a.mp4' in the meantime. Let no other program change files that a run uses.",
             ])
     }
 }

@@ -167,6 +167,10 @@ import Testing
                 == "users: the environment variable 'FRAMEHOST_NO_SUCH_VARIABLE' is not set. Set it to name:password, or name a file."
         )
         #expect(
+            fault("")?.description
+                == "users: 'users' is 'env:' without the name of an environment variable. Write env:NAME, or name a file."
+        )
+        #expect(
             fault("bob:hunter2")?.description
                 == "users: the environment variable that 'users' names is not set. Set it to name:password, or name a file."
         )

@@ -96,6 +96,7 @@ struct JSONReaderTests {
             ("[,]", "1:2: expected a value or ']', found ','. Leave the extra comma out."),
             ("{\"a\":1,,}", "1:8: expected a key or '}', found ','. Leave the extra comma out."),
             ("{a: 1}", "1:2: expected a key or '}', found 'a'. Put keys in double quotes."),
+            ("{{}}", "1:2: expected a key or '}', found '{'. Write a key and a colon before the value."),
             ("{\"a\" 1}", "1:6: expected ':' after a key, found '1'. Put a colon between a key and its value."),
             ("[\n1,\n \"b\" \"c\"]", "3:6: expected ',' or ']' after a value, found '\"'. Put a comma between values."),
             (
@@ -233,9 +234,12 @@ struct JSONReaderTests {
         }
         #expect(faults(nested(64)) == "")
         #expect(
-            faults(nested(65)) == "chain.json:1:65: more than 64 nested lists and objects. Nest less deeply."
+            faults(nested(65))
+                == "chain.json:1:65: the text has more than 64 lists and objects within each other. Nest them less deeply."
         )
-        #expect(faults(String(repeating: "{\"a\":", count: 100_000)).hasPrefix("chain.json:1:321: more than 64 "))
+        #expect(
+            faults(String(repeating: "{\"a\":", count: 100_000)).hasPrefix(
+                "chain.json:1:321: the text has more than 64 "))
         #expect(faults("{\"\(String(repeating: "k", count: 256))\":0}") == "")
         #expect(
             faults("{\"\(String(repeating: "k", count: 257))\":0}")
@@ -245,7 +249,9 @@ struct JSONReaderTests {
         limits.nodes = 3
         limits.bytes = 8
         #expect(faults("[1,2]", limits: limits) == "")
-        #expect(faults("[1,2,\n3]", limits: limits) == "chain.json:2:1: more than 3 values. Write fewer.")
+        #expect(
+            faults("[1,2,\n3]", limits: limits)
+                == "chain.json:2:1: the text has more than 3 values. Write fewer values.")
         #expect(
             faults("[1,2,3,4]", limits: limits)
                 == "chain.json: 9 bytes exceed the limit of 8. Make the text shorter.")

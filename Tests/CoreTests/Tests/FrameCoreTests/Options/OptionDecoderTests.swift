@@ -142,6 +142,10 @@ private struct AllOptions: StageOptions, Equatable {
             #"{ "bitrateKbps": 1e30 }"#,
             "o:1:18: bitrateKbps: 1e30 is too large. Write a whole number nearer to 0."
         ),
+        (
+            #"{ "bitrateKbps": -1e30 }"#,
+            "o:1:18: bitrateKbps: -1e30 is too small. Write a whole number nearer to 0."
+        ),
         (#"{ "keyframeSeconds": 1e999 }"#, "o:1:22: keyframeSeconds: 1e999 is too large. Write a number nearer to 0."),
         (#"{ "keyframeSeconds": true }"#, "o:1:22: keyframeSeconds: expected a number, found true."),
         (#"{ "label": [] }"#, "o:1:12: label: expected a string, found a list."),
@@ -160,12 +164,13 @@ private struct AllOptions: StageOptions, Equatable {
         (#"{ "ports": {} }"#, "o:1:12: ports: expected a list, found an object."),
         (
             #"{ "ports": [1, "a"] }"#,
-            "o:1:12: ports: expected a whole number, found a string. Write only a number, without quotes and without a unit."
+            "o:1:12: ports: value 2 of the list: expected a whole number, found a string. Write only a number, without quotes and without a unit."
         ),
+        (#"{ "options": {} }"#, "o:1:3: options: no such option. Write the options beside 'use', without \"options\"."),
         (#"{ "bitratekbps": 5 }"#, "o:1:3: bitratekbps: no such option. Did you mean 'bitrateKbps'?"),
         (
             #"{ "preset": 5 }"#,
-            "o:1:3: preset: no such option. The available options: 'bitrateKbps', 'color', 'crf', 'format', 'gain', 'isOn', 'keyframeSeconds', 'label', "
+            "o:1:3: preset: no such option. Use one of the available options: 'bitrateKbps', 'color', 'crf', 'format', 'gain', 'isOn', 'keyframeSeconds', 'label', "
                 + "'mood', 'otherMood', 'ports', 'rate' and 'size'."
         ),
         (
@@ -176,7 +181,7 @@ private struct AllOptions: StageOptions, Equatable {
     func saysWhatIsWrongAndWhatToDo(text: String, message: String) { #expect(faults(text) == message) }
 
     @Test(arguments: [
-        "1280", "x720", "1280x", "1280x720x2", "0x720", "1280x16385", "1280 x 720", "-1280x720", "+1280x720",
+        "1280", "x720", "1280x", "1280x720x2", "1280 x 720", "-1280x720", "+1280x720",
         "1280X720",
         "99999999999999999999x1", "",
         "１２x12",
@@ -184,13 +189,19 @@ private struct AllOptions: StageOptions, Equatable {
     func refusesWhatIsNoSize(text: String) {
         #expect(
             faults(#"{ "size": "\#(text)" }"#)
-                == "o:1:11: size: \"\(text)\" must be a size. Write it as \"1280x720\", with each side from 1 to 16384."
+                == "o:1:11: size: \"\(text)\" must be a size in pixels. Write it as \"1280x720\", with each side from 1 to 16384."
+        )
+    }
+
+    @Test(arguments: ["0x720", "1280x16385"]) func refusesSidesBeyondTheirRange(text: String) {
+        #expect(
+            faults(#"{ "size": "\#(text)" }"#)
+                == "o:1:11: size: each side of \"\(text)\" must be from 1 to 16384 pixels. Write a size such as \"1280x720\"."
         )
     }
 
     @Test(arguments: [
-        "0", "-1", #""0/1""#, #""30/0""#, #""30000/1001/1""#, #""/""#, #""+30/1""#, #""-30/-1""#, "1e9",
-        "0.0001", "1e999", "[]",
+        #""0/1""#, #""30/0""#, #""30000/1001/1""#, #""/""#, #""+30/1""#, #""-30/-1""#, "[]",
         "true",
         #""99999999999/1""#,
     ])
@@ -198,6 +209,13 @@ private struct AllOptions: StageOptions, Equatable {
         #expect(
             faults(#"{ "rate": \#(text) }"#)
                 == "o:1:11: rate: \(text) must be a frame rate. Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\"."
+        )
+    }
+
+    @Test(arguments: ["0", "-1", "1e9", "0.0001", "1e999"]) func refusesRatesBeyondTheirRange(text: String) {
+        #expect(
+            faults(#"{ "rate": \#(text) }"#)
+                == "o:1:11: rate: \(text) must be from 0.001 to 100000 frames per second. Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\"."
         )
     }
 
@@ -210,7 +228,8 @@ private struct AllOptions: StageOptions, Equatable {
     func refusesWhatIsNoColour(text: String) {
         #expect(
             faults(#"{ "color": "\#(text)" }"#)
-                == "o:1:12: color: \"\(text)\" must be a colour. Write it as \"#rrggbb\".")
+                == "o:1:12: color: \"\(text)\" must be a colour in the form \"#rrggbb\". Write two hex digits each for red, green and blue, such as \"#20a0ff\"."
+        )
     }
 
     @Test func readsRatesThatAreNotWhole() throws {
@@ -278,6 +297,10 @@ private final class Knobs: Filter {
             #"{ "label": "x", "bitrateKbps": 3 }"#, "bitrateKbps: 3 must be from 64 to 100000. Use 64 or more."
         ),
         (#"{ "label": "x", "bitrate": 3 }"#, "bitrate: no such option. Did you mean 'bitrateKbps'?"),
+        (
+            #"{ "options": { "label": "x" } }"#,
+            "options: no such option. Write the options one level higher, without \"options\"."
+        ),
         (
             #"{ "isOn": false, "label": "both" }"#,
             "label: 'crf' and 'label' cannot be used together. Leave one of them out."

@@ -62,7 +62,7 @@ import Testing
         let name = second.request.name
         #expect(
             text(first, second) == [
-                "\(file): is the chain file, which 'sink' of the chain 'a' writes. Name another file."
+                "\(file): this is a chain file, which 'sink' of the chain 'a' writes. Let 'sink' write another file."
             ])
         #expect(
             text(second, first) == [

@@ -236,7 +236,7 @@ import Testing
         try draft.add("anything", "second", from: ["cam"])
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[3]: 'second' needs 2 buffers more than pool 'cam' has to spare. Give 'second' copies (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`), which use no buffer of 'cam', shorten its queues, or restart the chain with a larger \"spare\"."
+                "test.json: stages[3]: 'second' needs 2 buffers more than pool 'cam' has to spare. Give 'second' copies, which use no buffer of 'cam' (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`); or shorten its queues, or restart the chain with a larger \"spare\"."
             ])
         // A shorter queue, and one more held by nobody.
         draft = try camera(spare: 2)
@@ -352,7 +352,9 @@ import Testing
         } catch let faults as FrameHostErrors {
             #expect(
                 faults.errors.map(\.what)
-                    == ["needs a restart: the link from 'cam' to 'mark' would change: now it is a queue of 2, \"wait\""]
+                    == [
+                        "needs a restart: the link from 'cam' to 'mark' would change: now it has \"queue\": 2 and \"whenFull\": \"wait\""
+                    ]
             )
             #expect(faults.errors.first?.place.path == "stages[1].link")
         }

@@ -226,7 +226,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "cannot get 1152921504606846976 bytes of memory: Cannot allocate memory. Use smaller pictures, shorter queues or fewer stages that hold frames."
+                == "1152921504606846976 bytes of memory cannot be allocated: Cannot allocate memory. Use smaller pictures, shorter queues or fewer stages that hold frames."
         )
     }
 }

@@ -14,7 +14,7 @@ import Testing
         let error = #expect(throws: FrameHostError.self) { _ = try slab.lease(byteCount: 1025) }
         #expect(
             error?.description
-                == "h264: an access unit of 1025 bytes is larger than the 1024 bytes reserved for all of them. "
+                == "h264: an access unit of 1025 bytes is larger than the 1024 bytes reserved for all access units. "
                 + "Lower the bitrate, or raise \"link\": { \"megabytes\": … } of the stage that takes them.")
         #expect(error?.code == .exhausted)
         #expect(try slab.lease(byteCount: 1024).byteCount == 1024)

@@ -77,7 +77,7 @@ import Testing
             _ = try Chain.plan(try chain("refused", join: JoinRequest(match: .exact, lead: 1)).request)
         } throws: {
             "\($0)".contains("join.match") && "\($0)".contains("join.lead")
-                && "\($0)".contains("from the newest of each input: no input leads")
+                && "\($0)".contains("each from the newest pictures of its inputs, so 'match' has no effect")
         }
     }
 

@@ -33,7 +33,7 @@ import Testing
         let refused = driver.change(to: longer)
         #expect(
             refused.error.contains(
-                "'late' needs 3 buffers more than pool 'src' has to spare. Give 'late' copies (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`), which use no buffer of 'src'"
+                "'late' needs 3 buffers more than pool 'src' has to spare. Give 'late' copies, which use no buffer of 'src' (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`);"
             ), "\(refused.error)")
         var tapped = plain
         try tapped.add(

@@ -145,7 +145,7 @@ final class HastyFilter: Filter {
         #expect(fault(delay: 0) == nil)
         #expect(
             fault(delay: 3)?.contains(
-                "onError: 'bypass' needs a filter that keeps no frame back, and 'late' delays by 3. Use \"stop\", \"continue\" or \"restart\"."
+                "onError: 'bypass' needs a filter that keeps no frame back, and 'late' keeps back 3 frames. Use \"stop\", \"continue\" or \"restart\"."
             ) == true, "\(fault(delay: 3) ?? "nothing")")
     }
 
@@ -160,7 +160,8 @@ final class HastyFilter: Filter {
         let answer = driver.change(to: sketch)
         #expect(!answer.isOK)
         #expect(
-            answer.error.contains("onError: 'bypass' needs a filter that keeps no frame back, and 'late' delays by 3."),
+            answer.error.contains(
+                "onError: 'bypass' needs a filter that keeps no frame back, and 'late' keeps back 3 frames."),
             "\(answer.error)")
         #expect(driver.finish().isSuccess)
     }

@@ -51,7 +51,7 @@ private final class PlainPainter: Filter {
 
     @Test(arguments: [
         ("crimsom", "painter: 'crimsom' is not among its 2 topics. Did you mean 'Crimson'?"),
-        ("x", "painter: 'x' is not among its 2 topics. `framehost describe painter` lists them."),
+        ("x", "painter: 'x' is not among its 2 topics. Run `framehost describe painter` to list its topics."),
     ])
     func saysWhichTopicIsNear(name: String, text: String) {
         let error = #expect(throws: FrameHostError.self) { _ = try StageType(Painter.self).topic(name) }
