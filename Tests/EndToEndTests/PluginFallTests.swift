@@ -37,7 +37,10 @@ import Testing
     @Test(arguments: [
         ("segv", SIGSEGV, "SIGSEGV, it used memory that is not mapped (or its stack overflowed)"),
         ("recurse", SIGSEGV, "SIGSEGV, it used memory that is not mapped (or its stack overflowed)"),
-        ("trap", SIGILL, "a check in it failed (which one, the line above says, or it was an index, an overflow or a nil)"),
+        (
+            "trap", SIGILL,
+            "a check in it failed (which one, the line above says, or it was an index, an overflow or a nil)"
+        ),
         ("abort", SIGABRT, "it called abort"),
     ])
     func aCrashNamesStagePluginCallAndFrameAndEndsByItsSignal(way: String, signal: Int32, what: String) throws {

@@ -52,7 +52,8 @@ public enum ChainEvents {
             [.object("options", "The options that were set, unless the list is too long.")]
         ),
         stage(
-            "option-lost", "The stage refuses the value of an option that it should have after a change or its refusal."),
+            "option-lost", "The stage refuses the value of an option that it should have after a change or its refusal."
+        ),
         stage(
             "frames-dropped",
             "Items were dropped. Posted at once, then at most every 10 s for each reason; a warning where a live chain loses items.",

@@ -135,7 +135,7 @@ struct PlanFaults {
 
     // MARK: What runs
 
-    private static let restart = "Restart the chain to apply this change, or undo it."
+    private static let restart = "Restart the chain with this change in its file, or leave the change out."
 
     /// Adds the fault of a running stage whose input would not be what it was negotiated with.
     mutating func addRestart(

@@ -276,7 +276,10 @@ public enum CrashReport {
         switch signal {
         case SIGSEGV: add(state, "SIGSEGV, it used memory that is not mapped (or its stack overflowed)")
         case SIGBUS: add(state, "SIGBUS, it used mapped memory that its file or device does not have")
-        case SIGILL, SIGTRAP: add(state, "a check in it failed (which one, the line above says, or it was an index, an overflow or a nil)")
+        case SIGILL, SIGTRAP:
+            add(
+                state, "a check in it failed (which one, the line above says, or it was an index, an overflow or a nil)"
+            )
         case SIGFPE: add(state, "SIGFPE, it divided a whole number by 0")
         default: add(state, "it called abort")
         }

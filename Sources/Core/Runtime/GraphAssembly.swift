@@ -404,7 +404,7 @@ struct GraphAssembly {
             .invalidConfiguration, place: FaultPlace(stages[changed].id),
             what:
                 "this change would move '\(stages[shown].id)'\(changed == shown ? "" : ", which comes after '\(stages[changed].id)',") to another thread or queue, and a running stage cannot be moved",
-            remedy: "Write this change into the chain file and restart the chain, or leave the change out.")
+            remedy: "Restart the chain with this change in its file, or leave the change out.")
     }
 
     /// Whether a running worker has anything to change.

@@ -180,7 +180,7 @@ struct GraphChange {
                     .place(file: assembly.graph.request.file, of: "") ?? FaultPlace(id),
                 what:
                     "needs a restart: '\(id)' would give \(after) instead of \(was), which stages on other threads take",
-                remedy: "Write this change into the chain file and restart the chain, or leave the change out.")
+                remedy: "Restart the chain with this change in its file, or leave the change out.")
         }
     }
 

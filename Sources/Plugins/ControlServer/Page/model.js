@@ -20,7 +20,7 @@ const reasonWords = {
   noBuffer: "queue full or no free buffer", queueFull: "queue full", evicted: "queue full, oldest dropped",
   untilKeyframe: "until the next keyframe", damaged: "damaged", unmatched: "no match", failed: "stage failed",
   replaced: "replaced by a newer one", byStage: "by the stage", paused: "paused", detached: "branch removed",
-  unconnected: "no reader", stopped: "stopped",
+  unconnected: "no stage takes them", stopped: "stopped",
 }
 
 export const reasonWord = (reason) => reasonWords[reason] ?? reason

@@ -406,7 +406,8 @@ import Testing
             #expect(try client.units(1) == [Self.sets + [key]])
         }
         let fault = #expect(throws: FrameHostError.self) { try Stage(port: one.port, path: "/two") }
-        #expect("\(fault!)" == "path: port \(one.port) already has a stream '/two'. Give each stage a 'path' of its own.")
+        #expect(
+            "\(fault!)" == "path: port \(one.port) already has a stream '/two'. Give each stage a 'path' of its own.")
         let other = #expect(throws: FrameHostError.self) {
             try Stage(#""address": "127.0.0.1""#, port: one.port, path: "/three")
         }
@@ -433,7 +434,8 @@ import Testing
         bind(listener, storage.generic, storage.byteCount)
         listen(listener, 1)
         let fault = #expect(throws: FrameHostError.self) { try Stage(port: port) }
-        #expect("\(fault!)" == "port: port \(port) is in use by another program. End that program, or set another 'port'.")
+        #expect(
+            "\(fault!)" == "port: port \(port) is in use by another program. End that program, or set another 'port'.")
     }
 
     // MARK: Coming and going

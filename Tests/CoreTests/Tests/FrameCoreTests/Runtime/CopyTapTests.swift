@@ -278,7 +278,7 @@ import Testing
         draft.stages[2].link = Self.copies
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[2].link.copy: needs a restart: 'other' is running without copies and would get them. Restart the chain to apply this change, or undo it."
+                "test.json: stages[2].link.copy: needs a restart: 'other' is running without copies and would get them. Restart the chain with this change in its file, or leave the change out."
             ])
     }
 

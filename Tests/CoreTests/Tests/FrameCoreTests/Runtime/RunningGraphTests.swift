@@ -549,7 +549,7 @@ import Testing
         let answer = driver.change(to: other)
         #expect(
             answer.error
-                == "between: this change would move 'mark', which comes after 'between', to another thread or queue, and a running stage cannot be moved. Write this change into the chain file and restart the chain, or leave the change out."
+                == "between: this change would move 'mark', which comes after 'between', to another thread or queue, and a running stage cannot be moved. Restart the chain with this change in its file, or leave the change out."
         )
         #expect(driver.finish().isSuccess)
     }
