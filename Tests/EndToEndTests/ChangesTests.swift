@@ -107,7 +107,7 @@ import Testing
         let errors = try outcome.lines.compactMap { try JSON(parsing: $0)["error"].string }
             .filter { !$0.contains(", so nothing was changed") }
         #expect(errors.count == 2, "\(errors)")
-        let rate = "chain.json:3:70: stages[0].rate: 0 must be from 0.001 to 100000 frames per second."
+        let rate = "chain.json:3:70: stages[0].rate: 0 must be a frame rate of at least 0.001 frames per second."
         #expect(errors.first?.contains(rate) == true, "\(errors)")
         #expect(errors.first?.contains("chain.json:4:36: stages[1].tekst: ") == true, "\(errors)")
         #expect(errors.last?.hasPrefix("chain.json:3:45: stages[0].size: needs a restart:") == true, "\(errors)")

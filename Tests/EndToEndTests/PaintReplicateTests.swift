@@ -29,7 +29,7 @@ import Testing
         let outcome = try Program.framehost.run(["chain.json", "--stats", "stats.json"], folder: workspace.folder.path)
         #expect(outcome.status == 0, "\(outcome.error)")
         let stats = try JSON(file: workspace.path("stats.json"))
-        #expect((check["pools"][0]["shares"]["wall hold"].int ?? 0) == held)
+        #expect((check["pools"][0]["shares"]["kept by wall"].int ?? 0) == held)
         #expect(stats["stages"].first("id", "wall")["heldMax"].int == held)
         #expect(check["pools"].list.count == 2 && stats["pools"].list.count == 2)
         for (shown, made) in zip(check["pools"].list, stats["pools"].list) {

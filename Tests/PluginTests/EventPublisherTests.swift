@@ -152,18 +152,20 @@ import Testing
         "me:secret@host",
     ]) func quotesNoPasswordWhateverIsForgotten(address: String) throws {
         let one = try Self.fault(MQTTEventsOptions.self, #"{"broker":"\#(address)"}"#)
-        #expect(one.hasPrefix("broker: 'broker' must ") && !one.contains("secret"), "\(one)")
+        let starts = ["broker: 'broker' must ", "broker: the port in 'broker' must "]
+        #expect(starts.contains(where: one.hasPrefix) && !one.contains("secret"), "\(one)")
         let nats = address.hasPrefix("mqtt") ? "nats\(address.dropFirst(4))" : address
         let several = try Self.fault(NATSEventsOptions.self, #"{"servers":["\#(nats)"]}"#)
-        #expect(
-            several.hasPrefix("servers: each address in 'servers' must ") && !several.contains("secret"), "\(several)")
+        let severalStarts = [
+            "servers: each address in 'servers' must ", "servers: the port in each address of 'servers' must ",
+        ]
+        #expect(severalStarts.contains(where: several.hasPrefix) && !several.contains("secret"), "\(several)")
     }
 
     @Test(arguments: ["mqtt://a:70000/", "mqtt://[::1]:0", "mqtt://[::1]x", "http://a", "a"])
     func quotesAnAddressThatHasNoPassword(address: String) throws {
-        #expect(
-            try Self.fault(MQTTEventsOptions.self, #"{"broker":"\#(address)"}"#).hasPrefix(
-                "broker: 'broker' \"\(address)\" must "))
+        let fault = try Self.fault(MQTTEventsOptions.self, #"{"broker":"\#(address)"}"#)
+        #expect(fault.contains("'broker' \"\(address)\" must "), "\(fault)")
     }
 
     @Test func choosesEventsByLevelAndName() {

@@ -163,7 +163,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "the recording cannot be read back: Invalid data found when processing input. The file stays in fragments and can be played."
+                == "the recording cannot be read back: Invalid data found when processing input. Check the file with 'ffprobe', and the disk that it is on."
         )
         #expect(RecorderStreams.names(in: folder) == ["a.mp4"])
         // One that is gone is nobody's concern.

@@ -165,9 +165,10 @@ public struct FrameRate: OptionValue, Hashable, Comparable, CustomStringConverti
 
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> FrameRate {
         let isNumber = if case .number = node.value { true } else { false }
+        let isTooLarge = (node.asDouble ?? .infinity) > 1
         let fault = OptionFault(
-            "\(node.text()) must be \(isNumber ? "from 0.001 to 100000 frames per second" : "a frame rate")",
-            remedy: "Use a number from 0.001 to 100000, such as 30, or a fraction such as \"30000/1001\".")
+            "\(node.text()) must be a frame rate\(isNumber ? isTooLarge ? " of at most 100000 frames per second" : " of at least 0.001 frames per second" : "")",
+            remedy: "Use a number such as 30, or a fraction such as \"30000/1001\".")
         if let text = node.asString {
             if node.unquoted?.asDouble != nil {
                 throw OptionFault("\(node.text()) is a string", remedy: "Write the number without quotes: \(text).")

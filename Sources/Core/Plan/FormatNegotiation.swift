@@ -144,7 +144,8 @@ struct FormatNegotiation {
             if let impossible = output?.impossibility {
                 throw FrameHostError(
                     .broken, what: "\(request.type.info.id) says that it gives \(impossible)",
-                    remedy: "Report this to the plugin's author.")
+                    remedy:
+                        "Check the file or device that it reads; if that is right, report this to the plugin's author.")
             }
             stage.demand = instance.stage.demand
             // Such a stage has the times of the clock, and the sound of its input has others.

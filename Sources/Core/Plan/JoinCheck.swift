@@ -17,13 +17,15 @@ enum JoinCheck {
     ) -> [Fault] {
         if rule.period != nil { return clockedFaults(request, at: id, producers) }
         var faults: [Fault] = []
-        let encoded = producers.indices.first { producers[$0].isEncoded && rule.keeps($0) }
+        let encoded = producers.indices.first {
+            producers[$0].isEncoded && rule.keeps($0) && (rule.match != .newest || $0 != rule.lead)
+        }
         if let encoded, rule.match == .newest {
             faults.append(
                 Fault(
                     key: "join.match",
                     what: "'newest' would leave out access units of '\(producers[encoded].id)' that later ones need",
-                    remedy: "Use \"nearest\" or \"exact\"."))
+                    remedy: "Use \"nearest\" or \"exact\"\(rule.hold ? ", without 'hold'" : "")."))
         } else if let encoded {
             faults.append(
                 Fault(

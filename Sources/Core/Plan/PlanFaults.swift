@@ -215,7 +215,7 @@ struct PlanFaults {
             return add(
                 reader, "",
                 "the stages after '\(maker.id)' need \(parts) more than it has to spare for \(content.itemsText)",
-                "Shorten their queues (\"queue\", \"megabytes\"), or restart the chain to apply this change.")
+                "Shorten their queues (\"queue\", \"megabytes\"), or restart the chain with this change in its file.")
         }
         add(
             reader, "",

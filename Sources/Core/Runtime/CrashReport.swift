@@ -278,7 +278,8 @@ public enum CrashReport {
         case SIGBUS: add(state, "SIGBUS, it used mapped memory that its file or device does not have")
         case SIGILL, SIGTRAP:
             add(
-                state, "a check in it failed (which one, the line above says, or it was an index, an overflow or a nil)"
+                state,
+                "a check in it failed, such as an index out of range, an overflow or a nil (a line above says which), or this processor lacks an instruction that it uses"
             )
         case SIGFPE: add(state, "SIGFPE, it divided a whole number by 0")
         default: add(state, "it called abort")

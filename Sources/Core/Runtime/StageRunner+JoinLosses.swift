@@ -36,13 +36,13 @@ extension StageRunner {
         let name = inputs.names[input]
         if unmatched > given {
             return "\(unmatched) of \(given + unmatched) items of '\(name)' matched no item of the leading input."
-                + " Put a stage 'rate' before the join so that '\(name)' and the leading input have one rate, or name another input as \"lead\"."
+                + " Put a stage 'rate' before the join so that '\(name)' and the leading input have one rate, or name another input as \"lead\". If their rates are the same, check the times at which they begin."
         }
         if incomplete > given / 2 {
             let remedy =
                 switch match {
                 case .exact:
-                    " Use \"join\": { \"match\": \"nearest\" }, and a stage 'rate' where the rates differ; for live sources \"newest\"."
+                    " Use \"join\": { \"match\": \"nearest\" }, and a stage 'rate' where the rates differ; for live sources \"newest\". If the rates are the same, check the times at which the inputs begin."
                 case .nearest:
                     " Put a stage 'rate' before the join where the rates of its inputs differ, or, for live sources, use \"join\": { \"match\": \"newest\" }."
                 case .newest, nil: ""

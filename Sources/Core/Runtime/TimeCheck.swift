@@ -69,7 +69,11 @@ extension StageRunner {
     }
 
     private var timeRemedy: String {
-        kind == .source
+        if case .encoded = shown.info.output {
+            return
+                "In the plugin, set a dts on each access unit that rises from one to the next; if the plugin is not yours, tell its author."
+        }
+        return kind == .source
             ? "In the plugin, set a pts that rises from frame to frame; if the plugin is not yours, tell its author."
             : "In the plugin, call copyProperties(from:) on each new frame before emitting it, or set its pts; if the plugin is not yours, tell its author."
     }

@@ -24,8 +24,6 @@ final class RuleRunner {
         var failed = 0
         /// The text of the last fault.
         var last = ""
-        /// The command in short.
-        var words = ""
     }
 
     private let chain: Chain
@@ -94,8 +92,7 @@ final class RuleRunner {
             "rule-did", level: .debug, "\(rule)\(isOtherwise ? ".otherwise" : ""): \(RuleText.text(action.commands)).",
             [("rule", .string(rule)), ("otherwise", .bool(isOtherwise))])
         for command in action.commands {
-            tallies[command.path, default: Tally()].sent += 1
-            tallies[command.path]?.words = RuleText.text([command])
+            tallies[Self.place(command), default: Tally()].sent += 1
             language.perform(filled(command.node, now: now)) { [answers] answer in
                 answers.withLock { list in
                     guard list.count < Self.mostAnswers else { return }
@@ -127,18 +124,22 @@ final class RuleRunner {
         "the stage has ended", "the chain has ended", "gave no picture within",
     ]
 
+    /// `on[0].do (rec start)`. After a reload the same path may be that of another command.
+    private static func place(_ command: RuleCommand) -> String { "\(command.path) (\(RuleText.text([command])))" }
+
     private func judge(_ answer: Answer) {
         guard let fault = answer.answer.faults.first else { return }
         // The stage gives nothing more that the command could apply to.
         let isOver = !isAtWork || answer.answer.stage.map(chain.hasEnded) == true
         let ends = isOver && fault.code == .unavailable && Self.endings.contains { fault.what.hasPrefix($0) }
         if !ends {
-            tallies[answer.command.path, default: Tally()].failed += 1
-            tallies[answer.command.path]?.last = answer.answer.text
+            let place = Self.place(answer.command)
+            tallies[place, default: Tally()].failed += 1
+            tallies[place]?.last = answer.answer.text
         }
         post(
             "rule-failed", level: ends ? .debug : .error,
-            "\(answer.command.path) (\(RuleText.text([answer.command]))): \(fault)",
+            "\(Self.place(answer.command)): \(fault)",
             [
                 ("rule", .string(answer.rule)), ("otherwise", .bool(answer.isOtherwise)),
                 ("command", .string(answer.command.path)), ("error", .string(answer.answer.text)),
@@ -156,10 +157,10 @@ final class RuleRunner {
     /// The faults of the rules: a sentence for each command that could not be carried out.
     func finish() -> [FrameHostError] {
         for answer in takeAnswers() { judge(answer) }
-        return tallies.filter { $0.value.failed > 0 }.sorted { $0.key < $1.key }.map { path, tally in
+        return tallies.filter { $0.value.failed > 0 }.sorted { $0.key < $1.key }.map { place, tally in
             let times = tally.failed == 1 ? "once" : "\(tally.failed) times"
             return FrameHostError(
-                .unavailable, place: FaultPlace("\(path) (\(tally.words))"),
+                .unavailable, place: FaultPlace(place),
                 what:
                     "the command of this rule was sent \(tally.sent == 1 ? "once" : "\(tally.sent) times") and failed \(times)",
                 cause: tally.last)

@@ -63,7 +63,7 @@ enum CaptureFault {
             return FrameHostError(
                 .unavailable, place: "device", what: "there is no device '\(name)' for capture",
                 remedy:
-                    "Use a device that `framehost describe alsa-source` lists. If it lists no cards, join the group 'audio' with `sudo usermod -aG audio $USER`, then log in again.\(wait)",
+                    "Plug it in, or use a device that `framehost describe alsa-source` lists. If a card that is plugged in is not listed, join the group 'audio' with `sudo usermod -aG audio $USER`, then log in again.\(wait)",
                 cause: cause)
         case EHOSTDOWN, ECONNREFUSED:
             return FrameHostError(
@@ -71,6 +71,10 @@ enum CaptureFault {
                 remedy:
                     "Start the sound server (PipeWire or PulseAudio) as this user, or use a card: `framehost describe alsa-source` lists them.\(wait)",
                 cause: cause)
+        case EINVAL where fault.call == "snd_pcm_open":
+            return FrameHostError(
+                .unavailable, place: "device", what: "'\(name)' is not a name of a device that ALSA understands",
+                remedy: "Use a device that `framehost describe alsa-source` lists.", cause: cause)
         default:
             return FrameHostError(
                 .callFailed, place: "device", what: "a call to the device '\(name)' failed",

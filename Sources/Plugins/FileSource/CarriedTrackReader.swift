@@ -75,7 +75,9 @@ final class CarriedTrackReader: AudioReader {
 
     private func take(_ packet: AVPacket) throws -> AudioPacket? {
         guard packet.stream_index == track else { return nil }
-        let known = (pts: times.tick(packet.pts), dts: times.tick(packet.dts))
+        let givenPTS = times.tick(packet.pts)
+        // The same time is counted once.
+        let known = (pts: givenPTS, dts: packet.dts == packet.pts ? givenPTS : times.tick(packet.dts))
         let (pts, duration) = (known.pts ?? known.dts ?? following, times.duration(packet.duration))
         let dts = known.dts ?? pts
         if attempt?.isTooLate(pts) == true {
@@ -112,8 +114,8 @@ final class CarriedTrackReader: AudioReader {
             "times-impossible", level: .warning,
             text:
                 times.impossible == 1
-                ? "1 time stamp of the sound of '\(file.path)' was impossible, \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. This packet was played directly after the packet before it."
-                : "\(times.impossible) time stamps of the sound of '\(file.path)' were impossible, the first \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. These packets were played directly after the packet before them.",
+                ? "1 time stamp of the sound of '\(file.path)' was impossible, \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. It counts as directly after the packet before it, or as the start where there is none."
+                : "\(times.impossible) time stamps of the sound of '\(file.path)' were impossible, the first \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. Each counts as directly after the packet before it, or as the start where there is none.",
             details: ["ticks": .number(first), "timeStamps": .number(times.impossible)])
     }
 

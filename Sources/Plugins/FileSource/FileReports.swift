@@ -180,8 +180,8 @@ final class FileReports {
             "times-impossible", level: .warning,
             text:
                 times.impossible == 1
-                ? "1 time stamp of '\(path)' was impossible, \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. This picture was shown directly after the picture before it."
-                : "\(times.impossible) time stamps of '\(path)' were impossible, the first \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. These pictures were shown directly after the picture before them.",
+                ? "1 time stamp of '\(path)' was impossible, \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. It counts as directly after the picture before it, or as the start where there is none."
+                : "\(times.impossible) time stamps of '\(path)' were impossible, the first \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. Each counts as directly after the picture before it, or as the start where there is none.",
             details: ["ticks": .number(first), "pictures": .number(times.impossible)])
     }
 

@@ -153,6 +153,13 @@ final class SoundDecoder {
         return max(Int(count), 0)
     }
 
+    /// `stereo`, `ambisonic 1`.
+    private static func name(of layout: inout AVChannelLayout) -> String {
+        var words = [CChar](repeating: 0, count: 128)
+        av_channel_layout_describe(&layout, &words, words.count)
+        return String(decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
     private func fitResampler(to frame: AVFrame) throws {
         guard
             resampler == nil || frame.sample_rate != rate || frame.format != sampleFormat.rawValue
@@ -172,8 +179,10 @@ final class SoundDecoder {
             throw FrameHostError(
                 .invalidMedia,
                 what:
-                    "sound of \(rate) Hz with \(channels == 1 ? "1 channel" : "\(channels) channels") cannot be converted to \(format)",
-                remedy: "Check the file or stream with 'ffprobe': its sound may be damaged.", cause: LibavText.of(made))
+                    "the sound's channels (\(Self.name(of: &input)), \(rate) Hz) cannot be converted to \(format.channelCount == 1 ? "1 channel" : "\(format.channelCount) channels") at \(format.sampleRate) Hz",
+                remedy:
+                    "Convert the sound to a usual channel layout first, such as stereo. If the file or stream should have one, check it with 'ffprobe': it may be damaged.",
+                cause: LibavText.of(made))
         }
     }
 }

@@ -269,7 +269,7 @@ final class MQTTSender: Sendable {
         control.post(
             "topic-shared", level: .warning,
             text:
-                "The stages \(names) share the MQTT topic '\(topic)', which only shows the state of '\(stages.last ?? "")'. Give them ids that differ in ASCII letters, digits, - or _ within the first 64 bytes.",
+                "The stages \(names) share the MQTT topic '\(topic)', which only shows the state of '\(stages.last ?? "")': a topic has _ for '.' and at most 64 characters of an id. Rename one of these stages, or the stage whose output it is.",
             details: [
                 "publisher": "mqtt", "topic": .string(topic), "stages": .array(stages.map { .string($0) }),
             ])

@@ -51,16 +51,19 @@ struct ReaderReports: Sendable {
 
     private func failedLogins(_ news: FailedLogins.News) {
         let times = news.count == 1 ? "once" : "\(news.count) times"
-        let total = news.total > news.count ? ", \(news.total) times in total" : ""
-        let who = news.address?.description ?? "Other addresses"
-        let what =
+        let total = news.total > news.count ? " (\(news.total) so far)" : ""
+        let who = news.address?.description ?? "Further addresses"
+        let often = "\(times)\(total)"
+        let text =
             switch news.kind {
-            case .password: "gave a wrong name or password for \(path)"
-            case .address: "asked for \(path), which 'allow' does not permit,"
+            case .password:
+                "\(who) failed to log in to \(path) \(often): a wrong name or password, or a player that cannot log in as 'authentication' asks."
+            case .address:
+                "\(who) asked for \(path) \(often), but 'allow' does not list \(news.address == nil ? "these addresses" : "this address")."
             }
         context.post(
             news.kind == .password ? "login-failed" : "address-refused", level: .warning,
-            text: "\(who) \(what) \(times)\(total).",
+            text: text,
             details: JSONNode.object(
                 [("path", .string(path)), ("failures", .number(news.count)), ("failuresInAll", .number(news.total))]
                     + (news.address.map { [("address", JSONNode.string($0.description))] } ?? [])))

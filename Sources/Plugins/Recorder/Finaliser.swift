@@ -184,6 +184,13 @@ struct Finaliser: Sendable {
         FrameHostError(.callFailed, what: reason, remedy: "The file stays in fragments and can be played.")
     }
 
+    /// The fault of a recording of which nobody knows whether it can be played.
+    static func unreadable(_ reason: String) -> FrameHostError {
+        FrameHostError(
+            .callFailed, what: "the recording cannot be read back: \(reason)",
+            remedy: "Check the file with 'ffprobe', and the disk that it is on.")
+    }
+
     /// Writes the copy.
     ///
     /// - Parameter indexBytes: Room to leave in front; nil to write the index at the end, and then move everything

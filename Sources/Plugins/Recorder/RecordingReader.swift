@@ -11,7 +11,7 @@ final class RecordingReader {
     init(_ path: String) throws {
         let opened = avformat_open_input(&context, "file:" + path, nil, nil)
         guard opened >= 0, context != nil else {
-            throw Finaliser.fault("the recording cannot be read back: \(MuxerHandle.text(opened))")
+            throw Finaliser.unreadable(MuxerHandle.text(opened))
         }
         packet = av_packet_alloc()
     }
@@ -40,7 +40,7 @@ final class RecordingReader {
         let result = av_read_frame(context, packet)
         if result == fh_averror_eof { return nil }
         guard result >= 0 else {
-            throw Finaliser.fault("the recording cannot be read back: \(MuxerHandle.text(result))")
+            throw Finaliser.unreadable(MuxerHandle.text(result))
         }
         return packet
     }

@@ -117,7 +117,7 @@ enum CameraFault {
                 .unavailable,
                 what: "'\(path)' is in use" + (holders.isEmpty ? "" : " by \(holders.joined(separator: ", "))"),
                 remedy:
-                    "End \(holders.isEmpty ? "the program that uses it" : holders.count == 1 ? "that program" : "these programs"). Only one program can use a camera.",
+                    "End \(holders.isEmpty ? "the program that uses it" : holders.count == 1 ? "that program" : "these programs"). Only one program can use a camera.\(holders.isEmpty ? " If this chain itself uses it, restart the chain to make this change." : "")",
                 cause: fault.text)
         case ENOENT, ENODEV, ENXIO: return gone(path, cause: fault.text)
         // A file, a pipe or another device gives the first, a folder the second.

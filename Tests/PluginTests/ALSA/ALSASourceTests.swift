@@ -361,7 +361,7 @@ struct ALSASourceTests {
         } catch {
             #expect(
                 "\(error)".contains(
-                    "there is no device 'no_such_microphone' for capture. Use a device that `framehost describe alsa-source` lists"
+                    "there is no device 'no_such_microphone' for capture. Plug it in, or use a device that `framehost describe alsa-source` lists"
                 )
             )
         }

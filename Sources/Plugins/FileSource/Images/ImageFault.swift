@@ -127,7 +127,7 @@ enum ImageFault {
             .invalidMedia,
             what:
                 "\(count == 1 ? "1 picture" : "\(count) pictures") could not be shown and \(count == 1 ? "was" : "were") left out: \(listed)\(further)",
-            remedy: "Read the events 'picture-damaged', which say why.")
+            remedy: "Read the warnings about these pictures (event 'picture-damaged'), which say why.")
     }
 
     /// - Parameter isOne: Whether the path names a picture, not a folder or a pattern.
@@ -137,7 +137,7 @@ enum ImageFault {
             what: isOne
                 ? "the picture '\(path)' could not be shown" : "none of the pictures of '\(path)' could be shown",
             remedy: isOne
-                ? "Read the event 'picture-damaged', which says why."
-                : "Read the events 'picture-damaged', which say why.")
+                ? "Read the warning about it (event 'picture-damaged'), which says why."
+                : "Read the warnings about them (event 'picture-damaged'), which say why.")
     }
 }

@@ -168,7 +168,7 @@ final class IIODevice {
             return IIOFault(
                 what: "\(what): \(ErrorText.of(code))",
                 remedy:
-                    "Write the name of a trigger to \(folder)/trigger/current_trigger, since the device may need one: `cat /sys/bus/iio/devices/trigger*/name` lists them."
+                    "Write the name of a trigger to \(folder)/trigger/current_trigger, since the device may need one: `cat /sys/bus/iio/devices/trigger*/name` lists them. If there is none, make one with `modprobe iio-trig-hrtimer` and `mkdir /sys/kernel/config/iio/triggers/hrtimer/t1`."
             )
         }
         return refused(code, what, missing: "Check that the device is still connected.")
@@ -179,6 +179,10 @@ final class IIODevice {
         let cause = "\(what): \(ErrorText.of(code))"
         switch code {
         case EACCES, EPERM:
+            guard geteuid() != 0 else {
+                return IIOFault(
+                    what: cause, remedy: "Give the device to this container or service (`--device`, `DeviceAllow=`).")
+            }
             return IIOFault(
                 what: cause,
                 remedy:

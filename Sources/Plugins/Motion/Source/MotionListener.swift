@@ -56,7 +56,8 @@ final class MotionListener: LiveMotion {
     private static func fault(_ place: SocketPlace, _ code: Int32) -> FrameHostError {
         let remedy =
             switch code {
-            case EADDRINUSE: "Use another port, or end the program that uses this one."
+            case EADDRINUSE:
+                "Use another port, or end the program that uses this one. If it is this stage itself, restart the chain to change it."
             case EADDRNOTAVAIL: "Use an address of this machine: `ip address` lists them."
             case EACCES: "Use a port of 1024 or more."
             case EAFNOSUPPORT where place.isIPv6: "Use an IPv4 address: this machine has no IPv6."

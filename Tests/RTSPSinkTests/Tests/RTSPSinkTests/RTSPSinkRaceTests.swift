@@ -135,7 +135,7 @@ import Testing
         #expect(last.details["address"]?.asString == "127.0.0.1")
         #expect(last.details["path"]?.asString == "/live")
         #expect(last.details["failuresInAll"]?.asInt == 30)
-        #expect(last.text.hasPrefix("127.0.0.1 gave a wrong name or password for /live "))
+        #expect(last.text.hasPrefix("127.0.0.1 failed to log in to /live "))
         #expect(!last.text.contains("guess"))
     }
 

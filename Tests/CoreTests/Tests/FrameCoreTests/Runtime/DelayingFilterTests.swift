@@ -174,7 +174,7 @@ final class HastyFilter: Filter {
         let error = #expect(throws: FrameHostErrors.self) { _ = try Chain(sketch.request) }
         #expect(
             error?.errors.contains {
-                $0.description.contains("'hasty' asks for delay 3, but hasty keeps no frame back")
+                $0.description.contains("the 'delay' of 'hasty' would be 3, but its type hasty keeps no frame back")
             } == true, "\(String(describing: error))")
     }
 

@@ -149,7 +149,7 @@ final class NotingJoin: Join {
         #expect(
             event.text
                 == "pair (noting-join): 88 of 90 items of 'a' found no match in another input."
-                + " Use \"join\": { \"match\": \"nearest\" }, and a stage 'rate' where the rates differ; for live sources \"newest\"."
+                + " Use \"join\": { \"match\": \"nearest\" }, and a stage 'rate' where the rates differ; for live sources \"newest\". If the rates are the same, check the times at which the inputs begin."
         )
     }
 
@@ -166,7 +166,7 @@ final class NotingJoin: Join {
         #expect(
             end.text
                 == "pair (noting-join): \(unmatched) of \(unmatched + 20) items of 'b' matched no item of the leading input."
-                + " Put a stage 'rate' before the join so that 'b' and the leading input have one rate, or name another input as \"lead\"."
+                + " Put a stage 'rate' before the join so that 'b' and the leading input have one rate, or name another input as \"lead\". If their rates are the same, check the times at which they begin."
         )
     }
 
@@ -194,7 +194,7 @@ final class NotingJoin: Join {
         #expect(Self.figures(ran.chain, 1)?["repeated"]?.asInt == 30)
         let pools = ran.chain.plan.budget.pools
         #expect(pools[1].need == pools[0].need + 1)
-        #expect(pools[1].shares.contains { $0.what == "pair last picture" && $0.count == 1 })
+        #expect(pools[1].shares.contains { $0.what == "last picture for pair" && $0.count == 1 })
         #expect(Self.warnings(ran.events) == [])
     }
 
