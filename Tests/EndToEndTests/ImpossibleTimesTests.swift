@@ -37,7 +37,7 @@ import Testing
         let said = try #require(outcome.error.split(separator: "\n").last { $0.contains("impossible") })
         #expect(
             said.contains("far.mkv' were impossible, the first 92233720368600")
-                && said.contains("shown directly after"),
+                && said.contains("counts as directly after"),
             "\(said)")
         let times = try ClipProbe(result).times.compactMap { $0 }
         #expect(times.count == 50)

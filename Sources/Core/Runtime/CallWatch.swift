@@ -60,6 +60,12 @@ struct CallWatch {
                 speaksAt: runner.shown.info.longestCall.nanoseconds,
                 lostBefore: chain.itemsLostLive)
         }
+        // A thread of changes is gone as soon as its work is done.
+        let present = Set(threads.map(ObjectIdentifier.init))
+        for (key, call) in calls where !present.contains(key) {
+            calls[key] = nil
+            if call.hasSpoken, let runner = chain.runner(number: call.stage) { end(call, runner, chain, hub, now: now) }
+        }
     }
 
     /// One sentence for each call that has not returned for `nanoseconds`.
@@ -95,7 +101,9 @@ struct CallWatch {
     private mutating func end(_ call: Call, _ runner: StageRunner, _ chain: Chain, _ hub: EventHub, now: Int64) {
         let age = now - call.since
         note(call, age)
-        let lost = chain.itemsLostLive - call.lostBefore
+        // No frame waits for a stage that starts or stops.
+        let holdsFrames = call.kind != .start && call.kind != .stop
+        let lost = holdsFrames ? chain.itemsLostLive - call.lostBefore : 0
         var details = Self.details(call, runner, age)
         var text = "\(Self.subject(call, runner)) took \(tenths(age)) s"
         if lost > 0 {

@@ -151,14 +151,7 @@ extension Chain {
         undecided.withLock { waiting in
             let failed = waiting ?? []
             waiting = nil
-            for (runner, fault, _) in failed {
-                if runner.isDown {
-                    judge(runner, fault)
-                } else if runner.onError != .restart {
-                    // It was replaced since.
-                    failures.withLock { $0.append(fault) }
-                }
-            }
+            for (runner, fault, _) in failed { judgeUnlessReplaced(runner, fault) }
             guard case .success(let change) = change else { return }
             for runner in change.otherPolicies
             where runner.isDown && !runner.thread.isClosed && !failed.contains(where: { $0.runner === runner }) {

@@ -349,10 +349,8 @@ public final class Chain: @unchecked Sendable {
             judgeWhatWaits(now: now)
             if isOver { return [] }
             // Nothing flows any more: a change that is still being made has as long as a drain.
-            if !changes.threads.isEmpty, graph.everyWorker.allSatisfy({ $0.state.finished.load(ordering: .acquiring) })
-            {
-                drain()
-            }
+            let changing = changes.threads.count
+            if changing > 0, running.changed.locked({ running.count <= changing }) { drain() }
             if drainDeadline == nil, drainRequested.load(ordering: .acquiring) {
                 drainDeadline = now + drainNs
                 setState(
@@ -495,8 +493,17 @@ public final class Chain: @unchecked Sendable {
     private func judgeWhatWaits(now: Int64) {
         undecided.withLock { waiting in
             guard let first = waiting?.first, now - first.since >= Self.changePatienceNs else { return }
-            for (runner, fault, _) in waiting ?? [] { judge(runner, fault) }
+            for (runner, fault, _) in waiting ?? [] { judgeUnlessReplaced(runner, fault) }
             waiting = nil
+        }
+    }
+
+    /// [desk's thread, control thread] Judges a failure of a while ago. Under the lock of ``undecided``.
+    func judgeUnlessReplaced(_ runner: StageRunner, _ fault: FrameHostError) {
+        if runner.isDown {
+            judge(runner, fault)
+        } else if runner.onError != .restart {
+            failures.withLock { $0.append(fault) }
         }
     }
 
@@ -515,8 +522,9 @@ public final class Chain: @unchecked Sendable {
             failures.withLock { $0.append(fault) }
         }
         if endsRun(runner) { drain() }
-        // A failed source rests until this.
-        if runner.hasFailed, runner.kind == .source { runner.shown.context.requestEnd() }
+        // A failed source rests until this. The context is that of the failed instance: another may take its place now.
+        let context = runner.shown.context
+        if runner.hasFailed, runner.kind == .source { context.requestEnd() }
     }
 
     /// How long after the start of the run `pts` is, where all sources are live and so all times are the clock's;

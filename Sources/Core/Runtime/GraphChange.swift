@@ -283,6 +283,10 @@ struct GraphChange {
                 try thread.call(.start, stage: runner.number) { try instance.stage.start() }
             } catch {
                 for instance in begun { try? instance.stage.stop() }
+                // Later stages get the same numbers.
+                chain.callFigures.withLock { figures in
+                    for runner in assembly.newRunners { figures[runner.number] = nil }
+                }
                 throw FrameHostError.wrap(error, place: FaultPlace(stage: runner.id, title: runner.title))
             }
         }

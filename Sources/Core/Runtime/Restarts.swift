@@ -46,10 +46,8 @@ final class Restarts: Sendable {
             entry.due = nil
             entry.isOut = runner.onError != .restart
             if !entry.isOut {
-                if fault != nil {
-                    if now - entry.lastFailure > Self.recoveredNs { entry.attempts = 0 }
-                    entry.lastFailure = now
-                }
+                if now - entry.lastFailure > Self.recoveredNs { entry.attempts = 0 }
+                if fault != nil { entry.lastFailure = now }
                 entry.isOut = entry.attempts >= Self.mostInARow
                 if !entry.isOut { entry.due = now + min(1_000_000_000 << Int64(entry.attempts), Self.longestNs) }
                 // Another `onError` is no attempt.

@@ -765,6 +765,8 @@ final class StageRunner: @unchecked Sendable {
         guard isDown, passes == hasFailed else { return }
         // Those since have been dropped.
         owesGap = passes
+        // It is down at each moment of this.
+        if passes { isBypassed.store(true, ordering: .releasing) }
         modeCode.store((passes ? Mode.passes : .failed).rawValue, ordering: .releasing)
         isBypassed.store(passes, ordering: .releasing)
     }

@@ -76,6 +76,8 @@ struct PluginWatch {
                 isBack.insert(folder)
             }
         }
+        let wanted = Set(places.values.joined().map(Self.folder))
+        for folder in Set(folders.values.joined()).subtracting(wanted) { forget(folder) }
         // A file that was written there before went unnoticed.
         for (path, all) in places where !isBack.isDisjoint(with: all.map(Self.folder)) {
             due[path] = now + Self.settleNs

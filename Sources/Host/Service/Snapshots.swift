@@ -68,7 +68,7 @@ final class Snapshots: Sendable {
         guard let picture = try chain.picture(of: stage, within: Self.patience) else {
             guard [.starting, .streaming, .draining].contains(chain.currentState) else {
                 throw FrameHostError(
-                    .unavailable, place: stage, what: "the chain ended before the next picture came",
+                    .unavailable, place: stage, what: "the chain has ended before the next picture came",
                     remedy: "Take the snapshot while frames flow.")
             }
             throw FrameHostError(

@@ -21,7 +21,7 @@ final class GrowingMemory {
         if let base, count <= byteCount { return base.assumingMemoryBound(to: UInt8.self) }
         guard count <= Self.most else {
             // Rounded up, so that it is never the limit itself. Only the pictures of the stage can be that large.
-            let needed = (count + 1 << 20 - 1) >> 20
+            let needed = (count >> 20) + 1
             throw FrameHostError(
                 .exhausted,
                 what:

@@ -199,7 +199,7 @@ class VideoViewer extends PushedViewer {
     this.faults = (this.faults ?? 0) + 1
     // A stream that this browser cannot show is not asked for without end.
     const isLast = this.faults > mostFaults
-    this.onWords(`${text}${/[.!?]$/.test(text) ? "" : "."} ${isLast ? "Close this preview and add it again, or use another browser." : "Trying again."}`)
+    this.onWords(`${text}${/[.!?]$/.test(text) ? "" : "."} ${isLast ? "Close this preview and add it again, or use another browser." : this.isPaused ? "" : "Trying again."}`.trim())
     if (this.isPaused || isLast) return
     this.live.send({ pause: this.id })
     setTimeout(() => { if (!this.isPaused) this.live.send({ resume: this.id }) }, 500)

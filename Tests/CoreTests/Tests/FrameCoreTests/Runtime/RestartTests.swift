@@ -292,6 +292,38 @@ import Testing
         Door.open(door)
     }
 
+    /// The thread of changes ends with the change, before another look may see it. What is lost meanwhile is not the
+    /// start's doing.
+    @Test func aStageThatStartsSlowlyIsSaidToHaveStarted() throws {
+        let (door, shut) = ("restart-slow", "restart-slow-sink")
+        var before = ChainSketch()
+        before.request.spare = 4
+        try before.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1, "live": true}"#)
+        try before.add(
+            DoorSink.self, "file", options: #"{"door": "\#(shut)"}"#, link: LinkRequest(queue: 2, whenFull: .dropOldest)
+        )
+        var after = before
+        try after.add(
+            SlowlyStartingSink.self, "late", options: #"{"door": "\#(door)"}"#, from: ["src"],
+            link: LinkRequest(queue: 2, whenFull: .dropNewest))
+        Door.shut(door)
+        let driver = try RunningChainDriver(before)
+        driver.waitForFrames(10)
+        let answers = CommandAnswers()
+        driver.chain.change(stage: nil, to: { [after] _ in after.request }, reply: answers.reply(1))
+        driver.waitForEvent { $0.name == "stage-hangs" && $0.stage == "late" }
+        // For less than a call may take.
+        Door.shut(shut)
+        usleep(200_000)
+        Door.open(shut)
+        Door.open(door)
+        #expect(try #require(answers.wait(for: 1)).isDone)
+        let returned = try #require(driver.waitForEvent { $0.name == "stage-returned" && $0.stage == "late" })
+        #expect(!returned.text.contains("lost"), "\(returned.text)")
+        driver.waitForFrames(driver.chain.progress.captured + 20)
+        #expect(driver.finish().failures.isEmpty)
+    }
+
     /// The change that is being made says that it is started anew.
     @Test func aSourceThatFailsDuringAChangeIsJudgedByWhatComes() throws {
         let door = "restart-source"
