@@ -383,6 +383,28 @@ import Testing
             "\(outcome.error)")
     }
 
+    /// The sound of a stage is a stage of its own, and no sign of an unknown plugin.
+    @Test func knowsTheEventsOfAChainWithSound() throws {
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [
+                { "id": "clip", "use": "file-source", "path": "clip.mp4" },
+                { "id": "h264", "use": "x264-encoder" },
+                { "id": "aac", "use": "audio-encoder", "from": "clip.audio" },
+                { "id": "rec", "use": "recorder", "path": "out.mp4", "from": ["h264", "aac"] }
+              ],
+              "on": [ { "event": "recording-started", "do": { "stage": "rec", "command": "stop" } } ]
+            }
+            """)
+        let outcome = try framehost.run(["check", "chain.json"], folder: workspace.folder.path)
+        #expect(outcome.status == 2)
+        #expect(
+            outcome.errorLines == [
+                "chain.json:7:23: on[0].event: no stage of this chain posts 'recording-started'. Did you mean 'recording-did-start'?"
+            ])
+    }
+
     @Test func theSchemaKnowsRules() throws {
         let schema = try JSON(parsing: framehost.run("schema").output)
         let rule = schema["$defs"]["rule"]

@@ -54,7 +54,7 @@ import Testing
         ),
         (
             #"{"events":["Motion *"]}"#,
-            "events: 'events' has \"Motion *\", which must be the name of an event: 1 to 64 lower-case letters, digits and hyphens. Write \"recording-did-stop\", or \"recording-*\" for all names that begin with recording-; `framehost describe TYPE` lists the events."
+            "events: 'events' has \"Motion *\", which must be the name of an event: 1 to 64 lower-case letters, digits and hyphens. Write \"recording-did-stop\", or \"recording-*\" for all names with this beginning. `framehost describe TYPE` lists the events of a stage type, `framehost describe chain` all others."
         ),
         (
             #"{"spoolMegabytes":0}"#,

@@ -11,7 +11,8 @@ extension JSONParser {
     func expected(_ what: String, remedy: String) -> FrameHostError {
         let better =
             switch next {
-            case UInt8(ascii: "#"), UInt8(ascii: "/"): "Start comments with // or /*."
+            case UInt8(ascii: "#"): "Start comments with // or /*."
+            case UInt8(ascii: "/"): "Put paths and fractions in double quotes; start comments with // or /*."
             case UInt8(ascii: "'"): "Use double quotes (\")."
             case 0xE2 where "“”‘’".unicodeScalars.contains(where: { $0 == scalarHere }):
                 "Use straight double quotes (\")."
@@ -59,9 +60,15 @@ extension JSONParser {
             switch next {
             case nil, UInt8(ascii: "]"), UInt8(ascii: "}"): Self.closing(bracket, opening)
             case UInt8(ascii: ":") where !bracket.isBrace: "Put keys and their values into an object, { }."
+            case let byte? where Self.isOfWord(byte):
+                "Put a comma there, or text in double quotes, in which a quotation mark is written \\\"."
             default: bracket.isBrace ? "Put a comma between members." : "Put a comma between values."
             }
         return expected("',' or '\(Character(Unicode.Scalar(bracket)))' after a value", remedy: remedy)
+    }
+
+    private static func isOfWord(_ byte: UInt8) -> Bool {
+        UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20
     }
 
     func notClosed(_ bracket: UInt8, _ opening: TextPlace, expected what: String) -> FrameHostError {

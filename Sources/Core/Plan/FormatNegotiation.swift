@@ -394,7 +394,9 @@ extension StageInstance {
             guard let format = input.video else {
                 throw FrameHostError(
                     .invalidConfiguration, what: "a filter takes raw video as its first input, but gets \(input)",
-                    remedy: "In 'from', let the first stage be one that gives raw video.")
+                    remedy:
+                        "Let the first input be raw video: the first stage in 'from', or in a test the first of the StageDriver's 'inputs'."
+                )
             }
             try filter.negotiate(format, further: Array(inputs.dropFirst()))
             return inputs[0]
@@ -403,7 +405,9 @@ extension StageInstance {
             guard let format = input.video else {
                 throw FrameHostError(
                     .invalidConfiguration, what: "a filter takes raw video, but gets \(input)",
-                    remedy: "In 'from', name a stage that gives raw video.")
+                    remedy:
+                        "Name a stage that gives raw video in 'from', or in a test raw video as the StageDriver's 'input'."
+                )
             }
             try filter.negotiate(format)
             return inputs[0]

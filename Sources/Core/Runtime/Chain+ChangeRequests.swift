@@ -152,12 +152,13 @@ extension Chain {
             let failed = waiting ?? []
             waiting = nil
             for (runner, fault, _) in failed { judgeUnlessReplaced(runner, fault) }
-            guard case .success(let change) = change else { return }
-            for runner in change.otherPolicies
-            where runner.isDown && !runner.thread.isClosed && !failed.contains(where: { $0.runner === runner }) {
-                judge(runner, nil)
+            if case .success(let change) = change {
+                for runner in change.otherPolicies
+                where runner.isDown && !runner.thread.isClosed && !failed.contains(where: { $0.runner === runner }) {
+                    judge(runner, nil)
+                }
             }
-            // A sink that had failed may be the only one now.
+            // A sink that has failed may be the only one now.
             if runners.contains(where: { restarts.isOut($0) && endsRun($0) }) { drain() }
         }
         return try change.get()

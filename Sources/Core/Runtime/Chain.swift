@@ -492,9 +492,16 @@ public final class Chain: @unchecked Sendable {
     /// judged by the chain that runs.
     private func judgeWhatWaits(now: Int64) {
         undecided.withLock { waiting in
-            guard let first = waiting?.first, now - first.since >= Self.changePatienceNs else { return }
-            for (runner, fault, _) in waiting ?? [] { judgeUnlessReplaced(runner, fault) }
-            waiting = nil
+            guard let all = waiting, !all.isEmpty else { return }
+            waiting = []
+            for failure in all {
+                // A stage that would leave is in no graph now, but will be again where the change is refused.
+                if now - failure.since >= Self.changePatienceNs, isInGraph(failure.runner) {
+                    judgeUnlessReplaced(failure.runner, failure.fault)
+                } else {
+                    waiting?.append(failure)
+                }
+            }
         }
     }
 

@@ -179,7 +179,7 @@ struct GraphChange {
                 place: assembly.graph.request.stages.first { $0.id == id }?
                     .place(file: assembly.graph.request.file, of: "") ?? FaultPlace(id),
                 what:
-                    "needs a restart: '\(id)' would give \(after) instead of \(was), which stages on other threads take",
+                    "needs a restart: '\(id)' would give \("\(after)" == "\(was)" ? "another kind of \(after)" : "\(after) instead of \(was)"), and the change affects several threads",
                 remedy: "Restart the chain with this change in its file, or leave the change out.")
         }
     }

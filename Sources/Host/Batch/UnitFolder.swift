@@ -411,8 +411,9 @@ struct UnitFolder {
             guard name.utf8.starts(with: work.utf8) else {
                 throw FrameHostError(
                     .invalidConfiguration, place: path,
-                    what: "the file's name must begin with '\(work)', so that the batch can name it after the output",
-                    remedy: "Begin names of files beside the output with ${output}.")
+                    what:
+                        "a stage wrote this file beside the output, but its name must begin with '\(work)', so that the batch can rename it with the output",
+                    remedy: "Let the path of that stage begin with ${output}.")
             }
             record.outputs.append(
                 WorkRecord.Output(

@@ -188,7 +188,7 @@ struct RuleReader {
             return nil
         }
         // A stage with an unknown plugin may post it.
-        guard stages.count == ids.count else { return nil }
+        guard ids.isSubset(of: stages.map(\.id)) else { return nil }
         let known = stages.flatMap { $0.type.info.events.map(\.name) } + ChainEvents.all.map(\.event.name)
         fault(
             event, "\(path).event", "no stage of this chain posts '\(name)'",

@@ -95,7 +95,9 @@ struct SnapshotCommand: ParsableCommand {
         guard let bytes = try client.bytes("GET", path) else {
             throw FrameHostError(
                 .unavailable, place: stage, what: "no picture came within a second",
-                remedy: "Try again when frames flow.")
+                remedy:
+                    "Try again when frames flow. If the stage gives less than one picture a second, repeat the command until one comes."
+            )
         }
         return bytes
     }

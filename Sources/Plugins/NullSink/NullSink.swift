@@ -78,7 +78,7 @@ final class NullSink: Sink {
             throw FrameHostError(
                 .invalidConfiguration, place: "report",
                 what: "\"stream\" needs encoded video, but the input is \(input)",
-                remedy: "Put the stage after an encoder, or use \"latency\".")
+                remedy: "Put the stage after an 'x264-encoder' with \"stamp\": true, or use \"latency\".")
         }
         parameterSets = input.encoded?.parameterSets ?? []
         takesMotion = input.motion != nil

@@ -103,7 +103,8 @@ enum OutputFault {
         case ENODEV, ENXIO, ENOENT:
             return FrameHostError(
                 .unavailable, what: "'\(path)' has disappeared",
-                remedy: "Load the module again: `\(loadCommand(for: path))`.",
+                remedy:
+                    "Connect the device again. A virtual camera is there again once its module is loaded anew: `sudo modprobe -r v4l2loopback`, then `\(loadCommand(for: path))` with the camera's name as card_label.",
                 cause: cause)
         default:
             return FrameHostError(

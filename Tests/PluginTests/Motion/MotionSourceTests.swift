@@ -223,7 +223,10 @@ import Testing
         (#"{ "path": "a.txt" }"#, "must end in .csv, .gcsv, .jsonl, .mp4 or .mov"),
         (#"{ "path": "" }"#, "'path' must name a file, but is empty"),
         (#"{ "listen": ":5555" }"#, "must be a numeric address with a port"),
-        (#"{ "listen": "localhost:5555" }"#, "the address in 'localhost:5555' must be numeric"),
+        (
+            #"{ "listen": "localhost:5555" }"#,
+            "the address in 'localhost:5555' must be an IP address, not a name and without a zone"
+        ),
         (#"{ "listen": "127.0.0.1:0" }"#, "the port in '127.0.0.1:0' must be from 1 to 65535"),
         (#"{ "listen": "127.0.0.1:65536" }"#, "the port in '127.0.0.1:65536' must be from 1 to 65535"),
         (#"{ "listen": "::1:5555" }"#, "the IPv6 address in '::1:5555' must be in brackets"),

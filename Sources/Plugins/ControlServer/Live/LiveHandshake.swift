@@ -120,7 +120,8 @@ enum LiveHandshake {
     private static func upgradeRequired(_ what: String) -> Refusal {
         var refusal = Refusal(
             426, "upgrade-required", place: "Upgrade", what,
-            "Connect with a WebSocket client, version 13. docs/control.md describes the messages.")
+            "Connect with a WebSocket client, version 13; a proxy must pass on the fields Upgrade and Connection. docs/control.md describes the messages."
+        )
         refusal.fields = ["Upgrade": "websocket", "Sec-WebSocket-Version": "13"]
         return refusal
     }

@@ -164,6 +164,13 @@ final class IIODevice {
 
     private func unset(_ code: Int32, _ attribute: String) -> IIOFault {
         let what = "'\(attribute)' of the sensor '\(name)' (\(id)) cannot be set"
+        if code == EROFS || (geteuid() == 0 && (code == EACCES || code == EPERM)) {
+            return IIOFault(
+                what: "\(what): \(ErrorText.of(code))",
+                remedy:
+                    "Let this container or service write to /sys (Docker: `--privileged`), or set the sensor up outside of it."
+            )
+        }
         if code == EINVAL, attribute == "buffer/enable" {
             return IIOFault(
                 what: "\(what): \(ErrorText.of(code))",

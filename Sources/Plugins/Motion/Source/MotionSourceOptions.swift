@@ -122,7 +122,10 @@ struct SocketPlace: OptionValue, Equatable {
         }
         guard !address.isEmpty, !address.utf8.contains(0) else { throw fault }
         let place = SocketPlace(address: address, port: port)
-        guard place.isNumeric else { throw OptionFault("the address in '\(text)' must be numeric", remedy: remedy) }
+        guard place.isNumeric else {
+            throw OptionFault(
+                "the address in '\(text)' must be an IP address, not a name and without a zone", remedy: remedy)
+        }
         return place
     }
 

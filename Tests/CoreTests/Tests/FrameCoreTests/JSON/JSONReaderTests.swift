@@ -91,7 +91,14 @@ struct JSONReaderTests {
                 "1:2: expected a value or ']', found U+00A0. Write a string, a number, a list, an object, true, false or null."
             ),
             ("# x\n1", "1:1: expected a value, found '#'. Start comments with // or /*."),
-            ("1 /", "1:3: expected the end of the text, found '/'. Start comments with // or /*."),
+            (
+                "1 /",
+                "1:3: expected the end of the text, found '/'. Put paths and fractions in double quotes; start comments with // or /*."
+            ),
+            (
+                "{ \"rate\": 30 fps }",
+                "1:14: expected ',' or '}' after a value, found 'fps'. Put a comma there, or text in double quotes, in which a quotation mark is written \\\"."
+            ),
             ("{} {}", "1:4: expected the end of the text, found '{'. Remove the rest: a JSON text is only one value."),
             ("[,]", "1:2: expected a value or ']', found ','. Leave the extra comma out."),
             ("{\"a\":1,,}", "1:8: expected a key or '}', found ','. Leave the extra comma out."),
