@@ -401,7 +401,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "chain.json:7:23: on[0].event: no stage of this chain posts 'recording-started'. Did you mean 'recording-did-start'?"
+                "chain.json:7:22: on[0].event: no stage of this chain posts 'recording-started'. Did you mean 'recording-did-start'?"
             ])
     }
 

@@ -37,7 +37,7 @@ struct RequestCheck {
             }
         }
         // A wrong `from` also leaves some other stage without a consumer. That is not reported a second time.
-        if faults.found.count == before { checkReaders() }
+        if faults.found.count == before, circles.isEmpty { checkReaders() }
         checkBypass()
     }
 

@@ -67,7 +67,7 @@ final class CropOrient: Transform {
         orienter = PictureOrienter(geometry, from: input, to: output, bars: options.color)
         if geometry.isMoved {
             context.log(
-                "\(context.stageID): The part that is kept starts at \(geometry.source.x),\(geometry.source.y) of the stored picture, one pixel further left or up than the options say, because in \(input.pixelFormat.rawValue) neighbouring pixels share one chroma sample."
+                "\(context.stageID): The part that is kept starts at \(geometry.source.x),\(geometry.source.y) of the picture as it comes in, up to one pixel further left and up than the options say, because in \(input.pixelFormat.rawValue) neighbouring pixels share one chroma sample."
             )
         }
     }
