@@ -218,7 +218,8 @@ import Testing
         #expect(again.status == 1 && again.error.contains("would overwrite the input"), "\(again.error)")
         let same = try batch("out", "--out", "out")
         #expect(
-            same.error.contains("is the folder of --out, whose files are no inputs. Name another folder with --out."),
+            same.error.contains(
+                "is the folder of --out, which cannot be an input too. Name another folder with --out."),
             "\(same.error)")
     }
 

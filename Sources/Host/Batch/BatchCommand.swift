@@ -254,7 +254,7 @@ struct BatchCommand: ParsableCommand {
     private func noUnits(_ folder: BatchFolder, otherFiles: Int) -> FrameHostError {
         if let itself = inputs.first(where: { FileIdentity(path: $0) == FileIdentity(path: folder.out) }) {
             return FrameHostError(
-                .invalidConfiguration, place: itself, what: "is the folder of --out, whose files are no inputs",
+                .invalidConfiguration, place: itself, what: "is the folder of --out, which cannot be an input too",
                 remedy: "Name another folder with --out.")
         }
         let folders = inputs.filter { $0 != "-" }
