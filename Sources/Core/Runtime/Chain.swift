@@ -349,8 +349,7 @@ public final class Chain: @unchecked Sendable {
             judgeWhatWaits(now: now)
             if isOver { return [] }
             // Nothing flows any more: a change that is still being made has as long as a drain.
-            let changing = changes.threads.count
-            if changing > 0, running.changed.locked({ running.count <= changing }) { drain() }
+            if changes.threads.contains(where: running.isOnly) { drain() }
             if drainDeadline == nil, drainRequested.load(ordering: .acquiring) {
                 drainDeadline = now + drainNs
                 setState(

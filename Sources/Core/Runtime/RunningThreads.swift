@@ -19,6 +19,14 @@ final class RunningThreads: @unchecked Sendable {
         changed.locked { thread.isCounted } && !thread.finished.load(ordering: .acquiring)
     }
 
+    /// [any thread] Whether `thread` was started, has not ended, and no other thread runs.
+    func isOnly(_ thread: ThreadState) -> Bool {
+        changed.locked {
+            // One that is about to be started is not among those that count yet.
+            count == 1 && thread.isCounted && !thread.isAbandoned && !thread.finished.load(ordering: .acquiring)
+        }
+    }
+
     /// [stage thread, as its last act]
     func ended(_ thread: ThreadState) {
         changed.locked {

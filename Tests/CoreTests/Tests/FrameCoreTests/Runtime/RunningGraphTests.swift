@@ -23,6 +23,28 @@ import Testing
         return numbers.indices.dropFirst().allSatisfy { numbers[$0] == numbers[$0 - 1] + 1 }
     }
 
+    /// A change's thread is known before it runs. It is not the last thread of a chain then.
+    @Test func manyChangesEndNoChainOfOneThread() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000000}"#)
+        try sketch.add(ProbeFilter.self, "mark")
+        try sketch.add(CountSink.self, "sink")
+        let driver = try RunningChainDriver(sketch)
+        #expect(driver.chain.graph.workers.count == 1)
+        for turn in 0..<20000 {
+            let answer = driver.answer {
+                turn % 2 == 0
+                    ? driver.chain.pause(stage: "mark", reply: $0) : driver.chain.resume(stage: "mark", reply: $0)
+            }
+            guard answer.isOK else {
+                Issue.record("turn \(turn): \(answer.error)")
+                break
+            }
+        }
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+    }
+
     // MARK: Attach, detach
 
     @Test(arguments: ["src", "mark"]) func attachesABranchAndTakesItAwayWithoutAGapElsewhere(at: String) throws {
