@@ -31,7 +31,7 @@ import Testing
         try sketch.add(CountSink.self, "sink")
         let driver = try RunningChainDriver(sketch)
         #expect(driver.chain.graph.workers.count == 1)
-        for turn in 0..<20000 {
+        for turn in 0..<5000 {
             let answer = driver.answer {
                 turn % 2 == 0
                     ? driver.chain.pause(stage: "mark", reply: $0) : driver.chain.resume(stage: "mark", reply: $0)
