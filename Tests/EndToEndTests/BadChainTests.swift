@@ -271,7 +271,7 @@ import Testing
             """
         #expect(
             try faults(chain) == [
-                "4:46: stages[1].from: 'a' and 'b' feed each other in a circle. In 'from' of one of these stages, name a stage outside the circle."
+                "4:46: stages[1].from: 'a' and 'b' feed each other in a circle. In 'from' of 'a' or 'b', name a stage outside the circle."
             ])
     }
 

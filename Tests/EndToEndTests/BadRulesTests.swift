@@ -315,7 +315,7 @@ import Testing
         (#"{ "txet": "a" }"#, "on[0].do.set.txet: text has no option 'txet'. Did you mean 'text'?"),
         (
             #"{ "font": "a" }"#,
-            "on[0].do.set.font: cannot change while the chain runs. Leave 'font' out: only 'text', 'name', 'utc', 'position', 'margin', 'size', 'align', 'color', 'opacity', 'outline', 'outlineColor', 'box', 'boxColor', 'boxOpacity' and 'boxPadding' can change."
+            "on[0].do.set.font: cannot change while the chain runs. Set another option, or remove this command: only 'text', 'name', 'utc', 'position', 'margin', 'size', 'align', 'color', 'opacity', 'outline', 'outlineColor', 'box', 'boxColor', 'boxOpacity' and 'boxPadding' can change."
         ),
         (
             #"{ "opacity": 2 }"#,

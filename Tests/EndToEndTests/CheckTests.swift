@@ -203,6 +203,7 @@ import Testing
                 ),
             "\(outcome.error)")
         #expect(try check(chain("127.0.0.1:8600", #", "address": "127.0.0.1""#)).status == 2)
+        #expect(try check(chain("127.0.0.1:8600", #", "address": "0.0.0.0""#)).status == 2)
         // Two addresses of one machine have a port each.
         #expect(try check(chain("127.0.0.1:8600", #", "address": "127.0.0.2""#)).status == 0)
         #expect(try check(chain("127.0.0.1:8601")).status == 0)

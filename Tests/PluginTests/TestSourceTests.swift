@@ -81,7 +81,8 @@ import Testing
         #expect(events.count == 1)
         #expect(
             events.first?.text
-                == "This source left out 3 pictures: the machine or the chain is too slow. Lower 'rate' or 'size'.")
+                == "This source left out 3 pictures: the machine or the chain is too slow, or the program was stopped for a while. If this repeats, lower 'rate' or 'size'."
+        )
         // What follows within a minute is told at the end.
         clock.advance(to: 1_020_000_000)
         _ = try driver.produce()

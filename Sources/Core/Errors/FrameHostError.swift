@@ -42,6 +42,8 @@ public struct FrameHostError: Error, Sendable, Equatable {
     public var cause: String
     /// Whether a change was refused only because the chain had no time for it: it may succeed later, unchanged.
     public internal(set) var isBusy = false
+    /// Whether a command may have been refused only because its stage or the chain has ended, or is about to end.
+    public var mayBeOfEnd = false
 
     /// Makes an error. A stage leaves `place` out, or gives the key of an option: `place: "path"`.
     public init(

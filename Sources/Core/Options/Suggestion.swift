@@ -16,7 +16,7 @@ public enum Suggestion {
         }
         let kin = measured.filter { hasWords(of: word, $0.candidate) }
         let near =
-            (kin.isEmpty ? measured.filter { $0.distance <= limit } : kin)
+            (kin.isEmpty ? measured.filter { $0.distance <= limit && isNear(word, $0.candidate) } : kin)
             .min { $0.distance < $1.distance }?.candidate
         return near ?? (word.count < 4 ? nil : candidates.first { $0.lowercased().hasPrefix(word.lowercased()) })
     }
@@ -32,6 +32,14 @@ public enum Suggestion {
                 return isStart || distance(Array(word), Array(other)) <= word.count / 4
             }
         }
+    }
+
+    /// Of names in kebab-case with as many words, each word must be near: `file-sink` is not `null-sink`.
+    private static func isNear(_ word: String, _ candidate: String) -> Bool {
+        let words = word.lowercased().split(separator: "-")
+        let others = candidate.lowercased().split(separator: "-")
+        guard words.count == others.count else { return true }
+        return zip(words, others).allSatisfy { distance(Array($0), Array($1)) <= max(1, $0.count / 2) }
     }
 
     /// Insertions, deletions, substitutions and swaps of neighbours between two words (optimal string alignment).

@@ -60,7 +60,7 @@ struct PlanFaults {
                 : "\(quotedList(circle.map(\.id), "and")) feed each other in a circle",
             circle.count == 1
                 ? "In 'from', name another stage."
-                : "In 'from' of one of these stages, name a stage outside the circle.")
+                : "In 'from' of \(quotedList(circle.map(\.id), "or")), name a stage outside the circle.")
     }
 
     mutating func addUnconvertible(_ stage: StageRequest, _ producer: String, gives format: PixelFormat) {

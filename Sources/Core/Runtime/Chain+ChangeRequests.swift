@@ -122,7 +122,7 @@ extension Chain {
                 : "the chain has ended, or is about to end",
             remedy: isFull
                 ? "Send the command again when they are answered." : "Start the chain again, then send the command.")
-        fault.isBusy = isFull
+        (fault.isBusy, fault.mayBeOfEnd) = (isFull, !isFull)
         return fault
     }
 

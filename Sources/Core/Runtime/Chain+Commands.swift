@@ -73,9 +73,11 @@ extension Chain {
     }
 
     static func ended(_ title: String) -> FrameHostError {
-        FrameHostError(
+        var fault = FrameHostError(
             .unavailable, place: title, what: "the stage has ended",
             remedy: "Start the chain again, and send the command while the stage runs.")
+        fault.mayBeOfEnd = true
+        return fault
     }
 
     private func post(

@@ -44,8 +44,9 @@ final class JobQueue: @unchecked Sendable {
                     FrameHostError(
                         .exhausted,
                         what:
-                            "not started, because \(Self.mostJobs) background jobs are already waiting; the file stays as it is",
-                        remedy: "Record longer files, so that there are fewer such jobs."
+                            "not started, because \(Self.mostJobs) background jobs are already waiting",
+                        remedy:
+                            "Let this stage make fewer jobs: a recorder makes one for each file, so record longer files."
                     ),
                     false
                 )

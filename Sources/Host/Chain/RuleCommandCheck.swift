@@ -75,6 +75,9 @@ struct RuleCommandCheck {
                 node["set"] == nil ? "Write { \"stage\": \"…\", \"command\": \"…\" }." : "Add \"stage\": \"…\".")
         }
         guard name != "drain" else { return }
+        if CommandLanguage.ofStages.contains(name), !Self.ofStages.contains(name) {
+            return add(command.place, ".command", "'\(name)' is not a command for a rule", Self.remedy)
+        }
         let isOfAStage = stages.contains { $0.type.info.commands.contains { $0.name == name } }
         if !isOfAStage, Suggestion.nearest(to: name, in: ["drain"] + CommandLanguage.ofStages) == "drain" {
             return add(command.place, ".command", "the chain has no command '\(name)'", "Did you mean 'drain'?")
@@ -171,7 +174,9 @@ struct RuleCommandCheck {
                 member.keyPlace, path, "cannot change while the chain runs",
                 live.isEmpty
                     ? "Remove this command: no option of \(stage.type.info.id) can change."
-                    : "Leave '\(member.key)' out: only \(quotedList(live, "and")) can change.")
+                    : members.count == 1
+                        ? "Set another option, or remove this command: only \(quotedList(live, "and")) can change."
+                        : "Leave '\(member.key)' out: only \(quotedList(live, "and")) can change.")
         }
         if found.isEmpty { checkValues(members, stage) }
     }

@@ -119,11 +119,6 @@ final class RuleRunner {
         }
     }
 
-    /// How an answer starts when the command's stage, or the chain, has ended. Any other fault counts as a failure.
-    private static let endings = [
-        "the stage has ended", "the chain has ended", "gave no picture within",
-    ]
-
     /// `on[0].do (rec start)`. After a reload the same path may be that of another command.
     private static func place(_ command: RuleCommand) -> String { "\(command.path) (\(RuleText.text([command])))" }
 
@@ -131,7 +126,7 @@ final class RuleRunner {
         guard let fault = answer.answer.faults.first else { return }
         // The stage gives nothing more that the command could apply to.
         let isOver = !isAtWork || answer.answer.stage.map(chain.hasEnded) == true
-        let ends = isOver && fault.code == .unavailable && Self.endings.contains { fault.what.hasPrefix($0) }
+        let ends = isOver && (fault.mayBeOfEnd || fault.code == .stopped)
         if !ends {
             let place = Self.place(answer.command)
             tallies[place, default: Tally()].failed += 1

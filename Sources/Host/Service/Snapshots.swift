@@ -67,13 +67,15 @@ final class Snapshots: Sendable {
         let encoder = try encoder.encoder()
         guard let picture = try chain.picture(of: stage, within: Self.patience) else {
             guard [.starting, .streaming, .draining].contains(chain.currentState) else {
-                throw FrameHostError(
-                    .unavailable, place: stage, what: "the chain has ended before the next picture came",
-                    remedy: "Take the snapshot while frames flow.")
+                throw Self.ofEnd(
+                    FrameHostError(
+                        .unavailable, place: stage, what: "the chain has ended before the next picture came",
+                        remedy: "Take the snapshot while frames flow."))
             }
-            throw FrameHostError(
-                .unavailable, place: stage, what: "gave no picture within \(Int(Self.patience)) s",
-                remedy: "Try again when frames flow.")
+            throw Self.ofEnd(
+                FrameHostError(
+                    .unavailable, place: stage, what: "gave no picture within \(Int(Self.patience)) s",
+                    remedy: "Try again when frames flow."))
         }
         let takenAt = chain.clock.unixTime(at: picture.capturedAt)
         let bytes = try encoder.encode(picture, as: form, takenAt: takenAt)
@@ -107,8 +109,14 @@ final class Snapshots: Sendable {
         return !queue.withLock(\.hasThread)
     }
 
-    private static let ended = FrameHostError(
-        .unavailable, what: "the chain has ended", remedy: "Take snapshots while it runs.")
+    private static let ended = ofEnd(
+        FrameHostError(.unavailable, what: "the chain has ended", remedy: "Take snapshots while it runs."))
+
+    private static func ofEnd(_ fault: FrameHostError) -> FrameHostError {
+        var fault = fault
+        fault.mayBeOfEnd = true
+        return fault
+    }
 
     private func start(_ work: Work) throws {
         let needsThread = try queue.withLock { queue in

@@ -117,6 +117,7 @@ final class FaceEffect: DelayingFilter {
             if options.latency == .frame, let detector {
                 searchCost = sizes.cost(format, isYuNet: choice.kind == .yunet, every: options.every(detector))
             }
+            notices.hasModel = choice.kind == .yunet
             choice.note(options, format, sizes, to: context)
         }
         noteLookAhead(format)

@@ -70,14 +70,17 @@ struct EffectLibrary {
         }
         var info = f0r_plugin_info()
         functions.getInfo(&info)
-        guard info.frei0r_version == FREI0R_MAJOR_VERSION, let kind = Kind(rawValue: info.plugin_type),
-            let colorModel = ColorModel(rawValue: info.color_model)
-        else {
-            throw FrameHostError(
-                .unavailable, place: "effect",
-                what:
-                    "\(path) must be of frei0r version \(FREI0R_MAJOR_VERSION), type 0 to 3 and colour model 0 to 2, but is of version \(info.frei0r_version), type \(info.plugin_type) and colour model \(info.color_model)",
-                remedy: "Use another effect.")
+        func unfit(_ what: String) -> FrameHostError {
+            FrameHostError(.unavailable, place: "effect", what: "\(path) \(what)", remedy: "Use another effect.")
+        }
+        guard info.frei0r_version == FREI0R_MAJOR_VERSION else {
+            throw unfit("is of frei0r version \(info.frei0r_version), but must be of version \(FREI0R_MAJOR_VERSION)")
+        }
+        guard let kind = Kind(rawValue: info.plugin_type) else {
+            throw unfit("is of frei0r's type \(info.plugin_type), but must be of a type from 0 to 3")
+        }
+        guard let colorModel = ColorModel(rawValue: info.color_model) else {
+            throw unfit("has frei0r's colour model \(info.color_model), but must have one from 0 to 2")
         }
         self.kind = kind
         self.colorModel = colorModel

@@ -97,7 +97,8 @@ final class RTSPSink: MultiSink {
         demand.claims = [
             // TCP ports belong to the machine: the control server claims one too.
             StageDemand.Claim(
-                "tcp-port \(options.port) \(options.address.isEmpty ? "any" : options.address)", terms: "rtsp-sink",
+                "tcp-port \(options.port) \(["", "0.0.0.0", "::"].contains(options.address) ? "any" : options.address)",
+                terms: "rtsp-sink",
                 option: "port", what: "listens on port \(options.port), as does",
                 remedy: "Set another 'port' for one of them."),
             StageDemand.Claim(

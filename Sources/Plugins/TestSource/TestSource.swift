@@ -15,7 +15,8 @@ final class TestSource: Source {
         output: .anyVideo,
         events: [
             EventDeclaration(
-                "late", "The source left out some pictures: the machine or the chain is too slow.",
+                "late",
+                "The source left out some pictures: the machine or the chain is too slow, or the program was stopped for a while.",
                 [.number("missed", "How many since the last event of this name.")])
         ], realTime: StageInfo.RealTime(with: "live", .bool(true)))
 
@@ -179,7 +180,7 @@ private struct LateReport {
         context.post(
             "late", level: .warning,
             text:
-                "This source left out \(missed == 1 ? "1 picture" : "\(missed) pictures"): the machine or the chain is too slow. Lower 'rate' or 'size'.",
+                "This source left out \(missed == 1 ? "1 picture" : "\(missed) pictures"): the machine or the chain is too slow, or the program was stopped for a while. If this repeats, lower 'rate' or 'size'.",
             details: ["missed": .number(missed)])
         missed = 0
         lastReport = context.clock.now()

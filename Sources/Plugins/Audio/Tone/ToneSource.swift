@@ -13,7 +13,8 @@ final class ToneSource: Source {
         output: .audio,
         events: [
             EventDeclaration(
-                "late", "The source could not give blocks in time: the machine or the chain is too slow.",
+                "late",
+                "The source could not give blocks in time: the machine or the chain is too slow, or the program was stopped for a while.",
                 [.number("missed", "How many blocks were skipped since the last event of this name.")])
         ], realTime: StageInfo.RealTime(with: "live", .bool(true)))
 
@@ -138,7 +139,7 @@ final class ToneSource: Source {
         context.post(
             "late", level: .warning,
             text:
-                "This source skipped \(missed == 1 ? "1 block" : "\(missed) blocks") of \(options.blockMs) ms: the machine or the chain is too slow.",
+                "This source skipped \(missed == 1 ? "1 block" : "\(missed) blocks") of \(options.blockMs) ms: the machine or the chain is too slow, or the program was stopped for a while.",
             details: ["missed": .number(missed)])
         missed = 0
         lastReport = now

@@ -155,7 +155,7 @@ struct DetectorChoice {
             throw FrameHostError(
                 .unavailable, what: "\(path) must be a cascade that OpenCV \(OpenCV.version) can read",
                 remedy: options.model == nil
-                    ? "Install the package opencv-data again."
+                    ? remedyOfFoundCascade
                     : "Name one of OpenCV's frontal-face cascades, or leave 'model' out.",
                 cause: FrameHostError.wrap(error).cause)
         }
@@ -166,8 +166,15 @@ struct DetectorChoice {
             .unavailable, what: "\(path) does not work with OpenCV \(OpenCV.version)",
             remedy: kind == .yunet
                 ? "Remove the file, which may be damaged, fetch the model again with '\(YuNetModel.wanted.fetchCommand)', and leave 'model' out."
-                : "Name another cascade with 'model', or install the package opencv-data again: the file may be damaged.",
+                : "Name another cascade with 'model', or leave 'model' out. \(remedyOfFoundCascade)",
             cause: fault.cause)
+    }
+
+    /// A cascade of the same name in a data folder comes before that of the package.
+    private var remedyOfFoundCascade: String {
+        Self.cascadeFolders.contains { path.hasPrefix("\($0)/") }
+            ? "The file may be damaged: install the package opencv-data again."
+            : "The file may be damaged: remove or replace it."
     }
 
     private static func named(_ path: String) throws -> String {

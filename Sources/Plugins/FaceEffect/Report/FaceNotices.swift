@@ -9,6 +9,8 @@ struct FaceNotices {
     /// A detector that has been busy for this long is reported, once; nanoseconds.
     private static let stuckAfter: Int64 = 5_000_000_000
 
+    /// Whether the detector has a model that `framehost models` knows; otherwise it has a cascade.
+    var hasModel = true
     private var nextTelling: Int64?
     private var faceCount = 0
     private var failures = 0
@@ -31,7 +33,9 @@ struct FaceNotices {
                         + "Until it works again, "
                         + (privacy == nil
                             ? "no new face is found and known faces are lost." : "frames are covered completely.")
-                        + " If this repeats, check the model with 'framehost models'"
+                        + (hasModel
+                            ? " If this repeats, check the model with 'framehost models'"
+                            : " If this repeats, replace the cascade's file, which may be damaged")
                         + (privacy == nil ? ", or choose another detector." : "."))
             }
         }
@@ -89,8 +93,9 @@ struct FaceNotices {
         guard failures > 0, failures >= (finder.searchCount + 1) / 2 else { return nil }
         return FrameHostError(
             .callFailed, what: "the detector failed in \(failures) of \(finder.searchCount) searches: \(consequence)",
-            remedy:
-                "Check the model with 'framehost models'. If it is damaged, remove its file and fetch it again."
+            remedy: (hasModel
+                ? "Check the model with 'framehost models'. If it is damaged, remove its file and fetch it again."
+                : "If the file of the cascade is damaged, remove or replace it.")
                 + (isPrivate ? "" : " Otherwise choose another detector.")
         )
     }

@@ -221,7 +221,7 @@ final class NameConverter: Transform {
         sketch.request.stages[1].from = [0, 3]
         #expect(
             faults(sketch)
-                == "test.json: stages[1].from: 'b', 'c' and 'd' feed each other in a circle. In 'from' of one of these stages, name a stage outside the circle."
+                == "test.json: stages[1].from: 'b', 'c' and 'd' feed each other in a circle. In 'from' of 'b', 'c' or 'd', name a stage outside the circle."
         )
     }
 
@@ -232,8 +232,8 @@ final class NameConverter: Transform {
         #expect(
             faults(sketch)
                 == """
-                test.json: stages[0].from: 'a' and 'b' feed each other in a circle. In 'from' of one of these stages, name a stage outside the circle.
-                test.json: stages[2].from: 'c' and 'd' feed each other in a circle. In 'from' of one of these stages, name a stage outside the circle.
+                test.json: stages[0].from: 'a' and 'b' feed each other in a circle. In 'from' of 'a' or 'b', name a stage outside the circle.
+                test.json: stages[2].from: 'c' and 'd' feed each other in a circle. In 'from' of 'c' or 'd', name a stage outside the circle.
                 """)
     }
 

@@ -34,6 +34,13 @@ import Testing
         #expect(Suggestion.nearest(to: word, in: events) == expected)
     }
 
+    @Test(
+        arguments: [("file-sink", nil), ("test-sauce", "test-source"), ("nul-sinc", "null-sink")] as [(String, String?)]
+    )
+    func comparesNamesWordByWord(word: String, expected: String?) {
+        #expect(Suggestion.nearest(to: word, in: ["null-sink", "test-source"]) == expected)
+    }
+
     @Test func takesTheFirstOfEquallyNearWords() {
         #expect(Suggestion.nearest(to: "cat", in: ["car", "cap"]) == "car")
     }

@@ -94,7 +94,7 @@ private final class LeavingSink: Sink {
         for number in 1...JobQueue.mostJobs { queue.add("job \(number)", stage: "s") { _ in } }
         #expect(
             events.subscribe().take().events.map(\.text) == [
-                "job 1000: not started, because 1000 background jobs are already waiting; the file stays as it is. Record longer files, so that there are fewer such jobs."
+                "job 1000: not started, because 1000 background jobs are already waiting. Let this stage make fewer jobs: a recorder makes one for each file, so record longer files."
             ])
         gate.locked {
             isOpen = true
