@@ -137,7 +137,7 @@ import Testing
         let other = String(repeating: "0", count: core.count)
         let sentence = try refusal(patched(core, other))
         let whole =
-            "was built against another Core (000000000000, this framehost has \(core.prefix(12))). \(rebuild) If it is refused again, framehost is the older one. Build framehost again in its folder: swift build -c release."
+            "was built against another Core (000000000000, this framehost has \(core.prefix(12))). \(rebuild) If it is refused again, compare the Core folder in its Package.swift with `framehost --core-path`: where they differ, correct Package.swift; where they are the same, build framehost again in its folder: swift build -c release."
         #expect(sentence == whole)
         // Which side is older is not known: the date of a file that was copied says nothing.
         let old = Date(timeIntervalSince1970: 1_000_000_000)
@@ -388,7 +388,7 @@ import Testing
         #expect(
             fault.contains("). Build it again: swift build -c release --package-path ")
                 && fault.contains(
-                    "If it is refused again, framehost is the older one. Build framehost again in its folder: swift build -c release."
+                    "If it is refused again, compare the Core folder in its Package.swift with `framehost --core-path`: where they differ, correct Package.swift; where they are the same, build framehost again in its folder: swift build -c release."
                 ), "\(fault)")
         #expect(!outcome.error.contains("file=\(folder.path)/libMirrorPlugin.so"), "the dynamic linker saw it")
     }

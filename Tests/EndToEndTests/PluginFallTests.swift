@@ -39,7 +39,7 @@ import Testing
         ("recurse", SIGSEGV, "SIGSEGV, it used memory that is not mapped (or its stack overflowed)"),
         (
             "trap", SIGILL,
-            "a check in it failed, such as an index out of range, an overflow or a nil (a line above says which), or this processor lacks an instruction that it uses"
+            "a check in it failed, such as an index out of range, an overflow or a nil (Swift's own lines, above or below, may say which), or this processor lacks an instruction that it uses"
         ),
         ("abort", SIGABRT, "it called abort"),
     ])

@@ -61,7 +61,7 @@ extension JSONParser {
             case nil, UInt8(ascii: "]"), UInt8(ascii: "}"): Self.closing(bracket, opening)
             case UInt8(ascii: ":") where !bracket.isBrace: "Put keys and their values into an object, { }."
             case let byte? where Self.isOfWord(byte):
-                "Put a comma there, or text in double quotes, in which a quotation mark is written \\\"."
+                "A comma is missing here, or a closing quotation mark before."
             default: bracket.isBrace ? "Put a comma between members." : "Put a comma between values."
             }
         return expected("',' or '\(Character(Unicode.Scalar(bracket)))' after a value", remedy: remedy)

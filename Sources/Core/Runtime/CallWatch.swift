@@ -25,7 +25,7 @@ struct CallWatch {
         /// The age at which the call is reported next, nanoseconds.
         var speaksAt: Int64
         var hasSpoken = false
-        var lostBefore: Int
+        var lostBefore: LiveLosses
     }
 
     /// The figures of each stage, by its number. Every thread may read them.
@@ -35,6 +35,8 @@ struct CallWatch {
     private var calls: [ObjectIdentifier: Call] = [:]
 
     mutating func look(at chain: Chain, _ threads: [ThreadState], _ hub: EventHub, now: Int64) {
+        // Counted once for all calls that this look finds.
+        var lost: LiveLosses?
         for thread in threads {
             let key = ObjectIdentifier(thread)
             let stage = Int(thread.inside.load(ordering: .relaxed))
@@ -55,10 +57,12 @@ struct CallWatch {
                 if call.hasSpoken { end(call, runner, chain, hub, now: now) }
             }
             guard isInside, let runner = chain.runner(number: stage) else { continue }
+            let lostBefore = lost ?? LiveLosses(chain.graph)
+            lost = lostBefore
             calls[key] = Call(
                 stage: stage, kind: kind, progress: runner.progress, frame: runner.shownFrame, since: now,
                 speaksAt: runner.shown.info.longestCall.nanoseconds,
-                lostBefore: chain.itemsLostLive)
+                lostBefore: lostBefore)
         }
         // A thread of changes is gone as soon as its work is done.
         let present = Set(threads.map(ObjectIdentifier.init))
@@ -103,7 +107,7 @@ struct CallWatch {
         note(call, age)
         // No frame waits for a stage that starts or stops.
         let holdsFrames = call.kind != .start && call.kind != .stop
-        let lost = holdsFrames ? chain.itemsLostLive - call.lostBefore : 0
+        let lost = holdsFrames ? LiveLosses(chain.graph).since(call.lostBefore) : 0
         var details = Self.details(call, runner, age)
         var text = "\(Self.subject(call, runner)) took \(tenths(age)) s"
         if lost > 0 {
@@ -144,20 +148,33 @@ struct CallWatch {
     private func tenths(_ ns: Int64) -> String { "\(ns / 1_000_000_000).\(ns / 100_000_000 % 10)" }
 }
 
-extension Chain {
-    /// [any thread] Items that a live chain lost because it had no place for them. Those of `latest` links do not
-    /// count: such a link wants only the newest item.
-    var itemsLostLive: Int {
-        let graph = graph
-        let (runners, queues) = (graph.runners, graph.queues)
-        guard runners.contains(where: { $0.shown.demand.isLive }) else { return 0 }
-        let atSources = runners.reduce(0) { $0 + $1.dropCount(.noBuffer) }
-        return queues.reduce(atSources) { sum, entry in
-            let counts = entry.queue.snapshot().counts
-            return DropReason.lossesOfLinks.reduce(sum) {
+/// Items that a live chain had lost at one moment because it had no place for them, by place. Those of `latest` links do
+/// not count: such a link wants only the newest item.
+struct LiveLosses {
+    /// By the stage's number.
+    private var atStages: [Int: Int] = [:]
+    /// The queues are kept, so that no other one has the same identity.
+    private var atLinks: [ObjectIdentifier: (queue: ItemQueue, count: Int)] = [:]
+
+    /// [any thread]
+    init(_ graph: RunningGraph) {
+        guard graph.runners.contains(where: { $0.shown.demand.isLive }) else { return }
+        for runner in graph.everyRunner { atStages[runner.number] = runner.dropCount(.noBuffer) }
+        for queue in graph.everyQueue {
+            let counts = queue.snapshot().counts
+            let count = DropReason.lossesOfLinks.reduce(0) {
                 $0 + counts.dropped[$1.rawValue] + counts.evicted[$1.rawValue]
             }
+            atLinks[ObjectIdentifier(queue)] = (queue, count)
         }
+    }
+
+    var total: Int { atLinks.values.reduce(atStages.values.reduce(0, +)) { $0 + $1.count } }
+
+    /// What was lost since `earlier` at the places that were there then: others have come and gone with a change.
+    func since(_ earlier: LiveLosses) -> Int {
+        let stages = atStages.reduce(0) { $0 + $1.value - (earlier.atStages[$1.key] ?? $1.value) }
+        return atLinks.reduce(stages) { $0 + $1.value.count - (earlier.atLinks[$1.key]?.count ?? $1.value.count) }
     }
 }
 

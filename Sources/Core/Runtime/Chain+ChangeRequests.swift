@@ -146,20 +146,21 @@ extension Chain {
     /// [desk's thread] Makes a change. Then judges the stages that have failed meanwhile, and failed stages with another
     /// `onError`.
     private func judging(_ make: () throws -> GraphChange) throws -> GraphChange {
-        undecided.withLock { $0 = [] }
+        let before = runners
+        undecided.withLock { $0 = Undecided(before: before) }
         let change = Swift.Result { try make() }
         undecided.withLock { waiting in
-            let failed = waiting ?? []
+            let failed = waiting?.failures ?? []
             waiting = nil
-            for (runner, fault, _) in failed { judgeUnlessReplaced(runner, fault) }
+            let runners = runners
+            for (runner, fault, _) in failed { judgeUnlessReplaced(runner, fault, among: runners) }
             if case .success(let change) = change {
                 for runner in change.otherPolicies
                 where runner.isDown && !runner.thread.isClosed && !failed.contains(where: { $0.runner === runner }) {
-                    judge(runner, nil)
+                    judge(runner, nil, among: runners)
                 }
             }
-            // A sink that has failed may be the only one now.
-            if runners.contains(where: { restarts.isOut($0) && endsRun($0) }) { drain() }
+            endRunIfItMust(runners)
         }
         return try change.get()
     }
@@ -173,13 +174,18 @@ extension Chain {
                 restarts.awaited(runner) != nil, runner.isDown
             else { return }
             let id = runner.id
+            func judgeAgain(_ fault: FrameHostError?) {
+                undecided.withLock { _ in judge(runner, fault, among: runners) }
+            }
+            // Its input has ended, and so it has.
+            guard !runner.thread.isClosed else { return judgeAgain(nil) }
             // A call of another stage that does not return is not a failure of this one.
             guard openErrands.left(among: graph.workers, after: 0, stop: stop).isEmpty else {
                 return restarts.waitForMore(number, now: ChainClock.system.now())
             }
             do {
                 // The old instance stops first, since the new one may open what it still has open.
-                try perform(on: runner.thread, for: runner) { try? runner.instance.stage.stop() }
+                try perform(on: runner.thread, for: runner) { runner.stopFailedInstance() }
                 _ = try judging {
                     try GraphChange.made(self, to: graph.request, isDraining: false, remaking: [id])
                 }
@@ -188,7 +194,8 @@ extension Chain {
                 let fault = FrameHostError.wrap(error, place: runner.title)
                 // A thread that has no time for the change is no failure of this stage either.
                 guard !fault.isBusy else { return restarts.waitForMore(number, now: ChainClock.system.now()) }
-                undecided.withLock { _ in judge(runner, fault) }
+                guard !fault.mayBeOfEnd else { return judgeAgain(nil) }
+                judgeAgain(fault)
                 var told = fault
                 if restarts.awaited(runner) != nil {
                     let own = fault.remedy.isEmpty && fault.code == .broken ? FrameHostError.report : fault.remedy

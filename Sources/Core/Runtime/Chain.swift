@@ -54,9 +54,9 @@ public final class Chain: @unchecked Sendable {
     /// Numbers of joins that have ended before their inputs.
     let endedJoins = Locked<Set<Int>>([])
     let restarts = Restarts()
-    /// Failures of stages while a change is being made, with the system's time; nil while none is. They are judged once
-    /// it is made or refused, by the chain that there is then, or after a second. Stages are judged under this lock.
-    let undecided = Locked<[(runner: StageRunner, fault: FrameHostError, since: Int64)]?>(nil)
+    /// Failures of stages while a change is being made; nil while none is. They are judged once it is made or refused, by
+    /// the chain that there is then, or after a second. Stages are judged under this lock.
+    let undecided = Locked<Undecided?>(nil)
     /// Stages that a change is about to start. They are not in the graph yet.
     let starting = Locked<[StageRunner]>([])
     let liveOptions = Locked(LiveOptions())
@@ -66,6 +66,14 @@ public final class Chain: @unchecked Sendable {
     var crashStages: CrashReport.Stages?
     /// Threads on which replaced instances end.
     let endings = Locked<[ThreadState]>([])
+
+    /// See ``undecided``.
+    struct Undecided {
+        /// The stages of the chain before the change.
+        var before: [StageRunner]
+        /// With the system's time.
+        var failures: [(runner: StageRunner, fault: FrameHostError, since: Int64)] = []
+    }
 
     // Requests from any thread.
     let drainRequested = Atomic<Bool>(false)
@@ -202,6 +210,11 @@ public final class Chain: @unchecked Sendable {
     /// up the jobs that are left.
     public func drain() {
         if currentState == .finishing { jobs.cancel() }
+        beginDrain()
+    }
+
+    /// [any thread] As ``drain()``, but never gives up jobs: nobody has asked for that.
+    func beginDrain() {
         drainRequested.store(true, ordering: .releasing)
         running.changed.locked { running.changed.broadcast() }
     }
@@ -336,34 +349,40 @@ public final class Chain: @unchecked Sendable {
         var standstill = StandstillWatch()
         var drainDeadline: Int64?
         var stopDeadline: Int64?
+        var nextSourceLook: Int64 = 0
+        var lastLook = systemNow()
+        var suspended: Int64 = 0
         while true {
             tick()
-            let isOver = isOver(within: 50_000_000)
+            let isOver = isOver(within: Self.lookNs)
             let now = systemNow()
+            // No stage can have worked while the whole process was suspended.
+            if now - lastLook > Self.lateLookNs { suspended += now - lastLook - Self.lookNs }
+            lastLook = now
+            let awake = now - suspended
             let threads = threadsNow()
             callWatch.look(at: self, threads, hub, now: now)
             healthWatch.look(at: self, now: now) { callWatch.hanging(in: graph, for: HealthWatch.hangNs, now: now) }
             dropWatch.look(at: self, now: now)
-            tendLeavingBranches(now: now)
+            tendLeavingBranches(now: awake)
+            if isOver { return [] }
             for number in restarts.due(now: now) { restart(number) }
             judgeWhatWaits(now: now)
-            if isOver { return [] }
+            if now >= nextSourceLook {
+                nextSourceLook = now + 1_000_000_000
+                endSourcesWithoutReaders()
+            }
             // Nothing flows any more: a change that is still being made has as long as a drain.
-            if changes.threads.contains(where: running.isOnly) { drain() }
+            if changes.threads.contains(where: running.isOnly) { beginDrain() }
             if drainDeadline == nil, drainRequested.load(ordering: .acquiring) {
-                drainDeadline = now + drainNs
+                drainDeadline = awake + drainNs
                 setState(
                     .draining,
                     "draining: the sources end, and the rest has \(text(seconds: Double(drainNs) / 1e9)) s to finish")
                 changes.close()
-                // Sources last: a stage that sees an input end asks its context whether the run ends.
-                for isSource in [false, true] {
-                    for runner in graph.everyRunner where (runner.kind == .source) == isSource {
-                        runner.shown.context.requestEnd()
-                    }
-                }
             }
-            if let drainDeadline, now >= drainDeadline, !stop.isRaised {
+            if drainDeadline != nil { requestEnds() }
+            if let drainDeadline, awake >= drainDeadline, !stop.isRaised {
                 let stuck = unfinished(threads)
                 failures.withLock {
                     $0.append(
@@ -378,8 +397,8 @@ public final class Chain: @unchecked Sendable {
                 stop.raise()
             }
             if stop.isRaised {
-                if let stopDeadline, now >= stopDeadline { return abandoned(threads) }
-                stopDeadline = stopDeadline ?? now + Self.stopPatienceNs
+                if let stopDeadline, awake >= stopDeadline { return abandoned(threads) }
+                stopDeadline = stopDeadline ?? awake + Self.stopPatienceNs
                 continue
             }
             starvation.look(at: self, hub)
@@ -389,6 +408,22 @@ public final class Chain: @unchecked Sendable {
             }
         }
     }
+
+    /// Tells every stage that the run ends, at each look while it drains: a change that is under way may still put a new
+    /// stage, another instance or a stage that would have left into the chain.
+    private func requestEnds() {
+        // Sources last: a stage that sees an input end asks its context whether the run ends.
+        for isSource in [false, true] {
+            for runner in graph.everyRunner where (runner.kind == .source) == isSource {
+                runner.shown.context.requestEnd()
+            }
+        }
+    }
+
+    /// From one look of the control thread to the next, nanoseconds.
+    private static let lookNs: Int64 = 50_000_000
+    /// After this long without a look the process was suspended, or the machine was too busy for it, nanoseconds.
+    private static let lateLookNs: Int64 = 500_000_000
 
     /// The system's time: deadlines for people hold under a simulated clock too.
     private func systemNow() -> Int64 { ChainClock.system.now() }
@@ -410,6 +445,8 @@ public final class Chain: @unchecked Sendable {
         let wasCancelled = stop.isRaised
         stop.raise()
         changes.close()
+        // A change may have begun since the last look.
+        if abandoned.isEmpty { _ = isOver(within: Self.stopPatienceNs) }
         for worker in graph.everyWorker { worker.state.closeMail() }
         for queue in graph.everyQueue { queue.discardAll(.stopped) }
         finishJobs(tick)
@@ -422,7 +459,7 @@ public final class Chain: @unchecked Sendable {
         // The thread that would have judged these hangs.
         let left = undecided.withLock { waiting in
             defer { waiting = nil }
-            return waiting?.map(\.fault) ?? []
+            return waiting?.failures.map(\.fault) ?? []
         }
         failures.withLock { $0 += left + restarts.unfinished(of: runners) }
         if abandoned.isEmpty {
@@ -480,34 +517,42 @@ public final class Chain: @unchecked Sendable {
             if runner.onError != .restart { failures.withLock { $0.append(fault) } }
         } else {
             undecided.withLock { waiting in
-                guard waiting != nil else { return judge(runner, fault) }
-                waiting?.append((runner, fault, systemNow()))
+                guard waiting != nil else { return judge(runner, fault, among: runners) }
+                waiting?.failures.append((runner, fault, systemNow()))
             }
         }
         postFailure(of: runner, error)
     }
 
-    /// [control thread] A change that takes long, perhaps for good, holds up no judgement: the failures that wait are
-    /// judged by the chain that runs.
+    /// [control thread] A change that takes long, perhaps for good, holds up no judgement of a stage that stays whether the
+    /// change is made or refused. The sinks of both chains count: one that has failed is the last only where it is so in
+    /// both.
     private func judgeWhatWaits(now: Int64) {
         undecided.withLock { waiting in
-            guard let all = waiting, !all.isEmpty else { return }
-            waiting = []
-            for failure in all {
-                // A stage that would leave is in no graph now, but will be again where the change is refused.
-                if now - failure.since >= Self.changePatienceNs, isInGraph(failure.runner) {
-                    judgeUnlessReplaced(failure.runner, failure.fault)
+            guard let present = waiting, !present.failures.isEmpty else { return }
+            waiting?.failures = []
+            let (before, graph) = (present.before, graph)
+            let new = graph.runners.filter { runner in !before.contains { $0 === runner } }
+            let stages = graph.isProvisional ? before + new : graph.runners
+            for failure in present.failures {
+                let stays =
+                    !graph.isProvisional
+                    || [before, graph.runners].allSatisfy { $0.contains { $0 === failure.runner } }
+                if now - failure.since >= Self.changePatienceNs, stays {
+                    judgeUnlessReplaced(failure.runner, failure.fault, among: stages)
                 } else {
-                    waiting?.append(failure)
+                    waiting?.failures.append(failure)
                 }
             }
         }
     }
 
     /// [desk's thread, control thread] Judges a failure of a while ago. Under the lock of ``undecided``.
-    func judgeUnlessReplaced(_ runner: StageRunner, _ fault: FrameHostError) {
+    ///
+    /// - Parameter stages: As for ``judge(_:_:among:)``.
+    func judgeUnlessReplaced(_ runner: StageRunner, _ fault: FrameHostError, among stages: [StageRunner]) {
         if runner.isDown {
-            judge(runner, fault)
+            judge(runner, fault, among: stages)
         } else if runner.onError != .restart {
             failures.withLock { $0.append(fault) }
         }
@@ -516,18 +561,20 @@ public final class Chain: @unchecked Sendable {
     /// [stage thread, desk's thread, control thread] Does what `onError` says of a stage that has failed.
     /// Under the lock of ``undecided``.
     ///
-    /// - Parameter fault: Nil where the stage has another `onError` since its last failure.
-    func judge(_ runner: StageRunner, _ fault: FrameHostError?) {
+    /// - Parameters:
+    ///   - fault: Nil where the stage has another `onError` since its last failure, or its thread has ended.
+    ///   - stages: The stages of the chain: it may be changed meanwhile.
+    func judge(_ runner: StageRunner, _ fault: FrameHostError?, among stages: [StageRunner]) {
         let verdict = restarts.judge(runner, fault, now: systemNow())
         if runner.isDown, runner.hasFailed == (runner.onError == .bypass) {
             Errand { runner.settleBypass() }.post(to: runner.thread, isRequired: true)
         }
-        guard verdict.isOut || !isInGraph(runner) else { return }
+        let leaves = !stages.contains { $0 === runner }
+        guard verdict.isOut || leaves else { return }
         // Nothing starts a stage anew that leaves.
-        if let fault = verdict.isOut ? verdict.fault : restarts.forget(runner) {
-            failures.withLock { $0.append(fault) }
-        }
-        if endsRun(runner) { drain() }
+        let owed = leaves ? restarts.forget(runner) : nil
+        if let fault = verdict.fault ?? owed { failures.withLock { $0.append(fault) } }
+        endRunIfItMust(stages)
         // A failed source rests until this. The context is that of the failed instance: another may take its place now.
         let context = runner.shown.context
         if runner.hasFailed, runner.kind == .source { context.requestEnd() }
@@ -543,7 +590,7 @@ public final class Chain: @unchecked Sendable {
         return MediaTime(nanoseconds: pts.nanoseconds - start)
     }
 
-    private func postFailure(of runner: StageRunner, _ error: FrameHostError) {
+    func postFailure(of runner: StageRunner, _ error: FrameHostError) {
         hub.post(
             Event(
                 name: "stage-failed", stage: runner.id, level: .error, text: error.description,
@@ -552,19 +599,22 @@ public final class Chain: @unchecked Sendable {
                 pts: runner.shown.context.item.pts))
     }
 
-    func isInGraph(_ runner: StageRunner) -> Bool { runners.contains { $0 === runner } }
+    /// Ends the run where one of its failed stages must. A sink that failed earlier may be the last one now. A stage that
+    /// leaves ends no run.
+    func endRunIfItMust(_ stages: [StageRunner]) {
+        if stages.contains(where: { restarts.isOut($0) && endsRun($0, among: stages) }) { beginDrain() }
+    }
 
     /// Whether the failure of `runner` ends the run. Where the chain file does not say, and after the last restart, it
     /// does so unless it is that of one sink of several. A full disk, for example, is no reason to end the stream
-    /// beside it. A stage that leaves ends no run.
-    func endsRun(_ runner: StageRunner) -> Bool {
-        guard isInGraph(runner) else { return false }
+    /// beside it. A stage that is to be restarted, and whose input has ended, would have given nothing more.
+    private func endsRun(_ runner: StageRunner, among stages: [StageRunner]) -> Bool {
         switch runner.onError {
         case .stop: return true
         case .continue, .bypass: return false
+        case .restart where runner.kind != .sink && runner.thread.isClosed: return false
         case .restart, nil:
-            return runner.kind != .sink
-                || runners.allSatisfy { $0.kind != .sink || restarts.isOut($0) }
+            return runner.kind != .sink || stages.allSatisfy { $0.kind != .sink || restarts.isOut($0) }
         }
     }
 }

@@ -279,7 +279,7 @@ public enum CrashReport {
         case SIGILL, SIGTRAP:
             add(
                 state,
-                "a check in it failed, such as an index out of range, an overflow or a nil (a line above says which), or this processor lacks an instruction that it uses"
+                "a check in it failed, such as an index out of range, an overflow or a nil (Swift's own lines, above or below, may say which), or this processor lacks an instruction that it uses"
             )
         case SIGFPE: add(state, "SIGFPE, it divided a whole number by 0")
         default: add(state, "it called abort")

@@ -124,9 +124,12 @@ struct DropWatch {
                     now: now, isLast: isLast)
             }
         }
-        told = told.filter { present.contains($0.key) }
-        seen = seen.filter { present.contains($0.key) }
-        open = open.filter { present.contains($0.key) }
+        // What a change would remove is there again where the change is refused.
+        if !graph.isProvisional {
+            told = told.filter { present.contains($0.key) }
+            seen = seen.filter { present.contains($0.key) }
+            open = open.filter { present.contains($0.key) }
+        }
         (busy, looks) = ([:], 0)
     }
 

@@ -67,6 +67,7 @@ extension GraphChange {
         let runner = exchange.runner
         let letFramesPass = runner.mode == .passes
         let isOfOtherType = runner.shown.info.id != exchange.type.info.id
+        chain.restarts.began(runner.number, now: ChainClock.system.now())
         stop(exchange.perform(isDraining: isDraining), of: runner)
         if isOfOtherType { chain.liveOptions.withLock { $0.forget(runner.number) } } else { setAgain(runner) }
         chain.post("stage-replaced", runner.id, "\(runner.title): the new instance has replaced the one before.")
@@ -172,9 +173,11 @@ extension GraphChange {
         let chain = chain
         chain.beginEnding(name: "end:\(runner.id)") { thread in
             do {
-                try thread.call(.stop, stage: runner.number) { try instance.stage.stop() }
+                try thread.call(.stop, stage: runner.number) { try instance.stop() }
             } catch {
-                chain.failures.withLock { $0.append(.wrap(error, place: title)) }
+                let fault = FrameHostError.wrap(error, place: title)
+                chain.failures.withLock { $0.append(fault) }
+                chain.postFailure(of: runner, fault)
             }
         }
     }

@@ -208,6 +208,7 @@ struct GraphChange {
             var next = assembly.graph
             next.leaving = present.leaving
             next.departed = present.departed
+            next.isProvisional = true
             present = next
         }
         assembly.graph.setMergeRules()
@@ -225,6 +226,7 @@ struct GraphChange {
             takeBack()
             throw error
         }
+        chain.graphBox.withLock { $0.isProvisional = false }
         if thread == nil { exchangeInstances() }
         applyLast(leaving, isRewired: thread != nil, held)
         holds(from: held.settle().map { $0 + 1 })
@@ -282,7 +284,7 @@ struct GraphChange {
                 begun.append(instance)
                 try thread.call(.start, stage: runner.number) { try instance.stage.start() }
             } catch {
-                for instance in begun { try? instance.stage.stop() }
+                for instance in begun { try? instance.stop() }
                 // Later stages get the same numbers.
                 chain.callFigures.withLock { figures in
                     for runner in assembly.newRunners { figures[runner.number] = nil }

@@ -234,11 +234,16 @@ final class JoinInlet {
 extension Chain {
     /// [join's thread] A join has ended, and its inputs are closed. Sources that feed no other stage end.
     func joinEnded(_ join: StageRunner) {
-        let ended = endedJoins.withLock { ended in
-            ended.insert(join.number)
-            return ended
-        }
+        endedJoins.withLock { _ = $0.insert(join.number) }
+        endSourcesWithoutReaders()
+    }
+
+    /// [join's thread, control thread] Ends sources that feed only joins which have ended: those that have since lost
+    /// their other readers, too.
+    func endSourcesWithoutReaders() {
+        let ended = endedJoins.withLock { $0 }
         let graph = graph
+        guard !ended.isEmpty, !graph.isProvisional else { return }
         let isOver = graph.runners.map { ended.contains($0.number) }
         for source in graph.plan.sourcesWithoutReaders(isOver) { graph.runners[source].shown.context.requestEnd() }
     }

@@ -13,6 +13,8 @@ final class Restarts: Sendable {
         /// When the stage is made anew, by the system clock; nil while it runs or is being made.
         var due: Int64?
         var lastFailure: Int64 = 0
+        /// When the present instance took the place of one that had failed; nil where it has failed since.
+        var runsSince: Int64?
         /// Of the last failure.
         var fault: FrameHostError?
         /// Whether nothing starts the stage anew.
@@ -37,17 +39,19 @@ final class Restarts: Sendable {
 
     /// Decides what becomes of a stage that has failed, or could not be started again.
     ///
-    /// - Parameter fault: Nil where the stage has another `onError` since its last failure.
+    /// - Parameter fault: Nil where the stage has another `onError` since its last failure, or its thread has ended.
     func judge(_ runner: StageRunner, _ fault: FrameHostError?, now: Int64) -> Verdict {
         entries.withLock { entries in
             var entry = entries[runner.number] ?? Entry()
             defer { entries[runner.number] = entry }
             if let fault { (entry.fault, entry.isCounted) = (fault, false) }
             entry.due = nil
-            entry.isOut = runner.onError != .restart
+            entry.isOut = runner.onError != .restart || runner.thread.isClosed
             if !entry.isOut {
-                if now - entry.lastFailure > Self.recoveredNs { entry.attempts = 0 }
-                if fault != nil { entry.lastFailure = now }
+                // The time for which it waited for a restart, or tried to start, is none for which it has run.
+                let rested = fault == nil ? now - entry.lastFailure : entry.runsSince.map { now - $0 } ?? 0
+                if rested > Self.recoveredNs { entry.attempts = 0 }
+                if fault != nil { (entry.lastFailure, entry.runsSince) = (now, nil) }
                 entry.isOut = entry.attempts >= Self.mostInARow
                 if !entry.isOut { entry.due = now + min(1_000_000_000 << Int64(entry.attempts), Self.longestNs) }
                 // Another `onError` is no attempt.
@@ -65,13 +69,16 @@ final class Restarts: Sendable {
         entries.withLock { $0[number]?.due = now + 1_000_000_000 }
     }
 
+    /// [stage thread] A new instance takes the place of one that had failed.
+    func began(_ number: Int, now: Int64) { entries.withLock { $0[number]?.runsSince = now } }
+
     /// [any thread] Why a failed stage is about to be started anew; nil where it will not be, or where its failure is
     /// not judged yet.
     func awaited(_ runner: StageRunner) -> String? { entries.withLock { $0[runner.number]?.owed?.what } }
 
     /// [any thread] Whether the stage has failed, and nothing starts it anew.
     func isOut(_ runner: StageRunner) -> Bool {
-        runner.hasFailed && entries.withLock { $0[runner.number]?.isOut == true }
+        runner.isDown && entries.withLock { $0[runner.number]?.isOut == true }
     }
 
     /// Forgets a stage that has left the chain.

@@ -24,6 +24,8 @@ struct RunningGraph: @unchecked Sendable {
     var leaving: [LeavingBranch] = []
     /// The account of removed stages and links.
     var departed = Ledger()
+    /// Whether a change is being made that may still be refused: then the graph before it is there again.
+    var isProvisional = false
     /// The number of the next stage that is made.
     var nextNumber = 0
 

@@ -188,7 +188,10 @@ final class StageRunner: @unchecked Sendable {
     /// [any thread] A filter that keeps no frame back.
     var isPlainFilter: Bool { kind == .filter && shown.demand.delay == 0 }
     /// [any thread] Whether frames can pass the stage by, and its declaration allows it.
-    var canBePassed: Bool { isPlainFilter && !shown.demand.mustNotBePassed }
+    var canBePassed: Bool { Self.canBePassed(kind, shown.demand) }
+    private static func canBePassed(_ kind: StageKind, _ demand: StageDemand) -> Bool {
+        kind == .filter && demand.delay == 0 && !demand.mustNotBePassed
+    }
     var mode: Mode { Mode(rawValue: modeCode.load(ordering: .acquiring)) ?? .runs }
     var hasFailed: Bool { mode == .failed }
     var isPaused: Bool { mode == .passes || mode == .drops }
@@ -622,10 +625,14 @@ final class StageRunner: @unchecked Sendable {
         guard !hasStopped else { return }
         hasStopped = true
         settleAfterStop()
-        do { try current.call(.stop, stage: number) { try instance.stage.stop() } } catch {
+        do { try current.call(.stop, stage: number) { try instance.stop() } } catch {
             fail(error, sequence: lastSequence, pts: nil)
         }
     }
+
+    /// [stage thread, between two items] Ends the instance that has failed, before another one takes its place. Its
+    /// failure is known: whatever this throws says nothing new.
+    func stopFailedInstance() { try? thread.call(.stop, stage: number) { try instance.stop() } }
 
     /// The item in hand when a call threw; it may have been answered before that.
     private func countFailed() {
@@ -698,9 +705,12 @@ final class StageRunner: @unchecked Sendable {
     func exchange(
         _ other: StageInstance, _ otherContext: StageContext, type: StageType, isDraining: Bool
     ) -> StageInstance {
+        let modeBefore = mode
+        let wasPaused = isPaused && !isDown
         isLettingGo = true
         letGo(isDraining: isDraining)
         isLettingGo = false
+        let canBePassed = Self.canBePassed(type.kind, other.stage.demand)
         let old = instance
         instance = other
         otherContext.item.take(over: context.item)
@@ -709,8 +719,6 @@ final class StageRunner: @unchecked Sendable {
         info = type.info
         kindCode.store(type.kind.code, ordering: .relaxed)
         demand = other.stage.demand
-        let shown = Shown(info: info, context: context, demand: demand)
-        shownBox.withLock { $0 = shown }
         asSource = other.stage as? any Source
         asFilter = other.stage as? any Filter
         asDelaying = demand.delay > 0 ? other.stage as? any DelayingFilter : nil
@@ -727,7 +735,12 @@ final class StageRunner: @unchecked Sendable {
         sourceTimes.beginAnew()
         // A failed stage has dropped the items since. Frames that passed a failed filter leave no gap, but the one on
         // which it failed does.
-        if hasFailed {
+        if wasPaused, isDown {
+            // The instance before failed in its last answer: the pause holds.
+            owesGap = modeBefore == .passes && canBePassed
+            modeCode.store((owesGap ? Mode.passes : .drops).rawValue, ordering: .releasing)
+            isBypassed.store(false, ordering: .releasing)
+        } else if hasFailed {
             modeCode.store(Mode.followsGap.rawValue, ordering: .releasing)
         } else if isBypassed.load(ordering: .acquiring) {
             modeCode.store((owesGap ? Mode.followsGap : .runs).rawValue, ordering: .releasing)
@@ -738,6 +751,9 @@ final class StageRunner: @unchecked Sendable {
             modeCode.store(Mode.drops.rawValue, ordering: .releasing)
             owesGap = false
         }
+        // Last: whoever finds the stage failed after it has looked here has seen the instance that failed.
+        let shown = Shown(info: info, context: context, demand: demand)
+        shownBox.withLock { $0 = shown }
         return old
     }
 

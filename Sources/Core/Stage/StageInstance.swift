@@ -7,6 +7,15 @@ final class StageInstance {
     let set: (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
 
     private let context: StageContext
+    /// Only one thread at a time ends an instance.
+    @exclusivity(unchecked) private var isStopped = false
+
+    /// [stage thread, a thread of its own] Ends what `start` began. Only the first call does something.
+    func stop() throws {
+        guard !isStopped else { return }
+        isStopped = true
+        try stage.stop()
+    }
 
     init<S: Stage>(_ stage: S, _ context: StageContext) {
         self.stage = stage

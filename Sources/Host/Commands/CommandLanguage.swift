@@ -24,7 +24,10 @@ struct CommandLanguage: Sendable {
 
     /// [control thread] Starts a drain that has waited for the commands before it as long as
     /// ``DrainOrder/patience``.
-    func tick() { if order.isDue(now: chain.clock.now()) { chain.drain() } }
+    func tick() { if order.isDue(now: chain.clock.now()) { Self.drain(chain) } }
+
+    /// The drain was ordered while frames flowed: it does not give up the jobs of a run that has ended since.
+    private static func drain(_ chain: Chain) { if chain.currentState != .finishing { chain.drain() } }
 
     /// Carries out a command.
     ///
@@ -39,7 +42,7 @@ struct CommandLanguage: Sendable {
         // would be a cycle.
         carryOut(node) { [order, weak chain] answer in
             reply(answer)
-            if order.ended(number) { chain?.drain() }
+            if order.ended(number), let chain { Self.drain(chain) }
         }
     }
 

@@ -28,7 +28,7 @@ struct PluginsCommand: ParsableCommand {
                     if !refused.contains(error) { refused.append(error) }
                     continue
                 }
-                rows.append([stage.id, stage.kind, plugin.path, summary])
+                rows.append([stage.id, stage.kind, summary, shown(plugin.path, registry)])
                 nodes.append(
                     .object([
                         ("id", .string(stage.id)), ("kind", .string(stage.kind)), ("path", .string(plugin.path)),
@@ -46,7 +46,7 @@ struct PluginsCommand: ParsableCommand {
         }
         let others = rows.filter { StageKind(rawValue: $0[1]) == nil }
         let stages = rows.filter { StageKind(rawValue: $0[1]) != nil }
-        Terminal.say(Terminal.table([["id", "kind", "from", "what"]] + stages.sorted { $0[0] < $1[0] }))
+        Terminal.say(Terminal.table([["id", "kind", "what", "from"]] + stages.sorted { $0[0] < $1[0] }))
         if !others.isEmpty {
             Terminal.say("\nNot stages")
             Terminal.say(Terminal.table(others.sorted { $0[0] < $1[0] }))
@@ -56,5 +56,11 @@ struct PluginsCommand: ParsableCommand {
             for fault in refused { Terminal.say("  \(fault)") }
         }
         Terminal.say("\nSearched: \(registry.folders.joined(separator: ", "))")
+    }
+
+    /// The file's name alone where it is one of framehost's own folder, the last that is searched.
+    private func shown(_ path: String, _ registry: PluginRegistry) -> String {
+        guard let own = registry.folders.last, path.hasPrefix("\(own)/") else { return path }
+        return String(path.dropFirst(own.utf8.count + 1))
     }
 }

@@ -163,9 +163,11 @@ extension StageTemplate {
                 }
 
                 @Test func refusesAStrengthAboveOne() {
-                    #expect(throws: FrameHostErrors.self) {
+                    let refusal = #expect(throws: FrameHostErrors.self) {
                         try StageDriver(STAGETYPE.self, options: #"{ "strength": 2 }"#, input: .video(VideoFormat(.i420, width: 2, height: 2)))
                     }
+                    // Why, too: an option of another name is refused as well.
+                    #expect(refusal?.description.contains("strength: 2 must be from 0 to 1") == true)
                 }
             """##,
         chain: ##"""

@@ -88,10 +88,15 @@ struct PluginGate {
             // Fingerprints say that the sources differ, not which are older.
             throw refuse(
                 "was built against another Core (\(manifest.core.prefix(12)), this framehost has \(core.prefix(12)))",
-                "\(rebuild) If it is refused again, framehost is the older one. \(Self.hostRebuild(configuration))"
-            )
+                "\(rebuild) If it is refused again, \(Self.remedyOfOtherCore(configuration))")
         }
         return manifest
+    }
+
+    private static func remedyOfOtherCore(_ configuration: String) -> String {
+        CoreFolder.isInstalled
+            ? "framehost is the older one. \(hostRebuild(configuration))"
+            : "compare the Core folder in its Package.swift with `framehost --core-path`: where they differ, correct Package.swift; where they are the same, build framehost again in its folder: swift build -c \(configuration)."
     }
 
     private static func hostRebuild(_ configuration: String) -> String {

@@ -63,9 +63,9 @@ struct PluginWatch {
     private mutating func watchFolders(now: Int64) {
         var isBack: Set<String> = []
         for path in PluginImages.here.paths {
-            // It may have been written since it was loaded.
-            if places[path] == nil { due[path] = now + Self.settleNs }
             let all: Set<String> = [path.contains("/") ? path : "./\(path)", PluginRegistry.realPath(path)]
+            // It may have been written since it was loaded, or a link on its way leads elsewhere now.
+            if places[path] != all { due[path] = now + Self.settleNs }
             places[path] = all
             for folder in Set(all.map(Self.folder)) {
                 // The same descriptor for a folder that is watched already.

@@ -97,7 +97,7 @@ struct JSONReaderTests {
             ),
             (
                 "{ \"rate\": 30 fps }",
-                "1:14: expected ',' or '}' after a value, found 'fps'. Put a comma there, or text in double quotes, in which a quotation mark is written \\\"."
+                "1:14: expected ',' or '}' after a value, found 'fps'. A comma is missing here, or a closing quotation mark before."
             ),
             ("{} {}", "1:4: expected the end of the text, found '{'. Remove the rest: a JSON text is only one value."),
             ("[,]", "1:2: expected a value or ']', found ','. Leave the extra comma out."),

@@ -173,7 +173,7 @@ import Testing
         // The chain's own watch has spoken of this place, and warns of it no more for a minute.
         let own = try #require(driver.waitForEvent { $0.name == "frames-dropped" && $0.level == .warning })
         let events = driver.chain.subscribe()
-        func lost() -> Int { driver.chain.itemsLostLive }
+        func lost() -> Int { LiveLosses(driver.chain.graph).total }
         var watch = DropWatch()
         var levels: [Int64: Event.Level] = [:]
         for seconds in Int64(0)...70 {

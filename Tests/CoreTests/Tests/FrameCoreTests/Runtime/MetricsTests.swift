@@ -177,7 +177,7 @@ import Testing
         let isRead = Locked(false)
         let reader = try TestThread("reader") {
             let (metrics, figures) = (driver.chain.metrics, driver.chain.figures)
-            _ = (driver.chain.progress, driver.chain.status, driver.chain.itemsLostLive)
+            _ = (driver.chain.progress, driver.chain.status, LiveLosses(driver.chain.graph).total)
             isRead.set((metrics["stages"]?.asArray?.count, figures["pools"]?.asArray?.isEmpty) == (4, false))
         }
         #expect(eventually { isRead.now })

@@ -116,7 +116,7 @@ import Testing
         var lostBefore: Int?
         let (result, _) = Self.run(chain) { chain, events in
             guard events.contains(where: { $0.name == "stage-hangs" && isAtGate($0) }) else { return }
-            let lost = chain.itemsLostLive
+            let lost = LiveLosses(chain.graph).total
             if lost >= (lostBefore ?? lost) + 11 { HangingFilter.open("hang-live") }
             lostBefore = lostBefore ?? lost
             if events.contains(where: { $0.name == "stage-returned" && isAtGate($0) }) { chain.drain() }
