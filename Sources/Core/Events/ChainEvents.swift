@@ -89,6 +89,9 @@ public enum ChainEvents {
 
     private static let ofFaults = [
         stage(
+            "stage-end-failed", "An instance of the stage that was replaced, or was not needed, could not end in order."
+        ),
+        stage(
             "stage-failed", "The stage has failed.",
             [
                 .string("code", "The code of the fault.", words: FrameHostError.Code.allCases.map(\.rawValue))

@@ -50,7 +50,7 @@ extension Chain {
 
     /// [any thread] The stage with this number, in the graph or about to be started.
     func runner(number: Int) -> StageRunner? {
-        graph.runner(number: number) ?? starting.withLock { $0.first { $0.number == number } }
+        graph.runner(number: number) ?? starting.withLock { $0.runners.first { $0.number == number } }
     }
 
     /// [desk's thread] How many buffers of `pool` only abandoned branches hold. These may never be free again.

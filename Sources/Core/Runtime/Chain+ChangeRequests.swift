@@ -185,7 +185,7 @@ extension Chain {
             }
             do {
                 // The old instance stops first, since the new one may open what it still has open.
-                try perform(on: runner.thread, for: runner) { runner.stopFailedInstance() }
+                try perform(on: runner.thread, for: runner) { runner.stopFailedInstance(on: runner.thread) }
                 _ = try judging {
                     try GraphChange.made(self, to: graph.request, isDraining: false, remaking: [id])
                 }
@@ -194,7 +194,7 @@ extension Chain {
                 let fault = FrameHostError.wrap(error, place: runner.title)
                 // A thread that has no time for the change is no failure of this stage either.
                 guard !fault.isBusy else { return restarts.waitForMore(number, now: ChainClock.system.now()) }
-                guard !fault.mayBeOfEnd else { return judgeAgain(nil) }
+                guard !fault.mayBeOfEnd, fault.code != .stopped else { return judgeAgain(nil) }
                 judgeAgain(fault)
                 var told = fault
                 if restarts.awaited(runner) != nil {

@@ -57,8 +57,9 @@ public final class Chain: @unchecked Sendable {
     /// Failures of stages while a change is being made; nil while none is. They are judged once it is made or refused, by
     /// the chain that there is then, or after a second. Stages are judged under this lock.
     let undecided = Locked<Undecided?>(nil)
-    /// Stages that a change is about to start. They are not in the graph yet.
-    let starting = Locked<[StageRunner]>([])
+    /// Stages that a change is about to start, and the contexts of instances that it is to put into others. They are not in
+    /// the graph yet.
+    let starting = Locked<(runners: [StageRunner], contexts: [StageContext])>(([], []))
     let liveOptions = Locked(LiveOptions())
     /// Figures of the rules, which the host that carries them out sets; nil without rules.
     public let ruleFigures = Locked<JSONNode?>(nil)
@@ -208,13 +209,10 @@ public final class Chain: @unchecked Sendable {
 
     /// [any thread] Ends the sources and lets what is under way finish. While the chain is ``State/finishing``, gives
     /// up the jobs that are left.
-    public func drain() {
-        if currentState == .finishing { jobs.cancel() }
-        beginDrain()
-    }
-
-    /// [any thread] As ``drain()``, but never gives up jobs: nobody has asked for that.
-    func beginDrain() {
+    ///
+    /// - Parameter keepingJobs: Gives up no jobs: nobody has asked for that.
+    public func drain(keepingJobs: Bool = false) {
+        if !keepingJobs, currentState == .finishing { jobs.cancel() }
         drainRequested.store(true, ordering: .releasing)
         running.changed.locked { running.changed.broadcast() }
     }
@@ -350,15 +348,14 @@ public final class Chain: @unchecked Sendable {
         var drainDeadline: Int64?
         var stopDeadline: Int64?
         var nextSourceLook: Int64 = 0
-        var lastLook = systemNow()
         var suspended: Int64 = 0
         while true {
             tick()
+            let begin = systemNow()
             let isOver = isOver(within: Self.lookNs)
             let now = systemNow()
             // No stage can have worked while the whole process was suspended.
-            if now - lastLook > Self.lateLookNs { suspended += now - lastLook - Self.lookNs }
-            lastLook = now
+            if now - begin > Self.lateLookNs { suspended += now - begin - Self.lookNs }
             let awake = now - suspended
             let threads = threadsNow()
             callWatch.look(at: self, threads, hub, now: now)
@@ -373,7 +370,7 @@ public final class Chain: @unchecked Sendable {
                 endSourcesWithoutReaders()
             }
             // Nothing flows any more: a change that is still being made has as long as a drain.
-            if changes.threads.contains(where: running.isOnly) { beginDrain() }
+            if changes.threads.contains(where: running.isOnly) { drain(keepingJobs: true) }
             if drainDeadline == nil, drainRequested.load(ordering: .acquiring) {
                 drainDeadline = awake + drainNs
                 setState(
@@ -418,11 +415,13 @@ public final class Chain: @unchecked Sendable {
                 runner.shown.context.requestEnd()
             }
         }
+        let (runners, contexts) = starting.withLock { $0 }
+        for context in contexts + runners.map(\.shown.context) { context.requestEnd() }
     }
 
     /// From one look of the control thread to the next, nanoseconds.
     private static let lookNs: Int64 = 50_000_000
-    /// After this long without a look the process was suspended, or the machine was too busy for it, nanoseconds.
+    /// After a wait this much longer than a look's the process was suspended, or the machine was too busy, nanoseconds.
     private static let lateLookNs: Int64 = 500_000_000
 
     /// The system's time: deadlines for people hold under a simulated clock too.
@@ -441,12 +440,11 @@ public final class Chain: @unchecked Sendable {
         }
     }
 
-    private func finish(abandoned: [String], _ tick: () -> Void) -> Result {
+    private func finish(abandoned earlier: [String], _ tick: () -> Void) -> Result {
         let wasCancelled = stop.isRaised
         stop.raise()
         changes.close()
-        // A change may have begun since the last look.
-        if abandoned.isEmpty { _ = isOver(within: Self.stopPatienceNs) }
+        let abandoned = earlier.isEmpty ? lateChange() : earlier
         for worker in graph.everyWorker { worker.state.closeMail() }
         for queue in graph.everyQueue { queue.discardAll(.stopped) }
         finishJobs(tick)
@@ -491,6 +489,16 @@ public final class Chain: @unchecked Sendable {
         endTrace()
         tick()
         return result
+    }
+
+    /// Waits for a change that has begun since the last look. Returns the stages that did not return.
+    private func lateChange() -> [String] {
+        let deadline = systemNow() + Self.stopPatienceNs
+        while !isOver(within: Self.lookNs) {
+            guard systemNow() >= deadline else { continue }
+            return self.abandoned(graph.everyWorker.map(\.state) + changes.threads + endings.withLock { $0 })
+        }
+        return []
     }
 
     /// Waits for the jobs that stages have left.
@@ -565,11 +573,13 @@ public final class Chain: @unchecked Sendable {
     ///   - fault: Nil where the stage has another `onError` since its last failure, or its thread has ended.
     ///   - stages: The stages of the chain: it may be changed meanwhile.
     func judge(_ runner: StageRunner, _ fault: FrameHostError?, among stages: [StageRunner]) {
-        let verdict = restarts.judge(runner, fault, now: systemNow())
+        let leaves = !stages.contains { $0 === runner }
+        // The thread of a stage that leaves may become another one now.
+        let hasEnded = !leaves && runner.thread.isClosed
+        let verdict = restarts.judge(runner, fault, hasEnded: hasEnded, now: systemNow())
         if runner.isDown, runner.hasFailed == (runner.onError == .bypass) {
             Errand { runner.settleBypass() }.post(to: runner.thread, isRequired: true)
         }
-        let leaves = !stages.contains { $0 === runner }
         guard verdict.isOut || leaves else { return }
         // Nothing starts a stage anew that leaves.
         let owed = leaves ? restarts.forget(runner) : nil
@@ -590,7 +600,7 @@ public final class Chain: @unchecked Sendable {
         return MediaTime(nanoseconds: pts.nanoseconds - start)
     }
 
-    func postFailure(of runner: StageRunner, _ error: FrameHostError) {
+    private func postFailure(of runner: StageRunner, _ error: FrameHostError) {
         hub.post(
             Event(
                 name: "stage-failed", stage: runner.id, level: .error, text: error.description,
@@ -602,19 +612,19 @@ public final class Chain: @unchecked Sendable {
     /// Ends the run where one of its failed stages must. A sink that failed earlier may be the last one now. A stage that
     /// leaves ends no run.
     func endRunIfItMust(_ stages: [StageRunner]) {
-        if stages.contains(where: { restarts.isOut($0) && endsRun($0, among: stages) }) { beginDrain() }
+        if stages.contains(where: { restarts.mayEndRun($0) && endsRun($0, among: stages) }) { drain(keepingJobs: true) }
     }
 
     /// Whether the failure of `runner` ends the run. Where the chain file does not say, and after the last restart, it
     /// does so unless it is that of one sink of several. A full disk, for example, is no reason to end the stream
-    /// beside it. A stage that is to be restarted, and whose input has ended, would have given nothing more.
+    /// beside it. A sink whose input has ended is no longer there for what still comes.
     private func endsRun(_ runner: StageRunner, among stages: [StageRunner]) -> Bool {
         switch runner.onError {
         case .stop: return true
         case .continue, .bypass: return false
-        case .restart where runner.kind != .sink && runner.thread.isClosed: return false
         case .restart, nil:
-            return runner.kind != .sink || stages.allSatisfy { $0.kind != .sink || restarts.isOut($0) }
+            return runner.kind != .sink
+                || stages.allSatisfy { $0.kind != .sink || restarts.isOut($0) || $0.thread.isClosed }
         }
     }
 }

@@ -80,7 +80,10 @@ extension GraphChange {
         for part in leaving.inline {
             branch.workers.append(Worker(ending: part.run, members: part.members))
         }
-        chain.graphBox.withLock { $0.leaving.append(branch) }
+        chain.graphBox.withLock {
+            $0.leaving.append(branch)
+            $0.mayLeave = ([], [], [])
+        }
         for runner in removed where runner.kind == .source { runner.shown.context.requestEnd() }
         // Found by the threads that the taps are on now. The ends take the taps over later.
         let stayingTaps = removed.filter { runner in

@@ -209,6 +209,11 @@ struct GraphChange {
             next.leaving = present.leaving
             next.departed = present.departed
             next.isProvisional = true
+            next.mayLeave = (
+                removed,
+                before.queues.map(\.queue).filter { queue in !next.queues.contains { $0.queue === queue } },
+                before.workers.filter { worker in !next.workers.contains { $0 === worker } }
+            )
             present = next
         }
         assembly.graph.setMergeRules()
@@ -276,8 +281,8 @@ struct GraphChange {
         var begun: [StageInstance] = []
         let new = assembly.newRunners.map { (runner: $0, instance: $0.instance) }
         let order = exchanges.map { (runner: $0.runner, instance: $0.instance) } + new
-        chain.starting.withLock { $0 = assembly.newRunners }
-        defer { chain.starting.withLock { $0 = [] } }
+        chain.starting.withLock { $0 = (assembly.newRunners, exchanges.map(\.context)) }
+        defer { chain.starting.withLock { $0 = ([], []) } }
         for (runner, instance) in order.reversed() {
             do {
                 if chain.stop.isRaised { throw FrameHostError(.stopped, what: "the run was stopped") }

@@ -33,7 +33,10 @@ extension Chain {
     /// [control thread] Looks after removed branches: counts them when they have ended, stops them when they take
     /// longer than a drain may, and abandons them when they do not return even then.
     func tendLeavingBranches(now: Int64) {
-        guard !graph.leaving.isEmpty else { return }
+        let leaving = graph.leaving
+        guard !leaving.isEmpty else { return }
+        // Another instance may have come into a source since.
+        for runner in leaving.flatMap(\.runners) where runner.kind == .source { runner.shown.context.requestEnd() }
         var ended: [LeavingBranch] = []
         var late: [Worker] = []
         var cut: [FrameHostError] = []

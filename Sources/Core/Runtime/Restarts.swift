@@ -19,6 +19,8 @@ final class Restarts: Sendable {
         var fault: FrameHostError?
         /// Whether nothing starts the stage anew.
         var isOut = false
+        /// Whether it was to be started anew, but its input has ended: it would have given nothing more.
+        var hasEnded = false
         /// Whether the fault is among those of the run.
         var isCounted = false
 
@@ -39,14 +41,18 @@ final class Restarts: Sendable {
 
     /// Decides what becomes of a stage that has failed, or could not be started again.
     ///
-    /// - Parameter fault: Nil where the stage has another `onError` since its last failure, or its thread has ended.
-    func judge(_ runner: StageRunner, _ fault: FrameHostError?, now: Int64) -> Verdict {
+    /// - Parameters:
+    ///   - fault: Nil where the stage has another `onError` since its last failure, or its thread has ended.
+    ///   - hasEnded: Whether its thread has ended.
+    func judge(_ runner: StageRunner, _ fault: FrameHostError?, hasEnded: Bool = false, now: Int64) -> Verdict {
         entries.withLock { entries in
             var entry = entries[runner.number] ?? Entry()
             defer { entries[runner.number] = entry }
             if let fault { (entry.fault, entry.isCounted) = (fault, false) }
             entry.due = nil
-            entry.isOut = runner.onError != .restart || runner.thread.isClosed
+            let isRestarted = runner.onError == .restart
+            if isRestarted, hasEnded { entry.hasEnded = true }
+            entry.isOut = !isRestarted || hasEnded
             if !entry.isOut {
                 // The time for which it waited for a restart, or tried to start, is none for which it has run.
                 let rested = fault == nil ? now - entry.lastFailure : entry.runsSince.map { now - $0 } ?? 0
@@ -70,7 +76,13 @@ final class Restarts: Sendable {
     }
 
     /// [stage thread] A new instance takes the place of one that had failed.
-    func began(_ number: Int, now: Int64) { entries.withLock { $0[number]?.runsSince = now } }
+    func began(_ number: Int, now: Int64) {
+        entries.withLock { entries in
+            guard var entry = entries[number] else { return }
+            (entry.runsSince, entry.isOut, entry.due) = (now, false, nil)
+            entries[number] = entry
+        }
+    }
 
     /// [any thread] Why a failed stage is about to be started anew; nil where it will not be, or where its failure is
     /// not judged yet.
@@ -79,6 +91,11 @@ final class Restarts: Sendable {
     /// [any thread] Whether the stage has failed, and nothing starts it anew.
     func isOut(_ runner: StageRunner) -> Bool {
         runner.isDown && entries.withLock { $0[runner.number]?.isOut == true }
+    }
+
+    /// [any thread] Whether the stage is out, and not only because its input has ended.
+    func mayEndRun(_ runner: StageRunner) -> Bool {
+        isOut(runner) && entries.withLock { $0[runner.number]?.hasEnded == false }
     }
 
     /// Forgets a stage that has left the chain.

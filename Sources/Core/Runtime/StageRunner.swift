@@ -625,14 +625,17 @@ final class StageRunner: @unchecked Sendable {
         guard !hasStopped else { return }
         hasStopped = true
         settleAfterStop()
+        guard !isDown else { return stopFailedInstance(on: current) }
         do { try current.call(.stop, stage: number) { try instance.stop() } } catch {
             fail(error, sequence: lastSequence, pts: nil)
         }
     }
 
-    /// [stage thread, between two items] Ends the instance that has failed, before another one takes its place. Its
-    /// failure is known: whatever this throws says nothing new.
-    func stopFailedInstance() { try? thread.call(.stop, stage: number) { try instance.stop() } }
+    /// [stage thread, between two items] Ends the instance that has failed. Its failure is known: whatever this throws
+    /// says nothing new.
+    func stopFailedInstance(on current: ThreadState) {
+        try? current.call(.stop, stage: number) { try instance.stop() }
+    }
 
     /// The item in hand when a call threw; it may have been answered before that.
     private func countFailed() {

@@ -24,10 +24,7 @@ struct CommandLanguage: Sendable {
 
     /// [control thread] Starts a drain that has waited for the commands before it as long as
     /// ``DrainOrder/patience``.
-    func tick() { if order.isDue(now: chain.clock.now()) { Self.drain(chain) } }
-
-    /// The drain was ordered while frames flowed: it does not give up the jobs of a run that has ended since.
-    private static func drain(_ chain: Chain) { if chain.currentState != .finishing { chain.drain() } }
+    func tick() { if order.isDue(now: chain.clock.now()) { chain.drain(keepingJobs: true) } }
 
     /// Carries out a command.
     ///
@@ -42,7 +39,7 @@ struct CommandLanguage: Sendable {
         // would be a cycle.
         carryOut(node) { [order, weak chain] answer in
             reply(answer)
-            if order.ended(number), let chain { Self.drain(chain) }
+            if order.ended(number) { chain?.drain(keepingJobs: true) }
         }
     }
 
@@ -79,7 +76,8 @@ struct CommandLanguage: Sendable {
         switch command {
         case "drain":
             tell("drains", [], reply)
-            if order.drain(now: chain.clock.now()) { chain.drain() }
+            // While the run finishes, what is asked for is to give up its jobs.
+            if chain.currentState == .finishing || order.drain(now: chain.clock.now()) { chain.drain() }
         case "figures": tell("figures", [JSONNode.Member(key: "figures", value: chain.figuresWithPlugins)], reply)
         case "status": tell("status", [JSONNode.Member(key: "status", value: chain.status.json)], reply)
         case "plan": tell("plan", [JSONNode.Member(key: "plan", value: PlanText(chain.plan).json)], reply)

@@ -91,7 +91,7 @@ final class RunDisplay {
     }
 
     private func show(_ event: Event, _ chain: Chain) {
-        if event.name == "stage-failed" { shownFailures.insert(event.text) }
+        if ["stage-failed", "stage-end-failed"].contains(event.name) { shownFailures.insert(event.text) }
         if jsonEvents, !onlyAnswers || event.name == "command-answered" {
             Terminal.say(event.json(by: chain.clock, chain: name).text())
         }

@@ -47,6 +47,7 @@ import Testing
         driver.waitForFrames(10)
         driver.chain.change(stage: nil, to: { [after] _ in after.request }, reply: { _ in })
         Door.waitForSomebody(door)
+        try #require(Door.hasSomebody(door))
         driver.chain.drain()
         driver.waitForEvent(isDraining)
         Door.open(door)
@@ -77,13 +78,19 @@ import Testing
     }
 
     /// Nobody has asked to give them up.
-    @Test func whatEndsARunByItselfGivesUpNoJobs() throws {
+    @Test func aDrainThatKeepsJobsGivesUpNone() throws {
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "src", options: #"{"count": 3}"#)
         try sketch.add(JobSink.self, "sink")
         let chain = try Chain(sketch.request)
-        let (result, events) = ChainTests.run(chain) { if $0.currentState == .finishing { $0.beginDrain() } }
-        #expect(result.isSuccess && !events.contains { $0.name == "job-failed" }, "\(events.map(\.text))")
+        var drains = 0
+        let (result, events) = ChainTests.run(chain) { chain in
+            guard chain.currentState == .finishing, chain.currentJob != nil else { return }
+            drains += 1
+            chain.drain(keepingJobs: true)
+        }
+        #expect(result.isSuccess && drains > 0)
+        #expect(!events.contains { $0.name == "job-failed" }, "\(events.map(\.text))")
     }
 
     @Test func aSourceWhoseJoinHasEndedEndsWithItsLastReader() throws {
@@ -101,7 +108,6 @@ import Testing
         #expect(driver.chain.currentState == .streaming)
         #expect(driver.change(to: plain).isOK)
         driver.waitForEvent { $0.name == "state" && $0.details["state"]?.asString == "stopped" }
-        #expect(!driver.allEvents.contains(where: isDraining))
         #expect(driver.finish().isSuccess)
     }
 
@@ -162,7 +168,9 @@ import Testing
         driver.waitForEvent { $0.name == "stage-restarted" && $0.stage == "odd" }
         let result = driver.finish()
         #expect(result.isSuccess, "\(result)")
-        #expect(BadlyStoppingSink.stops(log) == 2)
+        // On a busy machine instances are made that never come into their place.
+        let stops = BadlyStoppingSink.stops(log)
+        #expect(stops.count >= 2 && stops.allSatisfy { $0 == 1 }, "\(stops)")
     }
 
     /// It would get nothing more.
@@ -226,6 +234,29 @@ import Testing
     }
 
     // MARK: Losses
+
+    /// It is in no plan while the change that would remove it is being made, but it is still watched.
+    @Test func aHangingStageThatWouldHaveLeftIsWatched() throws {
+        let doors = ("end-watched-one", "end-watched-two")
+        var before = try twoDoors(doors.0, doors.1)
+        before.request.stages[0].options.append(JSONNode.Member(key: "live", value: true))
+        var after = try before.setting("one", #"{"level": 9}"#)
+        after.request.stages.removeLast(2)
+        let driver = try RunningChainDriver(before)
+        driver.waitForFrames(10)
+        Door.shut(doors.1)
+        driver.waitForEvent { $0.name == "stage-hangs" && $0.stage == "sink-two" }
+        Door.shut(doors.0)
+        Door.waitForSomebody(doors.0)
+        let answers = CommandAnswers()
+        driver.chain.change(stage: nil, to: { [after] _ in after.request }, reply: answers.reply(1))
+        #expect(try #require(answers.wait(for: 1)).isDone == false)
+        Door.open(doors.0)
+        Door.open(doors.1)
+        let returned = driver.waitForEvent { $0.name == "stage-returned" && $0.stage == "sink-two" }
+        #expect(returned?.text.contains("the live chain lost") == true, "\(returned?.text ?? "")")
+        #expect(!driver.finish().losses.isEmpty)
+    }
 
     @Test func onlyLossesOfPlacesThatWereThereCount() throws {
         var sketch = ChainSketch()
@@ -308,17 +339,19 @@ private final class BadlyStoppingSink: Sink {
 
     struct Options: StageOptions { @Option(help: "Name of the count.") var log = "" }
 
-    private static let counts = Locked<[String: (made: Int, stops: Int)]>([:])
-    static func stops(_ log: String) -> Int { counts.withLock { $0[log]?.stops ?? 0 } }
+    /// How often each instance was stopped.
+    private static let counts = Locked<[String: [Int]]>([:])
+    static func stops(_ log: String) -> [Int] { counts.withLock { $0[log] ?? [] } }
 
     var options: Options
-    private let isFirst: Bool
+    private let number: Int
+    private var isFirst: Bool { number == 0 }
 
     init(options: Options, context: StageContext) {
         self.options = options
-        isFirst = Self.counts.withLock {
-            $0[options.log, default: (0, 0)].made += 1
-            return $0[options.log]!.made == 1
+        number = Self.counts.withLock {
+            $0[options.log, default: []].append(0)
+            return $0[options.log]!.count - 1
         }
     }
 
@@ -328,7 +361,7 @@ private final class BadlyStoppingSink: Sink {
     }
 
     func stop() throws {
-        Self.counts.withLock { $0[options.log]!.stops += 1 }
+        Self.counts.withLock { $0[options.log]![number] += 1 }
         guard !isFirst else { throw FrameHostError(.callFailed, what: "cannot be closed") }
     }
 }
