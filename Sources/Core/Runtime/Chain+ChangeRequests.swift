@@ -194,7 +194,8 @@ extension Chain {
                 let fault = FrameHostError.wrap(error, place: runner.title)
                 // A thread that has no time for the change is no failure of this stage either.
                 guard !fault.isBusy else { return restarts.waitForMore(number, now: ChainClock.system.now()) }
-                guard !fault.mayBeOfEnd, fault.code != .stopped else { return judgeAgain(nil) }
+                let isStopped = stop.isRaised || drainRequested.load(ordering: .acquiring)
+                guard !fault.mayBeOfEnd, !isStopped || fault.code != .stopped else { return judgeAgain(nil) }
                 judgeAgain(fault)
                 var told = fault
                 if restarts.awaited(runner) != nil {

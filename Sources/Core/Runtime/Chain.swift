@@ -299,9 +299,15 @@ public final class Chain: @unchecked Sendable {
         begin(workers: graph.workers)
         changes.open { beginChanges($0, $1) }
         dropWatch.begin(now: systemNow())
-        return finish(
-            abandoned: watch(
-                { [self] in graph.everyWorker.map(\.state) + changes.threads + endings.withLock { $0 } }, tick), tick)
+        let threads = { [self] in graph.everyWorker.map(\.state) + changes.threads + endings.withLock { $0 } }
+        var abandoned = watch(threads, tick)
+        changes.close()
+        // A change may have begun since the last look: it has as long as a drain.
+        while abandoned.isEmpty, !isOver(within: 0) {
+            drain(keepingJobs: true)
+            abandoned = watch(threads, tick)
+        }
+        return finish(abandoned: abandoned, tick)
     }
 
     /// Starts the threads of `workers`, the last one first: consumers before their producers.
@@ -368,6 +374,8 @@ public final class Chain: @unchecked Sendable {
             if now >= nextSourceLook {
                 nextSourceLook = now + 1_000_000_000
                 endSourcesWithoutReaders()
+                // The last healthy sink may have ended.
+                undecided.withLock { if $0 == nil { endRunIfItMust(runners) } }
             }
             // Nothing flows any more: a change that is still being made has as long as a drain.
             if changes.threads.contains(where: running.isOnly) { drain(keepingJobs: true) }
@@ -440,11 +448,10 @@ public final class Chain: @unchecked Sendable {
         }
     }
 
-    private func finish(abandoned earlier: [String], _ tick: () -> Void) -> Result {
+    private func finish(abandoned: [String], _ tick: () -> Void) -> Result {
         let wasCancelled = stop.isRaised
         stop.raise()
         changes.close()
-        let abandoned = earlier.isEmpty ? lateChange() : earlier
         for worker in graph.everyWorker { worker.state.closeMail() }
         for queue in graph.everyQueue { queue.discardAll(.stopped) }
         finishJobs(tick)
@@ -489,16 +496,6 @@ public final class Chain: @unchecked Sendable {
         endTrace()
         tick()
         return result
-    }
-
-    /// Waits for a change that has begun since the last look. Returns the stages that did not return.
-    private func lateChange() -> [String] {
-        let deadline = systemNow() + Self.stopPatienceNs
-        while !isOver(within: Self.lookNs) {
-            guard systemNow() >= deadline else { continue }
-            return self.abandoned(graph.everyWorker.map(\.state) + changes.threads + endings.withLock { $0 })
-        }
-        return []
     }
 
     /// Waits for the jobs that stages have left.
@@ -547,7 +544,8 @@ public final class Chain: @unchecked Sendable {
                     !graph.isProvisional
                     || [before, graph.runners].allSatisfy { $0.contains { $0 === failure.runner } }
                 if now - failure.since >= Self.changePatienceNs, stays {
-                    judgeUnlessReplaced(failure.runner, failure.fault, among: stages)
+                    judgeUnlessReplaced(
+                        failure.runner, failure.fault, among: stages, isSettled: !graph.isProvisional)
                 } else {
                     waiting?.failures.append(failure)
                 }
@@ -557,10 +555,12 @@ public final class Chain: @unchecked Sendable {
 
     /// [desk's thread, control thread] Judges a failure of a while ago. Under the lock of ``undecided``.
     ///
-    /// - Parameter stages: As for ``judge(_:_:among:)``.
-    func judgeUnlessReplaced(_ runner: StageRunner, _ fault: FrameHostError, among stages: [StageRunner]) {
+    /// - Parameters: As for ``judge(_:_:among:isSettled:)``.
+    func judgeUnlessReplaced(
+        _ runner: StageRunner, _ fault: FrameHostError, among stages: [StageRunner], isSettled: Bool = true
+    ) {
         if runner.isDown {
-            judge(runner, fault, among: stages)
+            judge(runner, fault, among: stages, isSettled: isSettled)
         } else if runner.onError != .restart {
             failures.withLock { $0.append(fault) }
         }
@@ -572,7 +572,10 @@ public final class Chain: @unchecked Sendable {
     /// - Parameters:
     ///   - fault: Nil where the stage has another `onError` since its last failure, or its thread has ended.
     ///   - stages: The stages of the chain: it may be changed meanwhile.
-    func judge(_ runner: StageRunner, _ fault: FrameHostError?, among stages: [StageRunner]) {
+    ///   - isSettled: Whether they are the chain's. Otherwise a change may make this or that of them.
+    func judge(
+        _ runner: StageRunner, _ fault: FrameHostError?, among stages: [StageRunner], isSettled: Bool = true
+    ) {
         let leaves = !stages.contains { $0 === runner }
         // The thread of a stage that leaves may become another one now.
         let hasEnded = !leaves && runner.thread.isClosed
@@ -584,7 +587,7 @@ public final class Chain: @unchecked Sendable {
         // Nothing starts a stage anew that leaves.
         let owed = leaves ? restarts.forget(runner) : nil
         if let fault = verdict.fault ?? owed { failures.withLock { $0.append(fault) } }
-        endRunIfItMust(stages)
+        endRunIfItMust(stages, isSettled: isSettled)
         // A failed source rests until this. The context is that of the failed instance: another may take its place now.
         let context = runner.shown.context
         if runner.hasFailed, runner.kind == .source { context.requestEnd() }
@@ -611,20 +614,26 @@ public final class Chain: @unchecked Sendable {
 
     /// Ends the run where one of its failed stages must. A sink that failed earlier may be the last one now. A stage that
     /// leaves ends no run.
-    func endRunIfItMust(_ stages: [StageRunner]) {
-        if stages.contains(where: { restarts.mayEndRun($0) && endsRun($0, among: stages) }) { drain(keepingJobs: true) }
+    ///
+    /// - Parameter isSettled: As for ``judge(_:_:among:isSettled:)``.
+    func endRunIfItMust(_ stages: [StageRunner], isSettled: Bool = true) {
+        let mustEnd = stages.contains { restarts.mayEndRun($0) && endsRun($0, among: stages, isSettled) }
+        if mustEnd { drain(keepingJobs: true) }
     }
 
     /// Whether the failure of `runner` ends the run. Where the chain file does not say, and after the last restart, it
     /// does so unless it is that of one sink of several. A full disk, for example, is no reason to end the stream
     /// beside it. A sink whose input has ended is no longer there for what still comes.
-    private func endsRun(_ runner: StageRunner, among stages: [StageRunner]) -> Bool {
+    private func endsRun(_ runner: StageRunner, among stages: [StageRunner], _ isSettled: Bool) -> Bool {
         switch runner.onError {
         case .stop: return true
         case .continue, .bypass: return false
         case .restart, nil:
             return runner.kind != .sink
-                || stages.allSatisfy { $0.kind != .sink || restarts.isOut($0) || $0.thread.isClosed }
+                || stages.allSatisfy {
+                    // The thread of one that leaves may become another one now.
+                    $0.kind != .sink || restarts.isOut($0) || isSettled && $0.thread.isClosed
+                }
         }
     }
 }

@@ -97,7 +97,7 @@ struct DropWatch {
         if !isLast { sample(graph) }
         guard isLast || now >= nextLook else { return }
         nextLook = now + Self.pauseNs
-        let isLive = graph.everyRunner.contains { $0.shown.demand.isLive }
+        let isLive = graph.presentRunners.contains { $0.shown.demand.isLive }
         var present: Set<String> = []
         for (index, runner) in graph.runners.enumerated() {
             let place = Place(

@@ -68,8 +68,8 @@ extension GraphChange {
         let letFramesPass = runner.mode == .passes
         let isOfOtherType = runner.shown.info.id != exchange.type.info.id
         chain.restarts.began(runner.number, now: ChainClock.system.now())
-        let wasDown = runner.isDown
-        stop(exchange.perform(isDraining: isDraining), of: runner, hasFailed: wasDown)
+        let replaced = exchange.perform(isDraining: isDraining)
+        stop(replaced, of: runner, hasFailed: runner.replacedHadFailed)
         if isOfOtherType { chain.liveOptions.withLock { $0.forget(runner.number) } } else { setAgain(runner) }
         chain.post("stage-replaced", runner.id, "\(runner.title): the new instance has replaced the one before.")
         // The pause was announced for an instance that frames could pass by.
@@ -170,7 +170,7 @@ extension GraphChange {
 
     /// Ends a replaced instance on a thread of its own: finishing a file may take long.
     ///
-    /// - Parameter hasFailed: Whether the instance had failed: what it says then is nothing new.
+    /// - Parameter hasFailed: Whether the instance had failed: its failure is known, and counts once.
     private func stop(_ instance: StageInstance, of runner: StageRunner, hasFailed: Bool = false) {
         let title = runner.title
         let chain = chain
@@ -178,11 +178,10 @@ extension GraphChange {
             do {
                 try thread.call(.stop, stage: runner.number) { try instance.stop() }
             } catch {
-                guard !hasFailed else { return }
                 let fault = FrameHostError.wrap(error, place: title)
-                chain.failures.withLock { $0.append(fault) }
+                if !hasFailed { chain.failures.withLock { $0.append(fault) } }
                 // Not as a failure of the stage: another instance runs.
-                chain.post("stage-end-failed", runner.id, level: .error, fault.description)
+                chain.post("stage-end-failed", runner.id, level: hasFailed ? .warning : .error, fault.description)
             }
         }
     }

@@ -278,7 +278,7 @@ struct GraphChange {
     /// Starts consumers first, on this thread, which is watched like every other.
     private func startStages() throws {
         guard let thread = chain.changes.threads.first else { return }
-        var begun: [StageInstance] = []
+        var begun: [(runner: StageRunner, instance: StageInstance)] = []
         let new = assembly.newRunners.map { (runner: $0, instance: $0.instance) }
         let order = exchanges.map { (runner: $0.runner, instance: $0.instance) } + new
         chain.starting.withLock { $0 = (assembly.newRunners, exchanges.map(\.context)) }
@@ -286,10 +286,12 @@ struct GraphChange {
         for (runner, instance) in order.reversed() {
             do {
                 if chain.stop.isRaised { throw FrameHostError(.stopped, what: "the run was stopped") }
-                begun.append(instance)
+                begun.append((runner, instance))
                 try thread.call(.start, stage: runner.number) { try instance.stage.start() }
             } catch {
-                for instance in begun { try? instance.stop() }
+                for (runner, instance) in begun {
+                    try? thread.call(.stop, stage: runner.number) { try instance.stop() }
+                }
                 // Later stages get the same numbers.
                 chain.callFigures.withLock { figures in
                     for runner in assembly.newRunners { figures[runner.number] = nil }

@@ -51,7 +51,7 @@ final class Restarts: Sendable {
             if let fault { (entry.fault, entry.isCounted) = (fault, false) }
             entry.due = nil
             let isRestarted = runner.onError == .restart
-            if isRestarted, hasEnded { entry.hasEnded = true }
+            if hasEnded, isRestarted || fault == nil { entry.hasEnded = true }
             entry.isOut = !isRestarted || hasEnded
             if !entry.isOut {
                 // The time for which it waited for a restart, or tried to start, is none for which it has run.

@@ -33,8 +33,10 @@ struct RunningGraph: @unchecked Sendable {
 
     var plan: ChainPlan { planned.plan }
 
-    /// The stages of the plan, those that leave and those that may leave.
-    var everyRunner: [StageRunner] { runners + mayLeave.runners + leaving.flatMap(\.runners) }
+    /// The stages of the plan, and those that may leave it.
+    var presentRunners: [StageRunner] { runners + mayLeave.runners }
+    /// Those that leave, too.
+    var everyRunner: [StageRunner] { presentRunners + leaving.flatMap(\.runners) }
     var everyQueue: [ItemQueue] { queues.map(\.queue) + mayLeave.queues + leaving.flatMap(\.queues) }
     var everyWorker: [Worker] { workers + mayLeave.workers + leaving.flatMap(\.workers) }
 

@@ -201,6 +201,8 @@ final class StageRunner: @unchecked Sendable {
     var isDown: Bool { hasFailed || isBypassed.load(ordering: .acquiring) }
     /// Whether an instance answers for the last time before another takes its place. [stage thread]
     private(set) var isLettingGo = false
+    /// Whether the instance that was replaced last had failed. [stage thread]
+    private(set) var replacedHadFailed = false
     var heldNow: Int { held.load(ordering: .acquiring) }
     var keptNow: Int { keeper.pointee.kept.load(ordering: .relaxed) }
     var mostKept: Int { keeper.pointee.most.load(ordering: .relaxed) }
@@ -631,10 +633,13 @@ final class StageRunner: @unchecked Sendable {
         }
     }
 
-    /// [stage thread, between two items] Ends the instance that has failed. Its failure is known: whatever this throws
-    /// says nothing new.
+    /// [stage thread, between two items] Ends the instance that has failed. Its failure is known, so what this throws is
+    /// none of its own.
     func stopFailedInstance(on current: ThreadState) {
-        try? current.call(.stop, stage: number) { try instance.stop() }
+        do { try current.call(.stop, stage: number) { try instance.stop() } } catch {
+            context.post(
+                "stage-end-failed", level: .warning, text: FrameHostError.wrap(error, place: title).description)
+        }
     }
 
     /// The item in hand when a call threw; it may have been answered before that.
@@ -684,7 +689,7 @@ final class StageRunner: @unchecked Sendable {
     /// [stage thread, between two items] Pauses the stage or lets it go on. A stage that frames cannot pass by drops
     /// them.
     func setMode(_ asked: Mode) -> ModeChange {
-        guard !hasFailed, !hasStopped else { return .refused }
+        guard !hasFailed, !hasStopped, !instance.isStopped else { return .refused }
         // Decided here: the thread may have replaced the instance since the pause was asked for.
         let mode = asked == .passes && !canBePassed ? .drops : asked
         // A bypassed filter runs again. A stage that follows a gap runs, and its next item must still be marked.
@@ -713,6 +718,7 @@ final class StageRunner: @unchecked Sendable {
         isLettingGo = true
         letGo(isDraining: isDraining)
         isLettingGo = false
+        replacedHadFailed = isDown
         let canBePassed = Self.canBePassed(type.kind, other.stage.demand)
         let old = instance
         instance = other

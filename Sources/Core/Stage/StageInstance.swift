@@ -8,7 +8,7 @@ final class StageInstance {
 
     private let context: StageContext
     /// Only one thread at a time ends an instance.
-    @exclusivity(unchecked) private var isStopped = false
+    @exclusivity(unchecked) private(set) var isStopped = false
 
     /// [stage thread, a thread of its own] Ends what `start` began. Only the first call does something.
     func stop() throws {

@@ -55,7 +55,7 @@ import Testing
         #expect(result.isSuccess, "\(result)")
     }
 
-    /// It is in no graph while the change that would remove it is being made.
+    /// It is not in the plan while the change that would remove it is being made.
     @Test func aSourceThatWouldHaveLeftEndsWithTheChain() throws {
         let doors = ("end-back-one", "end-back-two")
         let plain = try twoDoors(doors.0, doors.1)
@@ -155,6 +155,20 @@ import Testing
         #expect(driver.finish().failures.count == 2)
     }
 
+    @Test func theRunEndsWhereTheLastHealthySinkHasEnded() throws {
+        var sketch = ChainSketch()
+        sketch.request.spare = 4
+        try sketch.add(CountingSource.self, "long", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try sketch.add(
+            RecordingSink.self, "odd", options: #"{"log": "end-last-healthy", "failAt": 20}"#,
+            link: LinkRequest(queue: 2))
+        try sketch.add(CountingSource.self, "short", options: #"{"count": 300, "everyMs": 1}"#)
+        try sketch.add(CountSink.self, "good", link: LinkRequest(queue: 2))
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForEvent(isDraining)
+        #expect(driver.finish().failures.count == 1)
+    }
+
     /// An instance is stopped once, and what a failed one says at its end fails no run that goes on without it.
     @Test func aFailedInstanceIsStoppedOnce() throws {
         let log = "end-stopped-once"
@@ -210,7 +224,8 @@ import Testing
         #expect(driver.allEvents.contains { $0.name == "stage-failed" && $0.stage == "odd" })
         #expect(odd.isPaused && !odd.isDown)
         #expect(driver.answer { driver.chain.resume(stage: "odd", reply: $0) }.isOK)
-        _ = driver.finish()
+        // It failed once, whatever it says when it is stopped: only the last instance counts, at the end.
+        #expect(driver.finish().failures.map(\.what) == ["the file could not be finished"])
     }
 
     /// The time for which it waits, and tries to start, is not time for which it has run.
@@ -333,7 +348,7 @@ private final class JobSink: Sink {
     }
 }
 
-/// The first instance fails at once. Each one complains when it is stopped, but the last.
+/// The first instance fails at once, and complains when it is stopped.
 private final class BadlyStoppingSink: Sink {
     static let info = StageInfo(id: "badly-stopping", summary: "Stops badly.", input: .video(.gray8))
 
@@ -395,4 +410,5 @@ private final class BadlyEndingSink: Sink {
     init(options: Options, context: StageContext) { self.options = options }
     func consume(_ input: consuming Sample) throws -> SinkVerdict { .delivered }
     func drain() throws { throw FrameHostError(.callFailed, what: "the file could not be finished") }
+    func stop() throws { throw FrameHostError(.callFailed, what: "the file could not be closed") }
 }
