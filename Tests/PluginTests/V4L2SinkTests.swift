@@ -242,7 +242,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
             ),
             (
                 EPERM,
-                "Give the container this device (`--device=/dev/video3`); outside a container, give this user permission to read and write it.\n  open: Operation not permitted"
+                "Give the container this device (`--device=/dev/video3`); in a systemd service, allow it with DeviceAllow= and restart the service.\n  open: Operation not permitted"
             ),
         ] {
             calls.openFault = code
@@ -252,7 +252,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         }
         calls.openFault = 0
         calls.faults = [fh_vidioc_s_fmt: [EBUSY]]
-        #expect(fault(calls)?.hasPrefix("'/dev/video3' is in use by another program.") == true)
+        #expect(fault(calls)?.hasPrefix("'/dev/video3' is in use. End the program") == true)
     }
 
     @Test func namesARefusalOnlyWhereNoDeviceCanBeOpened() {
@@ -319,7 +319,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         for options in ["{}", #"{ "device": "framehost" }"#, #"{ "device": "/dev/video10" }"#] {
             #expect(
                 fault(calls, options)
-                    == "'/dev/video10' is in use by another program. End that program. Only one program can write to a virtual camera."
+                    == "'/dev/video10' is in use. End the program that writes to it: only one can. If this chain itself does, restart it to make the change."
             )
         }
     }

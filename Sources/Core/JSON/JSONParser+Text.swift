@@ -67,7 +67,7 @@ extension JSONParser {
         return expected("',' or '\(Character(Unicode.Scalar(bracket)))' after a value", remedy: remedy)
     }
 
-    private static func isOfWord(_ byte: UInt8) -> Bool {
+    static func isOfWord(_ byte: UInt8) -> Bool {
         UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20
     }
 

@@ -79,7 +79,11 @@ struct JSONParser {
             if let first { try noteDuplicate(key, keyPlace, first: first) }
             try skipSpace()
             guard next == UInt8(ascii: ":") else {
-                throw expected("':' after a key", remedy: "Put a colon between a key and its value.")
+                throw expected(
+                    "':' after a key",
+                    remedy: next.map(Self.isOfWord) == true
+                        ? "A colon is missing here, or the key's closing quotation mark before."
+                        : "Put a colon between a key and its value.")
             }
             index += 1
             try skipSpace()

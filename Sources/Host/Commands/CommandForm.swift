@@ -54,10 +54,13 @@ enum CommandForm {
     /// The first fault in the members of a command; nil where all are valid.
     static func fault(of members: [JSONNode.Member]) -> FrameHostError? {
         if let odd = members.first(where: { !all.contains($0.key) }) {
+            let command = members.first { $0.key == "command" }?.value.asString
+            let own = command.flatMap { keys[$0] == nil ? nil : $0 }
             return FrameHostError(
                 .invalidConfiguration, what: "'\(odd.key)' is not a key of a command",
                 remedy: Suggestion.nearest(to: odd.key, in: all.sorted()).map { "Did you mean '\($0)'?" }
-                    ?? "Write { \"stage\": \"…\", \"set\": { … } } to set options, or { \"stage\": \"…\", \"command\": \"…\", \"arguments\": { … } }."
+                    ?? (own.map { remedy(without: odd.key, $0) }
+                        ?? "Write { \"stage\": \"…\", \"set\": { … } } to set options, or { \"stage\": \"…\", \"command\": \"…\", \"arguments\": { … } }.")
             )
         }
         // Which keys a command may have depends on these.

@@ -94,7 +94,10 @@ enum Graphviz {
                 what: result == ENOENT
                     ? "is not installed, and SVG needs it"
                     : "cannot be run: \(String(cString: strerror(result)))",
-                remedy: "Install the package graphviz, or print the graph with --format dot.")
+                remedy: (result == ENOENT
+                    ? "Install the package graphviz"
+                    : "Check the program 'dot' and the limit of processes (ulimit -u)")
+                    + ", or print the graph with --format dot.")
         }
         return child
     }

@@ -267,7 +267,7 @@ final class ALSASource: Source {
     private func gap(_ missing: Int, isFilled: Bool) -> String {
         isFilled
             ? "\(missing > 0 ? "" : "less than ")\(max(missing, 1)) ms of sound is missing and replaced by silence."
-            : "\(missing) ms of sound is missing, more than \(SoundTimeline.longestSilence) s, so the times jump."
+            : "\(missing) ms of sound is missing and not replaced by silence, since it is more than \(SoundTimeline.longestSilence) s: the times jump."
     }
 
     private func tell(jumpBy by: Int, isFilled: Bool) {

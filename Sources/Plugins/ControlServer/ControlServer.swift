@@ -47,7 +47,9 @@ final class ControlServer: Service {
     /// [control thread] Listens from here on.
     func start(_ control: any RunControl) throws {
         guard let address = ListenAddress(options.listen) else {
-            throw FrameHostError(.broken, place: "listen", what: "'\(options.listen)' was not checked")
+            throw FrameHostError(
+                .broken, place: "listen",
+                what: "'\(options.listen)' is not an address with a port, and was not refused before the start")
         }
         let token =
             try options.tokenFile.map { try AccessToken.read($0, folder: control.folder) }

@@ -49,8 +49,10 @@ enum OutputFault {
     /// The fault of a virtual camera that takes no pictures because another program writes to it.
     static func inUse(_ path: String, cause: String = "") -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "'\(path)' is in use by another program",
-            remedy: "End that program. Only one program can write to a virtual camera.", cause: cause)
+            .unavailable, what: "'\(path)' is in use",
+            remedy:
+                "End the program that writes to it: only one can. If this chain itself does, restart it to make the change.",
+            cause: cause)
     }
 
     static func several(_ asked: String, _ paths: [String]) -> FrameHostError {
@@ -85,7 +87,7 @@ enum OutputFault {
             return FrameHostError(
                 .unavailable, what: "this user may not open '\(path)'",
                 remedy:
-                    "Give the container this device (`--device=\(path)`); outside a container, give this user permission to read and write it.",
+                    "Give the container this device (`--device=\(path)`); in a systemd service, allow it with DeviceAllow= and restart the service.",
                 cause: cause)
         case EACCES:
             return FrameHostError(

@@ -102,7 +102,7 @@ enum CameraFault {
             return FrameHostError(
                 .unavailable, what: "this user may not open '\(path)'",
                 remedy:
-                    "Give the container this device (`--device=\(path)`); outside a container, give this user permission to read and write it.",
+                    "Give the container this device (`--device=\(path)`); in a systemd service, allow it with DeviceAllow= and restart the service.",
                 cause: fault.text)
         case EACCES:
             let group = calls.group(of: path)

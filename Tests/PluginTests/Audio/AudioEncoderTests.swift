@@ -136,7 +136,10 @@ import Testing
         try driver.sendSound(Self.format, total: 5000, blocksOf: 480, wave: tone(Self.format))
         try driver.sendSound(Self.format, from: 480_000, total: 5000, blocksOf: 480, wave: tone(Self.format))
         let event = try #require(driver.takeEvents().first { $0.name == "sound-gap" })
-        #expect(event.text == "9896 ms of sound is missing, more than 'maxGapSeconds', so the times jump.")
+        #expect(
+            event.text
+                == "9896 ms of sound is missing and not replaced by silence, since it is more than 'maxGapSeconds': the times jump. To fill such gaps, raise 'maxGapSeconds'."
+        )
         try driver.drain()
         let packets = driver.takePackets()
         let marked = packets.filter(\.isDiscontinuity)

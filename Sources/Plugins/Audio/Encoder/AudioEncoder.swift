@@ -209,7 +209,7 @@ final class AudioEncoder: Transform {
             "sound-gap", level: .warning,
             text: isFilled
                 ? "\(Self.amount(milliseconds)) is missing and replaced by silence."
-                : "\(Self.amount(milliseconds)) is missing, more than 'maxGapSeconds', so the times jump.",
+                : "\(Self.amount(milliseconds)) is missing and not replaced by silence, since it is more than 'maxGapSeconds': the times jump. To fill such gaps, raise 'maxGapSeconds'.",
             details: ["milliseconds": .number(milliseconds), "isFilled": .bool(isFilled)])
     }
 

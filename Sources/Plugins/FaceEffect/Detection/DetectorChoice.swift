@@ -7,6 +7,8 @@ struct DetectorChoice {
     enum Kind: String, Sendable { case yunet, haar, lbp }
 
     var kind: Kind
+    /// Whether the user named the file.
+    let isNamed: Bool
     /// The cascade or model.
     var path: String
     /// Set where `auto` found no YuNet model: what it looked for, and where.
@@ -21,12 +23,14 @@ struct DetectorChoice {
     /// - Parameter model: As the user wrote it, resolved.
     /// - Throws: ``FrameHostError`` `.unavailable` with what to install or name.
     init(_ wanted: DetectorName, model: String?, folders: DataFolders) throws {
+        isNamed = model != nil
+        func named(_ path: String) throws -> String { try Self.named(path, for: wanted) }
         switch wanted {
         case .auto:
             if let model {
                 // A cascade is XML, a model is not.
                 kind = model.lowercased().hasSuffix(".xml") ? .haar : .yunet
-                path = try Self.named(model)
+                path = try named(model)
             } else if let found = folders.find(YuNetModel.wanted.fileNames) {
                 kind = .yunet
                 path = found
@@ -38,7 +42,7 @@ struct DetectorChoice {
         case .yunet:
             kind = .yunet
             if let model {
-                path = try Self.named(model)
+                path = try named(model)
             } else if let found = folders.find(YuNetModel.wanted.fileNames) {
                 path = found
             } else {
@@ -46,10 +50,10 @@ struct DetectorChoice {
             }
         case .haar:
             kind = .haar
-            path = try model.map(Self.named) ?? Self.cascade(Self.haarName, subfolder: "haarcascades", folders)
+            path = try model.map(named) ?? Self.cascade(Self.haarName, subfolder: "haarcascades", folders)
         case .lbp:
             kind = .lbp
-            path = try model.map(Self.named) ?? Self.cascade(Self.lbpName, subfolder: "lbpcascades", folders)
+            path = try model.map(named) ?? Self.cascade(Self.lbpName, subfolder: "lbpcascades", folders)
         }
     }
 
@@ -130,17 +134,24 @@ struct DetectorChoice {
                 .unavailable,
                 what:
                     "\(path) is YuNet's model of \(other.year); OpenCV \(OpenCV.version) needs the model of \(wanted.year)",
-                remedy: "Name \(wanted.rawValue), or leave 'model' out and fetch it with '\(wanted.fetchCommand)'.")
+                remedy: remedyOfOtherModel)
         case nil:
             throw FrameHostError(
                 .unavailable, what: "\(path) is not a YuNet model",
-                remedy: "Name \(wanted.rawValue), or leave 'model' out and fetch it with '\(wanted.fetchCommand)'.")
+                remedy: remedyOfOtherModel)
         }
         do {
             return try YuNetDetector(path: path, sizes: sizes, threshold: threshold, sure: sure)
         } catch {
             throw unusable(FrameHostError.wrap(error))
         }
+    }
+
+    private var remedyOfOtherModel: String {
+        let wanted = YuNetModel.wanted
+        return isNamed
+            ? "Name \(wanted.rawValue), or leave 'model' out and fetch it with '\(wanted.fetchCommand)'."
+            : "Remove this file, then fetch the model with '\(wanted.fetchCommand)'."
     }
 
     private func openCascade(_ options: FaceEffectOptions) throws -> any FaceDetecting {
@@ -177,12 +188,18 @@ struct DetectorChoice {
             : "The file may be damaged: remove or replace it."
     }
 
-    private static func named(_ path: String) throws -> String {
+    private static func named(_ path: String, for wanted: DetectorName) throws -> String {
         guard DataFolders.exists(path) else {
+            let kinds =
+                switch wanted {
+                case .auto: "a YuNet model (.onnx) or a cascade (.xml)"
+                case .yunet: "a YuNet model (.onnx)"
+                case .haar, .lbp: "a cascade (.xml)"
+                }
             throw FrameHostError(
                 .unavailable, place: "model", what: "\(path) does not exist, cannot be read or is not a file",
                 remedy:
-                    "Name a YuNet model (.onnx) or a cascade (.xml). A relative path starts at the chain file's folder."
+                    "Name \(kinds). A relative path starts at the chain file's folder."
             )
         }
         return path

@@ -113,7 +113,7 @@ final class ImageSource: Source {
             context.note(
                 number == 1
                     ? "a picture cannot be read and is left out: \(fault.what)"
-                    : "\(number) pictures cannot be read and are left out; the first: \(fault.what)",
+                    : "\(list.paths.count > ImageMeasures.most ? "at least " : "")\(number) pictures cannot be read and are left out; the first: \(fault.what)",
                 isWarning: true)
         }
         if !list.unreadableNames.isEmpty {

@@ -42,7 +42,9 @@ extension MotionText {
             .invalidMedia, place: "path",
             what:
                 "none of the samples of '\(path)' can be used: each has an impossible time, attitude or value, such as a value beyond 2000 rad/s or 10000 m/s²",
-            remedy: "Check the file's values and, for CSV and JSON, 'rotationUnit' and 'accelerationUnit'.")
+            remedy:
+                "Check the file's times and values. In CSV and JSON 't' is in seconds, and 'rotationUnit' and 'accelerationUnit' must fit; in .gcsv 'tscale', 'gscale' and 'ascale' must."
+        )
     }
 }
 

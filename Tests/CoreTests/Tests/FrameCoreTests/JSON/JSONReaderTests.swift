@@ -104,6 +104,10 @@ struct JSONReaderTests {
             ("{\"a\":1,,}", "1:8: expected a key or '}', found ','. Leave the extra comma out."),
             ("{a: 1}", "1:2: expected a key or '}', found 'a'. Put keys in double quotes."),
             ("{{}}", "1:2: expected a key or '}', found '{'. Write a key and a colon before the value."),
+            (
+                "{\"use: \"convert\"}",
+                "1:9: expected ':' after a key, found 'convert'. A colon is missing here, or the key's closing quotation mark before."
+            ),
             ("{\"a\" 1}", "1:6: expected ':' after a key, found '1'. Put a colon between a key and its value."),
             ("[\n1,\n \"b\" \"c\"]", "3:6: expected ',' or ']' after a value, found '\"'. Put a comma between values."),
             (

@@ -316,7 +316,7 @@ private final class SlowlyStartingSource: Source {
 
     func produce(_ output: Output) throws -> SourceProgress {
         guard context.sleep(until: context.clock.now() + 1_000_000) else { return .ended }
-        guard var frame = try output.makeFrame() else { return .more }
+        guard let frame = try output.makeFrame() else { return .more }
         frame.pts = MediaTime(nanoseconds: count * 1_000_000)
         count += 1
         try output.emit(frame)
