@@ -17,20 +17,6 @@ import Testing
         return isSo()
     }
 
-    /// One source, and two branches on threads of their own, each before a door.
-    private func twoDoors(_ first: String, _ second: String) throws -> ChainSketch {
-        var sketch = ChainSketch()
-        sketch.request.spare = 4
-        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
-        for (id, door) in [("one", first), ("two", second)] {
-            try sketch.add(
-                ProbeFilter.self, id, from: ["src"], link: LinkRequest(queue: 2, whenFull: .dropNewest))
-            try sketch.add(
-                DoorSink.self, "sink-\(id)", options: #"{"door": "\#(door)"}"#, link: LinkRequest(queue: 0))
-        }
-        return sketch
-    }
-
     // MARK: Drains
 
     @Test func aSourceThatStartsWhileTheChainDrainsEndsWithIt() throws {
@@ -58,7 +44,7 @@ import Testing
     /// It is not in the plan while the change that would remove it is being made.
     @Test func aSourceThatWouldHaveLeftEndsWithTheChain() throws {
         let doors = ("end-back-one", "end-back-two")
-        let plain = try twoDoors(doors.0, doors.1)
+        let plain = try LiveOptionTests.twoBranches(doors.0, doors.1)
         var before = plain
         try before.add(CountingSource.self, "other", options: #"{"count": 1000000, "everyMs": 1}"#)
         try before.add(CountSink.self, "other-sink")
@@ -116,7 +102,7 @@ import Testing
     /// The chain that would have had it never is.
     @Test func aNewStageThatFailsEndsNoRunWhoseChangeIsRefused() throws {
         let doors = ("end-new-one", "end-new-two")
-        let before = try twoDoors(doors.0, doors.1)
+        let before = try LiveOptionTests.twoBranches(doors.0, doors.1)
         var after = try before.setting("one", #"{"level": 9}"#).setting("two", #"{"level": 9}"#)
         try after.add(FailingSource.self, "new")
         try after.add(CountSink.self, "new-sink")
@@ -253,7 +239,7 @@ import Testing
     /// It is in no plan while the change that would remove it is being made, but it is still watched.
     @Test func aHangingStageThatWouldHaveLeftIsWatched() throws {
         let doors = ("end-watched-one", "end-watched-two")
-        var before = try twoDoors(doors.0, doors.1)
+        var before = try LiveOptionTests.twoBranches(doors.0, doors.1)
         before.request.stages[0].options.append(JSONNode.Member(key: "live", value: true))
         var after = try before.setting("one", #"{"level": 9}"#)
         after.request.stages.removeLast(2)

@@ -8,7 +8,7 @@ import Testing
 /// Live options and changes that meet: what a stage has, what it was told, and what the chain knows of it.
 @Suite struct LiveOptionTests {
     /// Two stages on threads of their own, each before a door.
-    private func twoBranches(_ first: String, _ second: String) throws -> ChainSketch {
+    static func twoBranches(_ first: String, _ second: String) throws -> ChainSketch {
         var sketch = ChainSketch()
         sketch.request.spare = 4
         try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
@@ -58,7 +58,7 @@ import Testing
     /// A stage that is new has its thread, and takes commands, before the whole change is made.
     @Test(arguments: [false, true]) func anOptionOfANewStageIsKnownWhereTheStageStays(isRefused: Bool) throws {
         let door = "live-new-\(isRefused)"
-        let sketch = try twoBranches("live-new-none", door)
+        let sketch = try Self.twoBranches("live-new-none", door)
         let driver = try RunningChainDriver(sketch)
         driver.waitForFrames(10)
         Door.shut(door)
@@ -86,7 +86,7 @@ import Testing
     /// The first thread is late when its option is to be taken back.
     @Test func aRefusedChangeLeavesNoOptionSet() throws {
         let (first, second) = ("live-first", "live-second")
-        let sketch = try twoBranches(first, second)
+        let sketch = try Self.twoBranches(first, second)
         let driver = try RunningChainDriver(sketch)
         driver.waitForFrames(10)
         Door.shut(second)
@@ -113,7 +113,7 @@ import Testing
     /// A command was answered, so what it has set holds.
     @Test func aRefusedChangeLeavesWhatACommandHasSetMeanwhile() throws {
         let door = "live-refused-command"
-        let sketch = try twoBranches("live-refused-none", door)
+        let sketch = try Self.twoBranches("live-refused-none", door)
         let driver = try RunningChainDriver(sketch)
         driver.waitForFrames(10)
         #expect(set(4, of: "one", driver).isOK)
@@ -144,7 +144,7 @@ import Testing
     /// A command that was answered while the stage was made anew holds where that is taken back.
     @Test func anOptionOfAStageThatIsTakenBackHolds() throws {
         let door = "live-taken-back"
-        let sketch = try twoBranches("live-taken-back-none", door)
+        let sketch = try Self.twoBranches("live-taken-back-none", door)
         let driver = try RunningChainDriver(sketch)
         driver.waitForFrames(10)
         #expect(set(4, of: "one", driver).isOK)
