@@ -41,6 +41,38 @@ import Testing
         }
     }
 
+    /// Every name in the table of docs/comparisons.md is answered with the type in its row.
+    @Test func answersNamesOfOtherProgramsWithTheTypeThatDoesTheirWork() throws {
+        let page = try String(
+            contentsOf: Repository.root.appending(path: "docs/comparisons.md"), encoding: .utf8)
+        let table = try #require(page.components(separatedBy: "<!-- names -->\n").last)
+        var expected: [(name: String, types: [String])] = []
+        for line in table.components(separatedBy: "\n").dropFirst(2).prefix(while: { $0.hasPrefix("|") }) {
+            let cells = line.split(separator: "|", omittingEmptySubsequences: false).dropFirst()
+            func words(_ cell: Substring) -> [String] {
+                cell.split(separator: "`", omittingEmptySubsequences: false).enumerated().filter { $0.offset % 2 == 1 }
+                    .map { String($0.element) }
+            }
+            let types = cells.first.map { $0.contains("none:") ? [] : words($0) } ?? []
+            expected += cells.dropFirst().flatMap(words).map { ($0, types) }
+        }
+        #expect(expected.count > 60)
+        let stages = expected.map { #"{ "use": "\#($0.name)" }"# }.joined(separator: ",\n")
+        let outcome = try check(#"{ "stages": [\#n\#(stages)\#n] }"#)
+        #expect(outcome.status == 2)
+        for (index, (name, types)) in expected.enumerated() {
+            let prefix = "chain.json:\(index + 2):10: stages[\(index)].use: no stage type '\(name)'. "
+            let answer = outcome.errorLines.first { $0.hasPrefix(prefix) }?.dropFirst(prefix.count) ?? ""
+            if types.isEmpty {
+                #expect(answer.hasPrefix("Leave it out: "), "\(name): \(answer)")
+            } else {
+                #expect(
+                    types.contains { answer == "Use '\($0)': `framehost describe \($0)` lists its options." },
+                    "\(name): \(answer)")
+            }
+        }
+    }
+
     @Test func printsThePlanForPeople() throws {
         let outcome = try check(Self.chain)
         #expect(outcome.status == 0)

@@ -50,6 +50,31 @@ import Testing
         }
     }
 
+    @Test(isInstalled, .needs(.ffmpeg)) func mixesOnlyUprightPictures() throws {
+        let workshop = try ClipWorkshop()
+        let clip = try workshop.ffmpeg(
+            ["-i", workshop.make("whole.mp4", ClipWorkshop.moving(count: 3)), "-c", "copy"]
+                + ["-metadata:s:v:0", "rotate=90", "turned.mp4"])
+        func mix(_ turn: String, from: String) throws -> Outcome {
+            try run(
+                "240x320",
+                stages: """
+                    { "id": "clip", "use": "file-source", "path": "\(clip)" },
+                    \(turn)
+                    { "id": "f", "use": "frei0r-mixer", "effect": "addition", "from": ["pictures", "\(from)"] }
+                    """)
+        }
+        let stored = try mix("", from: "clip")
+        #expect(stored.status == 2)
+        #expect(
+            stored.error.contains("from: the pictures of 'clip' must be upright, but are stored ")
+                && stored.error.contains(
+                    ". Put a 'crop-orient' between 'clip' and this stage: it turns pictures upright."),
+            "\(stored.error)")
+        let upright = try mix(#"{ "id": "turn", "use": "crop-orient" },"#, from: "turn")
+        #expect(upright.status == 0, "\(upright.error)")
+    }
+
     private func run(_ size: String, stages: String) throws -> Outcome {
         let workspace = try Workspace()
         let chain = try workspace.write(

@@ -71,6 +71,20 @@ import Testing
         #expect(elsewhere.error.contains("127.0.0.1:1"), "\(elsewhere.error)")
     }
 
+    @Test(.needs(.openssl)) func measuresOverTLSWhereAnyCertificateIsAccepted() throws {
+        let stream = try RTSPStream(encoder: #""stamp": true"#, isSecure: true)
+        let refused = try Program.framehost.run(["latency", stream.url])
+        let outcome = try Program.framehost.run(["latency", stream.url, "--no-verify", "--for", "2", "--json"])
+        _ = try stream.finish()
+        #expect(refused.status == 2)
+        #expect(
+            refused.errorLines == [
+                "url: '\(stream.url)' is rtsps, but the certificate of an RTSP server cannot be verified. Write --no-verify, which accepts any certificate, and only in a network that you trust."
+            ])
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect((try JSON(parsing: outcome.output)["pictures"].int ?? 0) >= 20, "\(outcome.output)")
+    }
+
     @Test func saysThatTheStreamHasNoTimes() throws {
         let program = try start("")
         let outcome = try measure()
@@ -94,6 +108,13 @@ import Testing
             login.errorLines == [
                 "--login: the environment variable 'NO_SUCH_VARIABLE' is not set. Set it to name:password, or name a file."
             ], "\(login.error)")
+        let control = try Program.framehost.run(
+            ["latency", "rtsp://127.0.0.1:1/live", "--control", "ftp://127.0.0.1:8080"])
+        #expect(control.status == 2)
+        #expect(
+            control.errorLines.last?.hasPrefix(
+                "--control: 'ftp://127.0.0.1:8080' is not the address of a control server.") == true,
+            "\(control.error)")
     }
 
     @Test func saysThatNobodyAnswers() throws {

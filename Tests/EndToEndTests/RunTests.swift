@@ -134,6 +134,14 @@ import Testing
         #expect(
             late.errorLines
                 == ["describe: the command must come first. Write `framehost describe … --plugin-path DIR`."])
+        for arguments in [["--plugin-path", "camera.json"], ["check", "--plugin-path", "camera.json"]] {
+            let forgotten = try framehost.run(arguments)
+            #expect(forgotten.status == 2)
+            #expect(
+                forgotten.errorLines == [
+                    "--plugin-path camera.json: is a chain file, not a folder. Write `--plugin-path DIR camera.json`."
+                ])
+        }
     }
 
     @Test func saysItsVersionForShort() throws {

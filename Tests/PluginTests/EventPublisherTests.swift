@@ -127,7 +127,7 @@ import Testing
         )
         #expect(
             fault("none")
-                == "login: 'login' must name a file or an environment variable, and there is no such file. Write name:password into a file and name that file, or set a variable and write env:NAME."
+                == "login: 'login' must name a file or an environment variable, and there is no such file. Write name:password into a file and name that file (a relative path starts at the chain file's folder), or set a variable and write env:NAME."
         )
         #expect(
             fault("env:FRAMEHOST_NO_SUCH_VARIABLE")

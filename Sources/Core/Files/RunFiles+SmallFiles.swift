@@ -59,7 +59,9 @@ extension RunFiles {
                 throw FrameHostError(
                     .invalidConfiguration, place: FaultPlace(option),
                     what: "'\(option)' must name a file or an environment variable, and there is no such file",
-                    remedy: "Write \(content) into a file and name that file, or set a variable and write env:NAME.")
+                    remedy:
+                        "Write \(content) into a file and name that file\(path == place ? "" : " (a relative path starts at the chain file's folder)"), or set a variable and write env:NAME."
+                )
             }
             let bytes = try contents(of: path, option: option, mostBytes: mostBytes)
             return (String(decoding: bytes, as: UTF8.self), "the file '\(path)'")

@@ -135,7 +135,9 @@ struct PlanFaults {
 
     // MARK: What runs
 
-    private static let restart = "Restart the chain with this change in its file, or leave the change out."
+    /// The remedy for a change that a running chain cannot make.
+    static let restart =
+        "Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out."
 
     /// Adds the fault of a running stage whose input would not be what it was negotiated with.
     mutating func addRestart(

@@ -404,7 +404,7 @@ struct GraphAssembly {
             .invalidConfiguration, place: FaultPlace(stages[changed].id),
             what:
                 "this change would move '\(stages[shown].id)'\(changed == shown ? "" : ", which comes after '\(stages[changed].id)',") to another thread or queue, and a running stage cannot be moved",
-            remedy: "Restart the chain with this change in its file, or leave the change out.")
+            remedy: PlanFaults.restart)
     }
 
     /// Whether a running worker has anything to change.

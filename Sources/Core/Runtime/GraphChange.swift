@@ -180,7 +180,7 @@ struct GraphChange {
                     .place(file: assembly.graph.request.file, of: "") ?? FaultPlace(id),
                 what:
                     "needs a restart: '\(id)' would give \("\(after)" == "\(was)" ? "another kind of \(after)" : "\(after) instead of \(was)"), and the change affects several threads",
-                remedy: "Restart the chain with this change in its file, or leave the change out.")
+                remedy: PlanFaults.restart)
         }
     }
 

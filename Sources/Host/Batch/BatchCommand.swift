@@ -77,7 +77,7 @@ struct BatchCommand: ParsableCommand {
     @ArgumentParser.Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Divide each file into parts of this many seconds, which several workers process. Files less than twice as long are not divided. Must be a multiple of the encoder's keyframeSeconds.",
+            "Divide each file into parts of this many seconds, which several workers process. Files less than twice as long are not divided. Choose a multiple of the encoder's keyframeSeconds.",
             valueName: "seconds"), transform: BatchCommand.partLength)
     var parts: Double?
 

@@ -11,8 +11,9 @@ struct CommandWord {
 
     init(_ arguments: [String]) { self.arguments = arguments }
 
-    /// A fault that suggests the command that was probably meant; nil where the word is a command, or may be a file.
+    /// A fault that suggests what was probably meant; nil where the first word is a command, or may be a file.
     var fault: FrameHostError? {
+        if let fault = chainAsFolder { return fault }
         let names = FrameHost.configuration.subcommands.compactMap { $0.configuration.commandName }
         if arguments.first == "help", arguments.count > 1, !arguments[1].hasPrefix("-"),
             !(names + ["help"]).contains(arguments[1])
@@ -42,6 +43,15 @@ struct CommandWord {
         guard let command = found?.1 else { return nil }
         let options = arguments.contains { $0.hasPrefix("--plugin-path") } ? " --plugin-path DIR" : ""
         return fault(command, "the command must come first", "Write `framehost \(command) …\(options)`.")
+    }
+
+    /// A fault of `--plugin-path chain.json`: the folder was forgotten, and the parser would find no chain.
+    private var chainAsFolder: FrameHostError? {
+        let values = zip(arguments, arguments.dropFirst()).filter { $0.0 == "--plugin-path" }.map(\.1)
+        guard let file = values.first(where: { $0.hasSuffix(".json") && opendir($0).map(closedir) == nil }) else {
+            return nil
+        }
+        return fault("--plugin-path \(file)", "is a chain file, not a folder", "Write `--plugin-path DIR \(file)`.")
     }
 
     private func fault(_ word: String, _ what: String, _ remedy: String) -> FrameHostError {

@@ -20,16 +20,17 @@ struct ControlClient {
 
     /// - Parameters:
     ///   - url: `http://127.0.0.1:8080`; the scheme may be left out.
+    ///   - argument: The argument that the address was given with, which is the place of its faults.
     ///   - tokenFile: A file with the token in its first line; without it $FRAMEHOST_TOKEN, if that is set.
     /// - Throws: ``FrameHostError``.
-    init(_ url: String, tokenFile: String?) throws {
+    init(_ url: String, argument: String = "url", tokenFile: String?) throws {
         var url = url
         if url.firstRange(of: "://") == nil { url = "http://\(url)" }
         while url.hasSuffix("/") { url.removeLast() }
         // A token in the address would appear in the log, and no server asks for one there.
         guard !url.contains(where: { "#?@".contains($0) }) else {
             throw FrameHostError(
-                .invalidConfiguration, place: "url", what: "the address must name only the server",
+                .invalidConfiguration, place: FaultPlace(argument), what: "the address must name only the server",
                 remedy:
                     "Write http://HOST:PORT, and give the token with --token-file or $FRAMEHOST_TOKEN.")
         }
@@ -38,11 +39,12 @@ struct ControlClient {
             url.utf8.allSatisfy({ $0 > 32 && $0 < 127 })
         else {
             throw FrameHostError(
-                .invalidConfiguration, place: "url", what: "'\(url)' is not the address of a control server",
+                .invalidConfiguration, place: FaultPlace(argument),
+                what: "'\(url)' is not the address of a control server",
                 remedy: "Write the address that the chain prints when it starts, such as http://127.0.0.1:8080.")
         }
         let authority = url.dropFirst(scheme.utf8.count + 3).prefix { $0 != "/" }
-        if let fault = Self.fault(ofAuthority: authority, in: url) { throw fault }
+        if let fault = Self.fault(ofAuthority: authority, in: url, argument) { throw fault }
         base = url
         hasPort = authority.contains { $0 == ":" } && authority.last != "]"
         fields = try Self.token(tokenFile).map { ["Authorization: Bearer \($0)"] } ?? []
@@ -50,10 +52,10 @@ struct ControlClient {
     }
 
     /// Finds faults in `HOST:PORT` that libcurl would describe only in its own words.
-    private static func fault(ofAuthority authority: Substring, in url: String) -> FrameHostError? {
+    private static func fault(ofAuthority authority: Substring, in url: String, _ argument: String) -> FrameHostError? {
         func fault(_ what: String) -> FrameHostError {
             FrameHostError(
-                .invalidConfiguration, place: "url", what: what,
+                .invalidConfiguration, place: FaultPlace(argument), what: what,
                 remedy: "Write the address that the chain prints when it starts, such as http://127.0.0.1:8080.")
         }
         let isLiteral = authority.hasPrefix("[")

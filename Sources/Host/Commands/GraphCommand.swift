@@ -122,7 +122,9 @@ struct GraphCommand: ParsableCommand {
                 remedy: "Leave --set out, or change the running chain with `framehost ctl \(chain) set …`.")
         }
         let client: ControlClient
-        do { client = try ControlClient(chain, tokenFile: tokenFile) } catch { throw reportBeforeRun(error) }
+        do { client = try ControlClient(chain, argument: "chain", tokenFile: tokenFile) } catch {
+            throw reportBeforeRun(error)
+        }
         let watch = ChainWatch(client, interval: interval)
         var figures = try watch.look()
         ChainWatch.sleep(interval)

@@ -16,7 +16,7 @@ struct LatencyCommand: ParsableCommand {
             or has no such times, 2 the command line is wrong.
             """)
 
-    @Argument(help: "The stream's address, such as rtsp://camera:8554/live: what network-source takes as its url.")
+    @Argument(help: "The stream's address, such as rtsp://camera:8554/live, as 'url' of network-source takes it.")
     var url: String
 
     @ArgumentParser.Option(
@@ -27,9 +27,15 @@ struct LatencyCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "A file with a line name:password, or env:NAME: what network-source takes as its login.", valueName: "file")
+            "A file with a line name:password, or env:NAME for an environment variable with such a line.",
+            valueName: "file")
     )
     var login: String?
+
+    @Flag(
+        name: .customLong("no-verify"),
+        help: "Accept any certificate of the server: \"verify\": false of network-source. rtsps needs it.")
+    var acceptsAnyCertificate = false
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
@@ -54,11 +60,11 @@ struct LatencyCommand: ParsableCommand {
     private static let file = "latency"
 
     func run() throws {
+        let client: ControlClient?
         let chain: Chain
-        var client: ControlClient?
         do {
+            client = try control.map { try ControlClient($0, argument: "--control", tokenFile: tokenFile) }
             chain = try placingFaults { try makeChain() }
-            client = try control.map { try ControlClient($0, tokenFile: tokenFile) }
         } catch { throw report(error) }
         // Asks once before the measurement, so that a fault costs no time.
         do { _ = try client.map(StageLatency.ask) } catch { throw failed(error) }
@@ -147,7 +153,14 @@ struct LatencyCommand: ParsableCommand {
             }
             return type
         }
+        if !acceptsAnyCertificate, url.lowercased().hasPrefix("rtsps:") {
+            throw FrameHostError(
+                .invalidConfiguration, place: "url",
+                what: "'\(url)' is rtsps, but the certificate of an RTSP server cannot be verified",
+                remedy: "Write --no-verify, which accepts any certificate, and only in a network that you trust.")
+        }
         var options = [member("url", .string(url)), member("decode", JSONNode(.bool(false)))]
+        if acceptsAnyCertificate { options.append(member("verify", JSONNode(.bool(false)))) }
         if let login { options.append(member("login", .string(login))) }
         let request = ChainRequest(
             file: Self.file, folder: "",

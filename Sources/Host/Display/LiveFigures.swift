@@ -196,7 +196,6 @@ struct LiveFigures {
     ) -> Stage {
         let into = links.filter { $0.to == look.id }
         let isLive = look.kind == "source" && plan?.stages[look.id]?.isLive == true
-        let own = ownShare(look, inline)
         let dropKeys = look.counters.keys.filter { $0.hasPrefix("drop.") }
         let ownDrops = dropKeys.compactMap { history.rate($0, within: window) }.reduce(0, +)
         let linkDrops = into.compactMap { dropRate(of: $0) }.reduce(0, +)
@@ -207,13 +206,15 @@ struct LiveFigures {
         var stage = Stage(
             id: look.id, use: look.use, kind: look.kind, state: look.state.isEmpty ? state : look.state,
             rate: history.rate(look.kind == "sink" ? "in" : "out", within: window), wait: nil,
-            busy: isLive ? nil : own, p99: p99,
+            busy: isLive ? nil : share(look.id), p99: p99,
             queues: into.filter { $0.capacity > 0 }.map { ($0.depth, $0.capacity) }, held: look.held,
             heldLimit: look.heldLimit, oldestSeconds: look.oldestSeconds,
             dropRate: isKnown ? ownDrops + linkDrops : nil, drops: Self.sum([look.drops] + into.map(\.drops)),
             format: plan?.format(of: look.id) ?? "", hurts: [])
         if isLive {
-            if let own, let rate = stage.rate, rate > 0 { stage.wait = max(0, 1 - own) / rate }
+            if let share = shareOfThread(look.id, inline), let rate = stage.rate, rate > 0 {
+                stage.wait = (1 - share) / rate
+            }
         } else {
             stage.wait = into.compactMap { queueWait($0) }.max()
         }
@@ -236,39 +237,33 @@ struct LiveFigures {
         return history.meanGauge / rate
     }
 
-    /// Share of the time that a thread is in the stage's calls.
-    ///
-    /// The call of a source, a transform or a join contains what runs inline behind it; a filter's does not.
-    private func ownShare(_ look: ChainLook.Stage, _ inline: InlineStages) -> Double? {
-        guard look.counters["busy.count"] != nil, let history = histories["stage \(look.id)"],
-            let whole = history.rate("busy", within: window)
-        else { return nil }
-        if look.kind == "filter" { return min(whole, 1) }
-        var inner = 0.0
-        for id in inline.within(look.id) {
-            // The share is unknown while one of them is new.
-            guard let share = histories["stage \(id)"]?.rate("busy", within: window) else { return nil }
-            inner += share
-        }
-        return min(max(whole - inner, 0), 1)
+    /// Share of the time that the stage itself works: without its waits and the stages that run inline after it.
+    private func share(_ id: String) -> Double? {
+        histories["stage \(id)"]?.rate("busy", within: window).map { min(max($0, 0), 1) }
     }
 
-    /// The stages that run within the call of another stage.
+    /// Share of the time that the stage and all that run on its thread after it work; nil while one of them is new.
+    private func shareOfThread(_ id: String, _ inline: InlineStages) -> Double? {
+        var sum = 0.0
+        for id in inline.after(id).union([id]) {
+            guard let share = share(id) else { return nil }
+            sum += share
+        }
+        return min(sum, 1)
+    }
+
+    /// The stages that run on the thread of another one, after it.
     private struct InlineStages {
         private var next: [String: [String]] = [:]
-        private var filters = Set<String>()
 
         init(_ look: ChainLook) {
             for link in look.links where link.capacity == 0 { next[link.from, default: []].append(link.to) }
-            filters = Set(look.stages.filter { $0.kind == "filter" }.map(\.id))
         }
 
-        /// The stages within the call of `id`. The call includes what follows a filter. What follows any other
-        /// stage counts in that stage's own time.
-        func within(_ id: String) -> Set<String> {
+        func after(_ id: String) -> Set<String> {
             var (found, open) = (Set<String>(), next[id] ?? [])
             while let each = open.popLast() {
-                if found.insert(each).inserted, filters.contains(each) { open += next[each] ?? [] }
+                if found.insert(each).inserted { open += next[each] ?? [] }
             }
             return found
         }

@@ -36,6 +36,6 @@ enum CoreFolder {
         throw FrameHostError(
             .invalidConfiguration, place: PluginRegistry.executableFolder,
             what: "the sources of Core are neither in \(installed) nor in \(ofTree) of a folder above this one",
-            remedy: "Install framehost again with `make install`, or run the program in the tree where it was built.")
+            remedy: "Install framehost again, or run the program in the tree where it was built.")
     }
 }

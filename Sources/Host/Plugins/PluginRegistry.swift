@@ -304,8 +304,10 @@ final class PluginRegistry: @unchecked Sendable {
         return plugins.first { $0.manifest.stages.contains { $0.id == id } }?.path
     }
 
-    /// The remedy for an unknown id: the nearest name, or a list of what there is.
+    /// The remedy for an unknown id: the type with that name in another program, the nearest name, or how to list what
+    /// there is.
     func remedy(forUnknown id: String, nearest: (String, [String]) -> String?) -> String {
+        if let remedy = FamiliarName.remedy(for: id, among: ids) { return remedy }
         if let near = nearest(id, ids) { return "Did you mean '\(near)'?" }
         if ids.isEmpty {
             return

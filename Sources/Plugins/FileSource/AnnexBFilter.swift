@@ -33,7 +33,7 @@ final class AnnexBFilter {
         guard let filter = av_bsf_get_by_name("h264_mp4toannexb") else {
             throw FrameHostError(
                 .unavailable, what: "this libavcodec has no bitstream filter h264_mp4toannexb",
-                remedy: "Install a libavcodec that has this filter, such as the one of your distribution.")
+                remedy: "Install a libavcodec that has this filter, such as the one from your distribution.")
         }
         guard av_bsf_alloc(filter, &context) >= 0, let context else {
             throw FrameHostError(

@@ -115,7 +115,9 @@ enum FileFault {
             what: codec == "none"
                 ? "the video in '\(path)' has a codec that this libavcodec does not know"
                 : "the video in '\(path)' is \(codec), which this libavcodec cannot decode",
-            remedy: "Convert the file to H.264 first.")
+            remedy: codec == "h264"
+                ? "Install a libavcodec that can decode H.264, such as the one from your distribution."
+                : "Convert the file to H.264 first.")
     }
 
     static func noPicture(_ path: String) -> FrameHostError {

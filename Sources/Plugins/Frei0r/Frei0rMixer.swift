@@ -42,9 +42,15 @@ final class Frei0rMixer: Join {
                     "Name \(count == 2 ? "two stages: \"from\": [\"a\", \"b\"]" : "three stages: \"from\": [\"a\", \"b\", \"c\"]")."
             )
         }
-        let first = formats[0]
+        let (first, ids) = (formats[0], context.inputIDs)
+        if let turned = formats.firstIndex(where: { $0.orientation != .up }) {
+            throw FrameHostError(
+                .invalidConfiguration, place: "from",
+                what: "the pictures of '\(ids[turned])' must be upright, but are stored \(formats[turned].orientation)",
+                remedy: "Put a 'crop-orient' between '\(ids[turned])' and this stage: it turns pictures upright.")
+        }
         if let index = formats.firstIndex(where: { ($0.width, $0.height) != (first.width, first.height) }) {
-            let (other, ids) = (formats[index], context.inputIDs)
+            let other = formats[index]
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:

@@ -47,6 +47,8 @@ final class V4L2Source: Source, DeviceStage {
     var followsGap = false
     private var lastPictureAt: Int64 = 0
     private var hasReportedDamage = false
+    /// JPEG pictures of an unknown kind since the last one that was decoded.
+    private var unknownInARow = 0
     /// The control values that the camera has.
     private var applied = ControlValues()
 
@@ -366,17 +368,23 @@ final class V4L2Source: Source, DeviceStage {
         switch decoder.decode(bytes, to: &frame) {
         case .decoded:
             figures.add(figures.decoded)
+            unknownInARow = 0
             return frame
         case .damaged(let words): noteDamage("its JPEG is damaged: \(words)")
         case .unknown(let words):
-            throw FrameHostError(
-                .invalidMedia, what: "the camera gave a JPEG picture whose \(words)",
-                remedy:
-                    "Start the chain again: the picture may have been damaged. If this happens again, set 'format' to another one that `framehost devices` lists."
-            )
+            unknownInARow += 1
+            guard unknownInARow < Self.mostUnknown else {
+                throw FrameHostError(
+                    .invalidMedia, what: "the camera gave \(unknownInARow) JPEG pictures in a row whose \(words)",
+                    remedy: "Set 'format' to another one that `framehost devices` lists.")
+            }
+            noteDamage("its \(words)")
         }
         return nil
     }
+
+    /// A damaged picture may claim a kind of JPEG that the camera does not give; so many in a row are what it gives.
+    private static let mostUnknown = 25
 
     private func leaveOut(_ picture: CaptureQueue.Picture, _ queue: CaptureQueue, _ why: String) -> Frame? {
         queue.giveBack(picture)

@@ -13,6 +13,7 @@ final class RTSPStream {
     let workspace: Workspace
 
     /// - Parameters:
+    ///   - encoder: Further members of the encoder.
     ///   - sink: Further members of the RTSP sink.
     ///   - sound: The codec of a tone that is served beside the pictures, "aac" or "opus"; without it there is none.
     ///   - keyframeSeconds: From one keyframe to the next.
@@ -21,7 +22,8 @@ final class RTSPStream {
     ///   - port: Where to listen; without it a port nobody has at the moment.
     ///   - descriptors: Most files and sockets that the program may have open.
     init(
-        sink: String = "", sound: String? = nil, keyframeSeconds: Double = 0.5, isSecure: Bool = false,
+        encoder: String = "", sink: String = "", sound: String? = nil, keyframeSeconds: Double = 0.5,
+        isSecure: Bool = false,
         frames: Int? = nil, environment: [String: String] = [:],
         port: Int? = nil, descriptors: Int? = nil
     ) throws {
@@ -48,7 +50,7 @@ final class RTSPStream {
             {
               "stages": [
                 { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true\(end) },
-                { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 1500, "keyframeSeconds": \(keyframeSeconds) },
+                { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 1500, "keyframeSeconds": \(keyframeSeconds)\(encoder.isEmpty ? "" : ", \(encoder)") },
                 \(tone)
                 { "id": "live", "use": "rtsp-sink", \(members) },
                 { "id": "file", "use": "recorder", "from": "h264", "path": "out.mp4" }

@@ -238,8 +238,19 @@ import Testing
         #expect(figures(driver)["damaged"]?.asInt == 12)
         camera.compressed = whole
         _ = try next(driver)
-        camera.compressed = Self.jpeg(TJSAMP_444, gray: 1)
-        #expect(throws: FrameHostError.self) { _ = try next(driver) }
+        // A damaged header may claim any kind; a camera that gives another one is refused.
+        let other = Self.jpeg(TJSAMP_444, gray: 1)
+        for count in [1, 24] {
+            camera.compressed = other
+            for _ in 0..<count { #expect(try driver.produce() == .more) }
+            camera.compressed = whole
+            _ = try next(driver)
+        }
+        #expect(figures(driver)["damaged"]?.asInt == 37)
+        camera.compressed = other
+        let fault = #expect(throws: FrameHostError.self) { for _ in 0..<25 { _ = try driver.produce() } }
+        #expect(
+            fault?.what == "the camera gave 25 JPEG pictures in a row whose chroma is neither 4:2:0 nor 4:2:2")
     }
 
     // MARK: Choice

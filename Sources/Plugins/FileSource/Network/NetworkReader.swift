@@ -116,7 +116,7 @@ final class NetworkReader: @unchecked Sendable {
                 .refused(
                     FrameHostError(
                         .exhausted, what: "not enough memory for a packet",
-                        remedy: "Free some memory, and start the chain again.")))
+                        remedy: "Free some memory, and try again.")))
         }
         var backoff = Backoff()
         while !interrupt.hasEnded {

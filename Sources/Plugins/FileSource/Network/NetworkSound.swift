@@ -38,8 +38,9 @@ final class NetworkSound: Source {
     private var overSince: Int64?
     private var hasEnded = false
     private var lastResume: Int64 = 0
-    /// Packets that were dropped before the last pause ended: the chain was not too slow for those.
-    private var droppedInPauses = 0
+    /// Packets that were dropped before the first call or the end of the last pause: the chain was not too slow for
+    /// those.
+    private var droppedUnread: Int?
     private var latest: MediaTime?
     private var followsGap = false
     private var scratch = UnsafeMutableBufferPointer<Float>(start: nil, count: 0)
@@ -140,8 +141,9 @@ final class NetworkSound: Source {
         guard let reader, let queue = reader.sound else { return .ended }
         if context.resumedAt > lastResume {
             lastResume = context.resumedAt
-            droppedInPauses = queue.dropped
+            droppedUnread = queue.dropped
         }
+        if droppedUnread == nil { droppedUnread = queue.dropped }
         if let decoder {
             let step: SoundDecoder.Step?
             do {
@@ -165,7 +167,7 @@ final class NetworkSound: Source {
         }
         if holdsPacket { return try feed(output) }
         let item = context.waiting { queue.take(into: packet, until: PacketQueue.now() + Self.wait) }
-        if queue.dropped > droppedInPauses, !hasReported.drops {
+        if queue.dropped > droppedUnread ?? 0, !hasReported.drops {
             hasReported.drops = true
             context.post(
                 "packets-dropped", level: .warning,

@@ -52,8 +52,9 @@ final class NetworkSource: Source {
     private var lastResume: Int64 = 0
     /// How many items at most may be of the time of the last pause.
     private var stale = 0
-    /// Packets that were dropped before the last pause ended: the chain was not too slow for those.
-    private var droppedInPauses = 0
+    /// Packets that were dropped before the first call or the end of the last pause: the chain was not too slow for
+    /// those.
+    private var droppedUnread: Int?
     /// Whether no access unit is given before a keyframe.
     private var waitsForKeyframe = true
     private var refusals: Set<String> = []
@@ -235,8 +236,9 @@ final class NetworkSource: Source {
         if context.resumedAt > lastResume {
             lastResume = context.resumedAt
             stale = reader.queue.packetsWaiting + Self.mostDecoding
-            droppedInPauses = reader.queue.dropped
+            droppedUnread = reader.queue.dropped
         }
+        if droppedUnread == nil { droppedUnread = reader.queue.dropped }
         if let decoder {
             switch decoder.receive(into: picture.frame) {
             case .picture: return try show(picture, output)
@@ -545,7 +547,7 @@ final class NetworkSource: Source {
     }
 
     private func reportDrops(_ reader: NetworkReader) {
-        guard !hasReportedDrops, reader.queue.dropped > droppedInPauses else { return }
+        guard !hasReportedDrops, reader.queue.dropped > droppedUnread ?? 0 else { return }
         hasReportedDrops = true
         context.post(
             "packets-dropped", level: .warning,

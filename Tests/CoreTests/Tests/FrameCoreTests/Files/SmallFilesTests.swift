@@ -150,7 +150,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "login: 'login' must name a file or an environment variable, and there is no such file. Write name:password into a file and name that file, or set a variable and write env:NAME."
+                == "login: 'login' must name a file or an environment variable, and there is no such file. Write name:password into a file and name that file (a relative path starts at the chain file's folder), or set a variable and write env:NAME."
         )
     }
 

@@ -278,7 +278,7 @@ import Testing
         draft.stages[2].link = Self.copies
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[2].link.copy: needs a restart: 'other' is running without copies and would get them. Restart the chain with this change in its file, or leave the change out."
+                "test.json: stages[2].link.copy: needs a restart: 'other' is running without copies and would get them. Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out."
             ])
     }
 
