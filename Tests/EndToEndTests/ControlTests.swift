@@ -517,9 +517,11 @@ final class ControlledRun {
 
     @Test(arguments: [
         ("8080", "url: '8080' is only a number, and the address needs a host and a port."),
-        ("127.0.0.1:99999", "url: the port in 'http://127.0.0.1:99999' must be a whole number from 1 to 65535."),
-        ("localhost:abc", "url: the port in 'http://localhost:abc' must be a whole number from 1 to 65535."),
-        (":8080", "url: 'http://:8080' names no host."), ("[::1", "url: 'http://[::1' names no host."),
+        ("127.0.0.1:99999", "url: the port in '127.0.0.1:99999' must be a whole number from 1 to 65535."),
+        ("localhost:abc", "url: the port in 'localhost:abc' must be a whole number from 1 to 65535."),
+        (":8080", "url: ':8080' names no host."),
+        ("[::1", "url: '[::1' names no host."), ("", "url: the address is empty."),
+        ("ftp://cam", "url: 'ftp://cam' is not the address of a control server."),
     ])
     func refusesAddressesThatAreNone(address: String, sentence: String) throws {
         for arguments in [["ctl", address, "status"], ["top", address], ["snapshot", address, "cam", "a.jpg"]] {

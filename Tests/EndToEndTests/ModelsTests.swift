@@ -134,7 +134,7 @@ import Testing
         #expect(second.status == 1)
         #expect(
             second.error.contains(
-                "is in the way of the download, because it is not a regular file, or has other hard links. Move it away"
+                "is in the way, because it is not a regular file, or has other hard links. Move it away"
             ),
             "\(second.error)")
         #expect(try workspace.data("mine") == Data("mine".utf8))

@@ -127,7 +127,7 @@ final class ClockedDriver<S: Join> {
         try driver.send(0, luma: 50)
         #expect {
             try driver.driver.command("switch", arguments: ["to": "1"])
-        } throws: { "\($0)".contains("'1' has not given a picture yet") }
+        } throws: { "\($0)".contains("'1' has not given a picture of its own yet") }
         #expect {
             try driver.driver.command("switch", arguments: ["to": 1])
         } throws: { "\($0)".contains("'to' must be the id of an input, but is 1") }

@@ -258,7 +258,7 @@ import Testing
         let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
         #expect(
             fault?.description
-                == "'\(path)' cannot be read as a y4m stream: it must start with YUV4MPEG2. Let ffmpeg write the stream: '-f yuv4mpegpipe'."
+                == "'\(path)' cannot be read as a y4m stream: it must start with YUV4MPEG2. Let ffmpeg write the stream: '-f yuv4mpegpipe'. If it does, this stage began within the stream: start that program and the chain again, together."
         )
         let missing = #expect(throws: FrameHostError.self) { _ = try open("/nowhere/pipe") }
         #expect(

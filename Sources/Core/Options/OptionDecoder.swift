@@ -107,7 +107,9 @@ private struct ValueDecoder: Decoder {
 
     static let misuse = FrameHostError(
         .broken, what: "the options of this stage or service are declared wrongly",
-        remedy: "Tell the plugin's author: every property of a StageOptions type must be an @Option.")
+        remedy:
+            "Tell the plugin's author: every property of a StageOptions type must be an @Option, and the type must have no CodingKeys or init(from:) of its own."
+    )
 
     struct Container<Key: CodingKey>: KeyedDecodingContainerProtocol {
         let values: [String: any AnyOption]

@@ -107,7 +107,7 @@ extension Chain {
         let (plan, runners) = (graph.plan, graph.runners)
         // Blocks of sound are not frames. A chain without pictures counts them all the same.
         let all = runners.filter { $0.kind == .source }
-        let pictures = all.filter { $0.outputFormat?.goesWithPictures != true }
+        let pictures = all.filter { $0.shown.output?.goesWithPictures != true }
         let sources = pictures.isEmpty ? all : pictures
         let sinks = runners.filter { $0.kind == .sink }
         let format = sources.first.flatMap { source in plan.stages.first { $0.id == source.id }?.output }

@@ -193,7 +193,8 @@ struct HealthWatch {
                 missing.append("\(runner.title) has not been connected yet: \(stage.reason).")
             }
             let silence = now - seen.since
-            guard silence > max(Self.silenceNs, 2 * runner.frameTime), !hasNeverBeenThere else { continue }
+            let frameTime = runner.shown.output?.frameTime ?? 0
+            guard silence > max(Self.silenceNs, 2 * frameTime), !hasNeverBeenThere else { continue }
             let sentence = "\(runner.title) has given nothing for \(silence / 1_000_000_000) s"
             // Nothing stands in for it, and starting the chain anew would not bring it.
             if isAway { missing.append("\(sentence): \(stage.reason).") } else { found.append("\(sentence).") }

@@ -28,6 +28,8 @@ struct GraphAssembly {
         var instance: StageInstance
         var context: StageContext
         var type: StageType
+        /// The format of its output; nil for a sink.
+        var format: MediaFormat?
         /// Whether a filter takes the place of a transform or of a filter that delays, or the reverse. The run is
         /// then rewired in the same step.
         var isOfOtherKind: Bool
@@ -40,7 +42,7 @@ struct GraphAssembly {
 
         /// [worker thread, between two items] Puts the new instance in place and returns the old one.
         func perform(isDraining: Bool) -> StageInstance {
-            let old = runner.exchange(instance, context, type: type, isDraining: isDraining)
+            let old = runner.exchange(instance, context, type: type, format: format, isDraining: isDraining)
             CrashReport.rename(runner, crashTitle)
             if isOfOtherKind {
                 // The old instance's pool goes with the last of its items.
@@ -117,7 +119,7 @@ struct GraphAssembly {
         {
             exchanges.append(
                 Exchange(
-                    runner: kept, instance: stage.instance, context: stage.context, type: type,
+                    runner: kept, instance: stage.instance, context: stage.context, type: type, format: stage.output,
                     isOfOtherKind: kept.kind != type.kind
                         || kept.isPlainFilter != (type.kind == .filter && stage.demand.delay == 0),
                     crashTitle: CrashReport.title(of: stage.id, type.info.id, in: kept.crashStages)))
@@ -125,9 +127,7 @@ struct GraphAssembly {
         }
         let runner = StageRunner(
             number: graph.nextNumber, id: stage.request.id, info: type.info, kind: type.kind, instance: stage.instance,
-            context: stage.context, onError: stage.request.onError, isTimed: timed)
-        runner.frameTime = stage.output?.frameTime ?? 0
-        runner.outputFormat = stage.output
+            context: stage.context, onError: stage.request.onError, isTimed: timed, format: stage.output)
         if stage.inputs.contains(where: { !$0.goesWithPictures }) {
             for (index, input) in stage.inputs.enumerated() where input.goesWithPictures {
                 runner.companionInputs |= 1 << UInt64(index & 63)

@@ -35,8 +35,9 @@ extension Ledger {
     init(of runner: StageRunner) {
         if runner.kind == .source { captured = runner.made.value } else { made = runner.made.value }
         if runner.kind == .source {
-            if runner.outputFormat?.isSound == true { capturedSound = captured }
-            if runner.outputFormat?.motion != nil { capturedMotion = captured }
+            let format = runner.shown.output
+            if format?.isSound == true { capturedSound = captured }
+            if format?.motion != nil { capturedMotion = captured }
         }
         copies = runner.copies.value
         delivered = runner.delivered.value

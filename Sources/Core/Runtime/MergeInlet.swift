@@ -39,6 +39,7 @@ final class MergeInlet {
     // Under the queues' lock.
     private var rules: Rules
     private let stage: StageRunner
+    private let isLive: Bool
     private var order: TimeOrder
     private let stop: StopSignal
 
@@ -51,8 +52,8 @@ final class MergeInlet {
         self.stop = stop
         awaited = AwaitedInputs(queues[0])
         rules = Rules(leaves: queues.map { _ in .never })
-        let longestWait = stage.asMultiFilter?.longestWait.nanoseconds ?? Self.longestWait
-        order = TimeOrder(count: queues.count, longestWait: isLive ? longestWait : nil)
+        self.isLive = isLive
+        order = TimeOrder(count: queues.count, longestWait: isLive ? Self.longestWait : nil)
     }
 
     /// [any thread] Sets other rules, as the chain's structure asks for.
@@ -65,6 +66,8 @@ final class MergeInlet {
     func take() -> Taken {
         let condition = queues[0].consumer
         condition.lock()
+        // Another instance may wait for another time.
+        if isLive { order.longestWait = stage.asMultiFilter?.longestWait.nanoseconds ?? Self.longestWait }
         while true {
             if stop.isRaised {
                 awaited.show(0)

@@ -27,6 +27,8 @@ final class StageRunner: @unchecked Sendable {
         var info: StageInfo
         var context: StageContext
         var demand: StageDemand
+        /// The format of its output; nil for a sink.
+        var output: MediaFormat?
     }
 
     /// The stage's number in this run; no other stage ever has it.
@@ -38,7 +40,7 @@ final class StageRunner: @unchecked Sendable {
     private let kindCode: Atomic<UInt8>
     /// Whether it is a ``CopyTap``, which gets each item before the other stages behind the same fork.
     let isTap: Bool
-    /// Exchanged by its own thread between two items; see ``exchange(_:type:isDraining:)``.
+    /// Exchanged by its own thread between two items; see ``exchange(_:_:type:format:isDraining:)``.
     @exclusivity(unchecked) private(set) var instance: StageInstance
     /// The context of the present instance. Only for the stage's own thread: others use ``shown``.
     @exclusivity(unchecked) private(set) var context: StageContext
@@ -133,17 +135,17 @@ final class StageRunner: @unchecked Sendable {
     /// still held, is too late.
     @exclusivity(unchecked) private(set) var toldUpTo = Int64.min
     /// The time from one item of its output to the next, as the format says, nanoseconds; 0 where no rate is known.
-    var frameTime: Int64 = 0
-    /// The format of its output; nil for a sink. Set before it runs.
-    var outputFormat: MediaFormat?
+    /// [stage thread]
+    private var frameTime: Int64
     /// A bit for each input with sound or motion beside pictures. The stage's frame numbers count only pictures.
     var companionInputs: UInt64 = 0
     /// The last property, so that it is freed after the stage, whose `deinit` may still release frames.
     private let keeperOwner = KeeperOwner()
 
+    /// - Parameter format: Of its output; nil for a sink.
     init(
         number: Int, id: String, info: StageInfo, kind: StageKind, instance: StageInstance, context: StageContext,
-        onError: OnError?, isTimed: Bool
+        onError: OnError?, isTimed: Bool, format: MediaFormat? = nil
     ) {
         self.number = number
         self.id = id
@@ -158,7 +160,8 @@ final class StageRunner: @unchecked Sendable {
         clock = context.clock
         let demand = instance.stage.demand
         self.demand = demand
-        shownBox = Locked(Shown(info: info, context: context, demand: demand))
+        frameTime = format?.frameTime ?? 0
+        shownBox = Locked(Shown(info: info, context: context, demand: demand, output: format))
         asSource = instance.stage as? any Source
         asFilter = instance.stage as? any Filter
         asDelaying = demand.delay > 0 ? instance.stage as? any DelayingFilter : nil
@@ -708,10 +711,11 @@ final class StageRunner: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - other: The new instance: made, negotiated for the same formats, and started.
+    ///   - format: Of its output.
     ///   - isDraining: Whether the present instance first answers the items that it holds. Otherwise they are counted
     ///     as `detached`.
     func exchange(
-        _ other: StageInstance, _ otherContext: StageContext, type: StageType, isDraining: Bool
+        _ other: StageInstance, _ otherContext: StageContext, type: StageType, format: MediaFormat?, isDraining: Bool
     ) -> StageInstance {
         let modeBefore = mode
         let wasPaused = isPaused && !isDown
@@ -728,6 +732,7 @@ final class StageRunner: @unchecked Sendable {
         info = type.info
         kindCode.store(type.kind.code, ordering: .relaxed)
         demand = other.stage.demand
+        frameTime = format?.frameTime ?? 0
         asSource = other.stage as? any Source
         asFilter = other.stage as? any Filter
         asDelaying = demand.delay > 0 ? other.stage as? any DelayingFilter : nil
@@ -761,7 +766,7 @@ final class StageRunner: @unchecked Sendable {
             owesGap = false
         }
         // Last: whoever finds the stage failed after it has looked here has seen the instance that failed.
-        let shown = Shown(info: info, context: context, demand: demand)
+        let shown = Shown(info: info, context: context, demand: demand, output: format)
         shownBox.withLock { $0 = shown }
         return old
     }

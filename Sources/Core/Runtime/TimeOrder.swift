@@ -31,7 +31,7 @@ struct TimeOrder {
     }
 
     /// How long an item waits in all for inputs that have none, nanoseconds; nil means without limit.
-    let longestWait: Int64?
+    var longestWait: Int64?
     var inputs: [Input]
     /// Inputs that the stage has waited for in vain. It waits for them again once they are about as far as the
     /// others.

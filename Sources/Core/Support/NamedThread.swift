@@ -38,7 +38,7 @@ enum NamedThread {
             throw FrameHostError(
                 .exhausted, place: name, what: "no thread could be started: \(String(cString: strerror(result)))",
                 remedy:
-                    "Raise this user's limit of processes (ulimit -u), or use fewer stages with a queue: each has a thread."
+                    "Raise the limit of processes (ulimit -u, or TasksMax= of a service), or use fewer stages with a queue: each has a thread."
             )
         }
         pthread_detach(handle)

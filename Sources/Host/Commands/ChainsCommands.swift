@@ -7,7 +7,7 @@ struct ChainsCommands: CommandReader.Taker {
     /// The language of each chain, by the chain's name; nil while the chain does not run.
     private let languages: [(name: String, language: @Sendable () -> CommandLanguage?)]
     let clock = ChainClock()
-    let form = "Write {\"chain\":\"…\",\"stage\":\"…\",\"command\":\"…\"}."
+    let form = "Write an object, such as {\"chain\":\"…\",\"command\":\"drain\"}."
 
     init(_ languages: [(name: String, language: @Sendable () -> CommandLanguage?)]) { self.languages = languages }
 

@@ -63,7 +63,7 @@ enum CommandReader {
             }, context)
         if result != 0 {
             RunLog.logger.critical(
-                "--commands: no thread could be started: \(String(cString: strerror(result))). framehost goes on, but reads no commands. Raise the limit of processes (ulimit -u), and start framehost again."
+                "--commands: no thread could be started: \(String(cString: strerror(result))). framehost goes on, but reads no commands. Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs, and start framehost again."
             )
         }
     }

@@ -24,6 +24,7 @@ struct ControlClient {
     ///   - tokenFile: A file with the token in its first line; without it $FRAMEHOST_TOKEN, if that is set.
     /// - Throws: ``FrameHostError``.
     init(_ url: String, argument: String = "url", tokenFile: String?) throws {
+        let given = url
         var url = url
         if url.firstRange(of: "://") == nil { url = "http://\(url)" }
         while url.hasSuffix("/") { url.removeLast() }
@@ -40,11 +41,11 @@ struct ControlClient {
         else {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(argument),
-                what: "'\(url)' is not the address of a control server",
+                what: given.isEmpty ? "the address is empty" : "'\(given)' is not the address of a control server",
                 remedy: "Write the address that the chain prints when it starts, such as http://127.0.0.1:8080.")
         }
         let authority = url.dropFirst(scheme.utf8.count + 3).prefix { $0 != "/" }
-        if let fault = Self.fault(ofAuthority: authority, in: url, argument) { throw fault }
+        if let fault = Self.fault(ofAuthority: authority, in: given, argument) { throw fault }
         base = url
         hasPort = authority.contains { $0 == ":" } && authority.last != "]"
         fields = try Self.token(tokenFile).map { ["Authorization: Bearer \($0)"] } ?? []

@@ -205,7 +205,7 @@ struct CtlCommand: ParsableCommand {
         guard let dot = words[0].lastIndex(of: "."), let found = stage(String(words[0][..<dot])) else {
             let id = words[0].lastIndex(of: ".").map { String(words[0][..<$0]) } ?? words[0]
             throw FrameHostError(
-                .unavailable, place: id, what: "no such stage",
+                .unavailable, place: id.isEmpty ? words[0] : id, what: "the chain file has no such stage",
                 remedy: remedyOfUnknownStage(id, in: stages.compactMap { ($0["id"] ?? $0["use"])?.asString }))
         }
         let option = String(words[0][words[0].index(after: dot)...])

@@ -114,7 +114,7 @@ final class RunSession: @unchecked Sendable {
             }, context)
         guard result == 0 else {
             RunLog.logger.critical(
-                "no thread could be started: \(String(cString: strerror(result))). Raise the limit of processes (ulimit -u)."
+                "no thread could be started: \(String(cString: strerror(result))). Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs."
             )
             exit(1)
         }

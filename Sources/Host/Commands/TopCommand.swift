@@ -235,7 +235,7 @@ private final class TopScreen {
 
     private static let noThread = FrameHostError(
         .exhausted, place: "top", what: "no thread could be started",
-        remedy: "Close other programs, or raise the limit of processes (ulimit -u).")
+        remedy: "Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs.")
 
     // MARK: Signals and keys
 

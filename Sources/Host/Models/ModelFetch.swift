@@ -125,7 +125,7 @@ struct ModelFetch {
             close(file)
             throw FrameHostError(
                 .unavailable, place: partPath,
-                what: "is in the way of the download, because it is not a regular file, or has other hard links",
+                what: "is in the way, because it is not a regular file, or has other hard links",
                 remedy: "Move it away, or name another folder with --to.")
         }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {

@@ -224,8 +224,8 @@ final class SourceSwitch: Join {
         guard !hasShown || watch.inputs[index].hasPicture else {
             throw FrameHostError(
                 .unavailable, place: FaultPlace(place),
-                what: "'\(context.inputIDs[index])' has not given a picture yet",
-                remedy: "Switch to it when it gives pictures.")
+                what: "'\(context.inputIDs[index])' has not given a picture of its own yet",
+                remedy: "Switch to it when it gives its own pictures.")
         }
         guard options.whenLost == .stay || !watch.wouldBeLeft(index, now: context.clock.now()) else {
             throw FrameHostError(

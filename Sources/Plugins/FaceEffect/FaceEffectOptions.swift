@@ -41,7 +41,7 @@ struct FaceEffectOptions: StageOptions {
     var feather = 0.15
     @Option(
         help:
-            "auto uses yunet if a model is named or found in a data folder, otherwise haar with a warning. With privacy it uses only yunet."
+            "auto uses yunet if a model is named or found in a data folder, otherwise haar with a warning. With privacy it uses only yunet, unless acceptMissedFaces is set."
     )
     var detector = DetectorName.auto
     @Option(
@@ -99,7 +99,8 @@ struct FaceEffectOptions: StageOptions {
     )
     var reviewFile: String? = nil
     @Option(
-        help: "Also prints a line when the number of faces changes. Programs and rules always get the event faces.",
+        help:
+            "Also prints a line when the number of faces changes. Rules and --events always get the event faces; mqtt and nats get it only with this option, or with their level debug.",
         live: true) var events = false
 
     /// The least confidence of a detection that keeps a known face.

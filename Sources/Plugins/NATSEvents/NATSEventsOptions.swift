@@ -26,7 +26,7 @@ struct NATSEventsOptions: StageOptions {
     @Option(help: "The least important events that are sent.") var level = PublishedLevel.info
     @Option(
         help:
-            "Names of the events that are sent; \"recording-*\" stands for all names that begin with recording-. Default: all events."
+            "Names of the events that are sent; \"recording-*\" stands for all names that begin with recording-. Default: all events of this level and above."
     )
     var events: [String] = []
     @Option(

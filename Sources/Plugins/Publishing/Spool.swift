@@ -393,11 +393,19 @@ package final class Spool: Sendable {
     private func mend(_ segment: Segment) throws -> (bytes: Int, number: UInt64) {
         // A segment that somebody else has made larger than it can be is not read as a whole.
         guard let bytes = read(segment.first, from: 0, count: min(segment.bytes, 8 << 20)) else {
+            let code = errno
             // A folder in its place has no lines. Appending finds it, and keeps the events in memory.
-            if errno == EISDIR { return (0, 0) }
+            if code == EISDIR { return (0, 0) }
+            let remedy =
+                switch code {
+                case ELOOP: "Remove it, because it must be a regular file, or name another folder with 'spool'."
+                case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
+                case EIO: "Check its disk, or set 'spool' to a folder on another disk."
+                default: "Let this user read and write it, or name another folder with 'spool'."
+                }
             throw FrameHostError(
-                .unavailable, place: "spool", what: "'\(path(segment.first))' cannot be read: \(reason())",
-                remedy: "Make the file readable for this user, or name another folder with 'spool'.")
+                .unavailable, place: "spool",
+                what: "'\(path(segment.first))' cannot be read: \(String(cString: strerror(code)))", remedy: remedy)
         }
         var (end, number): (Int, UInt64) = (0, 0)
         var rest = bytes[...]

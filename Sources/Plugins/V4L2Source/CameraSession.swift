@@ -26,28 +26,37 @@ final class CameraSession {
     ) throws {
         device = try Self.open(path, calls)
         let planned = PictureSize(format.width, format.height)
-        let chosen =
-            mode
-            ?? FormatChoice.best(
-                of: device.modes(near: asked).filter {
-                    $0.size == planned && PictureCopy.canMake(format, from: $0.pixels)
-                }, for: asked)
-        guard let chosen else {
-            throw FrameHostError(
-                .unavailable,
-                what: "the chain was planned for pictures of \(planned), but '\(path)' does not give them",
-                remedy: "Set 'size' in the chain file to one that `framehost devices` lists for it.")
-        }
-        self.mode = chosen
+        self.mode = try mode ?? Self.mode(of: device, planned, format, asked)
         do {
-            layout = try DriverLayout(try device.format(chosen.code, chosen.size, isSet: true), of: chosen)
+            layout = try DriverLayout(try device.format(self.mode.code, self.mode.size, isSet: true), of: self.mode)
         } catch let fault as CallFault {
             throw CameraFault.of(fault, path, calls)
         }
         // A driver without this call has one rate (V4L2, VIDIOC_S_PARM).
-        rate = (try? device.setRate(chosen.rate.isZero ? asked.rate : chosen.rate)) ?? Rational(0)
+        rate = (try? device.setRate(self.mode.rate.isZero ? asked.rate : self.mode.rate)) ?? Rational(0)
         copy = PictureCopy(layout)
-        decoder = chosen.pixels == .mjpeg ? try JPEGDecoder(chosen.size) : nil
+        decoder = self.mode.pixels == .mjpeg ? try JPEGDecoder(self.mode.size) : nil
+    }
+
+    /// The mode for a chain that was planned without the camera.
+    ///
+    /// - Throws: ``FrameHostError`` where it has none of the planned size.
+    private static func mode(
+        of device: V4L2Device, _ planned: PictureSize, _ format: VideoFormat, _ asked: AskedMode
+    ) throws -> CameraMode {
+        let modes = device.modes(near: asked)
+        let fitting = modes.filter { $0.size == planned && PictureCopy.canMake(format, from: $0.pixels) }
+        if let mode = FormatChoice.best(of: fitting, for: asked) { return mode }
+        guard FormatChoice.best(of: modes, for: asked) != nil else {
+            throw CameraFault.noFormat(device.path, asked: asked.pixels, there: device.formats().map(\.code))
+        }
+        let form = asked.pixels.map { " as \($0.rawValue)" } ?? ""
+        throw FrameHostError(
+            .unavailable,
+            what: "the chain was planned for pictures of \(planned), but '\(device.path)' does not give them\(form)",
+            remedy:
+                "Set 'size' in the chain file to one that `framehost devices` lists for it\(form)\(form.isEmpty ? "" : ", or leave 'format' out")."
+        )
     }
 
     /// - Throws: ``FrameHostError``.

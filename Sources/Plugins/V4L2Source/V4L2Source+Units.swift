@@ -32,9 +32,11 @@ struct CameraUnits {
 
 /// Passing on what the camera encodes: `"format": "h264"`.
 extension V4L2Source {
-    /// How many buffers are searched for parameter sets, and how many waits of 50 ms may bring none.
+    /// How many buffers are searched for parameter sets, and how many waits of 50 ms may bring none: 30 s in all, 5 s
+    /// in a row.
     private static let mostBuffers = 600
-    private static let mostWaits = 100
+    private static let mostWaits = 600
+    private static let mostWaitsInARow = 100
 
     /// [control thread] Lets the camera run until its parameter sets have come, and a picture after them: later stages
     /// need them for a header or description before the first access unit.
@@ -65,15 +67,17 @@ extension V4L2Source {
         defer { queue.stop() }
         device.forceKeyframe()
         var stream = UnitStream()
-        var (buffers, waits) = (0, 0)
-        while buffers < mostBuffers, waits < mostWaits {
+        var (buffers, waits, waitsInARow) = (0, 0, 0)
+        while buffers < mostBuffers, waits < mostWaits, waitsInARow < mostWaitsInARow {
             try queue.refill()
             guard let picture = try queue.next(milliseconds: 50) else {
                 waits += 1
+                waitsInARow += 1
                 continue
             }
             defer { queue.giveBack(picture) }
             buffers += 1
+            waitsInARow = 0
             guard !picture.filled.isDamaged, let bytes = picture.bytes else { continue }
             let verdict = stream.look(at: bytes)
             // A camera may give more than one PPS, each in a buffer of its own. With the next picture all have come.

@@ -57,7 +57,7 @@ final class V4L2Source: Source, DeviceStage {
         self.options = options
         self.context = context
         calls = DeviceCallsInUse.current
-        // A single processor that also encodes can keep up with a quarter of the samples.
+        // A single processor that also encodes can keep up with a third of the samples.
         isSpared = calls.processors == 1
         asked = AskedMode(
             size: options.size ?? (isSpared ? PictureSize(640, 480) : PictureSize(1280, 720)),

@@ -79,7 +79,11 @@ struct Y4MHeader: Equatable {
         return Fault(what: "has a first line of more than \(mostBytes) bytes", remedy: makeIt)
     }
 
-    private static let noMagic = Fault(what: "must start with \(magic)", remedy: makeIt)
+    private static let noMagic = Fault(
+        what: "must start with \(magic)",
+        remedy:
+            "\(makeIt). If it does, this stage began within the stream: start that program and the chain again, together"
+    )
     static let makeIt = "Let ffmpeg write the stream: '-f yuv4mpegpipe'"
 
     private static func samples(_ word: String) throws(Fault) -> (Y4MFormat, UInt8) {

@@ -90,7 +90,7 @@ final class DetectorThread: @unchecked Sendable {
             held.release()
             throw FrameHostError(
                 .exhausted, what: "the detector's thread could not be started: \(String(cString: strerror(result)))",
-                remedy: "Raise the process limit (ulimit -u).")
+                remedy: "Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs.")
         }
         pthread_detach(handle)
     }

@@ -74,7 +74,7 @@ final class NetworkReader: @unchecked Sendable {
             held.release()
             throw FrameHostError(
                 .exhausted, what: "the network thread could not be started: \(String(cString: strerror(result)))",
-                remedy: "Raise the process limit (ulimit -u).")
+                remedy: "Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs.")
         }
         pthread_detach(handle)
     }

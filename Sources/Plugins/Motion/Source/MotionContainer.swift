@@ -65,7 +65,7 @@ final class MotionContainer: MotionReader {
 
     private static func fault(_ code: Int32, _ path: String, _ said: String) -> FrameHostError {
         let errno = code == fh_averror_invalid_data ? 0 : fh_averror_errno(code)
-        return errno == 0 ? MotionText.notMedia(path, cause: said) : MotionText.unreadable(path, ErrorText.of(errno))
+        return errno == 0 ? MotionText.notMedia(path, cause: said) : MotionText.unreadable(path, errno)
     }
 
     private func stream(_ index: Int) -> UnsafeMutablePointer<AVStream> { container!.pointee.streams[index]! }
@@ -184,11 +184,13 @@ final class MotionContainer: MotionReader {
             throw MotionText.cut(path, packets: packets, of: Int(indexed), given: before + samples.count)
         }
         guard result == fh_averror_eof else {
-            let reason = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+            let errno = result == fh_averror_invalid_data ? 0 : fh_averror_errno(result)
+            if errno != 0 { throw MotionText.unreadable(path, errno) }
+            let cause = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
                 av_strerror(result, buffer.baseAddress!, buffer.count)
                 return String(cString: buffer.baseAddress!)
             }
-            throw MotionText.unreadable(path, reason)
+            throw MotionText.damaged(path, cause: cause, given: before + samples.count)
         }
         return false
     }

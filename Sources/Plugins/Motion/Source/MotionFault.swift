@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Glibc
 
 /// What a parser found wrong with its input.
 struct MotionFault: Error, Equatable {
@@ -49,6 +50,12 @@ enum MotionText {
             remedy: passedOn(given, before: "the end") + recordAgain)
     }
 
+    static func damaged(_ path: String, cause: String, given: Int) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, place: "path", what: "the motion of '\(path)' is damaged",
+            remedy: passedOn(given, before: "the fault") + recordAgain, cause: cause)
+    }
+
     private static let recordAgain = "Copy the file again, or record it again."
 
     private static func correction(_ given: Int) -> String {
@@ -84,10 +91,17 @@ enum MotionText {
             remedy: "Name a file.")
     }
 
-    static func unreadable(_ path: String, _ reason: String) -> FrameHostError {
-        FrameHostError(
-            .unavailable, place: "path", what: "'\(path)' cannot be read: \(reason)",
-            remedy: "Check its permissions, and the disk that it is on.")
+    static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
+        let remedy =
+            switch code {
+            case EACCES, EPERM: "Let the user who runs framehost read it."
+            case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
+            case ELOOP, ENAMETOOLONG: "Correct 'path'."
+            case ENOMEM: "Free some memory on this machine."
+            default: "Check the disk that it is on."
+            }
+        return FrameHostError(
+            .unavailable, place: "path", what: "'\(path)' cannot be read: \(ErrorText.of(code))", remedy: remedy)
     }
 
     static func notMedia(_ path: String, cause: String) -> FrameHostError {

@@ -47,15 +47,15 @@ final class MotionFile {
         var status = stat()
         guard stat(path, &status) == 0 else {
             let code = errno
-            guard code == ENOENT || code == ENOTDIR else { throw MotionText.unreadable(path, ErrorText.of(code)) }
+            guard code == ENOENT || code == ENOTDIR else { throw MotionText.unreadable(path, code) }
             throw MotionText.missing(path, isRelative: isRelative)
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
             throw MotionText.noFile(path, isFolder: status.st_mode & S_IFMT == S_IFDIR)
         }
-        if access(path, R_OK) != 0 { throw MotionText.unreadable(path, ErrorText.of(errno)) }
+        if access(path, R_OK) != 0 { throw MotionText.unreadable(path, errno) }
         guard let held = RunFiles.read(path, as: "motion-source") else {
-            throw MotionText.unreadable(path, ErrorText.of(errno))
+            throw MotionText.unreadable(path, errno)
         }
         reader =
             switch Kind(path: path) {

@@ -51,7 +51,7 @@ final class CSVFile: MotionReader {
         case .ended:
             guard parser.hasHeading else { throw MotionText.empty(path) }
             return false
-        case .failed(let code): throw MotionText.unreadable(path, ErrorText.of(code))
+        case .failed(let code): throw MotionText.unreadable(path, code)
         }
     }
 
@@ -94,7 +94,7 @@ final class JSONFile: MotionReader {
         case .ended:
             merge.end(into: &samples)
             return false
-        case .failed(let code): throw MotionText.unreadable(path, ErrorText.of(code))
+        case .failed(let code): throw MotionText.unreadable(path, code)
         }
     }
 

@@ -39,7 +39,8 @@ enum LoopRoom {
                     .unavailable,
                     what:
                         "the RTSP server cannot start its network threads (\(loops)): \(String(cString: strerror(result)))",
-                    remedy: "Raise the thread limit (ulimit -u), or end other programs.")
+                    remedy:
+                        "Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs.")
             }
             threads.append(thread)
         }

@@ -199,6 +199,30 @@ import Testing
         #expect(driver.finish().isSuccess)
     }
 
+    /// A source of a frame each 20 s takes the place of one of a hundred a second.
+    @Test func judgesAReplacedSourceByItsOwnRate() throws {
+        func sketch(_ log: String, frameMs: Int) throws -> ChainSketch {
+            var sketch = ChainSketch()
+            try sketch.add(AwaySource.self, "cam", options: #"{"log": "", "most": 5, "frameMs": \#(frameMs)}"#)
+            try sketch.add(RecordingSink.self, "sink", options: #"{"log": "\#(log)"}"#, link: LinkRequest(queue: 0))
+            return sketch
+        }
+        let driver = try RunningChainDriver(sketch("status-fast", frameMs: 10))
+        driver.waitForFrames(5)
+        let answer = driver.change(to: try sketch("status-slow", frameMs: 20_000))
+        #expect(answer.isOK, "\(answer.error)")
+        #expect(eventually { driver.chain.runners[0].emitted.value == 10 })
+        var watch = HealthWatch()
+        func look(_ seconds: Int64) -> [String] {
+            watch.look(at: driver.chain, now: 1_000_000 * Self.second + seconds * Self.second) { [] }
+            return watch.status.now.problems
+        }
+        #expect(look(0) == [])
+        #expect(look(39) == [])
+        #expect(look(41) == ["cam (away-source) has given nothing for 41 s."])
+        #expect(driver.finish().isSuccess)
+    }
+
     @Test func looksFourTimesASecond() throws {
         let driver = try RunningChainDriver(sketch("status-often"))
         var watch = HealthWatch()
@@ -246,6 +270,7 @@ private final class AwaySource: Source {
     struct Options: StageOptions {
         @Option(help: "Under which name the reason is found.") var log = ""
         @Option(help: "Frames until it gives nothing any more.") var most = 1_000_000
+        @Option(help: "The time of a frame by its format.") var frameMs = 10
     }
 
     static let reasons = Locked<[String: String]>([:])
@@ -260,7 +285,7 @@ private final class AwaySource: Source {
     }
 
     func negotiate() throws -> MediaFormat {
-        .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(100)))
+        .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(1000, Int32(options.frameMs))))
     }
 
     func start() { context.recovering = Self.reasons.withLock { $0[options.log] } }

@@ -60,6 +60,7 @@ final class MotionReader: MultiFilter {
     struct Options: StageOptions {
         @Option(help: "Name under which the entries are found.") var log = ""
         @Option(help: "How far ahead it looks.") var aheadMs = 8
+        @Option(help: "How long it waits for motion in a live chain.") var waitMs = 100
         @Option(help: "The picture at which it fails.") var failsAt = -1
     }
 
@@ -85,7 +86,7 @@ final class MotionReader: MultiFilter {
     }
 
     var lookAhead: MediaTime { MediaTime(nanoseconds: Int64(options.aheadMs) * 1_000_000) }
-    var longestWait: MediaTime { MediaTime(nanoseconds: 100_000_000) }
+    var longestWait: MediaTime { MediaTime(nanoseconds: Int64(options.waitMs) * 1_000_000) }
 
     func receive(_ item: consuming Sample, from index: Int) throws {
         guard case .motionBlock(let block) = consume item else { return }

@@ -8,12 +8,15 @@ import Testing
 @Suite struct MultiFilterTests {
     /// `pic` and `motion` → `reader` → `sink`.
     private func sketch(
-        _ log: String, pictures: String, motion: String, reader: String = "", from: [String] = ["pic", "motion"]
+        _ log: String, pictures: String, motion: String, reader: String = "", from: [String] = ["pic", "motion"],
+        queue: Int? = nil
     ) throws -> ChainSketch {
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "pic", options: pictures, from: [])
         try sketch.add(MotionTicker.self, "motion", options: motion, from: [])
-        try sketch.add(MotionReader.self, "reader", options: #"{"log": "\#(log)"\#(reader)}"#, from: from)
+        try sketch.add(
+            MotionReader.self, "reader", options: #"{"log": "\#(log)"\#(reader)}"#, from: from,
+            link: LinkRequest(queue: queue))
         try sketch.add(UnitEncoder.self, "h264")
         try sketch.add(OrderSink.self, "sink", options: #"{"log": "\#(log)"}"#)
         return sketch
@@ -94,6 +97,24 @@ import Testing
         let result = driver.finish()
         #expect(result.keepsItsPromises, "\(result)")
         #expect(driver.chain.ledger.isBalanced)
+    }
+
+    /// Five pictures a second wait for motion that never comes, ten minutes each; then for 20 ms each.
+    @Test func anotherInstanceWaitsAsLongAsItSays() throws {
+        func sketch(waitMs: Int) throws -> ChainSketch {
+            try self.sketch(
+                "other-wait", pictures: #"{"count": 100000, "live": true, "everyMs": 200}"#,
+                motion: #"{"count": 0, "live": true, "falls": true}"#, reader: #", "waitMs": \#(waitMs)"#, queue: 900)
+        }
+        let driver = try RunningChainDriver(sketch(waitMs: 600_000))
+        let picture = try #require(driver.chain.graph.runner(id: "pic"))
+        #expect(eventually { picture.emitted.value >= 3 })
+        #expect(MotionReader.log("other-wait").isEmpty)
+        let answer = driver.change(to: try sketch(waitMs: 20))
+        #expect(answer.isOK, "\(answer.error)")
+        #expect(eventually { MotionReader.log("other-wait").count >= 3 })
+        let result = driver.finish()
+        #expect(result.keepsItsPromises, "\(result)")
     }
 
     @Test func aFilterThatFailsTakesNoMotionEither() throws {
