@@ -159,6 +159,10 @@ import Testing
         (["fetch"], "fetch: the model's name is missing. Name yunet-2022mar or yunet-2023mar.\n"),
         (["fetch", "yunet-2022"], "yunet-2022: no such model. Did you mean 'yunet-2022mar'?\n"),
         (
+            ["fetch", "yunet-2024mar"],
+            "yunet-2024mar: no such model. Name yunet-2022mar or yunet-2023mar: `framehost models` says which one is for which OpenCV.\n"
+        ),
+        (
             ["fetch", "yunet-2022mar", "--from", "http://localhost/"],
             "--from: the address must start with https://, but starts with http://. Write an address with https://, or name a folder that has face_detection_yunet_2022mar.onnx.\n"
         ),

@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test(isInstalled, .needs(.ffmpeg)) func mixesOnlyUprightPictures() throws {
+    @Test(isInstalled, .needs(.ffmpeg)) func mixesOnlyPicturesThatLieTheSameWay() throws {
         let workshop = try ClipWorkshop()
         let clip = try workshop.ffmpeg(
             ["-i", workshop.make("whole.mp4", ClipWorkshop.moving(count: 3)), "-c", "copy"]
@@ -67,7 +67,7 @@ import Testing
         let stored = try mix("", from: "clip")
         #expect(stored.status == 2)
         #expect(
-            stored.error.contains("from: the pictures of 'clip' must be upright, but are stored ")
+            stored.error.contains("from: all inputs must lie the same way, but 'pictures' is stored ")
                 && stored.error.contains(
                     ". Put a 'crop-orient' between 'clip' and this stage: it turns pictures upright."),
             "\(stored.error)")

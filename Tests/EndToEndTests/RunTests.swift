@@ -134,12 +134,13 @@ import Testing
         #expect(
             late.errorLines
                 == ["describe: the command must come first. Write `framehost describe … --plugin-path DIR`."])
+        try workspace.write("camera.json", "{}")
         for arguments in [["--plugin-path", "camera.json"], ["check", "--plugin-path", "camera.json"]] {
-            let forgotten = try framehost.run(arguments)
+            let forgotten = try framehost.run(arguments, folder: workspace.folder.path)
             #expect(forgotten.status == 2)
             #expect(
                 forgotten.errorLines == [
-                    "--plugin-path camera.json: is a chain file, not a folder. Write `--plugin-path DIR camera.json`."
+                    "--plugin-path camera.json: is a file, not a folder. Write `--plugin-path DIR camera.json`."
                 ])
         }
     }

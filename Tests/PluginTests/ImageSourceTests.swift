@@ -182,7 +182,7 @@ import Testing
         )
         #expect(
             LeftOutPictures.text("a.png", ImageFault.noPicture("a.png", cause: "Invalid data")) == """
-                'a.png' is not a picture that libavcodec can read; the file is left out. Check it with 'ffprobe': it may be damaged.
+                'a.png' is not a picture that libavcodec can read; the file is left out. Check it with 'ffprobe': it may be damaged, or larger than libavcodec reads.
                   Invalid data
                 """)
         #expect(

@@ -179,7 +179,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         )
         #expect(
             fault(camera, #"{ "device": "/dev/video0" }"#)
-                == "device: '/dev/video0' (framehost) cannot take pictures: it must be an output device. Use a virtual camera; v4l2loopback makes one: `\(make)`."
+                == "device: '/dev/video0' (framehost) does not accept pictures: it must be a video output. Use a virtual camera; v4l2loopback makes one: `\(make)`."
         )
         // After the command, the option names the camera that it has made.
         for (device, command, further) in [

@@ -97,21 +97,20 @@ struct PlanFaults {
     ///
     /// - Parameter services: Their claims come before those of all stages.
     mutating func addClaims(_ stages: [PlannedStage], beside services: [ServiceRequest]) {
-        var first: [String: (stage: String, terms: String?)] = [:]
+        var first: [String: (name: String, terms: String?, stage: Int?)] = [:]
         for service in services {
             // Faults of its options have been reported where they were read.
-            for claim in (try? service.make())?.claims ?? [] { first[claim.name] = (service.key, claim.terms) }
+            for claim in (try? service.make())?.claims ?? [] { first[claim.name] = (service.key, claim.terms, nil) }
         }
-        for stage in stages {
+        for (index, stage) in stages.enumerated() {
             for claim in stage.demand.claims {
                 guard let other = first[claim.name] else {
-                    first[claim.name] = (stage.id, claim.terms)
+                    first[claim.name] = (stage.id, claim.terms, index)
                     continue
                 }
                 if let terms = claim.terms, terms == other.terms { continue }
-                add(
-                    stage.request, claim.option,
-                    "'\(stage.id)' \(claim.what) '\(other.stage)'", claim.remedy)
+                let whose = other.stage == index ? "another option of it" : "'\(other.name)'"
+                add(stage.request, claim.option, "'\(stage.id)' \(claim.what) \(whose)", claim.remedy)
             }
         }
     }

@@ -99,6 +99,8 @@ struct HealthWatch {
 
     private struct Seen {
         var emitted: Int
+        /// Of the instance: another one has its own time to begin.
+        var context: StageContext
         /// System clock.
         var since: Int64
     }
@@ -181,19 +183,22 @@ struct HealthWatch {
         var current: [Int: Seen] = [:]
         for (runner, stage) in zip(graph.runners, stages) where runner.isSource {
             let emitted = runner.emitted.value
-            var seen = sources[runner.number] ?? Seen(emitted: -1, since: now)
-            if seen.emitted != emitted || stage.state == .paused || runner.thread.finished.load(ordering: .acquiring) {
-                seen = Seen(emitted: emitted, since: now)
+            let shown = runner.shown
+            var seen = sources[runner.number] ?? Seen(emitted: -1, context: shown.context, since: now)
+            if seen.emitted != emitted || seen.context !== shown.context || stage.state == .paused
+                || runner.thread.finished.load(ordering: .acquiring)
+            {
+                seen = Seen(emitted: emitted, context: shown.context, since: now)
             }
             current[runner.number] = seen
             // Such a stage waits by itself. A failed stage that is started anew is another matter.
             let isAway = stage.state == .recovering && !runner.hasFailed
-            let hasNeverBeenThere = isAway && runner.shown.context.hasNeverBeenThere
+            let hasNeverBeenThere = isAway && shown.context.hasNeverBeenThere
             if hasNeverBeenThere {
                 missing.append("\(runner.title) has not been connected yet: \(stage.reason).")
             }
             let silence = now - seen.since
-            let frameTime = runner.shown.output?.frameTime ?? 0
+            let frameTime = shown.output?.frameTime ?? 0
             guard silence > max(Self.silenceNs, 2 * frameTime), !hasNeverBeenThere else { continue }
             let sentence = "\(runner.title) has given nothing for \(silence / 1_000_000_000) s"
             // Nothing stands in for it, and starting the chain anew would not bring it.

@@ -374,7 +374,7 @@ public protocol MultiFilter: Filter {
     /// picture. The runner reads it at each item.
     var lookAhead: MediaTime { get }
 
-    /// How long a live chain waits for an input that has no items. The runner reads it once.
+    /// How long a live chain waits for an input that has no items. The runner reads it at each item.
     var longestWait: MediaTime { get }
 
     /// [stage thread] Takes one item of the input at `index` in `from`, which is 1 or more.

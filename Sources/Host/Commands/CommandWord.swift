@@ -45,13 +45,15 @@ struct CommandWord {
         return fault(command, "the command must come first", "Write `framehost \(command) …\(options)`.")
     }
 
-    /// A fault of `--plugin-path chain.json`: the folder was forgotten, and the parser would find no chain.
+    /// A fault of a last `--plugin-path chain.json`: the folder was forgotten, and the parser would find no chain.
     private var chainAsFolder: FrameHostError? {
-        let values = zip(arguments, arguments.dropFirst()).filter { $0.0 == "--plugin-path" }.map(\.1)
-        guard let file = values.first(where: { $0.hasSuffix(".json") && opendir($0).map(closedir) == nil }) else {
-            return nil
-        }
-        return fault("--plugin-path \(file)", "is a chain file, not a folder", "Write `--plugin-path DIR \(file)`.")
+        let takesChain = ["run", "batch", "check", "graph"].contains(arguments[0]) || arguments[0].hasPrefix("-")
+        var status = stat()
+        guard takesChain, arguments.count > 1, arguments[arguments.count - 2] == "--plugin-path",
+            let file = arguments.last, file.hasSuffix(".json"), stat(file, &status) == 0,
+            status.st_mode & S_IFMT == S_IFREG
+        else { return nil }
+        return fault("--plugin-path \(file)", "is a file, not a folder", "Write `--plugin-path DIR \(file)`.")
     }
 
     private func fault(_ word: String, _ what: String, _ remedy: String) -> FrameHostError {

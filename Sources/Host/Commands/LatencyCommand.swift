@@ -156,7 +156,7 @@ struct LatencyCommand: ParsableCommand {
         if !acceptsAnyCertificate, url.lowercased().hasPrefix("rtsps:") {
             throw FrameHostError(
                 .invalidConfiguration, place: "url",
-                what: "'\(url)' is rtsps, but the certificate of an RTSP server cannot be verified",
+                what: "the address is rtsps, but the certificate of an RTSP server cannot be verified",
                 remedy: "Write --no-verify, which accepts any certificate, and only in a network that you trust.")
         }
         var options = [member("url", .string(url)), member("decode", JSONNode(.bool(false)))]

@@ -87,10 +87,13 @@ struct ModelsCommand: ParsableCommand {
                     remedy: "Name \(wordList(names, "or")).")
             }
             if let model = KnownModel.all.first(where: { $0.name == name || $0.fileName == name }) { return model }
+            // Each is for another OpenCV: none is suggested where two are equally near.
+            let near = Suggestion.nearest(to: name, in: names)
+            let isOnlyOne = near == Suggestion.nearest(to: name, in: names.reversed())
             throw FrameHostError(
                 .invalidConfiguration, place: name, what: "no such model",
-                remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
-                    ?? "Name \(wordList(names, "or")).")
+                remedy: (isOnlyOne ? near : nil).map { "Did you mean '\($0)'?" }
+                    ?? "Name \(wordList(names, "or")): `framehost models` says which one is for which OpenCV.")
         }
 
         /// The first data folder, which is the user's own unless $FRAMEHOST_DATA names another.

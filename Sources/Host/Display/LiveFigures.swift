@@ -42,7 +42,7 @@ struct LiveFigures {
         /// Seconds that an item waits before the stage in its queue, or that a live source waits for its device or
         /// clock; nil where nothing waits.
         var wait: Double?
-        /// Share of the time that a thread is in the stage's calls, without what runs inline behind it.
+        /// Share of the time that the stage itself works, without its waits and what runs inline behind it.
         var busy: Double?
         var p99: Percentile?
         var queues: [(depth: Int, capacity: Int)]
@@ -206,7 +206,7 @@ struct LiveFigures {
         var stage = Stage(
             id: look.id, use: look.use, kind: look.kind, state: look.state.isEmpty ? state : look.state,
             rate: history.rate(look.kind == "sink" ? "in" : "out", within: window), wait: nil,
-            busy: isLive ? nil : share(look.id), p99: p99,
+            busy: isLive ? nil : share(look.id, inline), p99: p99,
             queues: into.filter { $0.capacity > 0 }.map { ($0.depth, $0.capacity) }, held: look.held,
             heldLimit: look.heldLimit, oldestSeconds: look.oldestSeconds,
             dropRate: isKnown ? ownDrops + linkDrops : nil, drops: Self.sum([look.drops] + into.map(\.drops)),
@@ -238,15 +238,16 @@ struct LiveFigures {
     }
 
     /// Share of the time that the stage itself works: without its waits and the stages that run inline after it.
-    private func share(_ id: String) -> Double? {
-        histories["stage \(id)"]?.rate("busy", within: window).map { min(max($0, 0), 1) }
+    private func share(_ id: String, _ inline: InlineStages) -> Double? {
+        guard inline.timed.contains(id) else { return nil }
+        return histories["stage \(id)"]?.rate("busy", within: window).map { min(max($0, 0), 1) }
     }
 
     /// Share of the time that the stage and all that run on its thread after it work; nil while one of them is new.
     private func shareOfThread(_ id: String, _ inline: InlineStages) -> Double? {
         var sum = 0.0
         for id in inline.after(id).union([id]) {
-            guard let share = share(id) else { return nil }
+            guard let share = share(id, inline) else { return nil }
             sum += share
         }
         return min(sum, 1)
@@ -255,8 +256,11 @@ struct LiveFigures {
     /// The stages that run on the thread of another one, after it.
     private struct InlineStages {
         private var next: [String: [String]] = [:]
+        /// Those whose time of work the server tells.
+        let timed: Set<String>
 
         init(_ look: ChainLook) {
+            timed = Set(look.stages.filter { $0.counters["busy.count"] != nil }.map(\.id))
             for link in look.links where link.capacity == 0 { next[link.from, default: []].append(link.to) }
         }
 

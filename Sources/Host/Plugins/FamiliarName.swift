@@ -2,7 +2,7 @@
 
 /// What GStreamer or FFmpeg calls the work of a stage type. Those who know these programs try such a name first.
 ///
-/// `docs/comparisons.md` has the same table, and a test compares them.
+/// `docs/comparisons.md` has most of these names, and a test asks for each that stands there.
 enum FamiliarName {
     /// By stage type: names of GStreamer's elements, and of FFmpeg's filters, devices and encoders.
     static let ofTypes: [String: [String]] = [

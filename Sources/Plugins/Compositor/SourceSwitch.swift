@@ -208,7 +208,7 @@ final class SourceSwitch: Join {
 
     /// [stage thread] Shows another input from the next picture on.
     ///
-    /// - Throws: ``FrameHostError`` for an id that is not an input, for an input that has not given a picture yet, and
+    /// - Throws: ``FrameHostError`` for an id that is not an input, for an input that has not given a picture of its own, and
     ///   for a lost one that the next tick would replace.
     func command(_ name: String, arguments: JSONNode) throws {
         guard let id = arguments["to"]?.asString else {

@@ -28,7 +28,7 @@ final class Frei0rMixer: Join {
     /// [control thread] Loads the effect and sets its parameters.
     ///
     /// - Throws: ``FrameHostError`` for an effect that is not there, does not load or is not a mixer, for a wrong
-    ///   number of inputs or different sizes, and for parameters that it does not take.
+    ///   number of inputs, for different orientations or sizes, and for parameters that it does not take.
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat {
         let library = try EffectLibrary(path: EffectFolders().path(of: options.effect, resolve: context.resolve))
         try library.require(Self.kinds, stage: Self.info.id)
@@ -43,10 +43,12 @@ final class Frei0rMixer: Join {
             )
         }
         let (first, ids) = (formats[0], context.inputIDs)
-        if let turned = formats.firstIndex(where: { $0.orientation != .up }) {
+        if let other = formats.firstIndex(where: { $0.orientation != first.orientation }) {
+            let turned = first.orientation == .up ? other : 0
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
-                what: "the pictures of '\(ids[turned])' must be upright, but are stored \(formats[turned].orientation)",
+                what:
+                    "all inputs must lie the same way, but '\(ids[0])' is stored \(first.orientation) and '\(ids[other])' \(formats[other].orientation)",
                 remedy: "Put a 'crop-orient' between '\(ids[turned])' and this stage: it turns pictures upright.")
         }
         if let index = formats.firstIndex(where: { ($0.width, $0.height) != (first.width, first.height) }) {

@@ -33,7 +33,7 @@ struct MQTTEventsOptions: StageOptions {
     )
     var spool: String? = nil
     @Option(
-        help: "Most space of the spool on disk. When the spool is full, the oldest events are deleted.",
+        help: "Maximum disk space for the spool. When it is full, the oldest events are deleted.",
         range: 1...65_536, unit: "MiB")
     var spoolMegabytes = 64
 

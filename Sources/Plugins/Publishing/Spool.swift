@@ -398,7 +398,8 @@ package final class Spool: Sendable {
             if code == EISDIR { return (0, 0) }
             let remedy =
                 switch code {
-                case ELOOP: "Remove it, because it must be a regular file, or name another folder with 'spool'."
+                case ELOOP, ESPIPE, ENXIO:
+                    "Remove it, because it must be a regular file, or name another folder with 'spool'."
                 case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
                 case EIO: "Check its disk, or set 'spool' to a folder on another disk."
                 default: "Let this user read and write it, or name another folder with 'spool'."

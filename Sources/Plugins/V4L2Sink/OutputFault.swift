@@ -42,7 +42,7 @@ enum OutputFault {
     static func noOutput(_ path: String, name: String) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "device",
-            what: "'\(path)' (\(name)) cannot take pictures: it must be an output device",
+            what: "'\(path)' (\(name)) does not accept pictures: it must be a video output",
             remedy: "Use a virtual camera; v4l2loopback makes one: `\(loadModule)`.")
     }
 
@@ -78,6 +78,17 @@ enum OutputFault {
         )
     }
 
+    private static func noDevice(_ path: String, cause: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "device", what: "'\(path)' is not a video device",
+            remedy: "Name one, such as /dev/video10; v4l2loopback makes one: `\(loadModule)`.", cause: cause)
+    }
+
+    private static func isSocket(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+    }
+
     /// The fault for an error of the kernel, with a remedy.
     static func of(_ call: String, _ code: Int32, _ path: String, group: String?) -> FrameHostError {
         let cause = "\(call): \(String(cString: strerror(code)))"
@@ -98,15 +109,13 @@ enum OutputFault {
         case EBUSY:
             return inUse(path, cause: cause)
         // A file or pipe gives the first, a folder the second.
-        case ENOTTY, EISDIR:
-            return FrameHostError(
-                .unavailable, place: "device", what: "'\(path)' is not a video device",
-                remedy: "Name one, such as /dev/video10; v4l2loopback makes one: `\(loadModule)`.", cause: cause)
+        case ENOTTY, EISDIR: return noDevice(path, cause: cause)
+        case ENXIO where isSocket(path): return noDevice(path, cause: cause)
         case ENODEV, ENXIO, ENOENT:
             return FrameHostError(
                 .unavailable, what: "'\(path)' has disappeared",
                 remedy:
-                    "Connect the device again. A virtual camera is there again once its module is loaded anew: `sudo modprobe -r v4l2loopback`, then `\(loadCommand(for: path))` with the camera's name as card_label.",
+                    "Connect the device again. For a virtual camera, load its module again: `sudo modprobe -r v4l2loopback`, then `\(loadCommand(for: path))`, with the camera's own name as card_label.",
                 cause: cause)
         default:
             return FrameHostError(

@@ -32,8 +32,8 @@ struct CameraUnits {
 
 /// Passing on what the camera encodes: `"format": "h264"`.
 extension V4L2Source {
-    /// How many buffers are searched for parameter sets, and how many waits of 50 ms may bring none: 30 s in all, 5 s
-    /// in a row.
+    /// How many buffers are searched for parameter sets, and how many waits of 50 ms may bring none: in all, and in a
+    /// row.
     private static let mostBuffers = 600
     private static let mostWaits = 600
     private static let mostWaitsInARow = 100

@@ -370,7 +370,9 @@ final class V4L2Source: Source, DeviceStage {
             figures.add(figures.decoded)
             unknownInARow = 0
             return frame
-        case .damaged(let words): noteDamage("its JPEG is damaged: \(words)")
+        case .damaged(let words):
+            unknownInARow = 0
+            noteDamage("its JPEG is damaged: \(words)")
         case .unknown(let words):
             unknownInARow += 1
             guard unknownInARow < Self.mostUnknown else {
@@ -470,6 +472,7 @@ final class V4L2Source: Source, DeviceStage {
             self.path = path
             if lookedFor == nil { lookedFor = CameraList.stableID(of: path, calls) ?? path }
             followsGap = true
+            unknownInARow = 0
             context.recovering = nil
             let isBack = figures.losses.load(ordering: .relaxed) > 0
             context.post(

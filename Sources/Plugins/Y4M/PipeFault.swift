@@ -71,7 +71,8 @@ enum PipeFault {
         FrameHostError(
             .invalidMedia, what: "\(name) ended before a y4m header",
             remedy: name == StandardStream.input.rawValue
-                ? pipeIn : "Check the program that writes it. \(Y4MHeader.makeIt).")
+                ? "Check the command whose output is piped into framehost, such as `ffmpeg -i … -f yuv4mpegpipe - | framehost chain.json`."
+                : "Check the program that writes it. \(Y4MHeader.makeIt).")
     }
 
     static func header(_ fault: Y4MHeader.Fault, _ name: String) -> FrameHostError {

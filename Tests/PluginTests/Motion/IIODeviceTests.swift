@@ -132,10 +132,10 @@ import Testing
         }
         let missing = #expect(throws: IIOFault.self) { try IIODevice("gyro", places: tree.places) }
         #expect(missing?.what == "there is no IIO device 'gyro'" && missing?.isMissing == true)
-        #expect(missing?.remedy == "Name one that is connected: als (iio:device0), imu6 (iio:device1).")
+        #expect(missing?.remedy == "Name one that measures motion: imu6 (iio:device1).")
         #expect(throws: IIOFault.self) { try IIODevice("als", places: tree.places) }
         let none = #expect(throws: IIOFault.self) { try IIODevice("x", places: IIOPlaces(devices: "/nowhere")) }
-        #expect(none?.remedy == "Connect a sensor that has an IIO driver: /nowhere lists none now.")
+        #expect(none?.remedy == "Connect a motion sensor that has an IIO driver: /nowhere lists none now.")
     }
 
     @Test func setsTheBufferUp() throws {

@@ -38,8 +38,10 @@ final class MeterHandle {
                 UInt32(format.channelCount), UInt(format.sampleRate), fh_ebur128_modes)
         else {
             throw FrameHostError(
-                .unavailable, what: "libebur128 cannot measure \(format)",
-                remedy: "Put an 'audio-resample' with \"sampleRate\": 48000 and \"channels\": 2 before this stage.")
+                .exhausted, what: "not enough memory to measure \(format)",
+                remedy:
+                    "Free some memory, or put an 'audio-resample' with a lower 'sampleRate' or fewer 'channels' before this stage."
+            )
         }
         self.state = state
         channelCount = format.channelCount

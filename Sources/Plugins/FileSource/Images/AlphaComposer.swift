@@ -50,7 +50,9 @@ final class AlphaComposer {
         let rows = fh_sws_convert(scaler, picture.frame, planes)
         guard rows >= 0 else {
             throw FrameHostError(
-                .callFailed, what: "its transparent parts cannot be drawn over the colour: \(LibavText.of(rows))",
+                .callFailed,
+                what:
+                    "its transparent parts cannot be drawn over the background colour ('color'): \(LibavText.of(rows))",
                 remedy: "Save it without transparency.")
         }
         for y in 0..<picture.height { blend(base + y * stride, count: picture.width) }

@@ -72,7 +72,7 @@ enum ImageFault {
     static func noPicture(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "'\(path)' is not a picture that libavcodec can read",
-            remedy: "Check it with 'ffprobe': it may be damaged.", cause: cause)
+            remedy: "Check it with 'ffprobe': it may be damaged, or larger than libavcodec reads.", cause: cause)
     }
 
     static func damaged(_ path: String) -> FrameHostError {

@@ -50,6 +50,14 @@ enum NetworkFault {
                 remedy: "Use another port in 'url', or end the program that uses this one.", cause: cause)
         // `Failed to resolve hostname nowhere.example: Name or service not known`, with EIO as the code.
         case _ where cause.contains("Failed to resolve"):
+            let name = cause.firstRange(of: "hostname ").map { cause[$0.upperBound...].prefix { $0 != ":" } } ?? ""
+            guard name.isEmpty || shown.contains(name) else {
+                return FrameHostError(
+                    .unavailable, what: "'\(shown)' cannot be opened: the host name '\(name)' cannot be resolved",
+                    remedy:
+                        "It is that of a proxy (http_proxy), or of a server to which this one redirects: check these, or the network.\(wait(mayWait))",
+                    cause: cause)
+            }
             return FrameHostError(
                 .unavailable, what: "'\(shown)' cannot be opened: its host name cannot be resolved",
                 remedy: "Correct the host in 'url', or check the network.\(wait(mayWait))", cause: cause)

@@ -40,7 +40,7 @@ final class NetworkSound: Source {
     private var lastResume: Int64 = 0
     /// Packets that were dropped before the first call or the end of the last pause: the chain was not too slow for
     /// those.
-    private var droppedUnread: Int?
+    private var droppedBefore: Int?
     private var latest: MediaTime?
     private var followsGap = false
     private var scratch = UnsafeMutableBufferPointer<Float>(start: nil, count: 0)
@@ -141,9 +141,9 @@ final class NetworkSound: Source {
         guard let reader, let queue = reader.sound else { return .ended }
         if context.resumedAt > lastResume {
             lastResume = context.resumedAt
-            droppedUnread = queue.dropped
+            droppedBefore = queue.dropped
         }
-        if droppedUnread == nil { droppedUnread = queue.dropped }
+        if droppedBefore == nil { droppedBefore = queue.dropped }
         if let decoder {
             let step: SoundDecoder.Step?
             do {
@@ -167,7 +167,7 @@ final class NetworkSound: Source {
         }
         if holdsPacket { return try feed(output) }
         let item = context.waiting { queue.take(into: packet, until: PacketQueue.now() + Self.wait) }
-        if queue.dropped > droppedUnread ?? 0, !hasReported.drops {
+        if queue.dropped > droppedBefore ?? 0, !hasReported.drops {
             hasReported.drops = true
             context.post(
                 "packets-dropped", level: .warning,

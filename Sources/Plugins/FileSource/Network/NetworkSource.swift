@@ -52,9 +52,9 @@ final class NetworkSource: Source {
     private var lastResume: Int64 = 0
     /// How many items at most may be of the time of the last pause.
     private var stale = 0
-    /// Packets that were dropped before the first call or the end of the last pause: the chain was not too slow for
-    /// those.
-    private var droppedUnread: Int?
+    /// Packets that were dropped before the first item since the start, or since the last pause: the chain was not too
+    /// slow for those. nil before that item.
+    private var droppedBefore: Int?
     /// Whether no access unit is given before a keyframe.
     private var waitsForKeyframe = true
     private var refusals: Set<String> = []
@@ -236,9 +236,8 @@ final class NetworkSource: Source {
         if context.resumedAt > lastResume {
             lastResume = context.resumedAt
             stale = reader.queue.packetsWaiting + Self.mostDecoding
-            droppedUnread = reader.queue.dropped
+            droppedBefore = nil
         }
-        if droppedUnread == nil { droppedUnread = reader.queue.dropped }
         if let decoder {
             switch decoder.receive(into: picture.frame) {
             case .picture: return try show(picture, output)
@@ -517,6 +516,7 @@ final class NetworkSource: Source {
 
     /// Notes that the stream is back: one of its items is about to be given.
     private func comeBack() {
+        if droppedBefore == nil { droppedBefore = reader?.queue.dropped }
         guard isFresh else { return }
         isFresh = false
         figures.isStreaming.store(true, ordering: .relaxed)
@@ -547,7 +547,7 @@ final class NetworkSource: Source {
     }
 
     private func reportDrops(_ reader: NetworkReader) {
-        guard !hasReportedDrops, reader.queue.dropped > droppedUnread ?? 0 else { return }
+        guard !hasReportedDrops, let droppedBefore, reader.queue.dropped > droppedBefore else { return }
         hasReportedDrops = true
         context.post(
             "packets-dropped", level: .warning,

@@ -50,12 +50,13 @@ final class IIODevice {
         let ids = Self.entries(of: places.devices).filter { $0.hasPrefix("iio:device") }.sorted()
         func name(of id: String) -> String { Self.read("\(places.devices)/\(id)/name") ?? id }
         guard let found = ids.first(where: { $0 == wanted || name(of: $0) == wanted }) else {
-            let there = ids.map { "\(name(of: $0)) (\($0))" }
+            let usable = ids.filter { (try? IIODevice($0, places: places)) != nil }
+            let there = usable.map { "\(name(of: $0)) (\($0))" }
             throw IIOFault(
                 what: "there is no IIO device '\(wanted)'",
                 remedy: there.isEmpty
-                    ? "Connect a sensor that has an IIO driver: \(places.devices) lists none now."
-                    : "Name one that is connected: \(there.joined(separator: ", ")).", isMissing: true)
+                    ? "Connect a motion sensor that has an IIO driver: \(places.devices) lists none now."
+                    : "Name one that measures motion: \(there.joined(separator: ", ")).", isMissing: true)
         }
         id = found
         self.name = name(of: found)
