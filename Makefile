@@ -187,8 +187,8 @@ test-fleet: build test-packages ## rules and dashboard of a fleet with a real Pr
 test-docs: build packages $(CLIP) ## the documentation: its links, its chains and its commands
 	Tests/Docs/run
 
-FUZZ_SECONDS ?= 10
-test-fuzz: ## the fuzz targets for $(FUZZ_SECONDS) seconds each, always from the same seed; `make fuzz` looks for what is new
+FUZZ_SECONDS ?= 6
+test-fuzz: ## the fuzz targets for a few seconds each, always from the same seed; `make fuzz` looks for what is new
 	Tests/Fuzz/run $(FUZZ_SECONDS) seed=1
 
 fuzz: ## the fuzz targets for ten minutes each
