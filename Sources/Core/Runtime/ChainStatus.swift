@@ -99,8 +99,6 @@ struct HealthWatch {
 
     private struct Seen {
         var emitted: Int
-        /// Of the instance: another one has its own time to begin.
-        var context: StageContext
         /// System clock.
         var since: Int64
     }
@@ -184,11 +182,9 @@ struct HealthWatch {
         for (runner, stage) in zip(graph.runners, stages) where runner.isSource {
             let emitted = runner.emitted.value
             let shown = runner.shown
-            var seen = sources[runner.number] ?? Seen(emitted: -1, context: shown.context, since: now)
-            if seen.emitted != emitted || seen.context !== shown.context || stage.state == .paused
-                || runner.thread.finished.load(ordering: .acquiring)
-            {
-                seen = Seen(emitted: emitted, context: shown.context, since: now)
+            var seen = sources[runner.number] ?? Seen(emitted: -1, since: now)
+            if seen.emitted != emitted || stage.state == .paused || runner.thread.finished.load(ordering: .acquiring) {
+                seen = Seen(emitted: emitted, since: now)
             }
             current[runner.number] = seen
             // Such a stage waits by itself. A failed stage that is started anew is another matter.

@@ -64,10 +64,11 @@ final class MergeInlet {
 
     /// Waits for the item whose turn it is.
     func take() -> Taken {
+        // Another instance may wait for another time.
+        let longestWait = stage.asMultiFilter?.longestWait.nanoseconds ?? Self.longestWait
         let condition = queues[0].consumer
         condition.lock()
-        // Another instance may wait for another time.
-        if isLive { order.longestWait = stage.asMultiFilter?.longestWait.nanoseconds ?? Self.longestWait }
+        if isLive { order.longestWait = longestWait }
         while true {
             if stop.isRaised {
                 awaited.show(0)

@@ -40,12 +40,14 @@ enum FamiliarName {
 
     /// Names of work that no stage does, with what does it.
     static let ofNoType: [String: String] = [
-        "tee": "Leave it out: several stages can take from one. Write \"from\" with its id in each of them.",
-        "split": "Leave it out: several stages can take from one. Write \"from\" with its id in each of them.",
-        "queue": "Leave it out: framehost plans queues and threads itself, and `framehost check` lists them.",
-        "queue2": "Leave it out: framehost plans queues and threads itself, and `framehost check` lists them.",
+        "tee": fork, "split": fork, "queue": queue, "queue2": queue,
         "h264parse": "Leave it out: stages give H.264 in the form that others take.",
     ]
+
+    private static let fork =
+        "Leave it out: several stages can take from one. Write \"from\" with its id in each of them."
+    private static let queue =
+        "Leave it out: framehost plans queues and threads itself, and `framehost check` lists them."
 
     /// The remedy for a stage type that has the name `name` in another program; nil for other names.
     ///

@@ -208,8 +208,8 @@ final class SourceSwitch: Join {
 
     /// [stage thread] Shows another input from the next picture on.
     ///
-    /// - Throws: ``FrameHostError`` for an id that is not an input, for an input that has not given a picture of its own, and
-    ///   for a lost one that the next tick would replace.
+    /// - Throws: ``FrameHostError`` for an id that is not an input, for an input that has not given a picture of its
+    ///   own, and for a lost one that the next tick would replace.
     func command(_ name: String, arguments: JSONNode) throws {
         guard let id = arguments["to"]?.asString else {
             let given = arguments["to"].map { "is \($0.text())" } ?? "is missing"
