@@ -130,8 +130,8 @@ public struct BudgetPlan: Sendable {
                     continue
                 }
                 edge = short
-                let policy = graph.edges[edge].policy
-                guard !graph.edges[edge].isFixed, policy != .latest, policy != .dropToKeyframe else {
+                guard !graph.edges[edge].isFixed, graph.edges[edge].policy != .latest, waits.canBeLongEnough(edge)
+                else {
                     faults.append(.dropsBeforeDelay(edge: edge, fork: fork, join: join))
                     waits.reported.insert(edge)
                     continue

@@ -115,6 +115,36 @@ struct BudgetTopology {
         return link.capacity > 0 && !canBlock(edge) && hasForkBefore[link.from]
     }
 
+    /// Whether a join behind `edge` can go on past items that still lie in its full queue, while `edge` loses newer
+    /// ones.
+    ///
+    /// It can when the other inputs that decide which time is next can miss items: each of them can be further ahead
+    /// of `edge` than any queue is long.
+    func canBePassedOver(_ edge: Int) -> Bool {
+        let policy = graph.edges[edge].policy
+        // A queue that loses its oldest items has the newest.
+        guard canLose(edge), policy == .dropNewest || policy == .wait else { return false }
+        let producer = graph.edges[edge].from
+        var isBehind = [Bool](repeating: false, count: graph.edges.count)
+        var misses = isBehind
+        for node in graph.nodes.indices {
+            let inputs = awaited(node)
+            let own = inputs.filter { isBehind[$0] }
+            if graph.nodes[node].isJoin, !own.isEmpty, own.count < inputs.count {
+                let lead = leadingInput(of: node).flatMap { isBehind[$0] ? nil : $0 }
+                if (lead.map { [$0] } ?? inputs.filter { !isBehind[$0] }).allSatisfy({ misses[$0] }) { return true }
+            }
+            // What is lost up to the producer is missing behind `edge` as well.
+            let isCommon = node == producer || descendants(of: node).contains(producer)
+            let lacks = !isCommon && (incoming[node].isEmpty || self.lacks(node, misses) || canDrop(node))
+            for output in outgoing[node] {
+                isBehind[output] = output == edge || !own.isEmpty
+                misses[output] = lacks || canLose(output)
+            }
+        }
+        return false
+    }
+
     /// The queues a thread takes from: several for a join, none for a source.
     func inputs(ofThread thread: Int) -> [Int] { incoming[nodesOfThread[thread][0]] }
     /// The queues a thread gives to.

@@ -286,6 +286,17 @@ struct SmallGraphs {
             ends: [(0, 1), (0, 2), (1, 2), (0, 3), (2, 3)], links: [one, one, one, places, one]),
     ]
 
+    /// Shapes in which a join can go on past what lies in a queue that drops before a stage that delays. They have few
+    /// stages and long queues.
+    static let passing: [Family] = [
+        Family(
+            name: "two ways", stages: [plain, delaying, forwarding, exactOrNearest],
+            ends: [(0, 1), (1, 3), (0, 2), (2, 3)], links: [longQueues, one, one, oneOrTwo]),
+        Family(
+            name: "three ways", stages: [plain, delaying, forwarding, exactOrNearest],
+            ends: [(0, 1), (1, 3), (0, 2), (2, 3), (0, 3)], links: [longQueues, one, oneOrLatest, one, oneOrTwo]),
+    ]
+
     /// Shapes that are small enough to be changed twice in every state. Some forks have a consumer that runs inline beside
     /// a queue, as a branch leaves it that was attached.
     static let changing: [Family] = [
@@ -335,6 +346,21 @@ struct SmallGraphs {
         Variant(kind: .encoder), Variant(kind: .encoder, delay: 1), Variant(kind: .encoder, delay: 2),
         Variant(kind: .passThrough, hold: 1, delay: 1), Variant(kind: .allocator, delay: 1),
     ]
+    private static let plain = [Variant(kind: .source)]
+    private static let forwarding = [Variant(kind: .passThrough)]
+    private static let delaying = [
+        Variant(kind: .encoder, delay: 1), Variant(kind: .allocator, delay: 1),
+        Variant(kind: .passThrough, hold: 1, delay: 1), Variant(kind: .encoder, delay: 2),
+    ]
+    private static let exactOrNearest = [
+        Variant(kind: .sink), Variant(kind: .sink, match: .nearest), Variant(kind: .sink, match: .nearest, lead: 1),
+    ]
+    private static let longQueues = [
+        Link(capacity: 2, policy: .dropNewest), Link(capacity: 3, policy: .dropNewest),
+        Link(capacity: 2, policy: .dropOldest), Link(capacity: 3, policy: .dropOldest),
+    ]
+    private static let oneOrTwo = [Link(capacity: 1), Link(capacity: 2)]
+    private static let oneOrLatest = [Link(capacity: 1), Link(capacity: 1, policy: .latest)]
     private static func joins(_ match: JoinMatch, _ keeps: [Bool]) -> [Variant] {
         [Variant(kind: .sink), Variant(kind: .sink, hold: 1), Variant(kind: .allocator), Variant(kind: .passThrough)]
             .flatMap { variant in

@@ -153,12 +153,20 @@ final class StateLayout {
         let topology = BudgetTopology(graph)
         nodesOfThread = topology.nodesOfThread
         hasWindows = graph.nodes.contains { $0.isJoin && $0.match == .nearest }
+        // Under `exact` a stage that drops matters only beside a link that loses before a stage that delays.
+        let losesBeforeDelay = graph.edges.indices.contains { edge in
+            let consumer = graph.edges[edge].to
+            return topology.canLose(edge)
+                && topology.descendants(of: consumer).union([consumer]).contains { graph.nodes[$0].delay > 0 }
+        }
         // Stages that delay need more items, and no declaration says how many a stage before them drops.
         let mayDrop = graph.nodes.indices.map { node in
             let behind = topology.descendants(of: node)
             return !topology.incoming[node].isEmpty && graph.nodes[node].kind != .sink
                 && graph.nodes[node].delay == 0 && !behind.contains { graph.nodes[$0].delay > 0 }
-                && behind.contains { graph.nodes[$0].isJoin && graph.nodes[$0].match == .nearest }
+                && behind.contains {
+                    graph.nodes[$0].isJoin && (graph.nodes[$0].match == .nearest || losesBeforeDelay)
+                }
         }
         canLose =
             graph.edges.indices.contains { graph.edges[$0].capacity > 0 && !topology.canBlock($0) }
