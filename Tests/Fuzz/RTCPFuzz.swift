@@ -2,8 +2,7 @@
 
 /// Feeds any bytes to the reader of RTCP, and as an access unit to the packetizer, whose packets must fit what it
 /// planned.
-@c(LLVMFuzzerTestOneInput)
-public func fuzzRTCP(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+func fuzzRTCP(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = UnsafeRawBufferPointer(start: bytes, count: count)
     if let packets = RTCP.parse(Array(input)) {
         let written = packets.filter { if case .other = $0 { false } else { true } }

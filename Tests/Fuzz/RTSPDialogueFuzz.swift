@@ -3,8 +3,7 @@
 /// Several clients in one dialogue with ``Signalling``, as the bytes say: they come and go, ask anything in any order
 /// with headers that fit or do not, are heard over UDP, fall silent, are given up by the fan-out; streams end and
 /// begin. After every fourth step the books must balance, and at the end nothing is left.
-@c(LLVMFuzzerTestOneInput)
-public func fuzzRTSPDialogue(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+func fuzzRTSPDialogue(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     var dialogue = Dialogue(input: UnsafeBufferPointer(start: bytes, count: count)[...])
     var steps = 0
     while dialogue.step() {

@@ -2,8 +2,7 @@
 
 /// Feeds any text to the readers of single headers, URLs, session descriptions, addresses and credentials: what one
 /// reads comes back from what it writes.
-@c(LLVMFuzzerTestOneInput)
-public func fuzzRTSPHeaders(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+func fuzzRTSPHeaders(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let text = String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
     if let url = RTSPURL(text) {
         precondition(!url.path.isEmpty, "no path in \(text)")

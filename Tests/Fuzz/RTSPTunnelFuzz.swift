@@ -2,8 +2,7 @@
 
 /// RTSP in Base64, as it comes through HTTP. Any bytes decode alike however they are cut; what was coded piece by piece
 /// comes back whole; a tunnel reads the same requests as a connection of its own.
-@c(LLVMFuzzerTestOneInput)
-public func fuzzRTSPTunnel(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+func fuzzRTSPTunnel(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: bytes, count: count))
     let sum = Int(input.reduce(0) { $0 ^ $1 })
     // As a client's Base64.

@@ -5,8 +5,7 @@
 /// every answer can be read.
 ///
 /// Built with the pure folders of the RTSP sink in one module, without a package: see `make fuzz`.
-@c(LLVMFuzzerTestOneInput)
-public func fuzzRTSPWire(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+func fuzzRTSPWire(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = UnsafeRawBufferPointer(start: bytes, count: count)
     let whole = items(input, step: max(count, 1))
     // Cut into pieces of 1 to 8 bytes: how many, the input says.

@@ -2,19 +2,18 @@
 . Tests/Fuzz/media-chain.sh
 . Tests/Fuzz/y4m.sh
 . Tests/Fuzz/motion.sh
+. Tests/Fuzz/rtsp.sh
 
 # The fuzz targets, for the scripts beside this one. Calls `target NAME MOST_BYTES SOURCE…` for each; its seeds are Tests/Fixtures/fuzz/NAME.
-sink=Sources/Plugins/RTSPSink
-
 targets() {
-  # Of several modules, which `compile` leaves to their own scripts. The longest to build comes first.
+  # Those without sources are left by `compile` to scripts of their own. The longest to build come first.
   target media-chain 6000
+  target rtsp-wire 400
+  target rtsp-tunnel 400
+  target rtsp-dialogue 96
+  target rtsp-headers 200
+  target rtcp 400
   target json-reader 4096 Tests/Fuzz/JSONReaderFuzz.swift Sources/Core/JSON/*.swift Sources/Core/Errors/*.swift Sources/Core/Media/MediaTime.swift Sources/Core/Support/{PrintableText,SecondsText}.swift
-  target rtsp-wire 400 Tests/Fuzz/{RTSPWireFuzz,Numbers}.swift $sink/{Protocol,Access,Session}/*.swift $sink/RTP/*.swift
-  target rtsp-tunnel 400 Tests/Fuzz/RTSPTunnelFuzz.swift $sink/{Protocol,Access}/*.swift
-  target rtsp-dialogue 96 Tests/Fuzz/{RTSPDialogueFuzz,Numbers}.swift $sink/{Protocol,Access,Session}/*.swift
-  target rtsp-headers 200 Tests/Fuzz/RTSPHeadersFuzz.swift $sink/{Protocol,Access}/*.swift
-  target rtcp 400 Tests/Fuzz/RTCPFuzz.swift $sink/RTP/*.swift
   target y4m 4200
   target motion 2000
 }
@@ -26,9 +25,12 @@ compile() {
   while [[ $1 != -- ]]; do flags+=("$1"); shift; done
   if [[ $# == 1 ]]; then
     local name=${out##*/}
-    "compile_${name//-/_}" "$out" "${flags[@]}"
+    case $name in
+      rtsp-* | rtcp) compile_rtsp "$out" "${flags[@]}" ;;
+      *) "compile_${name//-/_}" "$out" "${flags[@]}" ;;
+    esac
     return
   fi
   shift
-  swiftc -O -swift-version 6 -use-ld=lld -parse-as-library -I $sink/Shims/CNettle "${flags[@]}" "$@" -module-name FuzzTarget -o "$out"
+  swiftc -O -swift-version 6 -use-ld=lld -parse-as-library "${flags[@]}" "$@" -module-name FuzzTarget -o "$out"
 }

@@ -13,7 +13,7 @@ import Testing
         // FRAMEHOST_SEED=N runs that one chain, twenty times over.
         let only = getenv("FRAMEHOST_SEED").flatMap { UInt64(String(cString: $0)) }
         let isSoak = RandomChainTests.isSoak
-        let count = only != nil ? 1 : isSoak ? 20_000 : getenv("FRAMEHOST_SANITIZED") != nil ? 60 : 150
+        let count = only != nil ? 1 : isSoak ? 20_000 : getenv("FRAMEHOST_SANITIZED") != nil ? 40 : 150
         let first = only ?? (isSoak ? UInt64(ChainClock().now()) % 1_000_000_000 : 1)
         let lanes = only == nil ? 4 : 1
         let tally = Locked(Tally())
