@@ -253,7 +253,7 @@ for name in ('i420', 'yuyv', 'nv12'):
     point(f'sink-{name}: its red comes back', len(values) >= 10 and all(abs(a - b) <= 1 for v in values for p, q in zip(v, RED) for a, b in zip(p, q)),
           values[:1])
 point('sink: a second writer is told that the device is in use',
-      "'/dev/video10' is in use. End the program that writes to it: only one can." in text('second'), text('second').strip()[:200])
+      "'/dev/video10' is in use. End the program that writes to it. Only one program can write to a virtual camera." in text('second'), text('second').strip()[:200])
 read_by_ffmpeg = [line for line in text('sink-ffmpeg.md5').splitlines() if line and not line.startswith('#')]
 point('sink: ffmpeg reads five pictures from it, all equal', len(read_by_ffmpeg) == 5 and len({line.split(',')[-1] for line in read_by_ffmpeg}) == 1,
       text('sink-ffmpeg.errors')[:200])

@@ -121,7 +121,7 @@ import Testing
         let deep = String(repeating: "[", count: 1_000_000)
         #expect(
             try faults(#"{"stages": "# + deep) == [
-                "1:75: the text has more than 64 lists and objects within each other. Nest them less deeply."
+                "1:75: the text has more than 64 levels of nested lists and objects. Nest them less deeply."
             ])
         #expect(try faults(String(repeating: #"{"a":"#, count: 100_000)).count == 1)
     }
@@ -154,7 +154,7 @@ import Testing
             "4:29: stages[0].framez: no such option. Did you mean 'frames'?",
             "4:50: stages[0].size: \"10\" must be a size in pixels. Write it as \"1280x720\", with each side from 1 to 16384.",
             "5:14: stages[1].use: no stage type 'null-sinc'. Did you mean 'null-sink'?",
-            "6:14: stages[2].use: no stage type 'quux-blorp'. If a plugin of yours has it, name its folder with --plugin-path. `framehost plugins` lists the types that were found.",
+            "6:14: stages[2].use: no stage type 'quux-blorp'. If a plugin of yours has 'quux-blorp', name the plugin's folder with --plugin-path. `framehost plugins` lists the types that were found.",
             "6:36: stages[2].from: no stage 'nobody'. Name one of the chain's stages: 'test-source', 'null-sinc', 'quux-blorp', 'null-sink', 'a b', 'stage5', 'stage6' or 'x'.",
             "7:35: stages[3].from: no stage 'test-sorce'. Did you mean 'test-source'?",
             "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",

@@ -133,7 +133,7 @@ import Testing
         #expect(third.status == 1 && third.error.contains("0 made, 1 there already, 2 set aside"), "\(third.error)")
         #expect(
             third.error.contains(
-                " A file that was set aside is tried again once it has changed, or with --retry.\n"), "\(third.error)")
+                " Correct the causes, then run the same command again with --retry.\n"), "\(third.error)")
         try FileManager.default.removeItem(atPath: workspace.path("in/bad.mp4"))
         try makeClip("in/bad.mp4", frames: 12)
         #expect(try batch("in", "--out", "out").error.contains("1 made"))
@@ -298,7 +298,7 @@ import Testing
         (["in", "--out", "out", "--ending", "a/b"], "", "must be the ending of a file's name"),
         (
             ["in", "--out", "out", "--ending", "avi"], "",
-            #"--ending .avi: 'a.avi' must end in .mp4, .mov or .mkv. Use one of these endings: it chooses the container."#
+            #"--ending .avi: 'a.avi' must end in .mp4, .mov or .mkv. Use one of these endings: the ending chooses the container."#
         ),
     ])
     func beginsNothingThatCannotBeDone(arguments: [String], chain: String, sentence: String) throws {

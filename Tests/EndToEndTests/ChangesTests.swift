@@ -370,7 +370,7 @@ import Testing
         let set = try program.sendPatiently(#"{ "stage": "title", "set": { "text": "b" } }"#)
         #expect(set["ok"].bool == true, "\(set)")
         try program.waitForOutput(
-            #""the change of the chain file is not tried again: the chain was changed by a command meanwhile. Save the file again to use it.""#
+            #""framehost does not try the changed chain file again: a command has changed the chain meanwhile. Save the file again to use it.""#
         )
         program.send(SIGHUP)
         try program.waitForOutput(", so nothing was changed. Send SIGHUP again later.\"")

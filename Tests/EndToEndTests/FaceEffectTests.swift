@@ -69,7 +69,7 @@ import Testing
             #expect(named.error.contains("privacy: the detector '\(name)' (/usr/share/opencv4/"), "\(named.error)")
             #expect(
                 named.error.contains(
-                    #"Use "detector": "yunet" (its model comes with 'framehost models fetch yunet-20"#),
+                    #"Fetch the YuNet model with 'framehost models fetch yunet-20"#),
                 "\(named.error)")
         }
         let file = try check(#", "privacy": true, "model": "\#(Self.cascade)""#, in: workspace)
@@ -83,7 +83,8 @@ import Testing
         #expect(asked.status == 0, "\(asked.error)")
         #expect(
             asked.output.contains(
-                "  face: lbp misses small, turned and tilted faces; with 'acceptMissedFaces' they stay uncovered."),
+                "  face: lbp misses small, turned and tilted faces, which stay uncovered: 'acceptMissedFaces' permits this."
+            ),
             "\(asked.output)")
         let useless = try check(#", "acceptMissedFaces": true"#, in: workspace)
         #expect(useless.status == 2)
@@ -139,7 +140,7 @@ import Testing
         #expect(run.errorLines.contains { $0.hasPrefix("face: searches for faces with yunet: ") }, "\(run.error)")
         #expect(
             run.error.contains(
-                "face: 2 frames: 2 searched in time, 0 with a known face covered that their search did not find, 0 covered completely (starting 0, late 0, failed 0); 2 of the searched frames passed on unchanged because no face was found."
+                "face: 2 frames: 2 searched in time, 0 more in which the search missed a known face that was covered anyway, 0 covered completely (starting 0, late 0, failed 0); of the searched frames, 2 went out unchanged because no face was found."
             ),
             "\(run.error)")
     }

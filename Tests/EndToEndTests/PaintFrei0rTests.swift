@@ -67,7 +67,7 @@ import Testing
         let stored = try mix("", from: "clip")
         #expect(stored.status == 2)
         #expect(
-            stored.error.contains("from: all inputs must lie the same way, but 'pictures' is stored ")
+            stored.error.contains("from: all inputs must have the same orientation, but 'pictures' is stored ")
                 && stored.error.contains(
                     ". Put a 'crop-orient' between 'clip' and this stage: it turns pictures upright."),
             "\(stored.error)")

@@ -219,7 +219,7 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                "standard input ended in the middle of picture 2 (counted from 0): only 710 of its 4608 bytes arrived. Check the program that writes there. All pictures before this one were passed on."
+                "standard input ended in the middle of picture 2 (counted from 0): only 710 of its 4608 bytes arrived. Check the program that writes there. All earlier pictures were passed on."
             ),
             "\(outcome.error)")
     }

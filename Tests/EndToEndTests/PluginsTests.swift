@@ -98,7 +98,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "quux-blorp: no such stage type or service. If a plugin of yours has it, name its folder with --plugin-path. `framehost plugins --plugin-path \(workspace.path("plugins"))` lists the types that were found, and why 1 file was skipped."
+                "quux-blorp: no such stage type or service. If a plugin of yours has 'quux-blorp', name the plugin's folder with --plugin-path. `framehost plugins --plugin-path \(workspace.path("plugins"))` lists the types that were found, and why 1 file was skipped."
             ])
     }
 

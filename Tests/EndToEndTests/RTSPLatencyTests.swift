@@ -79,7 +79,7 @@ import Testing
         #expect(refused.status == 2)
         #expect(
             refused.errorLines == [
-                "url: the address is rtsps, but the certificate of an RTSP server cannot be verified. Write --no-verify, which accepts any certificate, and only in a network that you trust."
+                "url: the address is rtsps, but the certificate of an RTSP server cannot be verified. If you trust the network, add --no-verify, which accepts any certificate."
             ])
         #expect(outcome.status == 0, "\(outcome.error)")
         #expect((try JSON(parsing: outcome.output)["pictures"].int ?? 0) >= 20, "\(outcome.output)")

@@ -212,10 +212,10 @@ import Testing
             #expect(
                 text.contains(
                     "out/a.mp4' failed: \(disk.reason). "
-                        + (disk.isLimit ? "Set 'segmentMegabytes' to" : "Free some space, or record to another disk.")),
+                        + (disk.isLimit ? "Set 'segmentMegabytes'" : "Free some space, or record to another disk.")),
                 "\(text)")
             if saved == 0 {
-                #expect(text.hasSuffix("Nothing of it was saved."))
+                #expect(text.hasSuffix("Nothing of the file was saved."))
                 #expect(!workspace.exists("out/a.mp4"))
             } else {
                 #expect(

@@ -137,7 +137,7 @@ import Testing
             let errors = outcome.errorLines.filter { $0.hasPrefix("error: ") }
             #expect(
                 errors.first
-                    == "error: Ledger, odd (swallow): the stage \(verb): it took 20 and made 0, but emitted, ended, dropped or holds \(double ? 21 : 19). This is a bug of the stage or of framehost: report it, with the chain file."
+                    == "error: Ledger, odd (swallow): the stage \(verb): it took 20 and made 0, but accounts for \(double ? 21 : 19) (emitted, ended, dropped or held). This is a bug of the stage or of framehost: report it, with the chain file."
             )
         }
     }

@@ -374,7 +374,7 @@ extension TwoWayGuard.Plan {
         let told = archive.events.first { $0.name == "look-ahead" }
         #expect(
             told?.text
-                == "Faces in frames: 12 found, 8 covered before they were found, 0 bridged between two detections, 0 held after they were lost."
+                == "Covered faces, counted in every frame: 12 found by the frame's own search, 8 before they were found, 0 between two detections, 0 after they were lost."
         )
     }
 

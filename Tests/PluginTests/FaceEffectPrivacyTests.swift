@@ -146,7 +146,7 @@ import Testing
             ])
         #expect(
             result.events.last { $0.name == "privacy" }?.text
-                == "8 frames: 0 searched in time, 0 with a known face covered that their search did not find, 8 covered completely (starting 0, late 0, failed 8); 0 of the searched frames passed on unchanged because no face was found."
+                == "8 frames: 0 searched in time, 0 more in which the search missed a known face that was covered anyway, 8 covered completely (starting 0, late 0, failed 8); of the searched frames, 0 went out unchanged because no face was found."
         )
     }
 
@@ -244,7 +244,7 @@ import Testing
     @Test(arguments: [
         (
             #"{ "privacy": true, "lookAheadSeconds": 0, "effect": "box" }"#,
-            "'privacy' needs an effect that covers faces, but 'box' does not. Use 'pixelate', 'blur' or 'replace'."
+            "'privacy' needs an effect that covers faces, but 'box' does not cover them. Use 'pixelate', 'blur' or 'replace'."
         ),
         (
             #"{ "privacy": true, "lookAheadSeconds": 0, "draw": false }"#,

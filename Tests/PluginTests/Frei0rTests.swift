@@ -181,7 +181,7 @@ struct Frei0rTests {
                 == true)
         #expect(
             fault(#"{ "effect": "\#(scratch.file("broken.so"))" }"#)?.hasSuffix(
-                "must be in a folder of frei0r effects. Put the file into ~/.frei0r-1/lib, or add its folder to the environment variable FREI0R_PATH."
+                "must be in a folder of frei0r effects. Move the file to ~/.frei0r-1/lib and correct the path, or add its folder to the environment variable FREI0R_PATH."
             )
                 == true)
     }

@@ -506,7 +506,7 @@ import Testing
         )
         #expect(
             refusal(#"{ "path": "\#(folder.file("a.mkv"))", "gcsv": true }"#, [pictures, tilt])
-                == "gcsv: a Gyroflow file needs the rotation rate, but the input gives motion (acceleration). Leave 'gcsv' out, and remove the motion from 'from' or record to .mp4 or .mov."
+                == "gcsv: a Gyroflow file needs the rotation rate, but the input gives motion (acceleration). Leave 'gcsv' out, and either remove the motion from 'from' or record to .mp4 or .mov."
         )
         #expect(
             refusal(#"{ "path": "\#(folder.file("a.mp4"))", "gcsv": true }"#, [pictures, tilt])
@@ -530,7 +530,7 @@ import Testing
         let warnings = recorder.takeEvents().filter { $0.level == .warning }
         #expect(
             warnings.map(\.text) == [
-                "Samples of motion are missing in '\(folder.file("a.mp4"))': the memory for motion was full before the pictures of their time came. Find the stage that delays the pictures."
+                "Samples of motion are missing in '\(folder.file("a.mp4"))': the memory for motion was full before the matching pictures arrived. Find the stage that delays the pictures."
             ])
         #expect(try Self.motion(of: folder.file("a.mp4")).count == 3 * Int(200 * 1.25 * 30))
     }

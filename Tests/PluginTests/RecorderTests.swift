@@ -209,7 +209,7 @@ import Testing
             }
         }
         let text =
-            "writing '\(path)' failed: No space left on device. Free some space, or record to another disk. Nothing of it was saved."
+            "writing '\(path)' failed: No space left on device. Free some space, or record to another disk. Nothing of the file was saved."
         #expect(error?.description.hasSuffix(text) == true, "\(String(describing: error))")
         #expect(recorder.takeEvents().map(\.name) == ["recording-did-start", "recording-did-fail"])
         try recorder.stop()
@@ -247,6 +247,7 @@ import Testing
         }
         #expect(
             error?.description.hasSuffix(
-                "'a.avi' must end in .mp4, .mov or .mkv. Use one of these endings: it chooses the container.") == true)
+                "'a.avi' must end in .mp4, .mov or .mkv. Use one of these endings: the ending chooses the container.")
+                == true)
     }
 }

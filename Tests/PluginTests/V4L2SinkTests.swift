@@ -227,7 +227,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
             calls.spoil = spoil
             #expect(
                 fault(calls)
-                    == "the driver of '/dev/video3' gives \(what). End the other programs that use this device, then try again: the first program that reads or writes sets its format."
+                    == "the driver of '/dev/video3' gives \(what). End the other programs that use this device, then try again: the first program that reads from or writes to a device sets the format of that device."
             )
         }
         #expect(calls.isOpen == 0)
@@ -319,7 +319,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         for options in ["{}", #"{ "device": "framehost" }"#, #"{ "device": "/dev/video10" }"#] {
             #expect(
                 fault(calls, options)
-                    == "'/dev/video10' is in use. End the program that writes to it: only one can. If this chain itself does, restart it to make the change."
+                    == "'/dev/video10' is in use. End the program that writes to it. Only one program can write to a virtual camera. If this chain itself writes to it, restart the chain to make this change."
             )
         }
     }

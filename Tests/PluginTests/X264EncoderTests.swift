@@ -172,7 +172,7 @@ import Testing
         #expect(driver.dropCount(.byStage) == 2)
         #expect(
             driver.takeEvents().map(\.text) == [
-                "Frame 2 has the time 0.1 s, which is less than one tick (1/90000 s) after that of the frame before it. Such frames are dropped and counted as dropped 'byStage'."
+                "Frame 2 has the time 0.1 s, but must be at least one tick (1/90000 s) later than the frame before it. Such frames are dropped and counted as dropped 'byStage'."
             ])
     }
 

@@ -185,12 +185,12 @@ import Testing
         ("FRAME\n123456789FRA", "'P' ended in the middle of picture 1 (counted from 0): none of its 9 bytes arrived"),
         (
             "FRAME\n123456789XFRAME\n",
-            "picture 1 (counted from 0) of 'P' must start with FRAME: bytes before it are missing, or there are too many"
+            "picture 1 (counted from 0) of 'P' must start with FRAME: there are too few or too many bytes before it"
         ),
         ("", "'P' ended before its first picture"),
         (
             "FRAMES\n123456789",
-            "picture 0 (counted from 0) of 'P' must start with FRAME: bytes before it are missing, or there are too many"
+            "picture 0 (counted from 0) of 'P' must start with FRAME: there are too few or too many bytes before it"
         ),
     ])
     func saysWhereAStreamIsCutOrDamaged(rest: String, what: String) throws {
@@ -231,7 +231,7 @@ import Testing
         let cut = #expect(throws: FrameHostError.self) { _ = try other.produce() }
         #expect(
             cut?.what
-                == "picture 0 (counted from 0) of '\(path)' must start with FRAME: bytes before it are missing, or there are too many"
+                == "picture 0 (counted from 0) of '\(path)' must start with FRAME: there are too few or too many bytes before it"
         )
         try other.stop()
     }
@@ -258,7 +258,7 @@ import Testing
         let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
         #expect(
             fault?.description
-                == "'\(path)' cannot be read as a y4m stream: it must start with YUV4MPEG2. Let ffmpeg write the stream: '-f yuv4mpegpipe'. If it does, this stage began within the stream: start that program and the chain again, together."
+                == "'\(path)' cannot be read as a y4m stream: it must start with YUV4MPEG2. Let ffmpeg write the stream: '-f yuv4mpegpipe'. If your program already writes y4m, this stage started to read in the middle of the stream: start that program and the chain again, together."
         )
         let missing = #expect(throws: FrameHostError.self) { _ = try open("/nowhere/pipe") }
         #expect(

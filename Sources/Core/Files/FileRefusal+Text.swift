@@ -59,7 +59,7 @@ extension FileRefusal {
         case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
         case ENOSPC, EDQUOT: "Free some space, or name a file on another disk."
         case ENOENT: "Create the folder, or correct the name."
-        case ENOTDIR: "Correct the name: a part of it before the last is a file."
+        case ENOTDIR: "Correct the name: one of the folders in it is a file."
         case ENAMETOOLONG: "Use a shorter name."
         case EBADF: "Start the program without '>&-', or name another file."
         case EIO: "Check the disk, or name a file on another disk."

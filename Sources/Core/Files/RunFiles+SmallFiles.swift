@@ -148,7 +148,7 @@ private struct SmallFile {
         let remedy =
             switch code {
             case ENOENT: "Create it, or correct '\(option)'."
-            case ENOTDIR: "Correct '\(option)': a part of the path before the last is a file."
+            case ENOTDIR: "Correct '\(option)': one of the folders in the path is a file."
             case ELOOP, ENAMETOOLONG: "Correct '\(option)'."
             case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
             case EIO: "Check the disk that it is on."

@@ -61,7 +61,7 @@ extension JSONParser {
             case nil, UInt8(ascii: "]"), UInt8(ascii: "}"): Self.closing(bracket, opening)
             case UInt8(ascii: ":") where !bracket.isBrace: "Put keys and their values into an object, { }."
             case let byte? where Self.isOfWord(byte):
-                "A comma is missing here, or a closing quotation mark before."
+                "A comma is missing here, or a closing quotation mark earlier on this line."
             default: bracket.isBrace ? "Put a comma between members." : "Put a comma between values."
             }
         return expected("',' or '\(Character(Unicode.Scalar(bracket)))' after a value", remedy: remedy)

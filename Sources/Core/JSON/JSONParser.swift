@@ -82,7 +82,7 @@ struct JSONParser {
                 throw expected(
                     "':' after a key",
                     remedy: next.map(Self.isOfWord) == true
-                        ? "A colon is missing here, or the key's closing quotation mark before."
+                        ? "A colon is missing here, or the key's closing quotation mark earlier on this line."
                         : "Put a colon between a key and its value.")
             }
             index += 1
@@ -110,7 +110,7 @@ struct JSONParser {
     /// Enters a list or object and gives the place where it began.
     private mutating func open() throws(FrameHostError) -> TextPlace {
         guard steps.count < limits.depth else {
-            throw tooMany("\(limits.depth) lists and objects within each other", remedy: "Nest them less deeply.")
+            throw tooMany("\(limits.depth) levels of nested lists and objects", remedy: "Nest them less deeply.")
         }
         defer { index += 1 }
         return here

@@ -84,7 +84,7 @@ extension FrameHostError {
             switch number {
             case ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG: "Check the path."
             case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
-            case EACCES: "Give this user permission to read the file and to enter its folders."
+            case EACCES: "Give this user permission to read the file and to enter the folders above it."
             default: "Check that the path leads to a file that can be read."
             }
         return FrameHostError(

@@ -145,7 +145,8 @@ struct FormatNegotiation {
                 throw FrameHostError(
                     .broken, what: "\(request.type.info.id) says that it gives \(impossible)",
                     remedy:
-                        "Check the file or device that it reads; if that is right, report this to the plugin's author.")
+                        "Check the file, device or earlier stage that its input comes from; if the input is right, report this to the plugin's author."
+                )
             }
             stage.demand = instance.stage.demand
             // Such a stage has the times of the clock, and the sound of its input has others.
@@ -395,7 +396,7 @@ extension StageInstance {
                 throw FrameHostError(
                     .invalidConfiguration, what: "a filter takes raw video as its first input, but gets \(input)",
                     remedy:
-                        "Let the first input be raw video: the first stage in 'from', or in a test the first of the StageDriver's 'inputs'."
+                        "The first stage in 'from' must give raw video; in a test, the first format in the StageDriver's 'inputs' must be raw video."
                 )
             }
             try filter.negotiate(format, further: Array(inputs.dropFirst()))
@@ -406,7 +407,7 @@ extension StageInstance {
                 throw FrameHostError(
                     .invalidConfiguration, what: "a filter takes raw video, but gets \(input)",
                     remedy:
-                        "Name a stage that gives raw video in 'from', or in a test raw video as the StageDriver's 'input'."
+                        "In 'from', name a stage that gives raw video; in a test, pass raw video as the StageDriver's 'input'."
                 )
             }
             try filter.negotiate(format)

@@ -100,7 +100,7 @@ enum JoinCheck {
             case .nearest where lead.isLive && other.isLive:
                 notes.append(
                     (
-                        "join \(id): waits up to one frame for the picture of '\(other.id)' that is nearest to that of '\(lead.id)'; \"match\": \"newest\" never waits",
+                        "join \(id): waits up to one frame for the picture of '\(other.id)' that is nearest in time to the picture of '\(lead.id)'; \"match\": \"newest\" never waits",
                         false
                     ))
             case .newest where !other.keepsRealTime:

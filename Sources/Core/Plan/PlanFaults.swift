@@ -136,7 +136,7 @@ struct PlanFaults {
 
     /// The remedy for a change that a running chain cannot make.
     static let restart =
-        "Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out."
+        "Restart the chain to make this change (if it came from a command, first write it into the chain file), or leave it out."
 
     /// Adds the fault of a running stage whose input would not be what it was negotiated with.
     mutating func addRestart(
@@ -215,12 +215,12 @@ struct PlanFaults {
         guard reader.id != maker.id else {
             return add(
                 reader, "",
-                "the stages after '\(maker.id)' need \(parts) more than it has to spare for \(content.itemsText)",
+                "the stages after '\(maker.id)' need more memory for \(content.itemsText) than it has to spare; the shortfall is \(parts)",
                 "Shorten their queues (\"queue\", \"megabytes\"), or restart the chain with this change in its file.")
         }
         add(
             reader, "",
-            "'\(reader.id)' needs \(parts) more than '\(maker.id)' has to spare for \(content.itemsText)",
+            "'\(reader.id)' needs more memory for \(content.itemsText) than '\(maker.id)' has to spare; the shortfall is \(parts)",
             "Give '\(reader.id)' copies (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`), shorten its queue (\"queue\", \"megabytes\"), or restart the chain with '\(reader.id)' in its file."
         )
     }
@@ -238,7 +238,7 @@ struct PlanFaults {
             guard required <= BudgetPlan.mostCapacity else {
                 return add(
                     stage, "link.queue",
-                    "the queue would need \(required) places, and \(BudgetPlan.mostCapacity) is the most: \(delays)",
+                    "\(delays) that the queue would need \(required) places; the limit is \(BudgetPlan.mostCapacity)",
                     "Use stages with a smaller delay on that path.")
             }
             add(
@@ -253,12 +253,14 @@ struct PlanFaults {
             guard link.policy != .wait else {
                 return add(
                     stage, "",
-                    "a live source never waits, so the full queue before '\(stage.id)' would drop items \(path)",
-                    "Put the stage that delays after '\(stages[join].id)'.")
+                    "a live source never waits, so the queue before '\(stage.id)', once full, would drop items \(path)",
+                    "Move the stage that delays its output, so that it comes after '\(stages[join].id)'.")
             }
             add(
                 stage, "link.whenFull", "would drop items before '\(stage.id)' \(path)",
-                "Use \"wait\", or drop items only after the stage that delays.")
+                link.policy == .dropNewest
+                    ? "Use \"wait\" or \"dropOldest\", or drop items only after the stage that delays."
+                    : "Use \"wait\", or drop items only after the stage that delays.")
         case .poolTooSmall(let allocator, _, let size, let min):
             add(
                 .buffers(of: stages[allocator].id),

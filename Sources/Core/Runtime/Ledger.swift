@@ -132,7 +132,7 @@ extension StageRunner {
         let items = "\(count) \(count == 1 ? "item" : "items")"
         let verb = come > gone ? "lost \(items)" : "gave \(items) too many"
         return
-            "the stage \(verb): it took \(taken.value) and made \(made.value), but emitted, ended, dropped or holds \(gone)"
+            "the stage \(verb): it took \(taken.value) and made \(made.value), but accounts for \(gone) (emitted, ended, dropped or held)"
     }
 
     /// The broken laws of one stage: law 3.

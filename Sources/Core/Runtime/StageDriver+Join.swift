@@ -33,7 +33,9 @@ extension StageDriver {
         guard let inlet, inlet.queues.indices.contains(input) else {
             throw FrameHostError(
                 .broken, what: "the stage has no join input \(input)",
-                remedy: "Use the index of a format in 'inputs' of the StageDriver of a join; the first has index 0.")
+                remedy:
+                    "In a test of a join, use the index of a format in the StageDriver's 'inputs'; the first has index 0."
+            )
         }
         return inlet.queues[input]
     }

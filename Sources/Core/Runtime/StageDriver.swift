@@ -369,7 +369,7 @@ public final class StageDriver<S: Stage> {
             FrameHostError(
                 .broken, place: runner.title, what: $0,
                 remedy:
-                    "Declare in 'events' of the StageInfo what the stage posts: `describe` lists it, and rules are checked by it."
+                    "In 'events' of the StageInfo, declare what the stage posts: `describe` lists the declarations, and rules are checked against them."
             )
         }
     }

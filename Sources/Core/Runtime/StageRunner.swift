@@ -831,7 +831,7 @@ final class StageRunner: @unchecked Sendable {
             "metadata-lost", level: .warning,
             text:
                 "\(title) gave an output the PTS \(text(seconds: Double(pts) / 1e9)) s (\(pts) ns), but holds no input with this PTS: the metadata of the picture is lost."
-                + " In the plugin, give each output the PTS of its input; if it is not yours, tell its author.",
+                + " In the plugin, give each output the PTS of its input; if the plugin is not yours, tell its author.",
             details: ["ptsNanoseconds": JSONNode(.number(String(pts)))])
     }
 

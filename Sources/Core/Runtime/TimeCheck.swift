@@ -44,7 +44,7 @@ extension StageRunner {
             "time-not-rising", level: .warning,
             text:
                 "\(title) gave frame \(record.pointee.header.sequenceNumber) the time \(text(seconds: time.seconds)) s, which is not later than that of the frame before."
-                + " Later stages skip such frames. \(timeRemedy)",
+                + " Later stages may skip such frames. \(timeRemedy)",
             details: [
                 "frame": JSONNode(.number(String(record.pointee.header.sequenceNumber))),
                 "ptsNanoseconds": JSONNode(.number(String(time.nanoseconds))),
@@ -71,7 +71,7 @@ extension StageRunner {
     private var timeRemedy: String {
         if case .encoded = shown.info.output {
             return
-                "In the plugin, set a dts on each access unit that rises from one to the next; if the plugin is not yours, tell its author."
+                "In the plugin, give each access unit a dts that is later than that of the unit before; if the plugin is not yours, tell its author."
         }
         return kind == .source
             ? "In the plugin, set a pts that rises from frame to frame; if the plugin is not yours, tell its author."

@@ -58,7 +58,7 @@ struct BatchCommand: ParsableCommand {
         transform: NumberOption.whole(1...1000))
     var attempts: Int = 3
 
-    @Flag(help: "Try files again that were set aside.")
+    @Flag(help: "Retry files that were set aside.")
     var retry = false
 
     @ArgumentParser.Option(
@@ -77,7 +77,7 @@ struct BatchCommand: ParsableCommand {
     @ArgumentParser.Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Divide each file into parts of this many seconds, which several workers process. Files less than twice as long are not divided. Choose a multiple of the encoder's keyframeSeconds.",
+            "Divide each file into parts of this many seconds, which several workers process. A file shorter than two parts is not divided. Choose a multiple of the encoder's keyframeSeconds.",
             valueName: "seconds"), transform: BatchCommand.partLength)
     var parts: Double?
 
@@ -318,7 +318,7 @@ struct BatchCommand: ParsableCommand {
                     .invalidMedia, place: FaultPlace(argument: "--on \(on.rawValue)"),
                     what: "the cores and the memory that a task needs cannot be determined, because \(tried) be read",
                     remedy:
-                        "Repair or replace such a file, or set both yourself, such as --cores 2 --memory 1000 (in MiB)."
+                        "Repair or replace \(work.units.count == 1 ? "the file" : "one of these files"), or give the cores and the memory yourself, such as --cores 2 --memory 1000 (in MiB)."
                 )
             }
             needs = found

@@ -126,7 +126,7 @@ final class BatchDisplay {
             isStopped
             ? " Run the same command again to continue."
             : figures.setAside > 0
-                ? " A file that was set aside is tried again once it has changed, or with --retry." : ""
+                ? " Correct the causes, then run the same command again with --retry." : ""
         RunLog.logger.notice(
             "\(how): \(Self.files(count)) in \(RunDisplay.time(elapsed)): \(parts.joined(separator: ", ")). \(Self.frames(figures.frames)) (\(Terminal.decimal(Double(figures.frames) / elapsed)) fps\(speed)).\(next)"
         )

@@ -9,8 +9,9 @@ struct CheckCommand: ParsableCommand {
         discussion: """
             Captures nothing and creates no file; opens cameras and sound cards only to ask what they can do. Prints all faults at once, each \
             with its place. A missing file, folder or font that the chain names is a fault. Several chains are checked together, as \
-            `framehost run` would run them: also for files, ports and devices that only one of them can use, and for the memory of all. Exit \
-            status: 0 no fault was found, 2 there are faults. Whether another program has a port shows only in a run.
+            `framehost run` would run them. Faults then include a file, port or device that two chains would use, \
+            and too little memory for all of them. Exit \
+            status: 0 no fault was found, 2 there are faults. Whether another program uses a port shows only in a run.
             """)
 
     @Argument(
@@ -32,7 +33,7 @@ struct CheckCommand: ParsableCommand {
     @ArgumentParser.Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Also check whether a batch can divide the file into parts of this many seconds, and at what cost.",
+            "Also check whether a batch can divide the source's file into parts of this many seconds, and at what cost.",
             valueName: "seconds"), transform: BatchCommand.partLength)
     var parts: Double?
 

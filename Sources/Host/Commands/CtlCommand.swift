@@ -12,7 +12,7 @@ struct CtlCommand: ParsableCommand {
             status                    state and health of chain and stages
             stages                    the stages in short
             plan, figures, chain      as JSON
-            get STAGE[.OPTION]        a stage as the chain file would have it now
+            get STAGE[.OPTION]        a stage, or one of its options, with all changes so far
             set STAGE.OPTION=VALUE…   set live options; for each stage all or none
             command STAGE NAME [JSON] send one of the stage's own commands
             pause STAGE, resume STAGE
@@ -49,7 +49,7 @@ struct CtlCommand: ParsableCommand {
     @Flag(help: "attach: give the branch copies of the items, in buffers of its own.")
     var copy = false
 
-    @Flag(help: "status, stages: print JSON.")
+    @Flag(help: "Print the answer as JSON. get, plan, figures, chain and events always print JSON.")
     var json = false
 
     /// What each action needs after its name.

@@ -12,7 +12,7 @@ struct DescribeCommand: ParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "The id of a stage type, of a service or picture-encoder; `framehost plugins` lists them.",
+            "The id of a stage type, a service or the picture encoder; `framehost plugins` lists them.",
             valueName: "id"))
     var id: String
 
@@ -74,7 +74,7 @@ struct DescribeCommand: ParsableCommand {
         return ServiceText(
             id: id, summary: summary, kind: "encoder",
             use:
-                "It is loaded when a picture is asked for: by `framehost snapshot` or the command \"snapshot\"."
+                "It is loaded when a picture is asked for, for example by `framehost snapshot` or the command \"snapshot\"."
         )
     }
 }

@@ -103,7 +103,8 @@ struct GraphCommand: ParsableCommand {
         if tokenFile != nil {
             throw FrameHostError(
                 .invalidConfiguration, place: "--token-file", what: "is only for a running chain",
-                remedy: "Give its server's address instead of '\(chain)', or leave --token-file out.")
+                remedy:
+                    "Give the address of the chain's control server instead of '\(chain)', or leave --token-file out.")
         }
         do {
             let request = try ChainFile.load(chain, registry: plugins.registry(), settings: settings)

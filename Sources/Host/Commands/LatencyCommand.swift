@@ -9,11 +9,12 @@ struct LatencyCommand: ParsableCommand {
         commandName: "latency", abstract: "Measures how old the pictures of a stream are when they arrive.",
         discussion: """
             Plays the stream without decoding it, and reads the time of capture that an encoder with "stamp": true has put before each picture. \
-            The pictures of the first second are not counted: a server begins with old ones, since its last keyframe. Over RTSP a picture is \
-            complete when the next one begins, so one frame's time is part of it. \
-            If capture and measurement are on two machines, synchronise their clocks (chrony, PTP). With --control it also asks the chain that gives the stream \
+            The pictures of the first second are not counted: a server first sends old ones, from its last keyframe \
+            on. Over RTSP a picture is \
+            complete when the next one begins, so the result includes the duration of one frame. \
+            If capture and measurement are on two machines, synchronise their clocks (chrony, PTP). --control also asks the chain that gives the stream \
             how old its items were when each stage handed them on. Exit status: 0 measured, 1 the stream could not be played \
-            or has no such times, 2 the command line is wrong.
+            or does not say when its pictures were captured, 2 the command line is wrong.
             """)
 
     @Argument(help: "The stream's address, such as rtsp://camera:8554/live, as 'url' of network-source takes it.")
@@ -34,7 +35,8 @@ struct LatencyCommand: ParsableCommand {
 
     @Flag(
         name: .customLong("no-verify"),
-        help: "Accept any certificate of the server: \"verify\": false of network-source. rtsps needs it.")
+        help:
+            "Accept any certificate of the server, as \"verify\": false of network-source does. rtsps needs this flag.")
     var acceptsAnyCertificate = false
 
     @ArgumentParser.Option(
@@ -157,7 +159,7 @@ struct LatencyCommand: ParsableCommand {
             throw FrameHostError(
                 .invalidConfiguration, place: "url",
                 what: "the address is rtsps, but the certificate of an RTSP server cannot be verified",
-                remedy: "Write --no-verify, which accepts any certificate, and only in a network that you trust.")
+                remedy: "If you trust the network, add --no-verify, which accepts any certificate.")
         }
         var options = [member("url", .string(url)), member("decode", JSONNode(.bool(false)))]
         if acceptsAnyCertificate { options.append(member("verify", JSONNode(.bool(false)))) }

@@ -47,8 +47,8 @@ struct ModelsCommand: ParsableCommand {
             commandName: "fetch",
             abstract: "Fetches a model into a data folder, from its publisher or from a folder, and checks its hash.",
             discussion: """
-                Uses only HTTPS. To continue an interrupted transfer, run the command again. No file is replaced. SSL_CERT_FILE names other \
-                certificates, https_proxy a proxy.
+                Uses only HTTPS. To continue an interrupted transfer, run the command again. No file is replaced. SSL_CERT_FILE names a file \
+                of certificate authorities to use instead of the system's, and https_proxy names a proxy.
                 """)
 
         @Argument(help: "The model's name, as `framehost models` lists it.")
@@ -61,7 +61,7 @@ struct ModelsCommand: ParsableCommand {
 
         @ArgumentParser.Option(
             help: ArgumentHelp(
-                "Put it into this folder. Default: $FRAMEHOST_DATA, or the user's data folder.",
+                "Put the model into this folder. Default: $FRAMEHOST_DATA, or the user's data folder.",
                 valueName: "folder"))
         var to: String?
 

@@ -7,7 +7,7 @@ import Glibc
 struct NewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "new",
-        abstract: "Writes a package with one stage, which builds, passes its tests and runs as it is.",
+        abstract: "Writes a one-stage package that builds, passes its tests and runs as it is.",
         discussion: """
             The package is a folder NAME in the current folder, which can be anywhere. It is built against the sources of Core that belong to \
             this program: `framehost --core-path` prints their folder. docs/writing-a-plugin.md explains the parts of the package.

@@ -13,7 +13,8 @@ struct RunCommand: ParsableCommand {
 
             SIGINT (ctrl-C) or SIGTERM lets the chain finish what is under way. A second one stops it at once and still closes its files. A \
             third one ends the process. SIGHUP reloads the chain file. SIGUSR1 takes the pictures of --snapshot-on-signal. Exit status: 0 \
-            ended normally, 1 failed while starting or running, such as for a port in use, 2 nothing was run: the command line or the chain \
+            ended normally, 1 failed while starting or running, for example because a port is in \
+            use, 2 nothing was run: the command line or the chain \
             file is wrong, or a file, folder or font that it names is missing. A crash ends the process by its signal.
             """)
 
@@ -33,7 +34,8 @@ struct RunCommand: ParsableCommand {
     @ArgumentParser.Option(
         name: .customLong("for"), parsing: .unconditional,
         help: ArgumentHelp(
-            "End the sources after this many seconds of streaming, and finish what is under way.", valueName: "seconds"),
+            "End the sources this many seconds after the chain starts, and finish what is under way.",
+            valueName: "seconds"),
         transform: NumberOption.seconds(0.001...1e9, example: 10))
     var seconds: Double?
 

@@ -238,7 +238,7 @@ final class RunSession: @unchecked Sendable {
                 throw FrameHostError(
                     .unavailable,
                     what:
-                        "the change of the chain file is not tried again: the chain was changed by a command meanwhile",
+                        "framehost does not try the changed chain file again: a command has changed the chain meanwhile",
                     remedy: "Save the file again to use it.")
             },
             reply: { [replies, clock = chain.clock, weak self, weak chain] answer in

@@ -22,13 +22,14 @@ struct SnapshotCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         parsing: .unconditional,
-        help: "Width in pixels. Default: from the height by the aspect ratio, or that of the picture.",
+        help: "Width in pixels. Default: the picture's width, or with --height the width that keeps the aspect ratio.",
         transform: NumberOption.whole(PictureForm.sides))
     var width: Int?
 
     @ArgumentParser.Option(
         parsing: .unconditional,
-        help: "Height in pixels. Default: from the width by the aspect ratio, or that of the picture.",
+        help:
+            "Height in pixels. Default: the picture's height, or with --width the height that keeps the aspect ratio.",
         transform: NumberOption.whole(PictureForm.sides))
     var height: Int?
 

@@ -196,7 +196,7 @@ extension StageTemplate {
                     input: .video(.gray8), output: .video(.gray8), hold: 30)
 
                 public struct Options: StageOptions {
-                    @Option(help: "How many frames earlier.", range: 1...30) public var frames = 1
+                    @Option(help: "Compares with the frame this many frames earlier.", range: 1...30) public var frames = 1
 
                     public init() {}
                 }
@@ -283,7 +283,7 @@ extension StageTemplate {
                 { "use": "null-sink" }
             """##,
         options: ##"""
-            | `frames` | integer | 1 | 1...30 | | How many frames earlier. |
+            | `frames` | integer | 1 | 1...30 | | Compares with the frame this many frames earlier. |
             """##)
 
     // MARK: Join

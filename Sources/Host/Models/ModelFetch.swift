@@ -95,10 +95,10 @@ struct ModelFetch {
         FrameHostError(
             .unavailable, place: path, what: "cannot be written: \(String(cString: strerror(error)))",
             remedy: error == ENOSPC || error == EDQUOT
-                ? "Free \(Terminal.bytes(model.byteCount)), or name another folder with --to. The next try continues from what is there."
+                ? "Free \(Terminal.bytes(model.byteCount)), or name another folder with --to, and run the command again."
                 : error == EFBIG
                     ? "Raise the limit of a file's size (ulimit -f), or name another folder with --to."
-                    : "Give --to a folder that you may write to.")
+                    : "With --to, name a folder that you may write to.")
     }
 
     /// Makes the missing folders of the path.
@@ -177,7 +177,8 @@ struct ModelFetch {
                     what: "gives more than the \(model.byteCount) bytes that \(model.name) has",
                     remedy: url == model.url
                         ? "Get \(anotherWay)"
-                        : "Give --from the address of \(model.fileName) or a folder that has it, or leave --from out.")
+                        : "With --from, name the address of \(model.fileName) or a folder that has it, or leave --from out."
+                )
             }
             if result.writeError != 0 { throw cannotWrite(partPath, result.writeError) }
             if result.code == 0 { break }
@@ -234,7 +235,7 @@ struct ModelFetch {
         func cannotRead(_ error: Int32) -> FrameHostError {
             FrameHostError(
                 .unavailable, place: path, what: "cannot be read: \(String(cString: strerror(error)))",
-                remedy: "Give --from a folder that has \(model.fileName), which you may read.")
+                remedy: "With --from, name a folder that has \(model.fileName), and let this user read the file.")
         }
         let source = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard source >= 0 else { throw cannotRead(errno) }
@@ -242,7 +243,7 @@ struct ModelFetch {
         guard size(source) == model.byteCount else {
             throw FrameHostError(
                 .invalidMedia, place: path, what: "has \(size(source)) bytes, but \(model.name) has \(model.byteCount)",
-                remedy: "Give --from a folder that has the right \(model.fileName).")
+                remedy: "With --from, name a folder that has the right \(model.fileName).")
         }
         try empty(part)
         var bytes = [UInt8](repeating: 0, count: 1 << 16)
@@ -282,7 +283,7 @@ struct ModelFetch {
                 "is not \(model.name): its SHA-256 is \(sha256 ?? "unknown"), but \(model.sha256) was expected; nothing was kept",
             remedy: source == model.url
                 ? "Fetch the model again. If the hash is wrong again, get \(anotherWay)"
-                : "Give --from the publisher's file, or leave --from out.")
+                : "With --from, name the publisher's file, or leave --from out.")
     }
 
     /// Gives the part its final name, unless another file has taken it meanwhile.

@@ -35,7 +35,8 @@ enum CoreFolder {
         if let path = find() { return path }
         throw FrameHostError(
             .invalidConfiguration, place: PluginRegistry.executableFolder,
-            what: "the sources of Core are neither in \(installed) nor in \(ofTree) of a folder above this one",
+            what:
+                "the sources of Core were not found: not in \(installed) from this folder, and not in \(ofTree) of any folder above it",
             remedy: "Install framehost again, or run the program in the tree where it was built.")
     }
 }

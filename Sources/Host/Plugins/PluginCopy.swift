@@ -40,7 +40,7 @@ struct PluginCopy {
         folder = try Self.makeFolder()
         path = "\(folder)/\(PluginRegistry.realPath(original).split(separator: "/").last ?? "plugin.so")"
         do {
-            sum = try Self.copy(source, to: path)
+            sum = try Self.copy(source, of: original, to: path)
             var after = stat()
             guard fstat(source, &after) == 0, after.st_size == before.st_size,
                 after.st_mtim.tv_sec == before.st_mtim.tv_sec, after.st_mtim.tv_nsec == before.st_mtim.tv_nsec
@@ -59,7 +59,7 @@ struct PluginCopy {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return nil }
         defer { close(file) }
-        return try? copy(file, to: nil)
+        return try? copy(file, of: path, to: nil)
     }
 
     /// Whether some process has the file at `path` open for writing.
@@ -156,8 +156,10 @@ struct PluginCopy {
         return String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// - Parameter path: nil to compute only the sum.
-    private static func copy(_ source: Int32, to path: String?) throws -> UInt64 {
+    /// - Parameters:
+    ///   - original: The plugin's path, for a fault.
+    ///   - path: nil to compute only the sum.
+    private static func copy(_ source: Int32, of original: String, to path: String?) throws -> UInt64 {
         let target = path.map { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o500) } ?? -1
         guard path == nil || target >= 0 else { throw fault(path ?? "", "the copy of the plugin cannot be made") }
         defer { if target >= 0 { close(target) } }
@@ -168,7 +170,7 @@ struct PluginCopy {
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else {
                 throw FrameHostError(
-                    .unavailable, place: path ?? "", what: "the plugin cannot be read: \(reason)",
+                    .unavailable, place: original, what: "the plugin cannot be read: \(reason)",
                     remedy: "Build the plugin again.")
             }
             if count == 0 { return sum }

@@ -323,7 +323,7 @@ final class PluginRegistry: @unchecked Sendable {
         let hint =
             empty.map {
                 "Build your plugin with `swift build -c release`, and name its folder .build/release with --plugin-path: \($0) has no plugin."
-            } ?? "If a plugin of yours has it, name its folder with --plugin-path."
+            } ?? "If a plugin of yours has '\(id)', name the plugin's folder with --plugin-path."
         return "\(hint) `\(command)` lists the types that were found\(why)."
     }
 

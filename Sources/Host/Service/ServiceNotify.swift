@@ -56,7 +56,7 @@ final class ServiceNotify: Sendable {
     private static func watchdog(_ time: String, of process: String?) -> Int64? {
         func refuse(_ name: String, _ value: String, _ rule: String) -> Int64? {
             RunLog.logger.warning(
-                "\(name) '\(value)': must be \(rule). It is ignored, so the service manager gets no watchdog notifications."
+                "\(name) '\(value)': must be \(rule). The service manager gets no watchdog notifications. Correct or unset the variable."
             )
             return nil
         }

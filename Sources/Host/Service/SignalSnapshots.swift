@@ -83,7 +83,7 @@ final class SignalSnapshots: Sendable {
                     what: other == request.stage
                         ? "'\(other)' is given twice with the file '\(request.file)'"
                         : "'\(request.file)' is the file of both '\(other)' and '\(request.stage)'",
-                    remedy: other == request.stage ? "Give it once." : "Name a file of its own for each of them.")
+                    remedy: other == request.stage ? "Give it once." : "Give each stage its own file.")
             }
             let folder =
                 file.lastIndex(of: "/").map { $0 == file.startIndex ? "/" : String(file[..<$0]) } ?? "."

@@ -69,7 +69,7 @@ final class Snapshots: Sendable {
             guard [.starting, .streaming, .draining].contains(chain.currentState) else {
                 throw Self.ofEnd(
                     FrameHostError(
-                        .unavailable, place: stage, what: "the chain has ended before the next picture came",
+                        .unavailable, place: stage, what: "the chain ended before the next picture came",
                         remedy: "Take the snapshot while frames flow."))
             }
             throw Self.ofEnd(

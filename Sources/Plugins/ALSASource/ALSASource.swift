@@ -380,7 +380,7 @@ final class ALSASource: Source {
             throw FrameHostError(
                 .unavailable, what: "the device '\(options.device)' is lost: \(reason)",
                 remedy:
-                    "Set \"whileLost\": \"silence\" for a chain that goes on, and opens the device again when it is back."
+                    "Set \"whileLost\": \"silence\" to give silence until the device is back."
             )
         }
         away.begin(now: now, reason: reason)
@@ -444,7 +444,7 @@ final class ALSASource: Source {
         let awayMs = (lastSoundAt - away.since) / 1_000_000
         if let session { lookedFor = session.device.stableName }
         context.post(
-            "device-back", text: "The device '\(lookedFor)' gives sound, after \(awayMs) ms without.",
+            "device-back", text: "The device '\(lookedFor)' now gives sound, after \(awayMs) ms without any.",
             details: ["device": .string(lookedFor), "awayMs": .number(awayMs)])
     }
 }

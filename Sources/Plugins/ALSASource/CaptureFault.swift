@@ -21,9 +21,10 @@ enum CaptureFault {
     static func noFormat(_ name: String) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, place: "device",
-            what: "'\(name)' must give interleaved samples of 16 or 32 bits, or floats, and does not",
+            what:
+                "'\(name)' offers none of the sample formats that this stage reads: interleaved 16-bit, 32-bit or float samples",
             remedy: name.hasPrefix("hw:")
-                ? "Use 'plug\(name)', which converts."
+                ? "Use 'plug\(name)', which converts rate and format."
                 : "Use another device that `framehost describe alsa-source` lists.")
     }
 
@@ -73,13 +74,14 @@ enum CaptureFault {
                 cause: cause)
         case EINVAL where fault.call == "snd_pcm_open":
             return FrameHostError(
-                .unavailable, place: "device", what: "'\(name)' is not a name of a device that ALSA understands",
+                .unavailable, place: "device", what: "'\(name)' is not a device name that ALSA understands",
                 remedy: "Use a device that `framehost describe alsa-source` lists.", cause: cause)
         default:
             return FrameHostError(
                 .callFailed, place: "device", what: "a call to the device '\(name)' failed",
                 remedy: "Check `dmesg` for messages of its driver"
-                    + (name.hasPrefix("hw:") ? ", or use 'plug\(name)', which converts." : "."), cause: cause)
+                    + (name.hasPrefix("hw:") ? ", or use 'plug\(name)', which converts rate and format." : "."),
+                cause: cause)
         }
     }
 }

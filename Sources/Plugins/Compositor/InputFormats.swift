@@ -55,12 +55,12 @@ struct InputFormats {
         self.output = output
         if context.audio != nil {
             context.note(
-                "the sound of the inputs is dropped. To keep it, link the file's own sound (\"from\": \"clip.audio\") to an 'audio-encoder', and that to the sink",
+                "this stage does not pass on the sound of its inputs. To keep a file's sound, link it (\"from\": \"clip.audio\") to an 'audio-encoder', and link the encoder to the sink",
                 isWarning: true)
         }
         for (index, input) in inputs.enumerated() where !input.hasColors(of: inputs[0]) {
             context.note(
-                "the pictures of '\(context.inputIDs[index])' have another colour matrix or range than those of '\(context.inputIDs[0])', but are shown as if they had the same, so their colours are wrong. Set the same matrix and range in the devices or encoders that they come from; or put a 'crop-orient' and then a 'convert' with \"format\": \"bgra\" after each of them, with the same \"size\" for both",
+                "the pictures of '\(context.inputIDs[index])' differ from those of '\(context.inputIDs[0])' in colour matrix or range, but are shown as if they did not, so their colours are wrong. Set the same matrix and range in the devices or encoders that produce them. Or put a 'crop-orient' and then a 'convert' with \"format\": \"bgra\" after each of these two inputs, and set the same \"size\" in both 'crop-orient' stages",
                 isWarning: true)
         }
     }

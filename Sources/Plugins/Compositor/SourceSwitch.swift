@@ -19,7 +19,7 @@ final class SourceSwitch: Join {
             EventDeclaration(
                 "input-switched", "Another input is shown.",
                 [
-                    .string("from", "Id of the previous input."), .string("to", "Its id."),
+                    .string("from", "Id of the previous input."), .string("to", "Id of the input that is shown now."),
                     .string("reason", "Why.", words: ["command", "lost", "back"]),
                 ])
         ] + EventDeclaration.ofInputs)

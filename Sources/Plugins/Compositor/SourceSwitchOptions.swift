@@ -24,7 +24,7 @@ struct SourceSwitchOptions: StageOptions {
         2.0
     @Option(help: "Switches back to the chosen input after it has been back for 'backSeconds'.") var goBack = true
     @Option(
-        help: "How long a lost input must give pictures again before it is shown.", range: 0...3600, unit: "s")
+        help: "How long the chosen input must give pictures before 'goBack' shows it.", range: 0...3600, unit: "s")
     var backSeconds = 2.0
     @Option(help: "Size of the pictures. Default: the first input's size.", unit: "px") var size: PictureSize? =
         nil
@@ -36,6 +36,6 @@ struct SourceSwitchOptions: StageOptions {
             "How a picture of another shape gets into 'size': contain adds bars, fill crops it to its middle, stretch distorts it."
     )
     var fit = Fit.contain
-    @Option(help: "Colour of the bars, and of the picture before the first input arrives.") var color = RGBColor(
-        red: 0, green: 0, blue: 0)
+    @Option(help: "Colour of the bars, and of the whole picture until the shown input gives its first picture.")
+    var color = RGBColor(red: 0, green: 0, blue: 0)
 }

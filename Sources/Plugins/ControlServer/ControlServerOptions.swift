@@ -44,7 +44,7 @@ struct ControlServerOptions: StageOptions {
         for host in hosts where HostName(host) == nil {
             throw OptionFault(
                 "'hosts' has \"\(host)\", which must be a host name or an IP address (IPv6 in brackets), with or without a port from 1 to 65535",
-                remedy: "Write only that: \"studio.local\", \"cam.example:443\", \"[fd00::12]\".")
+                remedy: "Write it like \"studio.local\", \"cam.example:443\" or \"[fd00::12]\".")
         }
     }
 }

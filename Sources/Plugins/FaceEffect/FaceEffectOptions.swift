@@ -49,7 +49,7 @@ struct FaceEffectOptions: StageOptions {
     var model: String? = nil
     @Option(
         help:
-            "Long side of the picture that is searched. Default: 480 for yunet, 640 for haar and lbp; with privacy large enough for faces of 12 px, in a live chain as large as the processor's speed allows. `framehost check` shows the smallest face that is found.",
+            "Long side of the picture that is searched. Default: 480 for yunet, 640 for haar and lbp. With privacy, yunet's default is large enough for faces of 12 px or, in a live chain, as large as the processor's speed allows. `framehost check` shows the smallest face that is found.",
         range: 96...2560, unit: "px")
     var detectionSize: Int? = nil
     @Option(
@@ -61,7 +61,7 @@ struct FaceEffectOptions: StageOptions {
     var threshold = 0.8
     @Option(help: "haar, lbp: smallest face, as a share of the picture's height.", range: 0.02...0.9) var smallestFace =
         0.12
-    @Option(help: "haar, lbp: how much larger the search window grows in each step.", range: 1.02...2) var scaleStep =
+    @Option(help: "haar, lbp: factor by which the search window grows in each step.", range: 1.02...2) var scaleStep =
         1.2
     @Option(help: "haar, lbp: how many neighbouring windows must agree.", range: 1...20) var neighbours = 3
     @Option(
@@ -71,7 +71,7 @@ struct FaceEffectOptions: StageOptions {
     var equalize = true
     @Option(
         help:
-            "frame waits for a detection that is due; in a live chain only for part of a frame's duration. none never waits."
+            "frame: each frame waits for a detection that is due, in a live chain only for part of the frame's duration. none: no frame waits."
     )
     var latency = LatencyName.frame
     @Option(
@@ -95,12 +95,12 @@ struct FaceEffectOptions: StageOptions {
     @Option(help: "File that gets a line of JSON for each frame.") var facesFile: String? = nil
     @Option(
         help:
-            "privacy, no live source: page of HTML with every frame's faces, why each was covered, and pictures of the moments that a person should look at. The pictures show what goes out."
+            "privacy, no live source: page of HTML with every frame's faces, why each was covered, and pictures of the moments that a person should look at. These pictures are taken from the output."
     )
     var reviewFile: String? = nil
     @Option(
         help:
-            "Also prints a line when the number of faces changes. Rules and --events always get the event faces; mqtt and nats get it only with this option, or with their level debug.",
+            "Also prints a line when the number of faces changes. Rules and --events always get the event 'faces'; mqtt and nats get it only with this option, or with \"level\": \"debug\".",
         live: true) var events = false
 
     /// The least confidence of a detection that keeps a known face.
@@ -133,7 +133,7 @@ struct FaceEffectOptions: StageOptions {
         }
         if !effect.covers {
             throw OptionFault(
-                "'privacy' needs an effect that covers faces, but '\(effect.rawValue)' does not",
+                "'privacy' needs an effect that covers faces, but '\(effect.rawValue)' does not cover them",
                 remedy: "Use 'pixelate', 'blur' or 'replace'.")
         }
         if !draw {

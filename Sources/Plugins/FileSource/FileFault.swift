@@ -74,7 +74,8 @@ enum FileFault {
     static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
         let remedy =
             switch code {
-            case EACCES, EPERM: "Give the user who runs framehost permission to read it and to enter its folders."
+            case EACCES, EPERM:
+                "Give the user who runs framehost permission to read it and to enter the folders above it."
             case ELOOP, ENAMETOOLONG: "Correct 'path'."
             case ENOENT, ENOTDIR: "Put it back, and leave it there while the chain runs."
             case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
@@ -142,8 +143,12 @@ enum FileFault {
 
     static func playlist(_ path: String, kind: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "'\(path)' contains no pictures: it is a list of other files (\(kind))",
-            remedy: "Name one of the files in it.")
+            .invalidMedia,
+            what: "'\(path)' contains no pictures: "
+                + (kind == "sdp" ? "it describes a network stream (sdp)" : "it is a list of other files (\(kind))"),
+            remedy: kind == "sdp"
+                ? "If the stream has an address, such as rtsp://…, use 'network-source' with that address."
+                : "Name one of the files in it.")
     }
 
     static func decoderFailed(_ path: String, codec: String, reason: String, cause: String) -> FrameHostError {

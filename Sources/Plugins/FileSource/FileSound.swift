@@ -77,7 +77,8 @@ final class FileSound: Source {
                     .invalidMedia, place: "decode",
                     what:
                         "the sound of '\(file.path)' (\(track)) cannot be passed on: it must be AAC without ADTS headers, or Opus",
-                    remedy: "Add a second file-source of the same file without 'decode', and encode its sound.")
+                    remedy: "Add a second file-source of the same file without \"decode\": false, and encode its sound."
+                )
             }
             return .encoded(EncodedFormat(codec: track.codec, audio: track))
         }

@@ -18,7 +18,7 @@ struct FileSourceOptions: StageOptions {
     @Option(help: "Number of the video track. Default: the first track that can be played.", range: 1...1000)
     var track: Int? = nil
 
-    @Option(help: "fast plays as fast as the chain takes it, realtime gives each picture at its time.")
+    @Option(help: "fast gives pictures as fast as the chain takes them, realtime gives each picture at its time.")
     var pace = FilePace.fast
 
     @Option(help: "Where in the file to start. The chain's timeline starts there too.", range: 0...1_000_000, unit: "s")

@@ -181,7 +181,7 @@ final class SoundDecoder {
                 what:
                     "the sound's channels (\(Self.name(of: &input)), \(rate) Hz) cannot be converted to \(format.channelCount == 1 ? "1 channel" : "\(format.channelCount) channels") at \(format.sampleRate) Hz",
                 remedy:
-                    "Convert the sound to a usual channel layout first, such as stereo. If the file or stream should have one, check it with 'ffprobe': it may be damaged.",
+                    "Convert the sound to a usual channel layout first, such as stereo. If the file or stream is supposed to have such a layout already, check it with 'ffprobe': it may be damaged.",
                 cause: LibavText.of(made))
         }
     }

@@ -66,7 +66,8 @@ struct EffectFolders {
             throw FrameHostError(
                 .invalidConfiguration, place: "effect", what: "'\(path)' must be in a folder of frei0r effects",
                 remedy:
-                    "Put the file into ~/.frei0r-1/lib, or add its folder to the environment variable FREI0R_PATH.")
+                    "Move the file to ~/.frei0r-1/lib and correct the path, or add its folder to the environment variable FREI0R_PATH."
+            )
         }
         return real
     }

@@ -48,7 +48,7 @@ final class Frei0rMixer: Join {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
-                    "all inputs must lie the same way, but '\(ids[0])' is stored \(first.orientation) and '\(ids[other])' \(formats[other].orientation)",
+                    "all inputs must have the same orientation, but '\(ids[0])' is stored \(first.orientation) and '\(ids[other])' \(formats[other].orientation)",
                 remedy: "Put a 'crop-orient' between '\(ids[turned])' and this stage: it turns pictures upright.")
         }
         if let index = formats.firstIndex(where: { ($0.width, $0.height) != (first.width, first.height) }) {

@@ -10,7 +10,7 @@ struct Frei0rOptions: StageOptions {
     var effect = ""
     @Option(
         help:
-            "Values by the effect's own names, in upper or lower case: { \"Blur\": 0.7 }. A value is true or false, 0...1, \"#rrggbb\", [x, y] or a string. If a name is unknown, `framehost check` lists the known ones.",
+            "Values of the effect's parameters by their names, in upper or lower case: { \"Blur\": 0.7 }. A value is true or false, 0...1, \"#rrggbb\", [x, y] or a string. If a name is unknown, `framehost check` suggests a similar name, or lists all names.",
         live: true)
     var parameters = EffectParameters()
 }

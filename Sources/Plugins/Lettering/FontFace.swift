@@ -70,13 +70,21 @@ package final class FontFace {
     private static let mostBytes = 256 << 20
 
     private static func contents(of path: String) throws -> UnsafeMutableRawBufferPointer {
-        func fault(_ what: String) -> FrameHostError {
+        func fault(
+            _ what: String, remedy: String = "Name a TrueType, OpenType or Type 1 font file."
+        ) -> FrameHostError {
             FrameHostError(
-                .invalidMedia, place: "font", what: "'\(path)' \(what)",
-                remedy: "Name a TrueType, OpenType or Type 1 font file.")
+                .invalidMedia, place: "font", what: "'\(path)' \(what)", remedy: remedy)
         }
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard file >= 0 else { throw fault("cannot be read: \(String(cString: strerror(errno)))") }
+        guard file >= 0 else {
+            let code = errno
+            throw fault(
+                "cannot be read: \(String(cString: strerror(code)))",
+                remedy: code == EMFILE || code == ENFILE
+                    ? "Raise the limit of open files (ulimit -n)."
+                    : "Check the file and the disk that it is on, or name another font file with 'font'.")
+        }
         defer { close(file) }
         var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
@@ -89,7 +97,9 @@ package final class FontFace {
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
                 bytes.deallocate()
-                throw fault("cannot be read to its end")
+                throw fault(
+                    "cannot be read to its end",
+                    remedy: "Check the disk that it is on, or name another font file with 'font'.")
             }
             filled += count
         }

@@ -24,7 +24,7 @@ struct MQTTEventsOptions: StageOptions {
     @Option(help: "The least important events that are sent.") var level = PublishedLevel.info
     @Option(
         help:
-            "Names of the events that are sent; \"recording-*\" stands for all names that begin with recording-. Default: all events of this level and above."
+            "Names of the events that are sent, if their level is at least 'level'; \"recording-*\" stands for all names that begin with recording-. Default: all names."
     )
     var events: [String] = []
     @Option(

@@ -53,7 +53,7 @@ final class MotionSync: MultiFilter {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
-                    "motion-sync must have pictures and one input of motion, but has \(further.isEmpty ? "only pictures" : "\(further.count) inputs beside the pictures")",
+                    "motion-sync must have pictures and one input of motion, but has \(further.isEmpty ? "only pictures" : "\(further.count) inputs besides the pictures")",
                 remedy: "Name a stage with pictures first, then one with motion, such as \"from\": [\"cam\", \"imu\"].")
         }
         self.format = motion

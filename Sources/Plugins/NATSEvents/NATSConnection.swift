@@ -242,7 +242,7 @@ final class NATSConnection: @unchecked Sendable {
                 // 10054: larger than the stream takes.
                 case _ where code.rawValue == 10_054: return .refused("larger than the stream's maximum message size")
                 case NATS_NO_RESPONDERS:
-                    return .unknown("no stream takes the subject '\(subject)', or its servers have no leader")
+                    return .unknown("the subject '\(subject)' belongs to no stream, or to a stream without a leader")
                 default: return .unknown(Self.text(status))
                 }
             }

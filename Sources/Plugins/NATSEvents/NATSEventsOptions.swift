@@ -7,7 +7,7 @@ import Publishing
 struct NATSEventsOptions: StageOptions {
     @Option(
         help:
-            "Addresses of the servers, those of a cluster or some of them: nats://HOST:PORT, or tls://HOST:PORT, without a login."
+            "Addresses of the servers: nats://HOST:PORT, or tls://HOST:PORT, without a login. For a cluster, name all or some of its servers."
     )
     var servers = ["nats://127.0.0.1:4222"]
     @Option(help: "Login: a file with a line name:password, or env:NAME for an environment variable with such a line.")
@@ -26,7 +26,7 @@ struct NATSEventsOptions: StageOptions {
     @Option(help: "The least important events that are sent.") var level = PublishedLevel.info
     @Option(
         help:
-            "Names of the events that are sent; \"recording-*\" stands for all names that begin with recording-. Default: all events of this level and above."
+            "Names of the events that are sent, if their level is at least 'level'; \"recording-*\" stands for all names that begin with recording-. Default: all names."
     )
     var events: [String] = []
     @Option(

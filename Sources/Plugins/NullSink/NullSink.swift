@@ -15,11 +15,11 @@ enum NullReport: String, OptionChoice {
 struct NullSinkOptions: StageOptions {
     @Option(
         help:
-            "What to report of the time since capture: latency prints a line at the end, pingpong_ns p50=… p99=…, with its median and 99th percentile in nanoseconds. stream shows it as figures, from the stamps that x264-encoder writes with \"stamp\": true."
+            "How to report the time since capture: latency prints its median and 99th percentile at the end, in nanoseconds (pingpong_ns p50=… p99=…). stream shows it as figures, from the stamps that x264-encoder writes with \"stamp\": true."
     ) var report = NullReport.none
     @Option(
         help:
-            "Where to write all samples before they are dropped: a file, or - for standard output. Rows have no padding."
+            "Where to write the input before it is dropped: a file, or - for standard output. Rows of pictures have no padding."
     )
     var dump: String? = nil
 

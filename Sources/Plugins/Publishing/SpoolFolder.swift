@@ -90,7 +90,7 @@ package final class SpoolFolder: Sendable {
         case ENOSPC, EDQUOT: "Free space on its disk, or set 'spool' to a folder on another disk."
         case EROFS, ENOLCK, EOPNOTSUPP: "Set 'spool' to a folder on another disk."
         case EIO: "Check its disk, or set 'spool' to a folder on another disk."
-        case ENOTDIR: "Set 'spool' to a path on which everything that exists is a folder."
+        case ENOTDIR: "Set 'spool' to another path: every part of it that exists must be a folder."
         case ELOOP: "Set 'spool' to a path whose symbolic links lead to a folder."
         case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
         default: "Set 'spool' to a folder that this user may write to."

@@ -303,7 +303,7 @@ final class RTSPSink: MultiSink {
         context.post(
             "group-too-large", level: .warning,
             text:
-                "Keyframes are \(what): readers that join between them wait for the next one. \(remedy), or encode with more keyframes.",
+                "Keyframes are \(what): readers that join between them may have to wait for the next one. \(remedy), or encode with more keyframes.",
             details: ["path": .string(options.path), "bound": .string(bound.rawValue)])
     }
 

@@ -28,7 +28,7 @@ struct RTSPSinkOptions: StageOptions {
 
     @Option(
         help:
-            "Users that may play: a file with a line name:password for each, or env:NAME for an environment variable with such lines. Without it, everybody may play."
+            "Users that may play: a file with a line name:password for each, or env:NAME for an environment variable with such lines. Default: everybody may play."
     )
     var users: String? = nil
 
@@ -47,22 +47,24 @@ struct RTSPSinkOptions: StageOptions {
     @Option(help: "A PEM file with the certificate's private key.")
     var key: String? = nil
 
-    @Option(help: "Most readers of this stream at once.", range: 1...100_000)
+    @Option(help: "Maximum number of readers of this stream at once.", range: 1...100_000)
     var maxReaders = 1000
 
     @Option(
-        help: "Most connections from one address. Connections over loopback are not limited.", range: 1...100_000)
+        help:
+            "Maximum number of connections from one address. Connections over loopback are not limited.",
+        range: 1...100_000)
     var maxConnectionsPerAddress = 256
 
     @Option(
         help:
-            "For sources that cannot make keyframes on request (a file, a camera's own H.264): lastKeyframe sends a new reader everything since the last keyframe, so it plays with that much delay; nextKeyframe lets it wait for the next one."
+            "Where a new reader starts if the source cannot make keyframes on request (a file, a camera's own H.264): lastKeyframe sends everything since the last keyframe, so the reader plays with a delay of up to one keyframe interval; nextKeyframe makes the reader wait for the next keyframe."
     )
     var joinAt = JoinChoice.lastKeyframe
 
     @Option(
         help:
-            "Longest time since the last keyframe for which everything is kept. If keyframes are further apart, readers wait for the next one.",
+            "Longest time for which everything since the last keyframe is kept for new readers. If keyframes are further apart, a new reader may have to wait for the next keyframe.",
         range: 0.1...600, unit: "s")
     var keptSeconds = 12.0
 
@@ -71,7 +73,7 @@ struct RTSPSinkOptions: StageOptions {
 
     @Option(
         help:
-            "Longest wait of a picture in a slow reader's queue. After that, pictures up to the next keyframe are dropped for it.",
+            "Longest wait of a picture in a slow reader's queue. After that, pictures up to the next keyframe are dropped for that reader.",
         range: 0.1...30,
         unit: "s")
     var queueSeconds = 1.0
@@ -102,7 +104,7 @@ struct RTSPSinkOptions: StageOptions {
         }
         if users == "" {
             add(
-                "'users' is empty", "Name a file, or env:NAME. Leave it out to let every client play.")
+                "'users' is empty", "Name a file or env:NAME, or leave 'users' out to let every client play.")
         }
         if authentication != nil, users == nil {
             add(

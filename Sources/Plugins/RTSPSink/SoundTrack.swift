@@ -13,7 +13,7 @@ struct SoundTrack {
 
     /// One 'decode' holds for the pictures and the sound of a source.
     private static let encodeAgain =
-        "Add a second source of the same stream or file without 'decode', encode its sound with 'audio-encoder', and name that encoder in 'from' in place of this sound."
+        "Add a second source of the same stream or file without \"decode\": false, encode its sound with 'audio-encoder', and name that encoder in 'from' in place of this sound."
 
     /// - Throws: ``FrameHostError`` for sound that cannot be described to a client.
     init(_ format: EncodedFormat) throws {

@@ -145,7 +145,7 @@ final class Recorder: MultiSink {
                 (
                     "gcsv", "a Gyroflow file needs the rotation rate, but the input gives \(format)",
                     container == .mkv
-                        ? "Leave 'gcsv' out, and remove the motion from 'from' or record to .mp4 or .mov."
+                        ? "Leave 'gcsv' out, and either remove the motion from 'from' or record to .mp4 or .mov."
                         : "Leave 'gcsv' out."
                 )
             } else if container == .mkv, !options.gcsv, let format = formats.first {
@@ -315,7 +315,7 @@ final class Recorder: MultiSink {
         context.post(
             "motion-incomplete", level: .warning,
             text:
-                "Samples of motion are missing in \(recordingName): the memory for motion was full before the pictures of their time came. Find the stage that delays the pictures."
+                "Samples of motion are missing in \(recordingName): the memory for motion was full before the matching pictures arrived. Find the stage that delays the pictures."
         )
     }
 
@@ -327,7 +327,7 @@ final class Recorder: MultiSink {
         context.post(
             "sound-late", level: .warning,
             text:
-                "Sound is left out of '\(path)': its times lie \(RecordingFault.shortSeconds(late.seconds)) s before the start of the file. Give the sound and the pictures times of one clock, or find the stage that delays the sound.",
+                "Sound is left out of '\(path)': its times lie \(RecordingFault.shortSeconds(late.seconds)) s before the start of the file. Make sure that the times of sound and pictures come from the same clock, or find the stage that delays the sound.",
             details: ["path": .string(path), "lateSeconds": .number(late.seconds)])
     }
 
@@ -337,7 +337,7 @@ final class Recorder: MultiSink {
         context.post(
             "sound-incomplete", level: .warning,
             text:
-                "Sound is missing in \(recordingName): the memory for sound was full before the pictures of its time came. Find the stage that delays the pictures."
+                "Sound is missing in \(recordingName): the memory for sound was full before the matching pictures arrived. Find the stage that delays the pictures."
         )
     }
 

@@ -29,7 +29,8 @@ struct RecorderOptions: StageOptions {
     var keepSeconds: Double? = nil
 
     @Option(
-        help: "Removes the oldest files of this path's pattern while they are larger than this in total.",
+        help:
+            "Removes the oldest files of this path's pattern while all files of the pattern together are larger than this.",
         range: 0.001...1_000_000_000,
         unit: "MB")
     var keepMegabytes: Double? = nil
@@ -93,7 +94,7 @@ struct RecorderOptions: StageOptions {
         if Container(path: path) == nil {
             throw OptionFault(
                 "'\(path)' must end in .mp4, .mov or .mkv",
-                remedy: "Use one of these endings: it chooses the container.")
+                remedy: "Use one of these endings: the ending chooses the container.")
         }
         let pattern = try FileNamePattern(path)
         if keepSeconds != nil || keepMegabytes != nil, !makesMoreFiles, pattern.isFixed {

@@ -146,7 +146,7 @@ enum RecordingFault {
         let span = "(\(shortSeconds(saved.seconds)) s)"
         let rest =
             switch saved.frames {
-            case 0: "Nothing of it was saved."
+            case 0: "Nothing of the file was saved."
             case 1: "The first frame \(span) is saved and can be played."
             default: "The first \(saved.frames) frames \(span) are saved and can be played."
             }
@@ -154,7 +154,7 @@ enum RecordingFault {
             switch code {
             case ENOSPC, EDQUOT: "Free some space, or record to another disk. "
             case EFBIG:
-                "Set 'segmentMegabytes' to go on in new files, or lower it (4000 suits FAT32), raise the limit of file sizes (ulimit -f), or record to another disk. "
+                "Set 'segmentMegabytes' below the limit (4000 suits FAT32) to continue in new files, raise the limit of file sizes (ulimit -f), or record to another disk. "
             case EIO: "Check the disk, or record to another one. "
             default: ""
             }

@@ -137,7 +137,7 @@ struct TrackDescriptions {
         // place instead.
         if id == AV_CODEC_ID_AAC, format.extradata.isEmpty {
             return
-                "\(container.name) cannot store AAC with ADTS headers, as in transport streams, unchanged"
+                "AAC with ADTS headers, as in transport streams, cannot be stored unchanged in \(container.name)"
         }
         return nil
     }

@@ -13,7 +13,7 @@ struct ReplicateOptions: StageOptions {
     @Option(help: "Colour where there is no copy.", live: true) var background = RGBColor(red: 0, green: 0, blue: 0)
     @Option(
         help:
-            "Values of every copy before 'step' is applied, relative to the middle of its cell: x, y, scale, rotate, mirror, delay (frames), gain, tint, hue, opacity.",
+            "Values of every copy before 'step' is applied: x and y (from the middle of its cell), scale, rotate, mirror, delay (frames), gain, tint, hue, opacity.",
         live: true)
     var first = CopyChange()
     @Option(

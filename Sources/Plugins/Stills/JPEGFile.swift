@@ -39,7 +39,7 @@ struct JPEGFile {
             FrameHostError(
                 .unavailable, place: place,
                 what: "\(path) cannot be read as JPEG: \(tjGetErrorStr2(handle).map { String(cString: $0) } ?? "")",
-                remedy: "Name a PNG or JPEG file.")
+                remedy: "Save the picture as PNG or JPEG again, or name another file.")
         }
         var (wide, high, sampling, space): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
         guard tjDecompressHeader3(handle, bytes, UInt(bytes.count), &wide, &high, &sampling, &space) == 0 else {

@@ -31,7 +31,7 @@ struct TestSourceOptions: StageOptions {
         false
     @Option(
         help:
-            "What is painted. \"flash\" is black, and white for 3 frames from each whole second on. \"none\" leaves the buffers unpainted."
+            "What is painted. \"flash\" is black, but white for the first 3 frames of each second. \"none\" leaves the buffers unpainted."
     )
     var pattern = TestPattern.bars
     @Option(help: "Colour of the solid pattern.") var color = RGBColor(red: 0, green: 0, blue: 0)

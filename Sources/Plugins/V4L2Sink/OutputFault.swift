@@ -51,7 +51,7 @@ enum OutputFault {
         FrameHostError(
             .unavailable, what: "'\(path)' is in use",
             remedy:
-                "End the program that writes to it: only one can. If this chain itself does, restart it to make the change.",
+                "End the program that writes to it. Only one program can write to a virtual camera. If this chain itself writes to it, restart the chain to make this change.",
             cause: cause)
     }
 
@@ -74,7 +74,7 @@ enum OutputFault {
         FrameHostError(
             .unavailable, what: "the driver of '\(path)' gives \(what)",
             remedy:
-                "End the other programs that use this device, then try again: the first program that reads or writes sets its format."
+                "End the other programs that use this device, then try again: the first program that reads from or writes to a device sets the format of that device."
         )
     }
 

@@ -154,7 +154,7 @@ final class V4L2Source: Source, DeviceStage {
             context.note("1 copy per frame: the driver cannot write into the chain's buffers")
         } else if takesOurs == nil {
             context.note(
-                "no copy if the driver can write into the chain's buffers, which it does not report; otherwise 1 copy per frame"
+                "the driver does not report whether it can write into the chain's buffers: no copy if it can, otherwise 1 copy per frame"
             )
         } else {
             context.note("no copy: the driver writes into the chain's buffers")
@@ -377,7 +377,7 @@ final class V4L2Source: Source, DeviceStage {
             unknownInARow += 1
             guard unknownInARow < Self.mostUnknown else {
                 throw FrameHostError(
-                    .invalidMedia, what: "the camera gave \(unknownInARow) JPEG pictures in a row whose \(words)",
+                    .invalidMedia, what: "the camera gave \(unknownInARow) JPEG pictures in a row, and their \(words)",
                     remedy: "Set 'format' to another one that `framehost devices` lists.")
             }
             noteDamage("its \(words)")
@@ -486,7 +486,7 @@ final class V4L2Source: Source, DeviceStage {
             if fault != away.fault {
                 context.post(
                     "camera-refused", level: .warning,
-                    text: "The camera is there, but cannot be used; the stage keeps trying: \(fault)")
+                    text: "The stage keeps trying to open the camera, which is there but cannot be used: \(fault)")
             }
             away.fault = fault
             away.failed(now: context.clock.now())

@@ -19,13 +19,13 @@ struct V4L2SourceOptions: StageOptions {
         range: FrameRate(1, 1000)...FrameRate(1000)) var rate: FrameRate? = nil
     @Option(
         help:
-            "The camera's format. Default: the one nearest to 'size' and 'rate' that costs least. \"h264\" passes on the camera's own H.264."
+            "The camera's format. Default: of the formats that come nearest to 'size' and 'rate', the one that takes the least processor time. \"h264\" passes on the camera's own H.264."
     )
     var format: CameraPixels? = nil
     @Option(help: "Number of buffers in the driver's queue.", range: 2...16) var buffers = 4
     @Option(
         help:
-            "Values of the camera's controls, by the names that `framehost devices` lists: { \"brightness\": 140 }. They are set in this order.",
+            "Values of the camera's controls, by the names that `framehost devices` lists: { \"brightness\": 140 }. They are set in the order in which you write them.",
         live: true)
     var controls = ControlValues()
     @Option(
@@ -36,11 +36,11 @@ struct V4L2SourceOptions: StageOptions {
     @Option(help: "Whether previews mirror the picture. Overrides 'facing'.", live: true) var mirror: Bool? = nil
     @Option(help: "What happens when the camera is not there at the start.") var ifMissing = IfMissing.fail
     @Option(help: "What is shown while the camera is lost.") var whileLost = WhileLost.hold
-    @Option(help: "Colour of the slate. \"hold\" also shows it before the first picture.") var slateColor = RGBColor(
-        red: 32, green: 32, blue: 40)
+    @Option(help: "Colour of the slate, which \"whileLost\": \"hold\" also shows before the first picture.")
+    var slateColor = RGBColor(red: 32, green: 32, blue: 40)
     @Option(
         help:
-            "PNG or JPEG to show on that colour, as large as it fits. A relative path starts at the chain file's folder."
+            "PNG or JPEG to show on the slate, as large as possible. A relative path starts at the chain file's folder."
     )
     var slatePicture: String? = nil
     @Option(help: "Text in the middle of the slate; \\n starts a new line.") var slateText: String? = nil

@@ -10,7 +10,7 @@ import Shared
 /// After the effect of Apple's sample VideoSnake. docs/design/035-motion.md.
 final class VideoSnake: Filter {
     static let info = StageInfo(
-        id: "video-snake", summary: "Trails earlier pictures behind the newest one, bent by how the camera is pushed.",
+        id: "video-snake", summary: "Trails earlier pictures behind the newest; a push of the camera bends the trail.",
         input: .video(.i420), output: .sameAsInput, access: .modify)
 
     var options: VideoSnakeOptions

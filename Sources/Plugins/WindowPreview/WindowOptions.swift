@@ -12,8 +12,8 @@ struct WindowOptions: StageOptions {
     var fit = WindowFit.contain
     @Option(help: "Rotates the picture clockwise.", unit: "degrees", live: true) var rotate = WindowRotation.none
     @Option(
-        help: "Mirrors the picture left to right: on, off, or auto for a camera with \"facing\": \"front\".", live: true
-    )
+        help: "Mirrors the picture left to right: on, off, or auto, which follows the camera's 'facing' and 'mirror'.",
+        live: true)
     var mirror = WindowMirror.auto
     @Option(help: "Fills the screen.", live: true) var fullscreen = false
     @Option(

@@ -226,7 +226,7 @@ final class X264Encoder: Transform {
         context.post(
             "time-not-rising", level: .warning,
             text:
-                "Frame \(frame.sequenceNumber) has the time \(frame.pts.seconds) s, which is less than one tick (\(ticks.timeBase) s) after that of the frame before it. Such frames are dropped and counted as dropped 'byStage'.",
+                "Frame \(frame.sequenceNumber) has the time \(frame.pts.seconds) s, but must be at least one tick (\(ticks.timeBase) s) later than the frame before it. Such frames are dropped and counted as dropped 'byStage'.",
             details: ["frame": .number(frame.sequenceNumber), "ptsNanoseconds": .number(frame.pts.nanoseconds)])
     }
 }

@@ -86,7 +86,7 @@ struct X264EncoderOptions: StageOptions {
 
     @Option(
         help:
-            "The highest H.264 profile to use: baseline turns off B-frames, CABAC, weighted prediction and the 8x8 transform, main the 8x8 transform. Default: the lowest that the other options need, up to high, or High 4:4:4 Predictive with a crf below 1."
+            "The highest H.264 profile to use: baseline turns off B-frames, CABAC, weighted prediction and the 8x8 transform; main turns off only the 8x8 transform. Default: the lowest that the other options need, up to high, or High 4:4:4 Predictive with a crf below 1."
     )
     var profile: X264Profile? = nil
 
@@ -107,7 +107,7 @@ struct X264EncoderOptions: StageOptions {
 
     @Option(
         help:
-            "Constant quantizer: how a picture is encoded does not depend on the sizes of other pictures. For tests and comparisons; crf gives better quality at the same bitrate.",
+            "Constant quantizer: how a picture is encoded does not depend on how many bits other pictures took. For tests and comparisons; crf gives better quality at the same bitrate.",
         range: 1...51)
     var qp: Int? = nil
 
@@ -139,7 +139,7 @@ struct X264EncoderOptions: StageOptions {
 
     @Option(
         help:
-            "Puts into the stream, before each picture, when it was captured, its number and its faces (an SEI message). `framehost latency` reads it."
+            "Adds an SEI message to each picture, with the capture time, the number and the faces of that picture. `framehost latency` reads these messages."
     )
     var stamp = false
 

@@ -91,7 +91,9 @@ final class X264Handle {
         x264_picture_init(picture)
         x264_picture_init(output)
         guard !parameterSets.isEmpty else {
-            throw FrameHostError(.callFailed, what: "x264 returned no parameter sets", cause: log.lastLine)
+            throw FrameHostError(
+                .callFailed, what: "x264 returned no parameter sets",
+                remedy: "If memory has run out, free some and start the chain again.", cause: log.lastLine)
         }
     }
 

@@ -54,7 +54,7 @@ enum PipeFault {
         FrameHostError(
             .unavailable, what: "standard output is closed",
             remedy:
-                "Start the program without '>&-', with standard output piped into a program: `framehost chain.json | mpv -`."
+                "Start the program without '>&-', with standard output piped into another program: `framehost chain.json | mpv -`."
         )
     }
 
@@ -99,7 +99,7 @@ enum PipeFault {
             what:
                 "\(name) ended in the middle of picture \(number(picture)): \(bytes == 0 ? "none" : "only \(bytes)") of its \(whole) bytes arrived",
             remedy: "Check the program that writes there."
-                + (picture == 0 ? "" : " All pictures before this one were passed on."))
+                + (picture == 0 ? "" : " All earlier pictures were passed on."))
     }
 
     private static func number(_ picture: Int) -> String { "\(picture) (counted from 0)" }
@@ -108,7 +108,7 @@ enum PipeFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "picture \(number(picture)) of \(name) must start with FRAME: bytes before it are missing, or there are too many",
+                "picture \(number(picture)) of \(name) must start with FRAME: there are too few or too many bytes before it",
             remedy: "Check the program that writes there, and that no other program reads or writes there.")
     }
 

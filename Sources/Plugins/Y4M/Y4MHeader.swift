@@ -82,7 +82,7 @@ struct Y4MHeader: Equatable {
     private static let noMagic = Fault(
         what: "must start with \(magic)",
         remedy:
-            "\(makeIt). If it does, this stage began within the stream: start that program and the chain again, together"
+            "\(makeIt). If your program already writes y4m, this stage started to read in the middle of the stream: start that program and the chain again, together"
     )
     static let makeIt = "Let ffmpeg write the stream: '-f yuv4mpegpipe'"
 

@@ -23,8 +23,9 @@ final class Y4MSink: Sink {
         longestCall: MediaTime(seconds: 86_400),
         events: [
             EventDeclaration(
-                "gap", "Pictures are missing. y4m stores no times, so the pictures after the gap are too early there.",
-                [.number("seconds", "How much time is missing (s).")])
+                "gap",
+                "Pictures are missing. y4m stores no times, so the pictures after the gap are too early in the stream.",
+                [.number("seconds", "Time from the picture before the gap to the one after it (s).")])
         ])
 
     var options: Y4MSinkOptions

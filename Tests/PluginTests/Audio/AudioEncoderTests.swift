@@ -182,7 +182,7 @@ import Testing
         let cd = AudioFormat(sampleRate: 44_100, channelCount: 2)
         #expect(
             refusal(#"{ "codec": "opus" }"#, cd).contains(
-                "the sound has 44100 Hz, but Opus takes only 48000, 24000, 16000, 12000, 8000 Hz. Put an 'audio-resample' with \"sampleRate\": 48000 before this stage."
+                "the sound has a sample rate of 44100 Hz, but Opus takes only 48000, 24000, 16000, 12000, 8000 Hz. Put an 'audio-resample' with \"sampleRate\": 48000 before this stage."
             ))
         #expect(refusal("{}", cd) == "accepted")
         #expect(

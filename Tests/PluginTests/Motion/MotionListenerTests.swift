@@ -167,7 +167,7 @@ import Testing
         defer { try? driver.stop() }
         #expect { _ = try Self.driver(place) } throws: {
             "\($0)"
-                == "listen: nothing can be received at \(place.text): Address already in use. Use another port, or end the program that uses this one. If it is this stage itself, restart the chain to change it."
+                == "listen: nothing can be received at \(place.text): Address already in use. Use another port, or end the program that uses this one. If the stage that you are changing uses this port itself, restart the chain to apply the change."
         }
         #expect { _ = try Self.driver(SocketPlace(address: "203.0.113.7", port: place.port)) } throws: {
             "\($0)".contains("Use an address of this machine")

@@ -86,7 +86,7 @@ import Testing
         #expect(played.samples.count == 2)
         #expect(
             played.fault
-                == "motion-source (motion-source): frame 1: path: line 4 of 'FOLDER/m.csv' (byte 31) must have 4 columns, as the heading has, but has 3 (the file ends in this line). The 2 samples before the fault were passed on. Correct the rest of the file, or remove the rest."
+                == "motion-source (motion-source): frame 1: path: line 4 of 'FOLDER/m.csv' (byte 31) must have 4 columns, as the heading has, but has 3 (the file ends in this line). The 2 samples before the fault were passed on. Correct this line, or remove it."
                 .replacingOccurrences(of: "FOLDER", with: folder))
     }
 

@@ -44,7 +44,7 @@ import Testing
     @Test func quotesWhatCannotBeALogin() {
         #expect(
             fault("clip.mp4")
-                == "'clip.mp4' must start with rtsp, rtsps, rtmp, rtmps, srt, http, https, udp, tcp, followed by :// Write it like \"rtsp://192.168.1.7:554/stream\"."
+                == "'clip.mp4' must start with rtsp, rtsps, rtmp, rtmps, srt, http, https, udp or tcp, followed by :// Write it like \"rtsp://192.168.1.7:554/stream\"."
         )
         #expect(fault("viewer:heim@h/a").hasPrefix("'url' must start with rtsp"))
         #expect(fault("h/a?token=heim").hasPrefix("'url' must start with rtsp"))

@@ -250,7 +250,7 @@ import Testing
         camera.compressed = other
         let fault = #expect(throws: FrameHostError.self) { for _ in 0..<25 { _ = try driver.produce() } }
         #expect(
-            fault?.what == "the camera gave 25 JPEG pictures in a row whose chroma is neither 4:2:0 nor 4:2:2")
+            fault?.what == "the camera gave 25 JPEG pictures in a row, and their chroma is neither 4:2:0 nor 4:2:2")
     }
 
     // MARK: Choice

@@ -173,7 +173,7 @@ struct BatchDispatch {
         guard status != 0 || !id.isEmpty else {
             throw FrameHostError(
                 .callFailed, place: "sbatch", what: "did not print the id of the job",
-                remedy: "Look with squeue whether the job runs. If it does not, run the same command again.")
+                remedy: "Check with squeue whether the job runs. If it does not, run the same command again.")
         }
         guard status == 0 else {
             throw FrameHostError(

@@ -11,19 +11,21 @@ struct EngineOptions: ParsableArguments {
 
     @ArgumentParser.Option(
         name: .customLong("tasks-at-once"), parsing: .unconditional,
-        help: "Most tasks to run at once. Default: as many as the cluster has room for.",
+        help: "Maximum number of tasks to run at once. Default: as many as the cluster has room for.",
         transform: NumberOption.whole(1...1_000_000))
     var tasksAtOnce: Int?
 
     @ArgumentParser.Option(
         parsing: .unconditional,
-        help: "Cores for each task. Default: the number of busy threads in the chain's plan.",
+        help: "Cores for each task. Default: the number of busy threads in the chain's plan, times --jobs.",
         transform: NumberOption.whole(1...1024))
     var cores: Int?
 
     @ArgumentParser.Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Memory for each task. Default: what the chain's plan needs.", valueName: "MiB"),
+        help: ArgumentHelp(
+            "Memory for each task. Default: what the chain's plan needs, times --jobs, plus a reserve.",
+            valueName: "MiB"),
         transform: NumberOption.whole(1...(1 << 30)))
     var memory: Int?
 

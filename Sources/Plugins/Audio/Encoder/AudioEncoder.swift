@@ -70,7 +70,7 @@ final class AudioEncoder: Transform {
             throw FrameHostError(
                 .invalidConfiguration,
                 what:
-                    "the sound has \(format.sampleRate) Hz, but \(codec.title) takes only \(codec.sampleRates.map(String.init).joined(separator: ", ")) Hz",
+                    "the sound has a sample rate of \(format.sampleRate) Hz, but \(codec.title) takes only \(codec.sampleRates.map(String.init).joined(separator: ", ")) Hz",
                 remedy: "Put an 'audio-resample' with \"sampleRate\": \(best) before this stage.")
         }
         guard codec.channelCounts.contains(format.channelCount) else {

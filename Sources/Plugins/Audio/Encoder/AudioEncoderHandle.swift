@@ -178,7 +178,7 @@ final class AudioEncoderHandle {
     /// Says that no frame follows. Afterwards all packets must be taken.
     func end() throws {
         let code = avcodec_send_frame(context, nil)
-        guard code >= 0 || code == fh_audio_eof else { throw failure("the \(title) encoder failed at its end", code) }
+        guard code >= 0 || code == fh_audio_eof else { throw failure("the \(title) encoder failed to finish", code) }
     }
 
     /// The next packet; nil when the encoder has none.

@@ -5,7 +5,9 @@ import Glibc
 
 /// Options of ``Gain``.
 struct GainOptions: StageOptions {
-    @Option(help: "How much louder the sound becomes; below 0 softer.", range: -120...60, unit: "dB", live: true)
+    @Option(
+        help: "How much louder the sound becomes. A value below 0 makes it softer.", range: -120...60, unit: "dB",
+        live: true)
     var db = 0.0
     @Option(help: "Silences the sound.", live: true) var mute = false
 

@@ -9,7 +9,9 @@ struct AudioMeterOptions: StageOptions {
         help: "Momentary loudness below which the sound counts as silent, after silenceSeconds.", range: -120...0,
         unit: "LUFS", live: true)
     var silenceLufs = -60.0
-    @Option(help: "How long it must be below silenceLufs to count as silent.", range: 0.1...3600, unit: "s", live: true)
+    @Option(
+        help: "How long the loudness must stay below silenceLufs for the sound to count as silent.", range: 0.1...3600,
+        unit: "s", live: true)
     var silenceSeconds = 2.0
 }
 

@@ -4,9 +4,9 @@ import FrameCore
 
 /// Options of ``AudioResample``.
 struct AudioResampleOptions: StageOptions {
-    @Option(help: "Samples per second of the output. Default: as they come.", range: 1_000...384_000, unit: "Hz")
+    @Option(help: "Samples per second of the output. Default: the input's rate.", range: 1_000...384_000, unit: "Hz")
     var sampleRate: Int? = nil
-    @Option(help: "Channels of the output. Default: as they come.", range: 1...8) var channels: Int? = nil
+    @Option(help: "Channels of the output. Default: as many as the input has.", range: 1...8) var channels: Int? = nil
 
     func validate() throws(OptionFault) {
         guard sampleRate == nil, channels == nil else { return }

@@ -17,7 +17,8 @@ struct ToneSourceOptions: StageOptions {
     @Option(help: "Ends after this much sound. Default: runs until stopped.", range: 0.001...1_000_000_000, unit: "s")
     var seconds: Double? = nil
     @Option(
-        help: "Gives each block when it is over, like a microphone. false gives blocks as fast as the chain takes them."
+        help:
+            "Gives each block when its time is over, like a microphone. false gives blocks as fast as the chain takes them."
     )
     var live = false
 

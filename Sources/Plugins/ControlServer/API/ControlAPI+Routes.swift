@@ -164,7 +164,7 @@ extension ControlAPI {
             },
             Route(
                 method: .post, path: "\(stage)/commands/{name}", name: "sendCommand",
-                summary: "Sends a command of the stage's own to it.",
+                summary: "Sends the stage one of its own commands.",
                 body: .optional(["type": "object", "description": "The command's arguments."]), answers: OpenAPI.done
             ) { call in
                 let (id, name) = (call.path["id"] ?? "", call.path["name"] ?? "")

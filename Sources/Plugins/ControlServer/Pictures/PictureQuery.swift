@@ -9,8 +9,14 @@ enum PictureQuery {
     static func parameters(isStream: Bool) -> [QueryParameter] {
         let sides = PictureForm.sides
         var parameters = [
-            QueryParameter(name: "width", help: "In pixels. Default: by the picture's shape.", kind: .integer(sides)),
-            QueryParameter(name: "height", help: "In pixels. Default: by the picture's shape.", kind: .integer(sides)),
+            QueryParameter(
+                name: "width",
+                help: "In pixels. Default: from `height` and the picture's shape, or else the picture's width.",
+                kind: .integer(sides)),
+            QueryParameter(
+                name: "height",
+                help: "In pixels. Default: from `width` and the picture's shape, or else the picture's height.",
+                kind: .integer(sides)),
             QueryParameter(
                 name: "fit",
                 help:

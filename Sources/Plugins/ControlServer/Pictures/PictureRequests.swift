@@ -87,7 +87,7 @@ final class PictureRequests: Sendable {
                     FrameHostError(
                         .exhausted,
                         what:
-                            "\(Self.mostRequests) requests for pictures already wait, the most for all stages together",
+                            "\(Self.mostRequests) requests for pictures are already waiting, which is the limit for all stages together",
                         remedy: "Request fewer pictures at once, or try again later.")))
     }
 

@@ -176,8 +176,8 @@ struct DetectorChoice {
         FrameHostError(
             .unavailable, what: "\(path) does not work with OpenCV \(OpenCV.version)",
             remedy: kind == .yunet
-                ? "Remove the file, which may be damaged, fetch the model again with '\(YuNetModel.wanted.fetchCommand)', and leave 'model' out."
-                : "Name another cascade with 'model', or leave 'model' out. \(remedyOfFoundCascade)",
+                ? "Remove the file, which may be damaged, and fetch the model again with '\(YuNetModel.wanted.fetchCommand)'.\(isNamed ? " Then leave 'model' out." : "")"
+                : "Name another cascade with 'model'\(isNamed ? ", or leave 'model' out" : ""). \(remedyOfFoundCascade)",
             cause: fault.cause)
     }
 
@@ -234,7 +234,7 @@ struct DetectorChoice {
                 ? "the detector '\(kind.rawValue)' (\(path)) misses small, turned and tilted faces, and would leave them visible"
                 : "the YuNet model was not found, and privacy needs it: the detector '\(kind.rawValue)' misses small, turned and tilted faces, and would leave them visible",
             remedy: missing == nil
-                ? "Use \"detector\": \"yunet\" (its model comes with '\(command)'\(options.model == nil ? "" : "; leave \"model\" out")), or write \"acceptMissedFaces\": true."
+                ? "Fetch the YuNet model with '\(command)' and set \"detector\": \"yunet\"\(options.model == nil ? "" : " without \"model\""), or write \"acceptMissedFaces\": true."
                 : "Fetch the model with '\(command)', name it with \"model\", or write \"acceptMissedFaces\": true.",
             cause: missing ?? "")
     }
@@ -247,7 +247,7 @@ struct DetectorChoice {
                 isWarning: true)
         } else if options.privacy, kind != .yunet {
             context.note(
-                "\(kind.rawValue) misses small, turned and tilted faces; with 'acceptMissedFaces' they stay uncovered",
+                "\(kind.rawValue) misses small, turned and tilted faces, which stay uncovered: 'acceptMissedFaces' permits this",
                 isWarning: true)
         }
         context.note(sentence(options, format, sizes))

@@ -74,7 +74,7 @@ struct FaceNotices {
         context.post(
             "look-ahead",
             text:
-                "Faces in frames: \(count(.found)) found, \(count(.before)) covered before they were found, \(count(.bridged)) bridged between two detections, \(count(.held)) held after they were lost.",
+                "Covered faces, counted in every frame: \(count(.found)) found by the frame's own search, \(count(.before)) before they were found, \(count(.bridged)) between two detections, \(count(.held)) after they were lost.",
             details: JSONNode(
                 .object(
                     TwoWayGuard.How.allCases.map { JSONNode.Member(key: "\($0)", value: .number(count($0))) })))
@@ -94,8 +94,8 @@ struct FaceNotices {
         return FrameHostError(
             .callFailed, what: "the detector failed in \(failures) of \(finder.searchCount) searches: \(consequence)",
             remedy: (hasModel
-                ? "Check the model with 'framehost models'. If it is damaged, remove its file and fetch it again."
-                : "If the file of the cascade is damaged, remove or replace it.")
+                ? "Check the model with 'framehost models'. If it is damaged, remove its file, fetch it again and leave 'model' out."
+                : "If the file of the cascade is damaged, replace it.")
                 + (isPrivate ? "" : " Otherwise choose another detector.")
         )
     }
@@ -124,7 +124,7 @@ extension PrivacyGuard {
         func count(_ mode: Mode) -> Int { counts[mode.rawValue] }
         let whole = Mode.allCases.filter(\.coversAll)
         return
-            "\(FaceNotices.frames(counts.reduce(0, +))): \(count(.searched)) searched in time, \(count(.held)) with a known face covered that their search did not find, \(whole.reduce(0) { $0 + count($1) }) covered completely (\(whole.map { "\($0.name) \(count($0))" }.joined(separator: ", "))); \(uncoveredCount) of the searched frames passed on unchanged because no face was found."
+            "\(FaceNotices.frames(counts.reduce(0, +))): \(count(.searched)) searched in time, \(count(.held)) more in which the search missed a known face that was covered anyway, \(whole.reduce(0) { $0 + count($1) }) covered completely (\(whole.map { "\($0.name) \(count($0))" }.joined(separator: ", "))); of the searched frames, \(uncoveredCount) went out unchanged because no face was found."
     }
 
     /// The same, for programs.

@@ -115,7 +115,7 @@ enum ImageFault {
             .exhausted,
             what: "'\(path)' has \(pixels) pixels, but memory is reserved for pictures of at most \(most) pixels",
             remedy:
-                "Scale it down, or let it be among the first \(ImageMeasures.most) pictures and restart the chain: the largest of these sets the limit."
+                "Scale it down, or restart the chain with this picture among the first \(ImageMeasures.most): the largest of those sets the limit."
         )
     }
 

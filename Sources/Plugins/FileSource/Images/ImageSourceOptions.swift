@@ -26,7 +26,10 @@ struct ImageSourceOptions: StageOptions {
     @Option(help: "Starts over after the last picture, endlessly. The folder is read again each time.")
     var loop = false
 
-    @Option(help: "Order of the pictures: by name with numbers by value (img2 before img10), or byte by byte.")
+    @Option(
+        help:
+            "Order of the pictures: natural compares numbers in names by value (img2 before img10), name compares names byte by byte."
+    )
     var order = ImageOrder.natural
 
     @Option(help: "Gives each frame when it is due, like a camera. false gives frames as fast as the chain takes them.")

@@ -33,7 +33,7 @@ struct NetworkAddress: Sendable {
             throw OptionFault(
                 "'url' is missing or empty", remedy: "Name the stream: \"url\": \"rtsp://192.168.1.7:554/stream\".")
         }
-        let words = Scheme.allCases.map(\.rawValue).joined(separator: ", ")
+        let words = Scheme.allCases.dropLast().map(\.rawValue).joined(separator: ", ") + " or \(Scheme.tcp.rawValue)"
         guard let mark = text.firstRange(of: "://"),
             let scheme = Scheme(rawValue: text[..<mark.lowerBound].lowercased())
         else {

@@ -42,7 +42,7 @@ enum NetworkFault {
             return FrameHostError(
                 .unavailable, what: "this libavformat does not support the protocol of '\(shown)'",
                 remedy:
-                    "Use another protocol in 'url', or install a libavformat with this one (see `ffmpeg -protocols`).",
+                    "Use another protocol in 'url', or install a libavformat that supports this protocol (see `ffmpeg -protocols`).",
                 cause: cause)
         case -EADDRINUSE:
             return FrameHostError(
@@ -55,7 +55,7 @@ enum NetworkFault {
                 return FrameHostError(
                     .unavailable, what: "'\(shown)' cannot be opened: the host name '\(name)' cannot be resolved",
                     remedy:
-                        "It is that of a proxy (http_proxy), or of a server to which this one redirects: check these, or the network.\(wait(mayWait))",
+                        "The name is not in 'url': it comes from a proxy setting (http_proxy), a redirect or a playlist. Correct it there, or check the network.\(wait(mayWait))",
                     cause: cause)
             }
             return FrameHostError(

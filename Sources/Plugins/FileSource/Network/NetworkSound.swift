@@ -86,7 +86,7 @@ final class NetworkSound: Source {
                     } ?? Self.lack(reader),
                     remedy: found == nil
                         ? "Take the pictures only, or check the stream's sound with 'ffprobe'."
-                        : "Add a second network-source of the stream without 'decode', and encode its sound.")
+                        : "Add a second network-source of the stream without \"decode\": false, and encode its sound.")
             }
             encoded = found.format
             return .encoded(EncodedFormat(codec: found.format.codec, audio: found.format))
@@ -153,7 +153,8 @@ final class NetworkSound: Source {
                 // The pictures go on, and so may the sound with the next connection.
                 step = nil
                 self.decoder = nil
-                noteLack(FrameHostError.wrap(error).what)
+                let fault = FrameHostError.wrap(error)
+                noteLack(fault.what, remedy: fault.remedy)
             }
             switch step {
             case .samples(let most): return try give(most, decoder, output)
@@ -211,7 +212,7 @@ final class NetworkSound: Source {
             return .more
         }
         guard now - since < restart else {
-            noteLack("the stage of its pictures has ended")
+            noteLack("the stage that gives its pictures has ended")
             return .ended
         }
         return context.sleep(until: now + Self.wait) ? .more : .ended
@@ -234,7 +235,8 @@ final class NetworkSound: Source {
             decoder = try SoundDecoder(found, format: format)
             hasReported.lack = false
         } catch {
-            noteLack(FrameHostError.wrap(error).what)
+            let fault = FrameHostError.wrap(error)
+            noteLack(fault.what, remedy: fault.remedy)
         }
         clock = SampleClock(sampleRate: format.sampleRate, leavesOutOverlap: true)
     }
@@ -300,7 +302,11 @@ final class NetworkSound: Source {
         if time > now, now - since < Self.longestHold {
             hold()
         } else {
-            if time > now { noteLack("its times lie \((time - now) / 1_000_000_000) s ahead of the pictures'") }
+            if time > now {
+                noteLack(
+                    "the times of its sound are \((time - now) / 1_000_000_000) s ahead of those of its pictures",
+                    remedy: "Check the sender's time stamps.")
+            }
             dropPacket()
         }
         return false
@@ -397,9 +403,12 @@ final class NetworkSound: Source {
             text: "A packet of the sound of the stream is damaged; it is left out.")
     }
 
-    private func noteLack(_ why: String) {
+    /// - Parameter remedy: A sentence; empty where `why` says enough.
+    private func noteLack(_ why: String, remedy: String = "") {
         guard !hasReported.lack else { return }
         hasReported.lack = true
-        context.post("sound-missing", level: .warning, text: "The stream gives no sound: \(why).")
+        context.post(
+            "sound-missing", level: .warning,
+            text: "The stream gives no sound: \(why).\(remedy.isEmpty ? "" : " \(remedy)")")
     }
 }

@@ -22,7 +22,7 @@ struct NetworkSourceOptions: StageOptions {
     var login: String? = nil
     @Option(
         help:
-            "Verifies the certificates of servers (https, rtmps). false accepts any certificate. rtsps needs false, because libavformat cannot verify its certificates."
+            "Verifies the certificates of servers (https, rtmps). false accepts any certificate. rtsps needs false, because libavformat cannot verify the certificates of RTSP servers."
     )
     var verify = true
     @Option(help: "A PEM file with the trusted certificates, in place of the system's.") var caFile: String? = nil
@@ -35,7 +35,7 @@ struct NetworkSourceOptions: StageOptions {
     var size: PictureSize? = nil
     @Option(
         help:
-            "Frames per second that the chain is planned for, and of the pictures shown while the stream is lost. Default: the stream's own rate, or 25 if it has none.",
+            "Frame rate that the chain is planned for, and frame rate of the pictures shown while the stream is lost. Default: the stream's own rate; 25 if the stream has none, or with \"ifMissing\": \"wait\".",
         range: FrameRate(1, 1000)...FrameRate(1000))
     var rate: FrameRate? = nil
     @Option(help: "How RTSP packets travel: over the TCP connection, or as UDP datagrams (rtsp_transport).")
@@ -64,11 +64,11 @@ struct NetworkSourceOptions: StageOptions {
     var noBuffer = false
     @Option(help: "What happens when the stream is not there at the start.") var ifMissing = IfMissing.fail
     @Option(help: "What is shown while the stream is lost.") var whileLost = WhileLost.hold
-    @Option(help: "Colour of the slate. hold also shows it before the first picture.") var slateColor = RGBColor(
-        red: 32, green: 32, blue: 40)
+    @Option(help: "Colour of the slate, which \"whileLost\": \"hold\" also shows before the first picture.")
+    var slateColor = RGBColor(red: 32, green: 32, blue: 40)
     @Option(
         help:
-            "PNG or JPEG to show on that colour, as large as it fits. A relative path starts at the chain file's folder."
+            "PNG or JPEG to show on the slate, as large as possible. A relative path starts at the chain file's folder."
     )
     var slatePicture: String? = nil
     @Option(help: "Text in the middle of the slate; \\n starts a new line.") var slateText: String? = nil
@@ -77,7 +77,8 @@ struct NetworkSourceOptions: StageOptions {
         let address = try NetworkAddress(url)
         if login == "" {
             throw OptionFault(
-                "'login' is empty", remedy: "Name a file, or env:NAME. Leave it out if the server needs no login.")
+                "'login' is empty",
+                remedy: "Name a file or env:NAME, or leave 'login' out if the server needs no login.")
         }
         if login != nil, address.scheme == .udp || address.scheme == .tcp {
             throw OptionFault(

@@ -16,7 +16,7 @@ struct PartSinkOptions: StageOptions {
 /// recorder.
 final class PartSink: Sink {
     static let info = StageInfo(
-        id: "part-sink", summary: "Keeps encoded video for part-source; `framehost batch --parts` uses it.",
+        id: "part-sink", summary: "Keeps encoded video for part-source. Used by `framehost batch --parts`.",
         input: .encoded(.h264), service: .unbounded)
 
     var options: PartSinkOptions

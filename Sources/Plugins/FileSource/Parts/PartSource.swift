@@ -5,11 +5,12 @@ import FrameCore
 /// Options of ``PartSource``.
 struct PartSourceOptions: StageOptions {
     @Option(help: "The files that part-sink has written, in order.") var parts: [String] = []
-    @Option(help: "The file that the parts were made of, whose sound a recorder may copy. Default: no sound.")
+    @Option(help: "The file that the parts were made from. A recorder may copy its sound. Default: no sound.")
     var path = ""
-    @Option(help: "Number of its video track. Default: the first track that can be played.", range: 1...1000)
+    @Option(
+        help: "Number of the video track in that file. Default: the first track that can be played.", range: 1...1000)
     var track: Int? = nil
-    @Option(help: "Where in the file the parts start, as file-source has it.", range: 0...1_000_000, unit: "s")
+    @Option(help: "Where in the file the parts start, like 'start' of file-source.", range: 0...1_000_000, unit: "s")
     var start = 0.0
     @Option(help: "How much of the file the parts have. Default: up to its end.", range: 0.001...1_000_000, unit: "s")
     var duration: Double? = nil
@@ -26,7 +27,7 @@ struct PartSourceOptions: StageOptions {
 /// the file that they were made of.
 final class PartSource: Source {
     static let info = StageInfo(
-        id: "part-source", summary: "Joins what part-sink has kept; `framehost batch --parts` uses it.",
+        id: "part-source", summary: "Joins what part-sink has kept. Used by `framehost batch --parts`.",
         output: .encoded(.h264), events: FileSource.events)
 
     var options: PartSourceOptions

@@ -65,7 +65,7 @@ final class IIODevice {
         guard !channels().isEmpty else {
             throw IIOFault(
                 what:
-                    "the IIO device '\(self.name)' gives neither rotation rates nor accelerations on three axes, nor an attitude",
+                    "the IIO device '\(self.name)' has no buffer with rotation rates or accelerations on three axes, or with an attitude",
                 remedy: "Name another IIO device.")
         }
         rate = readRate()
@@ -123,7 +123,7 @@ final class IIODevice {
             throw refused(
                 code, "the sensor '\(name)' (\(id)) cannot be opened at \(node)",
                 missing: code == ENOENT
-                    ? "Check that \(node) exists: a container must be given it."
+                    ? "Check that \(node) exists. In a container, add it with `--device`."
                     : "Check that the device is still connected.")
         }
     }
@@ -169,7 +169,7 @@ final class IIODevice {
             return IIOFault(
                 what: "\(what): \(ErrorText.of(code))",
                 remedy:
-                    "Let this container or service write to /sys (Docker: `--privileged`), or set the sensor up outside of it."
+                    "Let this container or service write to /sys (Docker: `--privileged`), or run framehost outside of it."
             )
         }
         if code == EINVAL, attribute == "buffer/enable" {

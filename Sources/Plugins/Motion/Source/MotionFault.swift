@@ -46,7 +46,7 @@ enum MotionText {
     static func cut(_ path: String, packets: Int, of whole: Int, given: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia, place: "path",
-            what: "'\(path)' ends within its motion: it has only \(packets) of \(whole) packets",
+            what: "'\(path)' ends within its motion track: only \(packets) of \(whole) packets are there",
             remedy: passedOn(given, before: "the end") + recordAgain)
     }
 
@@ -61,7 +61,7 @@ enum MotionText {
     private static func correction(_ given: Int) -> String {
         passedOn(given, before: "the fault")
             + (given == 0
-                ? "Correct the file, or record it again." : "Correct the rest of the file, or remove the rest.")
+                ? "Correct the file, or record it again." : "Correct this line, or remove it.")
     }
 
     /// Followed by a space; empty where no sample was passed on.
@@ -107,7 +107,7 @@ enum MotionText {
     static func notMedia(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, place: "path", what: "'\(path)' is not an MP4 or MOV file that can be read",
-            remedy: "Name a complete file: one that its recorder has not finished cannot be read.", cause: cause)
+            remedy: "Name a complete file: a recording that was not finished cannot be read.", cause: cause)
     }
 
     /// - Parameter tracks: The tracks that it has instead: `video h264`.
@@ -116,6 +116,6 @@ enum MotionText {
             .invalidMedia, place: "path",
             what: "'\(path)' has no track of motion (GPMF or CAMM)"
                 + (tracks.isEmpty ? "" : ", only " + tracks.joined(separator: ", ")),
-            remedy: "Name a video of a camera that records motion, or a .csv, .gcsv or .jsonl file.")
+            remedy: "Name a video from a camera that records motion, or a .csv, .gcsv or .jsonl file.")
     }
 }

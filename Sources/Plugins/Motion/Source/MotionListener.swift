@@ -57,7 +57,7 @@ final class MotionListener: LiveMotion {
         let remedy =
             switch code {
             case EADDRINUSE:
-                "Use another port, or end the program that uses this one. If it is this stage itself, restart the chain to change it."
+                "Use another port, or end the program that uses this one. If the stage that you are changing uses this port itself, restart the chain to apply the change."
             case EADDRNOTAVAIL: "Use an address of this machine: `ip address` lists them."
             case EACCES: "Use a port of 1024 or more."
             case EAFNOSUPPORT where place.isIPv6: "Use an IPv4 address: this machine has no IPv6."

@@ -43,7 +43,7 @@ extension MotionText {
             what:
                 "none of the samples of '\(path)' can be used: each has an impossible time, attitude or value, such as a value beyond 2000 rad/s or 10000 m/s²",
             remedy:
-                "Check the file's times and values. In CSV and JSON 't' is in seconds, and 'rotationUnit' and 'accelerationUnit' must fit; in .gcsv 'tscale', 'gscale' and 'ascale' must."
+                "Check the file's times and values. In CSV and JSON, 't' must be in seconds, and 'rotationUnit' and 'accelerationUnit' must be the units of the values. In .gcsv, check 'tscale', 'gscale' and 'ascale' in the header."
         )
     }
 }

@@ -8,7 +8,8 @@ import FrameCore
 /// are cut into blocks of at most 20 ms. docs/design/035-motion.md.
 final class MotionSource: Source {
     static let info = StageInfo(
-        id: "motion-source", summary: "Gives motion: of a file, of a phone or program by UDP, or of an IIO device.",
+        id: "motion-source",
+        summary: "Gives motion from a file, from a phone or program by UDP, or from an IIO device.",
         output: .motion, events: events,
         realTime: StageInfo.RealTime(with: "pace", .string(MotionPace.realtime.rawValue)))
 

@@ -20,7 +20,7 @@ struct MotionSourceOptions: StageOptions {
 
     @Option(
         help:
-            "Where to receive JSON datagrams (UDP), as \"address:port\": an address of this machine, \"[::1]:5555\" with IPv6. Anyone who reaches it can send."
+            "Where to receive JSON datagrams (UDP), as \"address:port\": an address of this machine, in brackets for IPv6 (\"[::1]:5555\"). Anyone who can reach it can send."
     )
     var listen: SocketPlace? = nil
 
@@ -43,7 +43,7 @@ struct MotionSourceOptions: StageOptions {
 
     @Option(
         help:
-            "IIO: samples per second. A driver uses the nearest that the device has, or refuses the rate. Default: what it is set to.",
+            "IIO: samples per second. A driver uses the nearest rate that the device has, or refuses the rate. Default: the rate that the device is set to.",
         range: 1...10_000, unit: "Hz")
     var rate: Double? = nil
 

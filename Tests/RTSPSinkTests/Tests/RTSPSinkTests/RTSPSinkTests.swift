@@ -262,11 +262,11 @@ import Testing
         #expect(try told.figures()?["keptGroup"] == nil)
         #expect(
             short.events("group-too-large").map(\.text) == [
-                "Keyframes are more than 1.0 s apart: readers that join between them wait for the next one. Raise 'keptSeconds', or encode with more keyframes."
+                "Keyframes are more than 1.0 s apart: readers that join between them may have to wait for the next one. Raise 'keptSeconds', or encode with more keyframes."
             ])
         #expect(
             small.events("group-too-large").map(\.text) == [
-                "Keyframes are more than 0.1 MB apart: readers that join between them wait for the next one. Raise 'keptMegabytes', or encode with more keyframes."
+                "Keyframes are more than 0.1 MB apart: readers that join between them may have to wait for the next one. Raise 'keptMegabytes', or encode with more keyframes."
             ])
         let figures = try small.figures()?["keptGroup"]
         #expect(figures?["tooLarge"]?.asInt == 1 && figures?["joinedWaiting"]?.asInt == 1)

@@ -440,7 +440,7 @@ import Testing
                 == "the AAC has no AudioSpecificConfig that can be read, and clients need one to decode the sound")
         #expect(
             bare?.remedy
-                == "Add a second source of the same stream or file without 'decode', encode its sound with 'audio-encoder', and name that encoder in 'from' in place of this sound."
+                == "Add a second source of the same stream or file without \"decode\": false, encode its sound with 'audio-encoder', and name that encoder in 'from' in place of this sound."
         )
     }
 

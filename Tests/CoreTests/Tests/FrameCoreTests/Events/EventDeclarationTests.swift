@@ -45,7 +45,7 @@ private final class Speaker: Filter {
     }
 
     private static let remedy =
-        "Declare in 'events' of the StageInfo what the stage posts: `describe` lists it, and rules are checked by it."
+        "In 'events' of the StageInfo, declare what the stage posts: `describe` lists the declarations, and rules are checked against them."
 
     @Test(arguments: [
         ("level", "{}"), ("level", #"{ "decibels": 3 }"#), ("level", #"{ "decibels": null, "kind": "voice" }"#),

@@ -73,7 +73,7 @@ import Testing
         ("dangling", "the file 'PATH' does not exist. Create it, or correct 'users'."),
         (
             "file/below",
-            "the file 'PATH' cannot be read: Not a directory. Correct 'users': a part of the path before the last is a file."
+            "the file 'PATH' cannot be read: Not a directory. Correct 'users': one of the folders in the path is a file."
         ),
         ("loop", "the file 'PATH' cannot be read: Too many levels of symbolic links. Correct 'users'."),
         (

@@ -97,7 +97,7 @@ struct JSONReaderTests {
             ),
             (
                 "{ \"rate\": 30 fps }",
-                "1:14: expected ',' or '}' after a value, found 'fps'. A comma is missing here, or a closing quotation mark before."
+                "1:14: expected ',' or '}' after a value, found 'fps'. A comma is missing here, or a closing quotation mark earlier on this line."
             ),
             ("{} {}", "1:4: expected the end of the text, found '{'. Remove the rest: a JSON text is only one value."),
             ("[,]", "1:2: expected a value or ']', found ','. Leave the extra comma out."),
@@ -106,7 +106,7 @@ struct JSONReaderTests {
             ("{{}}", "1:2: expected a key or '}', found '{'. Write a key and a colon before the value."),
             (
                 "{\"use: \"convert\"}",
-                "1:9: expected ':' after a key, found 'convert'. A colon is missing here, or the key's closing quotation mark before."
+                "1:9: expected ':' after a key, found 'convert'. A colon is missing here, or the key's closing quotation mark earlier on this line."
             ),
             ("{\"a\" 1}", "1:6: expected ':' after a key, found '1'. Put a colon between a key and its value."),
             ("[\n1,\n \"b\" \"c\"]", "3:6: expected ',' or ']' after a value, found '\"'. Put a comma between values."),
@@ -246,7 +246,7 @@ struct JSONReaderTests {
         #expect(faults(nested(64)) == "")
         #expect(
             faults(nested(65))
-                == "chain.json:1:65: the text has more than 64 lists and objects within each other. Nest them less deeply."
+                == "chain.json:1:65: the text has more than 64 levels of nested lists and objects. Nest them less deeply."
         )
         #expect(
             faults(String(repeating: "{\"a\":", count: 100_000)).hasPrefix(

@@ -90,7 +90,7 @@ import Testing
         try draft.set("cam", #"{"width": 32}"#)
         #expect(
             draft.faults(against: running) == [
-                "test.json:1:2: stages[0].width: needs a restart: 'enc' is running and would get gray8 32x64 30 fps instead of gray8 64x64 30 fps. Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out."
+                "test.json:1:2: stages[0].width: needs a restart: 'enc' is running and would get gray8 32x64 30 fps instead of gray8 64x64 30 fps. Restart the chain to make this change (if it came from a command, first write it into the chain file), or leave it out."
             ])
     }
 
@@ -104,7 +104,7 @@ import Testing
         try draft.add("anything", "show")
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[3].from: needs a restart: 'mark' is running and would get gray8 16x64 30 fps instead of gray8 64x64 30 fps. Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out."
+                "test.json: stages[3].from: needs a restart: 'mark' is running and would get gray8 16x64 30 fps instead of gray8 64x64 30 fps. Restart the chain to make this change (if it came from a command, first write it into the chain file), or leave it out."
             ])
     }
 
@@ -170,7 +170,7 @@ import Testing
         let running = try camera(#"{"sound": true}"#).plan()
         #expect(
             try camera().faults(against: running) == [
-                "test.json: stages[0].sound: needs a restart: 'show' is running and would get another sound stream. Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out."
+                "test.json: stages[0].sound: needs a restart: 'show' is running and would get another sound stream. Restart the chain to make this change (if it came from a command, first write it into the chain file), or leave it out."
             ])
     }
 
@@ -183,7 +183,7 @@ import Testing
         try draft.set("second", #"{"live": false}"#)
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[3]: needs a restart: 'second' is a live source and would no longer be live. Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out."
+                "test.json: stages[3]: needs a restart: 'second' is a live source and would no longer be live. Restart the chain to make this change (if it came from a command, first write it into the chain file), or leave it out."
             ])
     }
 
@@ -194,7 +194,7 @@ import Testing
         try draft.add("anything", "see")
         #expect(
             draft.faults(against: running).first
-                == "test.json: stages[0]: needs a restart: 'cam' was started in a chain without a live source, and now there is one. Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out."
+                == "test.json: stages[0]: needs a restart: 'cam' was started in a chain without a live source, and now there is one. Restart the chain to make this change (if it came from a command, first write it into the chain file), or leave it out."
         )
     }
 
@@ -205,7 +205,7 @@ import Testing
         try draft.add("anything", "see")
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[3].use: needs a restart: 'label' (labeller) needs metadata 'label', for which the frames of the running chain have no room. Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out."
+                "test.json: stages[3].use: needs a restart: 'label' (labeller) needs metadata 'label', for which the frames of the running chain have no room. Restart the chain to make this change (if it came from a command, first write it into the chain file), or leave it out."
             ])
     }
 
@@ -272,8 +272,8 @@ import Testing
         draft.buffers = ["cam": 40]
         #expect(
             draft.faults(against: running) == [
-                "test.json: buffers.cam: needs a restart: the size of the pool of 'cam' would change. Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out.",
-                "test.json: spare: needs a restart: the sizes of all pools would change. Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out.",
+                "test.json: buffers.cam: needs a restart: the size of the pool of 'cam' would change. Restart the chain to make this change (if it came from a command, first write it into the chain file), or leave it out.",
+                "test.json: spare: needs a restart: the sizes of all pools would change. Restart the chain to make this change (if it came from a command, first write it into the chain file), or leave it out.",
             ])
     }
 
@@ -317,7 +317,7 @@ import Testing
         try draft.add("unit-sink", "third", from: ["enc"])
         #expect(
             draft.faults(against: changed) == [
-                "test.json: stages[4]: 'third' needs room for 514 access units and 15.2 MiB more than 'enc' has to spare for access units. Give 'third' copies (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`), shorten its queue (\"queue\", \"megabytes\"), or restart the chain with 'third' in its file."
+                "test.json: stages[4]: 'third' needs more memory for access units than 'enc' has to spare; the shortfall is room for 514 access units and 15.2 MiB. Give 'third' copies (\"link\": { \"copy\": true }, or `--copy` of `framehost ctl`), shorten its queue (\"queue\", \"megabytes\"), or restart the chain with 'third' in its file."
             ])
     }
 

@@ -124,7 +124,7 @@ import Testing
         #expect(!result.isSuccess)
         #expect(
             result.ledgerFaults.first
-                == "Ledger, thief (copy): the stage lost 1 item: it took 50 and made 0, but emitted, ended, dropped or holds 49. This is a bug of the stage or of framehost: report it, with the chain file."
+                == "Ledger, thief (copy): the stage lost 1 item: it took 50 and made 0, but accounts for 49 (emitted, ended, dropped or held). This is a bug of the stage or of framehost: report it, with the chain file."
         )
     }
 
@@ -136,7 +136,7 @@ import Testing
         let (result, _) = Self.run(try Chain(sketch.request))
         #expect(
             result.ledgerFaults.first
-                == "Ledger, echo (copy): the stage gave 1 item too many: it took 50 and made 0, but emitted, ended, dropped or holds 51. This is a bug of the stage or of framehost: report it, with the chain file."
+                == "Ledger, echo (copy): the stage gave 1 item too many: it took 50 and made 0, but accounts for 51 (emitted, ended, dropped or held). This is a bug of the stage or of framehost: report it, with the chain file."
         )
     }
 

@@ -200,7 +200,7 @@ import Testing
         var longer = plain
         try longer.add(UnitSink.self, "late", options: #"{"log": "tap-units-late"}"#, from: ["enc"])
         let refused = driver.change(to: longer)
-        #expect(refused.error.contains("more than 'enc' has to spare for access units"), "\(refused.error)")
+        #expect(refused.error.contains("more memory for access units than 'enc' has to spare"), "\(refused.error)")
         var tapped = plain
         try tapped.add(
             UnitSink.self, "late", options: #"{"log": "tap-units-late"}"#, from: ["enc"], link: Self.copies)
@@ -278,7 +278,7 @@ import Testing
         draft.stages[2].link = Self.copies
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[2].link.copy: needs a restart: 'other' is running without copies and would get them. Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out."
+                "test.json: stages[2].link.copy: needs a restart: 'other' is running without copies and would get them. Restart the chain to make this change (if it came from a command, first write it into the chain file), or leave it out."
             ])
     }
 

@@ -239,7 +239,7 @@ private struct Seen: FrameMetadata {
         #expect(
             events.map(\.text) == [
                 "reordering-encoder (reordering-encoder) gave an output the PTS 0.000 s (5 ns), but holds no input with this PTS: the metadata of the picture is lost."
-                    + " In the plugin, give each output the PTS of its input; if it is not yours, tell its author."
+                    + " In the plugin, give each output the PTS of its input; if the plugin is not yours, tell its author."
             ])
     }
 

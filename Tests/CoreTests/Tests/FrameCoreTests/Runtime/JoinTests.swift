@@ -261,7 +261,7 @@ final class NotingJoin: Join {
         #expect(alone <= Self.lost(ran.chain, 1) + ran.chain.runners[1].dropCount(.noBuffer), "\(seen)")
         #expect(
             ran.chain.plan.notes == [
-                "join pair: waits up to one frame for the picture of 'b' that is nearest to that of 'a'; \"match\": \"newest\" never waits"
+                "join pair: waits up to one frame for the picture of 'b' that is nearest in time to the picture of 'a'; \"match\": \"newest\" never waits"
             ])
     }
 

@@ -133,7 +133,7 @@ import Testing
         if isQueued {
             #expect(
                 answer.error
-                    == "test.json: stages[0]: needs a restart: 'src' would give gray8 32x32 1000 fps instead of gray8 16x16 1000 fps, and the change affects several threads. Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out."
+                    == "test.json: stages[0]: needs a restart: 'src' would give gray8 32x32 1000 fps instead of gray8 16x16 1000 fps, and the change affects several threads. Restart the chain to make this change (if it came from a command, first write it into the chain file), or leave it out."
             )
         }
         driver.waitForFrames(driver.chain.progress.captured + 20)

@@ -571,7 +571,7 @@ import Testing
         let answer = driver.change(to: other)
         #expect(
             answer.error
-                == "between: this change would move 'mark', which comes after 'between', to another thread or queue, and a running stage cannot be moved. Restart the chain to make this change (first write it into the chain file if a command made it), or leave it out."
+                == "between: this change would move 'mark', which comes after 'between', to another thread or queue, and a running stage cannot be moved. Restart the chain to make this change (if it came from a command, first write it into the chain file), or leave it out."
         )
         #expect(driver.finish().isSuccess)
     }

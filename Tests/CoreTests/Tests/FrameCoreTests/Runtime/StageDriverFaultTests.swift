@@ -23,7 +23,7 @@ import Testing
         let fault = Self.fault { try driver.send(driver.makeFrame()) }
         #expect(
             fault
-                == "copy (copy): the stage lost 1 item: it took 3 and made 0, but emitted, ended, dropped or holds 2."
+                == "copy (copy): the stage lost 1 item: it took 3 and made 0, but accounts for 2 (emitted, ended, dropped or held)."
                 + " Emit or drop each item exactly once, and count in 'held' the items that are emitted later.")
     }
 
@@ -39,7 +39,8 @@ import Testing
         let fault = Self.fault { try driver.send(driver.makeFrame()) }
         #expect(
             fault?.contains(
-                "the stage gave 1 item too many: it took 1 and made 0, but emitted, ended, dropped or holds 2")
+                "the stage gave 1 item too many: it took 1 and made 0, but accounts for 2 (emitted, ended, dropped or held)"
+            )
                 ?? false, "\(fault ?? "nothing")")
     }
 

@@ -204,7 +204,7 @@ import Testing
         let warnings = events.filter { $0.name == "time-not-rising" }
         #expect(
             warnings.map(\.text) == [
-                "blur (forgetful) gave frame 0 the time 0.000 s, which is not later than that of the frame before. Later stages skip such frames. In the plugin, call copyProperties(from:) on each new frame before emitting it, or set its pts; if the plugin is not yours, tell its author."
+                "blur (forgetful) gave frame 0 the time 0.000 s, which is not later than that of the frame before. Later stages may skip such frames. In the plugin, call copyProperties(from:) on each new frame before emitting it, or set its pts; if the plugin is not yours, tell its author."
             ])
     }
 
