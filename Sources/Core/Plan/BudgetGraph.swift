@@ -144,8 +144,8 @@ public struct BudgetRules: Sendable {
     public var need = 0
     /// Below 0: a link that drops before a stage that delays counts as a link that does not drop.
     public var gaps = 0
-    /// Below 0: a join that goes on past items in a queue that drops counts as one that waits for them.
-    public var passing = 0
+    /// Below 0: a queue that drops its newest items counts as one that drops its oldest.
+    public var newest = 0
     /// Below 0: a join that waits past the window of its leading item counts as a join that does not.
     public var window = 0
     /// Below 0: the last items that joins keep are not counted.

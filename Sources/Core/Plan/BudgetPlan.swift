@@ -130,13 +130,12 @@ public struct BudgetPlan: Sendable {
                     continue
                 }
                 edge = short
-                guard !graph.edges[edge].isFixed, graph.edges[edge].policy != .latest, waits.canBeLongEnough(edge)
-                else {
+                guard !graph.edges[edge].isFixed, waits.canBeLongEnough(edge) else {
                     faults.append(.dropsBeforeDelay(edge: edge, fork: fork, join: join))
                     waits.reported.insert(edge)
                     continue
                 }
-                waits.capacities[edge] = waits.topology.totalDelay + 1 + waits.rules.gaps
+                waits.capacities[edge] = waits.topology.totalLag + 1 + waits.rules.gaps
             }
             ends[edge] = (fork, join)
         }

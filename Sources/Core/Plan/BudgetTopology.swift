@@ -20,8 +20,9 @@ struct BudgetTopology {
     private(set) var mayLack: [Bool] = []
     /// The same, because a link or a stage dropped it.
     private(set) var mayMiss: [Bool] = []
-    /// The most items that all stages together can have accepted and not yet answered.
-    let totalDelay: Int
+    /// The most items by which one way can be behind another: those that all stages together can have accepted and not
+    /// yet answered, and one for each join that waits for the news of an item past its window.
+    private(set) var totalLag = 0
 
     init(_ graph: BudgetGraph) {
         self.graph = graph
@@ -50,7 +51,6 @@ struct BudgetTopology {
         isLiveThread = nodesOfThread.map { incoming[$0[0]].isEmpty && graph.nodes[$0[0]].isLive }
         entersJoin = graph.edges.map { graph.nodes[$0.to].isJoin && incoming[$0.to].count > 1 }
         hasJoins = entersJoin.contains(true)
-        totalDelay = graph.nodes.reduce(0) { $0 + $1.delay }
         mayLack = [Bool](repeating: false, count: graph.edges.count)
         mayMiss = mayLack
         for node in graph.nodes.indices {
@@ -61,6 +61,9 @@ struct BudgetTopology {
                 mayLack[edge] = lacks || canLose(edge)
                 mayMiss[edge] = misses || canLose(edge)
             }
+        }
+        totalLag = graph.nodes.indices.reduce(0) { sum, node in
+            sum + graph.nodes[node].delay + (incoming[node].map { window($0) }.max() ?? 0)
         }
     }
 
@@ -113,36 +116,6 @@ struct BudgetTopology {
     func canLose(_ edge: Int) -> Bool {
         let link = graph.edges[edge]
         return link.capacity > 0 && !canBlock(edge) && hasForkBefore[link.from]
-    }
-
-    /// Whether a join behind `edge` can go on past items that still lie in its full queue, while `edge` loses newer
-    /// ones.
-    ///
-    /// It can when the other inputs that decide which time is next can miss items: each of them can be further ahead
-    /// of `edge` than any queue is long.
-    func canBePassedOver(_ edge: Int) -> Bool {
-        let policy = graph.edges[edge].policy
-        // A queue that loses its oldest items has the newest.
-        guard canLose(edge), policy == .dropNewest || policy == .wait else { return false }
-        let producer = graph.edges[edge].from
-        var isBehind = [Bool](repeating: false, count: graph.edges.count)
-        var misses = isBehind
-        for node in graph.nodes.indices {
-            let inputs = awaited(node)
-            let own = inputs.filter { isBehind[$0] }
-            if graph.nodes[node].isJoin, !own.isEmpty, own.count < inputs.count {
-                let lead = leadingInput(of: node).flatMap { isBehind[$0] ? nil : $0 }
-                if (lead.map { [$0] } ?? inputs.filter { !isBehind[$0] }).allSatisfy({ misses[$0] }) { return true }
-            }
-            // What is lost up to the producer is missing behind `edge` as well.
-            let isCommon = node == producer || descendants(of: node).contains(producer)
-            let lacks = !isCommon && (incoming[node].isEmpty || self.lacks(node, misses) || canDrop(node))
-            for output in outgoing[node] {
-                isBehind[output] = output == edge || !own.isEmpty
-                misses[output] = lacks || canLose(output)
-            }
-        }
-        return false
     }
 
     /// The queues a thread takes from: several for a join, none for a source.

@@ -57,8 +57,6 @@ struct BudgetWaits {
     private let poolOfDelayed: [Int: Int]
     /// The rivals of each filter that waits for motion, by node.
     private let rivals: [Int: [EarlyTaking.Rival]]
-    /// Links behind which a join can go on past what still lies in their queues.
-    private let passedOver: Set<Int>
     /// Queues on the ways to filters that wait for motion. Each further place there lets one more picture wait.
     let edgesBeforeRivals: Set<Int>
 
@@ -84,8 +82,6 @@ struct BudgetWaits {
             }
         }
         self.poolOfDelayed = poolOfDelayed.filter { !mixed.contains($0.key) }
-        passedOver =
-            rules.passing < 0 ? [] : Set(topology.graph.edges.indices.filter { topology.canBePassedOver($0) })
         // In a live chain a filter's wait for motion ends by the clock.
         if topology.graph.nodes.contains(where: \.isLive) {
             rivals = [:]
@@ -182,19 +178,24 @@ struct BudgetWaits {
         return found
     }
 
-    /// Whether a link drops too much before a stage that delays. Such a stage needs more items before it answers. While
-    /// a link before it is full it may drop them, but then its queue has items to give. They are enough if the queue is
-    /// longer than what it and the other ways delay. The number of dropped items has no limit, so a pool cannot rely on
-    /// it. And a queue that a keyframe empties has nothing to give, nor has one whose items the join does not wait for.
+    /// Whether a link drops too much before a stage that delays. Such a stage needs more items before it answers, and
+    /// while the link's queue is full it drops any number of them. A queue that drops its oldest items has the newest
+    /// without a gap. They are enough if there are more of them than one way can be behind another. The number of
+    /// dropped items has no limit, so a pool cannot rely on it.
     func losesTooMuch(_ edge: Int, _ pool: Int?) -> Bool {
         guard topology.canLose(edge), !reported.contains(edge) else { return false }
         guard pool == nil, canBeLongEnough(edge) else { return rules.gaps == 0 }
-        return capacities[edge] - rules.gaps <= topology.totalDelay
+        return capacities[edge] - rules.gaps <= topology.totalLag
     }
 
-    /// Whether any queue of a link that drops is long enough for a stage behind it that delays.
+    /// Whether any queue of a link that drops is long enough before a stage that delays. A queue that drops its newest
+    /// items has older ones, which the join may have gone past. A queue that a keyframe empties has nothing to give.
     func canBeLongEnough(_ edge: Int) -> Bool {
-        topology.graph.edges[edge].policy != .dropToKeyframe && !passedOver.contains(edge)
+        switch topology.graph.edges[edge].policy {
+        case .dropOldest: true
+        case .dropNewest: rules.newest < 0
+        case .wait, .latest, .dropToKeyframe: false
+        }
     }
 
     /// The first unreported link, from `edge` upstream, that can cause an item that another branch carries to be

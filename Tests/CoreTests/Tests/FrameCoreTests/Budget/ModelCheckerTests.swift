@@ -97,17 +97,19 @@ import Testing
         #expect(verdict.stallingGraphs == verdict.refusedGraphs)
         #expect(verdict.stallingQueues == verdict.raisedQueues)
         #expect(verdict.stallingSizes * 100 >= verdict.refusedSizes * 97, "\(verdict.cautious.joined(separator: "\n"))")
-        #expect(verdict.checks >= min(Self.sample, family.count) / 2)
+        #expect(verdict.checks * 3 >= min(Self.sample, family.count))
     }
 
     @Test(arguments: SmallGraphs.dropping) func holdsWhereLinksDropAndStagesWrite(family: SmallGraphs.Family) {
         let (verdict, unchecked) = Self.verdict(of: family.sample(Self.sample))
         Self.report(family.name, verdict, unchecked)
         #expect(verdict.faults.isEmpty, "\(verdict.faults.joined(separator: "\n"))")
-        #expect(verdict.stallingGraphs == verdict.refusedGraphs)
+        // Before a stage that delays a queue that drops its newest items is refused in any case.
+        let living = verdict.cautious.filter { $0.hasPrefix("refused") }
+        #expect(living.allSatisfy { $0.contains("dropNewest") }, "\(living.joined(separator: "\n"))")
         // Safe, not exact: see "Where it is cautious" in the design page.
         #expect(verdict.stallingSizes * 100 >= verdict.refusedSizes * 70, "\(verdict.cautious.joined(separator: "\n"))")
-        #expect(verdict.checks >= min(Self.sample, family.count) / 2)
+        #expect(verdict.checks * 3 >= min(Self.sample, family.count))
     }
 
     /// Joins whose inputs match by time or take the newest, with stages that drop and sources of different rates.
@@ -118,26 +120,62 @@ import Testing
         #expect(verdict.stallingGraphs * 100 >= verdict.refusedGraphs * 70)
         // Safe, not exact: what lies before a live source's links may be lost instead.
         #expect(verdict.stallingSizes * 100 >= verdict.refusedSizes * 50, "\(verdict.cautious.joined(separator: "\n"))")
-        #expect(verdict.checks >= min(Self.sample, family.count) / 2)
+        #expect(verdict.checks * 3 >= min(Self.sample, family.count))
     }
 
-    /// A queue that drops its newest items before a stage that delays, beside ways that miss items.
-    @Test(arguments: SmallGraphs.passing) func holdsWhereAJoinGoesPastADroppingQueue(family: SmallGraphs.Family) throws
-    {
+    /// A queue that drops before a stage that delays, beside ways that miss items. Where it drops its newest items, the
+    /// chain is refused, though not each of them stops.
+    @Test(arguments: SmallGraphs.missing) func holdsWhereLinksDropBeforeADelay(family: SmallGraphs.Family) throws {
         let limit = Self.isSoak ? 300_000 : 50_000
-        var (refused, accepted, unchecked) = (0, 0, 0)
+        var (accepted, refused, stalling, unchecked) = (0, 0, 0, 0)
         for graph in family.sample(nil) {
             let plan = BudgetPlan(graph)
+            #expect(plan.faults.isEmpty == (graph.edges[0].policy == .dropOldest), "\(graph.brief)")
             let sizes = plan.faults.isEmpty ? plan.pools.map(\.min) : plan.pools.map(\.need)
             guard let report = try? ModelChecker(plan, sizes: sizes).run(limit: limit) else {
                 unchecked += 1
                 continue
             }
-            #expect((report.stall == nil) == plan.faults.isEmpty, "\(plan.graph.brief)")
-            if plan.faults.isEmpty { accepted += 1 } else { refused += 1 }
+            if plan.faults.isEmpty {
+                accepted += 1
+                #expect(report.stall == nil, "\(plan.graph.brief)")
+            } else {
+                refused += 1
+                stalling += report.stall == nil ? 0 : 1
+            }
         }
-        print("\(family.name): \(accepted) accepted, \(refused) refused; too large: \(unchecked)")
-        #expect(accepted >= 15 && refused >= 12)
+        print("\(family.name): \(accepted) accepted; \(stalling) of \(refused) refused stop; too large: \(unchecked)")
+        #expect(accepted >= 15 && stalling >= 12)
+    }
+
+    /// Larger ones, with a join before the queue, a long way beside a short one, and a stage behind the delay.
+    @Test(
+        arguments: [
+            (
+                [.source, .passThrough, .passThrough, .encoder, .sink],
+                [(0, 1, 1), (1, 2, 1), (0, 2, 1), (2, 3, 2), (3, 4, 1), (1, 4, 1)], 3
+            ),
+            ([.source, .encoder, .passThrough, .sink], [(0, 1, 2), (1, 3, 1), (0, 2, 1), (2, 3, 1), (0, 3, 4)], 0),
+            ([.source, .encoder, .passThrough, .sink], [(0, 1, 2), (1, 2, 1), (2, 3, 1), (0, 3, 2)], 0),
+        ] as [([BudgetGraph.Kind], [(Int, Int, Int)], Int)])
+    func refusesAQueueThatDropsItsNewestBeforeADelay(
+        kinds: [BudgetGraph.Kind], ends: [(Int, Int, Int)], dropping: Int
+    ) throws {
+        for match in [JoinMatch.exact, .nearest] {
+            var nodes = kinds.map { Self.node($0, delay: $0 == .encoder ? 1 : 0) }
+            for node in nodes.indices where ends.count(where: { $0.1 == node }) > 1 { nodes[node].isJoin = true }
+            nodes[nodes.count - 1].match = match
+            var graph = BudgetGraph(nodes: nodes, edges: ends.map { Self.link(nodes, $0.0, $0.1, $0.2) })
+            if dropping == 3 { graph.edges[0].policy = .latest }
+            graph.edges[dropping].policy = .dropNewest
+            #expect(!BudgetPlan(graph).faults.isEmpty, "\(graph.brief)")
+            graph.edges[dropping].policy = .dropOldest
+            let plan = BudgetPlan(graph)
+            #expect(plan.faults.isEmpty, "\(graph.brief)")
+            #expect(
+                try ModelChecker(plan, sizes: plan.pools.map(\.min)).run(limit: 2_000_000).stall == nil,
+                "\(plan.graph.brief)")
+        }
     }
 
     @Test func holdsForRandomSmallGraphs() {
@@ -146,7 +184,7 @@ import Testing
         Self.report("random", verdict, unchecked)
         #expect(verdict.faults.isEmpty, "\(verdict.faults.joined(separator: "\n"))")
         #expect(
-            verdict.stallingGraphs * 100 >= verdict.refusedGraphs * 98, "\(verdict.cautious.joined(separator: "\n"))")
+            verdict.stallingGraphs * 100 >= verdict.refusedGraphs * 85, "\(verdict.cautious.joined(separator: "\n"))")
         #expect(verdict.stallingSizes * 100 >= verdict.refusedSizes * 95, "\(verdict.cautious.joined(separator: "\n"))")
         #expect(unchecked < seeds.count / 2)
     }
@@ -192,15 +230,15 @@ import Testing
             graph: diamond(node(.encoder, delay: 1), places: 1, policy: .latest)),
         Mutation(
             name: "drops before a delay, longer queue", lower: { $0.gaps = -1 },
-            graph: diamond(node(.encoder, delay: 2), places: 2, policy: .dropNewest, dropPlaces: 2)),
+            graph: diamond(node(.encoder, delay: 2), places: 2, policy: .dropOldest, dropPlaces: 2)),
         Mutation(
             name: "drops before a delay, pool", lower: { $0.gaps = -1 },
             graph: diamond(node(.encoder, delay: 1), places: 2, isLive: true)),
         Mutation(
-            name: "drops before a delay, another way misses", lower: { $0.passing = -1 },
+            name: "drops the newest before a delay, another way misses", lower: { $0.newest = -1 },
             graph: twoWays(node(.encoder, delay: 1), match: .exact)),
         Mutation(
-            name: "drops before a delay, the leading way misses", lower: { $0.passing = -1 },
+            name: "drops the newest before a delay, the leading way misses", lower: { $0.newest = -1 },
             graph: twoWays(node(.allocator, delay: 1), match: .nearest)),
         Mutation(name: "window", lower: { $0.window = -1 }, graph: matched(node(.passThrough), places: 1)),
         Mutation(name: "window, allocator", lower: { $0.window = -1 }, graph: matched(node(.allocator), places: 2)),
@@ -262,7 +300,7 @@ import Testing
     @Test func refusesWhatNoQueueCanMend() {
         let plan = BudgetPlan(Self.diamond(Self.node(.encoder, delay: 1), places: 1, policy: .latest))
         #expect(plan.faults == [.dropsBeforeDelay(edge: 0, fork: 0, join: 2)])
-        // Oldest instead of newest: a longer queue mends it.
+        // A queue that drops its oldest items is made long enough.
         var graph = Self.twoWays(Self.node(.encoder, delay: 1), match: .exact)
         #expect(BudgetPlan(graph).faults == [.dropsBeforeDelay(edge: 0, fork: 0, join: 3)])
         graph.edges[0].policy = .dropOldest

@@ -286,9 +286,9 @@ struct SmallGraphs {
             ends: [(0, 1), (0, 2), (1, 2), (0, 3), (2, 3)], links: [one, one, one, places, one]),
     ]
 
-    /// Shapes in which a join can go on past what lies in a queue that drops before a stage that delays. They have few
-    /// stages and long queues.
-    static let passing: [Family] = [
+    /// Shapes with a queue that drops before a stage that delays, beside ways that miss items. They have few stages and
+    /// long queues.
+    static let missing: [Family] = [
         Family(
             name: "two ways", stages: [plain, delaying, forwarding, exactOrNearest],
             ends: [(0, 1), (1, 3), (0, 2), (2, 3)], links: [longQueues, one, one, oneOrTwo]),

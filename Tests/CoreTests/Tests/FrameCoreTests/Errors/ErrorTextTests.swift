@@ -425,17 +425,20 @@ final class NameConverter: Transform {
         )
     }
 
-    @Test func aDropBeforeADelayOnTheWayToAJoinIsRefused() throws {
+    @Test(arguments: [
+        (DropPolicy.latest, "Use \"wait\", or"), (.dropNewest, "Use \"wait\" or \"dropOldest\", or"),
+    ])
+    func aDropBeforeADelayOnTheWayToAJoinIsRefused(policy: DropPolicy, remedy: String) throws {
         let text = try faults { chain in
             try chain.add(CountingSource.self, "src")
             try chain.add(
                 CopyTransform.self, "late", options: #"{ "delay": 3 }"#, from: ["src"],
-                link: LinkRequest(whenFull: .latest))
+                link: LinkRequest(whenFull: policy))
             try chain.add(PairJoin.self, "pair", from: ["late", "src"])
         }
         #expect(
             text
-                == "test.json: stages[1].link.whenFull: would drop items before 'late' on the path from 'src' to 'pair', where a stage delays its output: 'pair' would wait for the dropped items. Use \"wait\", or drop items only after the stage that delays."
+                == "test.json: stages[1].link.whenFull: would drop items before 'late' on the path from 'src' to 'pair', where a stage delays its output: 'pair' would wait for the dropped items. \(remedy) drop items only after the stage that delays."
         )
     }
 
