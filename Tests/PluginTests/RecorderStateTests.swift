@@ -98,7 +98,7 @@ import Testing
         #expect(
             texts == [
                 "the recorder 'rec' is already starting a recording. Wait for the event 'recording-did-start'.",
-                "the recorder 'rec' is recording already. Send 'stop' first to start another file.",
+                "the recorder 'rec' is already recording. To start another file, send 'stop', then 'start'.",
                 "the recorder 'rec' is still finishing the last recording. Wait for the event 'recording-did-stop'.",
                 "the recorder 'rec' is not recording, so there is nothing to stop.",
             ])

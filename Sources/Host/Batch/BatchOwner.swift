@@ -34,7 +34,9 @@ final class BatchOwner: Sendable {
                 .unavailable, place: path, what: "cannot be created: \(String(cString: strerror(code)))",
                 remedy: code == ENOSPC || code == EDQUOT
                     ? "Free some space, or name another folder with --out."
-                    : "Use --out to name a folder that can be written.")
+                    : code == EMFILE || code == ENFILE
+                        ? "Raise the limit of open files (ulimit -n)."
+                        : "Use --out to name a folder that can be written to.")
         }
         // On a file system without locks, only the lease counts.
         _ = flock(file, LOCK_EX | LOCK_NB)

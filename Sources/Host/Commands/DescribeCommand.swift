@@ -35,7 +35,7 @@ struct DescribeCommand: ParsableCommand {
                 if let topic, found != nil || id == ChainEventText.id {
                     throw FrameHostError(
                         .invalidConfiguration, place: id, what: "has no topic '\(topic)': only stage types have topics",
-                        remedy: "Write only `framehost describe \(id)`.")
+                        remedy: "Leave '\(topic)' out.")
                 }
                 guard let other = found else {
                     throw FrameHostError(

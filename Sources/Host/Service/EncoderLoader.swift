@@ -22,7 +22,9 @@ final class EncoderLoader: Sendable {
             else {
                 throw FrameHostError(
                     .unavailable, what: "no plugin that was found can write JPEG or PNG files",
-                    remedy: "Name the folder of libPictures.so with --plugin-path, and start the chain again.")
+                    remedy:
+                        "Name the folder of libPictures.so with --plugin-path, and start the chain again. If it is there already, `framehost plugins` says why it was skipped."
+                )
             }
             let encoder = type.make()
             loaded = encoder

@@ -79,7 +79,7 @@ enum CaptureFault {
         default:
             return FrameHostError(
                 .callFailed, place: "device", what: "a call to the device '\(name)' failed",
-                remedy: "Check `dmesg` for messages of its driver"
+                remedy: "Check `dmesg` for messages from its driver"
                     + (name.hasPrefix("hw:") ? ", or use 'plug\(name)', which converts rate and format." : "."),
                 cause: cause)
         }

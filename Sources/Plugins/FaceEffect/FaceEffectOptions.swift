@@ -118,7 +118,7 @@ struct FaceEffectOptions: StageOptions {
         if image != nil, effect != .sticker, effect != .replace {
             throw OptionFault(
                 "'image' is only used by the effects 'sticker' and 'replace'",
-                remedy: "Use one of these effects, or leave 'image' out of the chain file.")
+                remedy: "Use \(privacy ? "'replace'" : "one of these effects"), or leave 'image' out.")
         }
         guard privacy else {
             if lookAheadSeconds != nil || reviewFile != nil {

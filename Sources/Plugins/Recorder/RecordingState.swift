@@ -135,8 +135,8 @@ enum RecordingRefusal: Error {
                 remedy: "Wait for the event 'recording-did-start'.")
         case .alreadyRecording:
             FrameHostError(
-                .invalidConfiguration, what: "the recorder '\(id)' is recording already",
-                remedy: "Send 'stop' first to start another file.")
+                .invalidConfiguration, what: "the recorder '\(id)' is already recording",
+                remedy: "To start another file, send 'stop', then 'start'.")
         case .stillStopping:
             FrameHostError(
                 .invalidConfiguration, what: "the recorder '\(id)' is still finishing the last recording",

@@ -43,7 +43,7 @@ enum PictureQuery {
             parameters.append(
                 QueryParameter(
                     name: "preview",
-                    help: "Mirrors the picture as previews do: if the camera has \"facing\": \"front\".",
+                    help: "Mirrors the picture as previews do: as the camera's options `facing` and `mirror` say.",
                     kind: .flag))
         }
         return parameters

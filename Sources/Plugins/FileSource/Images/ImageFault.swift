@@ -59,8 +59,8 @@ enum ImageFault {
 
     static func unreadablePattern(_ path: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: "path", what: "the files that match '\(path)' cannot be listed",
-            remedy: "Use a pattern that fewer files match, or free some memory.")
+            .unavailable, place: "path", what: "there is not enough memory to list the files that match '\(path)'",
+            remedy: "Free some memory, or use a pattern that fewer files match.")
     }
 
     static func tooMany(_ path: String, _ most: Int) -> FrameHostError {

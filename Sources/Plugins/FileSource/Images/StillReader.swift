@@ -45,7 +45,7 @@ final class StillReader {
         guard packet != nil, frame != nil else {
             throw FrameHostError(
                 .exhausted, what: "not enough memory for a decoder",
-                remedy: "Free some memory, and start the chain again.")
+                remedy: "Free some memory, and try again.")
         }
     }
 
@@ -123,7 +123,7 @@ final class StillReader {
         guard let context = avcodec_alloc_context3(codec) else {
             throw FrameHostError(
                 .exhausted, what: "not enough memory for a decoder",
-                remedy: "Free some memory, and start the chain again.")
+                remedy: "Free some memory, and try again.")
         }
         avcodec_parameters_to_context(context, file.stream(track).pointee.codecpar)
         context.pointee.thread_count = 1

@@ -81,7 +81,8 @@ final class MotionSource: Source {
             demand.claims = [
                 StageDemand.Claim(
                     "udp \(place.text)", option: "listen", what: "receives at \(place.text), as does",
-                    remedy: "Use another port, or leave this stage out and name the other one in 'from'.",
+                    remedy:
+                        "Use another port, or leave this stage out and name the other one in 'from' of the stages that need its motion.",
                     remedyBetweenChains:
                         "Use another port, or put the stages of both chains into one file in which only one stage receives."
                 )
