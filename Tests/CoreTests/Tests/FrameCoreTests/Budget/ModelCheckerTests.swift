@@ -104,7 +104,7 @@ import Testing
         let (verdict, unchecked) = Self.verdict(of: family.sample(Self.sample))
         Self.report(family.name, verdict, unchecked)
         #expect(verdict.faults.isEmpty, "\(verdict.faults.joined(separator: "\n"))")
-        // Before a stage that delays a queue that drops its newest items is refused in any case.
+        // Before a stage that delays, a queue that drops its newest items is refused in any case.
         let living = verdict.cautious.filter { $0.hasPrefix("refused") }
         #expect(living.allSatisfy { $0.contains("dropNewest") }, "\(living.joined(separator: "\n"))")
         // Safe, not exact: see "Where it is cautious" in the design page.
