@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 import Testing
 
 @testable import Compositor
@@ -85,6 +86,66 @@ final class ClockedDriver<S: Join> {
 
     /// What came since, each with the luma at a place.
     func shown(x: Int = 32, y: Int = 24) -> [Shown] { take().map { Shown(ms: $0.ms, luma: $0.luma(x, y)) } }
+}
+
+/// Pictures that lie otherwise than their format says.
+@Suite struct UprightPlacementTests {
+    /// The upper left quarter of the upright picture is bright, in whichever way it is stored.
+    @Test(arguments: Orientation.allCases) func drawsThePictureUpright(orientation: Orientation) {
+        let stored = VideoFormat(.i420, width: 32, height: 16)
+        let source = ScratchPicture(.i420, width: 32, height: 16)
+        let (width, height) = orientation.swapsSides ? (16, 32) : (32, 16)
+        for y in 0..<16 {
+            for x in 0..<32 {
+                // Mirrored first, then turned clockwise.
+                let column = orientation.isMirrored ? 31 - x : x
+                let (right, down) =
+                    switch orientation.quarterTurns {
+                    case 1: (15 - y, column)
+                    case 2: (31 - column, 15 - y)
+                    case 3: (y, 31 - column)
+                    default: (column, y)
+                    }
+                let luma = source.picture[0]
+                luma.base.storeBytes(
+                    of: right < width / 2 && down < height / 2 ? 200 : 20, toByteOffset: y * luma.strideBytes + x,
+                    as: UInt8.self)
+            }
+        }
+        let output = VideoFormat(.i420, width: 64, height: 64)
+        let target = ScratchPicture(.i420, width: 64, height: 64)
+        var placement = UprightPlacement(
+            of: stored, into: Area(x: 0, y: 0, width: 64, height: 64), .contain, output: output)
+        placement.draw(source.picture, orientation, into: target.picture)
+        let area = placement.area(orientation)
+        #expect((area.width, area.height) == (orientation.swapsSides ? (32, 64) : (64, 32)))
+        let luma = target.picture[0]
+        func at(_ x: Int, _ y: Int) -> UInt8 {
+            luma.base.load(fromByteOffset: y * luma.strideBytes + x, as: UInt8.self)
+        }
+        let (w, h) = (area.width, area.height)
+        #expect(at(area.x + w / 4, area.y + h / 4) == 200)
+        for (x, y) in [(3, 1), (1, 3), (3, 3)] { #expect(at(area.x + x * w / 4, area.y + y * h / 4) == 20) }
+    }
+
+    /// The output is upright and stays so: what a camera says in its stream does not turn it.
+    @Test func aSwitchGivesUprightPictures() throws {
+        let driver = try ClockedDriver(
+            SourceSwitch.self, [ClockedDriver<SourceSwitch>.format(), ClockedDriver<SourceSwitch>.format()])
+        try driver.advance(to: 0)
+        let frame = try driver.driver.makeFrame(input: 0, pts: MediaTime(nanoseconds: driver.clock.now())) { frame in
+            frame.orientation = .right
+            frame.withMutablePlane(0) { plane in
+                for y in 0..<plane.height { plane.row(y).update(repeating: 200) }
+            }
+        }
+        try driver.driver.send(frame, to: 0)
+        try driver.advance(to: 40)
+        let pictures = driver.take()
+        // 64x48 becomes 48x64, and that fits as 36x48: the edges are background.
+        let picture = try #require(pictures.first)
+        #expect(picture.luma(32, 24) == 200 && picture.luma(3, 24) < 50 && picture.luma(60, 24) < 50)
+    }
 }
 
 @Suite struct SourceSwitchTests {

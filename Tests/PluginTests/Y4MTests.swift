@@ -418,6 +418,21 @@ import Testing
         #expect(end == .stopped)
     }
 
+    @Test func saysOnceThatAPictureLiesOtherwise() throws {
+        let format = VideoFormat(.gray8, width: 8, height: 8, frameRate: Rational(25))
+        let sink = try StageDriver(
+            Y4MSink.self, options: #"{ "path": "\#(folder.file("turned.y4m"))" }"#, input: .video(format))
+        for (number, orientation) in [Orientation.up, .right, .right, .up, .left].enumerated() {
+            try sink.send(
+                sink.makeFrame(pts: MediaTime(seconds: Double(number) / 25)) { $0.orientation = orientation })
+        }
+        let told = sink.takeEvents().filter { $0.name == "orientation-not-carried" }
+        #expect(
+            told.map(\.text) == [
+                "From frame 1 on the pictures are stored turned 90°, but were declared as upright. y4m cannot store that, so players show them turned wrongly. To have all pictures upright, put a 'crop-orient' with a 'size' before this stage."
+            ])
+    }
+
     @Test func saysOnceThatPicturesAreMissing() throws {
         let format = VideoFormat(.gray8, width: 8, height: 8, frameRate: Rational(25))
         let sink = try StageDriver(

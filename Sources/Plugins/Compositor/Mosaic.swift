@@ -29,7 +29,7 @@ final class Mosaic: Join {
     private struct Cell {
         var input: Int
         var area: Area
-        var placement: Placement
+        var placement: UprightPlacement
         /// The input's id in characters of the font.
         var label: [UInt8]
     }
@@ -72,7 +72,7 @@ final class Mosaic: Join {
             let area = place.area(formats.output.width, formats.output.height)
             return Cell(
                 input: input, area: area,
-                placement: Placement(of: formats.inputs[input], into: area, options.fit, output: formats.output),
+                placement: UprightPlacement(of: formats.inputs[input], into: area, options.fit, output: formats.output),
                 label: Array(place.input.uppercased().utf8))
         }
     }
@@ -116,7 +116,8 @@ final class Mosaic: Join {
         var newest: Int64 = 0
         result.withMutablePicture { target in
             if let background { target.fill(x: 0, y: 0, width: target.width, height: target.height, background) }
-            for cell in cells {
+            for index in cells.indices {
+                let cell = cells[index]
                 let isNew = inputs.isNew(cell.input)
                 // Where a source shows a substitute for its pictures, that is its slate. Other sources get the
                 // slate of this stage.
@@ -125,7 +126,8 @@ final class Mosaic: Join {
                     case .frame(let frame)? = inputs.peek(cell.input)
                 {
                     if isNew { newest = max(newest, frame.capturedAt) }
-                    frame.withPicture { cell.placement.draw($0, into: target) }
+                    let orientation = frame.orientation
+                    frame.withPicture { cells[index].placement.draw($0, orientation, into: target) }
                 } else {
                     drawSlate(cell, into: target)
                 }

@@ -27,7 +27,7 @@ final class SourceSwitch: Join {
     var options: SourceSwitchOptions
     private let context: StageContext
     private var formats: InputFormats?
-    private var placements: [Placement] = []
+    private var placements: [UprightPlacement] = []
     private var background: Paint?
     private var state = SwitchState(shown: 0)
     private var watch: InputWatch
@@ -87,7 +87,7 @@ final class SourceSwitch: Join {
     func start() {
         guard let formats else { return }
         placements = formats.inputs.map {
-            Placement(of: $0, into: formats.whole, options.fit, output: formats.output)
+            UprightPlacement(of: $0, into: formats.whole, options.fit, output: formats.output)
         }
         background = Paint(options.color, for: formats.output)
         watch = InputWatch(count: formats.inputs.count, patience: Int64(options.lostSeconds * 1e9))
@@ -135,9 +135,9 @@ final class SourceSwitch: Join {
             }
         }
         if let fade = self.fade, share > 0, let scratch, case .frame(let former)? = inputs.take(fade.from) {
-            former.withPicture { draw($0, of: fade.from, into: scratch.0.picture) }
+            draw(former, of: fade.from, into: scratch.0.picture)
             if case .frame(let frame)? = inputs.take(shown) {
-                frame.withPicture { draw($0, of: shown, into: scratch.1.picture) }
+                draw(frame, of: shown, into: scratch.1.picture)
                 result.capturedAt = isNew ? frame.capturedAt : now
                 result.isMirroredInPreviews = frame.isMirroredInPreviews
             } else {
@@ -147,12 +147,10 @@ final class SourceSwitch: Join {
             result.withMutablePicture { $0.blend(scratch.1.picture, scratch.0.picture, share: share) }
         } else if case .frame(let frame)? = inputs.take(shown) {
             // Faces and other findings only keep their place where the picture is unchanged.
-            if placements[shown].isWhole { result.copyProperties(from: frame) }
+            if placements[shown].usual.isWhole, frame.orientation == .up { result.copyProperties(from: frame) }
             result.isMirroredInPreviews = frame.isMirroredInPreviews
             result.capturedAt = isNew ? frame.capturedAt : now
-            frame.withPicture { picture in
-                result.withMutablePicture { draw(picture, of: shown, into: $0) }
-            }
+            result.withMutablePicture { draw(frame, of: shown, into: $0) }
         } else {
             result.capturedAt = now
             result.withMutablePicture { clear($0) }
@@ -163,10 +161,11 @@ final class SourceSwitch: Join {
         try output.emit(result)
     }
 
-    private func draw(_ picture: Picture, of input: Int, into target: Picture) {
-        let placement = placements[input]
-        if (placement.to.width, placement.to.height) != (target.width, target.height) { clear(target) }
-        placement.draw(picture, into: target)
+    private func draw(_ frame: borrowing Frame, of input: Int, into target: Picture) {
+        let orientation = frame.orientation
+        let area = placements[input].area(orientation)
+        if (area.width, area.height) != (target.width, target.height) { clear(target) }
+        frame.withPicture { placements[input].draw($0, orientation, into: target) }
     }
 
     private func clear(_ target: Picture) {

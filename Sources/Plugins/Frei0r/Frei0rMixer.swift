@@ -10,7 +10,7 @@ import Shared
 final class Frei0rMixer: Join {
     static let info = StageInfo(
         id: "frei0r-mixer", summary: "Mixes two or three pictures into one with a frei0r effect.", input: .video(.bgra),
-        output: .video(.bgra))
+        output: .video(.bgra), events: [OrientationWatch.event])
     private static let kinds: [EffectLibrary.Kind] = [.mixer2, .mixer3]
 
     var options: Frei0rOptions
@@ -18,6 +18,7 @@ final class Frei0rMixer: Join {
     private var effect: EffectInstance?
     private var inputs: [EffectPixels] = []
     private var output: EffectPixels?
+    private var lying = OrientationWatch(.up)
 
     /// [control thread] Opens nothing.
     init(options: Frei0rOptions, context: StageContext) {
@@ -61,6 +62,7 @@ final class Frei0rMixer: Join {
                     "Put a 'crop-orient' with \"size\": \"\(first.width)x\(first.height)\" between '\(ids[index])' and this stage."
             )
         }
+        lying = OrientationWatch(first.orientation)
         self.inputs = formats.map { _ in EffectPixels(first, colorModel: library.colorModel) }
         let output = EffectPixels(first, colorModel: library.colorModel)
         self.output = output
@@ -75,6 +77,7 @@ final class Frei0rMixer: Join {
         guard case .frame(let first)? = inputs.take(0), case .frame(let second)? = inputs.take(1) else {
             return output.drop(.byStage)
         }
+        look(at: first, second)
         guard self.inputs.count == 3 else {
             guard var mixed = try output.makeFrame() else { return }
             try mix(inputs.time, first, second, nil, into: &mixed)
@@ -82,6 +85,7 @@ final class Frei0rMixer: Join {
             return try output.emit(mixed)
         }
         guard case .frame(let third)? = inputs.take(2) else { return output.drop(.byStage) }
+        look(at: first, third)
         guard var mixed = try output.makeFrame() else { return }
         try third.withPicture { try mix(inputs.time, first, second, self.inputs[2].load($0), into: &mixed) }
         switch inputs.lead {
@@ -90,6 +94,15 @@ final class Frei0rMixer: Join {
         default: mixed.copyProperties(from: third)
         }
         try output.emit(mixed)
+    }
+
+    /// Says once that inputs lie differently, since they are mixed as they are stored.
+    private func look(at first: borrowing Frame, _ other: borrowing Frame) {
+        guard first.orientation != other.orientation else { return }
+        let consequence =
+            "The pictures of the other input are not, and this stage mixes them as they are stored. To have all pictures upright, put a 'crop-orient' with a 'size' before this stage at each input."
+        lying.look(at: first, context, consequence)
+        lying.look(at: other, context, consequence)
     }
 
     private func mix(

@@ -24,12 +24,13 @@ struct V4L2SinkOptions: StageOptions {
 final class V4L2Sink: Sink {
     static let info = StageInfo(
         id: "v4l2-sink", summary: "Writes the pictures to a virtual camera, for OBS, video calls and browsers.",
-        input: .video(.yuyv, .i420, .nv12))
+        input: .video(.yuyv, .i420, .nv12), events: [OrientationWatch.event])
 
     var options: V4L2SinkOptions
     private let context: StageContext
     private let calls = OutputCallsInUse.current
     private var format: VideoFormat?
+    private var lying = OrientationWatch(.up)
     private var path = ""
     private var device: OutputDevice?
     private var layout = OutputDevice.Layout(strideBytes: 0, byteCount: 0)
@@ -49,6 +50,7 @@ final class V4L2Sink: Sink {
         let found = try OutputDevice.find(options.device, calls)
         layout = try found.agree(on: video, isSet: false)
         (format, path) = (video, found.path)
+        lying = OrientationWatch(video.orientation)
         context.note("\(found.name) (\(found.path)): \(video.pixelFormat.rawValue) \(video.width)x\(video.height)")
         if video.orientation != .up {
             context.note(
@@ -91,6 +93,10 @@ final class V4L2Sink: Sink {
         guard case .frame(let frame) = consume input, let device else {
             throw FrameHostError(.broken, what: "v4l2-sink was handed access units")
         }
+        lying.look(
+            at: frame, context,
+            "A virtual camera cannot say so, and other programs show them turned wrongly. To have all pictures upright, put a 'crop-orient' with a 'size' before this stage."
+        )
         let isShown = try device.show(layout, unless: { context.isStopped }) { copy(frame, to: $0) }
         guard isShown else { throw FrameHostError(.stopped, what: "stopped while '\(path)' took no picture") }
         return .delivered

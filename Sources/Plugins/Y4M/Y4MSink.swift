@@ -25,7 +25,8 @@ final class Y4MSink: Sink {
             EventDeclaration(
                 "gap",
                 "Pictures are missing. y4m stores no times, so the pictures after the gap are too early in the stream.",
-                [.number("seconds", "Time from the picture before the gap to the one after it (s).")])
+                [.number("seconds", "Time from the picture before the gap to the one after it (s).")]),
+            OrientationWatch.event,
         ])
 
     var options: Y4MSinkOptions
@@ -40,6 +41,7 @@ final class Y4MSink: Sink {
     private var hasBegun = false
     private var lastTime: MediaTime?
     private var hasReportedGap = false
+    private var lying = OrientationWatch(.up)
 
     private static let frameLine = Array("FRAME\n".utf8)
 
@@ -65,6 +67,7 @@ final class Y4MSink: Sink {
         }
         if path.path != nil { try context.checkWritable(options.path, option: "path") }
         self.header = header
+        lying = OrientationWatch(video.orientation)
         period = TimeBase(video.frameRate.denominator, video.frameRate.numerator).time(ofTicks: 1)
     }
 
@@ -97,6 +100,10 @@ final class Y4MSink: Sink {
             throw FrameHostError(.broken, what: "y4m-sink was handed access units")
         }
         look(at: frame.pts)
+        lying.look(
+            at: frame, context,
+            "y4m cannot store that, so players show them turned wrongly. To have all pictures upright, put a 'crop-orient' with a 'size' before this stage."
+        )
         let samples = bytes.baseAddress! + 2 + Self.frameLine.count
         Y4MPicture.pack(frame, to: samples.assumingMemoryBound(to: UInt8.self))
         letGo(frame)

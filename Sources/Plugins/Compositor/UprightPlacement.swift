@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CYUV
+import FrameCore
+import Shared
+
+/// Draws the pictures of one input into a place of the output, upright also where a picture lies otherwise than its format
+/// says: an H.264 stream can turn from picture to picture. I420. [one thread]
+///
+/// Allocates when a picture lies otherwise than the one before, and then nothing for those that lie like it.
+struct UprightPlacement {
+    /// For pictures that are stored upright.
+    let usual: Placement
+    private let input: VideoFormat
+    private let place: Area
+    private let fit: Fit
+    private let output: VideoFormat
+    private var turned: (orientation: Orientation, picture: ScratchPicture, placement: Placement)?
+
+    /// - Parameter place: In the output.
+    init(of input: VideoFormat, into place: Area, _ fit: Fit, output: VideoFormat) {
+        usual = Placement(of: input, into: place, fit, output: output)
+        (self.input, self.place, self.fit, self.output) = (input, place, fit, output)
+    }
+
+    /// Where a picture that lies like this is drawn in the output.
+    mutating func area(_ orientation: Orientation) -> Area {
+        orientation == .up ? usual.to : turned(orientation).placement.to
+    }
+
+    mutating func draw(_ picture: Picture, _ orientation: Orientation, into target: Picture) {
+        guard orientation != .up else { return usual.draw(picture, into: target) }
+        let (_, scratch, placement) = turned(orientation)
+        for plane in 0..<picture.planeCount {
+            let (from, to) = (picture[plane], scratch.picture[plane])
+            // A negative height mirrors top to bottom; with half a turn more that is left to right.
+            let turns = (orientation.quarterTurns + (orientation.isMirrored ? 2 : 0)) % 4
+            let mode = [kRotate0, kRotate90, kRotate180, kRotate270][turns]
+            RotatePlane(
+                from.base.assumingMemoryBound(to: UInt8.self), Int32(from.strideBytes),
+                to.base.assumingMemoryBound(to: UInt8.self), Int32(to.strideBytes), Int32(from.rowBytes),
+                Int32(orientation.isMirrored ? -from.rows : from.rows), mode)
+        }
+        placement.draw(scratch.picture, into: target)
+    }
+
+    private mutating func turned(
+        _ orientation: Orientation
+    ) -> (orientation: Orientation, picture: ScratchPicture, placement: Placement) {
+        if let turned, turned.orientation == orientation { return turned }
+        var upright = input
+        if orientation.swapsSides {
+            (upright.width, upright.height) = (input.height, input.width)
+            let aspect = input.sampleAspectRatio
+            if !aspect.isZero { upright.sampleAspectRatio = Rational(aspect.denominator, aspect.numerator) }
+        }
+        let made = (
+            orientation, ScratchPicture(.i420, width: upright.width, height: upright.height),
+            Placement(of: upright, into: place, fit, output: output)
+        )
+        turned = made
+        return made
+    }
+}
