@@ -50,19 +50,24 @@ public struct ChainStatus: Sendable, Equatable {
     /// The ``problems`` that are about a camera or server that is away. It has not been there yet, or it was lost
     /// and nothing stands in for it. Starting the chain anew would not bring it.
     public var missing: [String] = []
+    /// The ``problems`` of stages that work, but worse than they were asked to (``StageContext/impairment``). Starting the
+    /// chain anew would not help.
+    public var impaired: [String] = []
 
     /// Says what a chain is doing, or several chains together.
-    public init(state: State, stages: [Stage], problems: [String], missing: [String] = []) {
+    public init(state: State, stages: [Stage], problems: [String], missing: [String] = [], impaired: [String] = []) {
         self.state = state
         self.stages = stages
         self.problems = problems
         self.missing = missing
+        self.impaired = impaired
     }
 
     /// Whether the chain does its work.
     public var isHealthy: Bool { problems.isEmpty }
-    /// Whether the chain does what it can: its only problems are those that are ``missing``. A watchdog uses this.
-    public var isAtWork: Bool { problems.count == missing.count }
+    /// Whether the chain does what it can: its only problems are those that are ``missing`` or ``impaired``. A watchdog
+    /// uses this.
+    public var isAtWork: Bool { problems.count == missing.count + impaired.count }
 
     /// The status as JSON, for programs.
     public var json: JSONNode {
@@ -116,7 +121,10 @@ struct HealthWatch {
         var next = Self.words(of: chain, graph, runs, now: now)
         if runs.works {
             (next.problems, next.missing) = problems(graph, next.stages, chain, now: now)
-            next.problems += hanging()
+            next.impaired = graph.runners.compactMap { runner in
+                runner.shown.context.impairment.map { "\(runner.title) \($0)." }
+            }
+            next.problems += next.impaired + hanging()
         }
         let before = status.withLock { status in
             defer { status = next }
@@ -278,7 +286,7 @@ extension Chain {
         var status = HealthWatch.words(of: self, graph, runs, now: ChainClock.system.now())
         let last = health.withLock { $0 }
         if runs.works, ![.stopped, .starting].contains(last.state) {
-            (status.problems, status.missing) = (last.problems, last.missing)
+            (status.problems, status.missing, status.impaired) = (last.problems, last.missing, last.impaired)
         }
         return status
     }

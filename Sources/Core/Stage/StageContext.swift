@@ -69,6 +69,7 @@ public final class StageContext: @unchecked Sendable {
         /// Whether the stage has been away since `start`.
         var isFirst = false
     }
+    private let impaired = Locked<String?>(nil)
     private let ownFigures = Locked<(@Sendable () -> JSONNode)?>(nil)
     /// Lets only one thread at a time ask for the figures.
     private let figuresTurn = Condition()
@@ -252,6 +253,15 @@ public final class StageContext: @unchecked Sendable {
             let isBefore = item.frame == nil
             recovery.withLock { $0 = Recovery(reason: newValue, isFirst: newValue != nil && (isBefore || $0.isFirst)) }
         }
+    }
+
+    /// [any thread] How the stage works worse than it was asked to, in words that follow its name, without a full stop:
+    /// `covers pictures completely, because the search is too slow`; nil while all is well.
+    ///
+    /// The chain does not count as healthy until it is nil. A watchdog does not start it anew, since that would not help.
+    public var impairment: String? {
+        get { impaired.withLock { $0 } }
+        set { impaired.withLock { $0 = newValue } }
     }
 
     /// [any thread] Whether the stage said in `start` that it is away, and has been away since.
