@@ -108,6 +108,29 @@ import Testing
         #expect(run.shown == [1])
     }
 
+    /// What a search saw stays covered, whichever of two tracks of one face is kept.
+    @Test func aTwinThatIsRemovedStaysWithinTheOther() {
+        var rules = FaceTracks.Rules()
+        rules.confirmsAtOnce = true
+        var run = Run(rules)
+        let part = Detection.at(110, 110, 20, 20)
+        for _ in 0..<8 { run.step([part]) }
+        let whole = Detection.at(80, 80, 100, 120)
+        run.step([part, whole])
+        #expect(run.shown == [1])
+        let box = run.tracks.tracks[0].box
+        #expect(box.x <= 80 && box.y <= 80 && box.right >= 180 && box.bottom >= 200, "\(box)")
+    }
+
+    @Test func saysThatThereAreTooManyFaces() {
+        var tracks = FaceTracks()
+        let faces = (0..<65).map { Detection.at(Double($0) * 100, 0, 40, 50) }
+        let all = [Array(faces[..<64]), faces, Array(faces[1...])].enumerated().map { frame, faces in
+            tracks.take(faces, frame: frame, now: frame, time: Int64(frame)) { $0 }
+        }
+        #expect(all == [true, false, false], "one that is lost is not gone at once")
+    }
+
     @Test func aCutEndsAll() {
         var run = Run()
         for _ in 0..<6 { run.step([Self.face]) }
@@ -204,29 +227,49 @@ import Testing
 }
 
 @Suite struct SmallPictureTests {
-    /// Each orientation: a bright corner of the upright picture is where it should be in the small one, and back.
+    /// Each orientation: a bright corner of the upright picture is where it should be in what a detector reads, and back.
     @Test(arguments: Orientation.allCases)
     func turnsTheSmallCopyUpright(orientation: Orientation) throws {
-        let format = VideoFormat(.i420, width: 64, height: 48, orientation: orientation)
-        let map = UprightMap(format)
+        let format = VideoFormat(.i420, width: 64, height: 48)
+        let map = UprightMap(format, orientation)
         let scratch = ScratchPicture(.i420, width: 64, height: 48)
         // A quarter of the upright picture, its upper left.
-        let corner = map.stored(FaceRect(x: 0, y: 0, width: Double(map.width) / 2, height: Double(map.height) / 2))
+        let quarter = FaceRect(x: 0, y: 0, width: Double(map.width) / 2, height: Double(map.height) / 2)
+        let corner = map.stored(quarter)
+        #expect(map.upright(corner) == quarter)
         let luma = scratch.picture[0]
         for y in Int(corner.y)..<Int(corner.bottom) {
             for x in Int(corner.x)..<Int(corner.right) {
                 luma.base.storeBytes(of: 200, toByteOffset: y * luma.strideBytes + x, as: UInt8.self)
             }
         }
-        let small = SmallPicture(format, longSide: 32)
+        let small = SmallPicture(format, size: SmallPicture.squareSize(format, longSide: 32))
         small.take(scratch.picture)
-        #expect(small.width == map.width / 2 && small.height == map.height / 2)
-        let plane = small.current.full
-        for y in 0..<plane.height {
-            for x in 0..<plane.width {
-                #expect(plane.base[y * plane.width + x] == (x < plane.width / 2 && y < plane.height / 2 ? 200 : 0))
+        let size = small.uprightSize(orientation)
+        #expect(size.width == map.width / 2 && size.height == map.height / 2)
+        let gray = UnsafeMutablePointer<UInt8>.allocate(capacity: size.width * size.height)
+        defer { gray.deallocate() }
+        small.writeGray(to: gray, orientation)
+        for y in 0..<size.height {
+            for x in 0..<size.width {
+                #expect(gray[y * size.width + x] == (x < size.width / 2 && y < size.height / 2 ? 200 : 0))
             }
         }
+        let found = small.stored(.at(0, 0, quarter.width / 2, quarter.height / 2), orientation)
+        #expect(found.box == corner)
+    }
+
+    /// Pixels that are not square: the copy that is followed has square ones, and that for YuNet keeps all that are there.
+    @Test(arguments: [(2, 1, 320, 360, 320, 180), (1, 2, 640, 180, 320, 180), (4, 3, 480, 360, 320, 180)])
+    func copiesAreSquare(sample: (Int32, Int32, Int, Int, Int, Int)) {
+        let format = VideoFormat(
+            .i420, width: sample.2, height: sample.3, sampleAspectRatio: Rational(sample.0, sample.1))
+        #expect(SmallPicture.squareSize(format, longSide: 320) == PictureSize(sample.4, sample.5))
+        #expect(SmallPicture.fineSize(format, longSide: 640) == PictureSize(sample.2, sample.3))
+        #expect(format.squareLong == 640)
+        let sizes = SearchSizes(yunet: 640, tracking: 320, format)
+        #expect(sizes.searched(format) == [PictureSize(640, 360)])
+        #expect(sizes.searched(format, .right) == [PictureSize(360, 640)])
     }
 
     @Test func isTheMeanOfTheAreaAndItsColour() {
@@ -236,11 +279,11 @@ import Testing
             let scratch = ScratchPicture(pixelFormat, width: 101, height: 75)
             scratch.picture.fill(
                 x: 0, y: 0, width: 101, height: 75, Paint(RGBColor(red: 255, green: 0, blue: 0), for: format))
-            let small = SmallPicture(format, longSide: 40)
+            let small = SmallPicture(format, size: SmallPicture.squareSize(format, longSide: 40))
             small.take(scratch.picture)
             let bgr = UnsafeMutablePointer<UInt8>.allocate(capacity: small.width * small.height * 3)
             defer { bgr.deallocate() }
-            small.writeBGR(scratch.picture, to: bgr)
+            small.writeBGR(scratch.picture, to: bgr, .up)
             for pixel in 0..<(small.width * small.height) {
                 #expect(bgr[pixel * 3] < 8 && bgr[pixel * 3 + 1] < 8 && bgr[pixel * 3 + 2] > 247)
             }

@@ -30,7 +30,33 @@ extension FaceEffect {
                     "starting", "Frames covered completely because no search had finished since the start or a cut."),
                 .number("late", "Frames covered completely because the search finished too late."),
                 .number("failed", "Frames covered completely because the detector failed."),
+                .number("crowded", "Frames covered completely because there were more faces than can be followed."),
                 .number("uncovered", "Frames passed on unchanged because no face was found."),
+                .string(
+                    "missed", "How many faces no search saw and no cover hid. Nobody can know.",
+                    words: ["unknown"]),
+            ]),
+        EventDeclaration(
+            "search-size",
+            "With privacy in a live chain: the search was made coarser because it was late too often, or finer because there is time.",
+            [
+                .number("side", "Long side of the picture that is searched, in pixels."),
+                .number("smallestFace", "Width from which 95 % of the faces are found, in pixels of the full picture."),
+            ]),
+        EventDeclaration(
+            "search-late",
+            "With privacy: a fifth of the frames of ten seconds, or at the end of the run, were covered completely because their search was late.",
+            [
+                .number("frames", "Frames that arrived."),
+                .number("late", "Frames covered completely because their search was late."),
+            ]),
+        EventDeclaration(
+            "search-in-time", "With privacy: after 'search-late', most searches are in time again."),
+        EventDeclaration(
+            "crowd",
+            "With privacy: there are more faces than can be followed, so that frames are covered completely. At most every 10 s.",
+            [
+                .number("most", "How many faces can be followed.")
             ]),
         EventDeclaration(
             "look-ahead", "At the end, with lookAheadSeconds: in how many frames faces were covered, and why.",

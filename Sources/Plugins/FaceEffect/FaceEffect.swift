@@ -23,7 +23,8 @@ final class FaceEffect: DelayingFilter {
     private let givenDetector: (any FaceDetecting)?
     private var format: VideoFormat?
     private var detector: (any FaceDetecting)?
-    private var sizes = SearchSizes(side: 320)
+    /// The one that it begins with first; more than one where the search may become coarser.
+    private var sizes = [SearchSizes(side: SearchSizes.smallSide)]
     private var image: PNGFile?
     /// Bytes that the detector takes, known from `negotiate` on.
     private var searchBytes = 0
@@ -35,7 +36,6 @@ final class FaceEffect: DelayingFilter {
 
     private var finder: FaceFinder?
     private var painter: EffectPainter?
-    private var map: UprightMap?
     private var lines: FaceLines?
     private var slot: MetadataSlot<Faces>?
     private var privacy: PrivacyGuard?
@@ -91,7 +91,7 @@ final class FaceEffect: DelayingFilter {
 
     private var aheadBytes: Int {
         guard let format else { return 0 }
-        return (framesAhead > 0 ? LookAhead.bytes(frames: framesAhead, format, sizes) : 0)
+        return (framesAhead > 0 ? LookAhead.bytes(frames: framesAhead, format, sizes[0]) : 0)
             + (options.reviewFile == nil ? 0 : ReviewPage.pictureBytes)
     }
 
@@ -104,23 +104,28 @@ final class FaceEffect: DelayingFilter {
         try checkReview()
         if let givenDetector {
             detector = givenDetector
-            sizes = SearchSizes(side: options.detectionSize ?? 320)
+            sizes = [SearchSizes(side: options.detectionSize ?? SearchSizes.smallSide)]
         } else {
             let choice = try DetectorChoice(
                 options.detector, model: options.model.map(context.resolve), folders: folders)
             try choice.checkPrivacy(options)
             sizes = try choice.sizes(options, format, isLive: context.isLiveChain)
-            if framesAhead > 0, choice.kind == .yunet { sizes.addSmallSearch() }
+            if framesAhead > 0, choice.kind == .yunet { sizes[0].addSmallSearch() }
             detector = try choice.open(options, format, sizes, looksAhead: framesAhead > 0)
-            reach = choice.sentence(options, format, sizes)
-            searchBytes = choice.kind == .yunet ? sizes.yunetBytes(format) : 0
+            reach = choice.sentence(options, format, sizes[0])
+            searchBytes = choice.kind == .yunet ? sizes[0].yunetBytes(format) : 0
             if options.latency == .frame, let detector {
-                searchCost = sizes.cost(format, isYuNet: choice.kind == .yunet, every: options.every(detector))
+                searchCost = sizes[0].cost(format, isYuNet: choice.kind == .yunet, every: options.every(detector))
             }
             notices.hasModel = choice.kind == .yunet
-            choice.note(options, format, sizes, to: context)
+            choice.note(options, format, sizes[0], to: context)
         }
         noteLookAhead(format)
+        if options.effect.covers, options.draw, !options.privacy {
+            context.note(
+                "without \"privacy\": true a face is visible until two searches have found it: in the first pictures of a run and of a scene, and whenever the search misses it"
+            )
+        }
         image = try options.image.map { try PNGFile(context.resolve($0)) }
         if let path = options.facesFile { try context.checkWritable(path, option: "facesFile") }
         if let path = options.reviewFile { try context.checkWritable(path, option: "reviewFile") }
@@ -129,7 +134,6 @@ final class FaceEffect: DelayingFilter {
     /// [control thread] Takes all memory, starts the detector's thread, opens the file.
     func start() throws {
         guard let format, let detector else { throw FrameHostError(.broken, what: "face-effect was not negotiated") }
-        map = UprightMap(format)
         painter = options.draw ? EffectPainter(format, image: image) : nil
         image = nil
         slot = context.slot(for: Faces.self)
@@ -148,7 +152,9 @@ final class FaceEffect: DelayingFilter {
             format, options, detector, sizes: sizes, patience: patience(format), looksAhead: framesAhead > 0)
         try finder.start()
         self.finder = finder
-        if framesAhead > 0, let map { ahead = LookAhead(count: framesAhead, options, map, finder) }
+        if framesAhead > 0 { ahead = LookAhead(count: framesAhead, options, format, finder) }
+        notices.begin(
+            options, frameRate: format.frameRate.isZero ? 30 : format.frameRate.value, canAdapt: sizes.count > 1)
         aheadFaces.reserveCapacity(FaceTracks.mostTracks)
         self.detector = nil
     }
@@ -173,20 +179,37 @@ final class FaceEffect: DelayingFilter {
 
     /// [stage thread] May wait for the detector, see `latency`; allocates nothing (OpenCV does, on its own thread).
     func process(_ frame: inout Frame) throws -> Verdict {
-        guard let finder else { throw FrameHostError(.broken, what: "face-effect was not started") }
+        guard let finder, let format else { throw FrameHostError(.broken, what: "face-effect was not started") }
         let time = frame.pts.nanoseconds
-        let result = frame.withPicture { picture in
-            finder.take(picture, time: time, isDiscontinuity: frame.isDiscontinuity) { context.isEnded }
-        }
-        let mode = decide(result, time: time)
+        let map = UprightMap(format, frame.orientation)
+        let (result, mode) = look(at: frame, finder)
         annotate(frame)
         try lines?.write(
             frame: frame.sequenceNumber, pts: frame.pts, isSearched: result.look == .answered, mode: mode,
-            faces: finder.tracks.tracks.lazy.filter(\.isConfirmed).map { FaceLine($0, now: finder.frame) },
-            covered: privacy?.regions ?? [])
-        if let painter, options.draw { frame.withMutablePicture { draw(on: $0, painter, mode) } }
+            faces: finder.tracks.tracks.lazy.filter(\.isConfirmed).map { FaceLine($0, map, now: finder.frame) },
+            covered: (privacy?.regions ?? []).lazy.map(map.upright))
+        if let painter, options.draw { frame.withMutablePicture { draw(on: $0, map, painter, mode) } }
         notices.tell(finder, privacy, faceEvents: options.events, time: time, to: context)
         return .forward
+    }
+
+    /// Finds the faces of a frame, and decides what privacy covers.
+    private func look(
+        at frame: borrowing Frame, _ finder: FaceFinder
+    ) -> (result: FaceFinder.Result, mode: PrivacyGuard.Mode?) {
+        let time = frame.pts.nanoseconds
+        let (orientation, isDiscontinuity) = (frame.orientation, frame.isDiscontinuity)
+        let result = frame.withPicture { picture in
+            finder.take(picture, orientation, time: time, isDiscontinuity: isDiscontinuity) { context.isEnded }
+        }
+        let mode = decide(result, time: time)
+        if privacy != nil, let format {
+            let isLate = result.look == .late
+            notices.note(isLate: isLate, time: time, to: context)
+            if result.look != .none, finder.adapt(isLate: isLate) { notices.tell(finder.sizes, format, to: context) }
+            if mode == .crowded { notices.tellCrowd(time: time, to: context) }
+        }
+        return (result, mode)
     }
 
     // MARK: Looking ahead
@@ -227,15 +250,13 @@ final class FaceEffect: DelayingFilter {
 
     /// [stage thread] Takes a frame, and gives the one that has waited long enough. May wait for the detector.
     func process(_ frame: consuming Frame, _ output: Output) throws {
-        guard let finder, let ahead, privacy != nil else {
+        guard let finder, let ahead, let format, privacy != nil else {
             throw FrameHostError(.broken, what: "face-effect was not started")
         }
         let time = frame.pts.nanoseconds
-        let isGap = frame.isDiscontinuity
-        let result = frame.withPicture { picture in
-            finder.take(picture, time: time, isDiscontinuity: isGap) { context.isEnded }
-        }
-        let mode = decide(result, time: time) ?? .failed
+        let map = UprightMap(format, frame.orientation)
+        let (result, decided) = look(at: frame, finder)
+        let mode = decided ?? .failed
         annotate(frame)
         aheadFaces.removeAll(keepingCapacity: true)
         for (index, face) in knownFaces.enumerated() {
@@ -243,7 +264,7 @@ final class FaceEffect: DelayingFilter {
         }
         if let privacy {
             ahead.add(
-                frame, TwoWayGuard.Frame(time: time, mode: mode, isCut: result.isCut), aheadFaces, privacy, finder,
+                frame, TwoWayGuard.Frame(time: time, mode: mode, isCut: result.isCut), aheadFaces, privacy, finder, map,
                 isSearched: result.look == .answered)
         }
         if ahead.isFull { try giveOldest(output) }
@@ -258,21 +279,24 @@ final class FaceEffect: DelayingFilter {
 
     /// Covers the oldest frame by what is known now, and hands it on.
     private func giveOldest(_ output: Output) throws {
-        guard let ahead, let painter else { return }
+        guard let ahead, let painter, let format else { return }
         try ahead.withOldest { (taken: consuming Frame, plan: TwoWayGuard.Plan, told: LookAhead.Told) in
             var frame = taken
+            let map = UprightMap(format, frame.orientation)
             frame.withMutablePicture { picture in
                 if plan.mode.coversAll { return painter.coverAll(picture, options) }
                 for cover in plan.covers {
-                    painter.draw(EffectPainter.Target(box: cover.box, landmarks: nil), on: picture, options)
+                    painter.draw(EffectPainter.Target(box: cover.box, landmarks: nil), on: picture, map, options)
                 }
             }
-            if !plan.mode.coversAll, !plan.covers.isEmpty, !plan.wasCovered { privacy?.wasCoveredLater() }
+            let isCovered = plan.mode.coversAll || !plan.covers.isEmpty
+            if isCovered, !plan.firstMode.coversAll, !plan.wasCovered { privacy?.wasCoveredLater() }
+            if plan.mode != plan.firstMode { privacy?.wasDecidedLater(plan.mode, insteadOf: plan.firstMode) }
             try lines?.write(
                 frame: frame.sequenceNumber, pts: frame.pts, isSearched: told.isSearched, mode: plan.mode,
-                faces: told.faces, covered: plan.covers.lazy.map(\.box))
+                faces: told.faces, covered: plan.covers.lazy.map { map.upright($0.box) })
             let (number, pts) = (frame.sequenceNumber, frame.pts)
-            try frame.withPicture { try review?.add(plan, frame: number, pts: pts, $0) }
+            try frame.withPicture { try review?.add(plan, frame: number, pts: pts, map, $0) }
             try output.emit(frame)
         }
     }
@@ -281,41 +305,45 @@ final class FaceEffect: DelayingFilter {
         guard privacy != nil, let finder else { return nil }
         let look: PrivacyGuard.Look =
             switch result.look {
-            case .answered: .answered
+            case .answered: result.isFull ? .full : .answered
             case .failed: .failed
             case .none, .late: .late
             }
         let rate = format.map { $0.frameRate.isZero ? 30 : $0.frameRate.value } ?? 30
         knownFaces.removeAll(keepingCapacity: true)
         for track in finder.tracks.tracks {
+            // What this frame's own search saw is covered in full, also where the estimate lags behind.
+            let isSeen = track.lastSeenFrame == finder.frame
             knownFaces.append(
                 PrivacyGuard.Face(
-                    serial: track.serial, box: track.box, isSeen: track.lastSeenFrame == finder.frame,
-                    seenCount: track.seenCount,
+                    serial: track.serial, box: isSeen ? track.box.union(track.seenBox) : track.box, isSeen: isSeen,
                     velocityX: track.velocityX * rate, velocityY: track.velocityY * rate))
         }
-        return privacy?.decide(look, isCut: result.isCut, faces: knownFaces, time: time)
+        let pause: PrivacyGuard.Break = result.isCut ? .cut : result.isGap ? .gap : .none
+        return privacy?.decide(look, after: pause, faces: knownFaces, time: time)
     }
 
-    private func draw(on picture: Picture, _ painter: EffectPainter, _ mode: PrivacyGuard.Mode?) {
+    private func draw(
+        on picture: Picture, _ map: UprightMap, _ painter: EffectPainter, _ mode: PrivacyGuard.Mode?
+    ) {
         if let mode, let privacy {
             if mode.coversAll { return painter.coverAll(picture, options) }
             for region in privacy.regions {
-                painter.draw(EffectPainter.Target(box: region, landmarks: nil), on: picture, options)
+                painter.draw(EffectPainter.Target(box: region, landmarks: nil), on: picture, map, options)
             }
             return
         }
         guard let finder else { return }
         for track in finder.tracks.tracks where track.isConfirmed {
-            painter.draw(EffectPainter.Target(box: track.shown, landmarks: track.landmarks), on: picture, options)
+            painter.draw(EffectPainter.Target(box: track.shown, landmarks: track.landmarks), on: picture, map, options)
         }
     }
 
     private func annotate(_ frame: borrowing Frame) {
-        guard let slot, let map, let finder else { return }
-        var faces = Faces(pictureWidth: map.storedWidth, pictureHeight: map.storedHeight)
+        guard let slot, let format, let finder else { return }
+        var faces = Faces(pictureWidth: format.width, pictureHeight: format.height)
         for track in finder.tracks.tracks where track.isConfirmed {
-            faces.append(Faces.Face(track, map, now: finder.frame))
+            faces.append(Faces.Face(track, now: finder.frame))
         }
         frame[slot] = faces
     }
@@ -329,6 +357,7 @@ final class FaceEffect: DelayingFilter {
         var fault: FrameHostError?
         if let finder {
             notices.finish(finder, privacy, to: context)
+            context.impairment = nil
             if let ahead { notices.finish(ahead.covers, to: context) }
             fault = notices.fault(finder, isPrivate: privacy != nil)
         }
@@ -349,9 +378,9 @@ final class FaceEffect: DelayingFilter {
 }
 
 extension Faces.Face {
-    init(_ track: FaceTrack, _ map: UprightMap, now: Int) {
+    init(_ track: FaceTrack, now: Int) {
         self.init()
-        let box = map.stored(track.shown)
+        let box = track.shown
         id = track.id
         x = Float(box.x)
         y = Float(box.y)
@@ -360,7 +389,7 @@ extension Faces.Face {
         confidence = Float(track.confidence)
         age = UInt32(clamping: track.age)
         isDetected = track.lastSeenFrame == now
-        guard let points = track.landmarks?.mapped(map.stored) else { return }
+        guard let points = track.landmarks else { return }
         hasLandmarks = true
         func set(_ index: Int, _ point: FacePoint) {
             landmarks[2 * index] = Float(point.x)

@@ -54,6 +54,11 @@ struct FaceEffectOptions: StageOptions {
     var detectionSize: Int? = nil
     @Option(
         help:
+            "privacy, yunet, live chain without detectionSize: the smallest long side to which the search is reduced while searches come too late.",
+        range: 96...2560, unit: "px")
+    var leastDetectionSize = 320
+    @Option(
+        help:
             "Frames from one search to the next. Default: 4 for yunet, 6 for haar and lbp. With privacy every frame is searched.",
         range: 1...120)
     var every: Int? = nil

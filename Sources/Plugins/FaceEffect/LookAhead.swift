@@ -28,11 +28,11 @@ final class LookAhead {
     /// - Parameters:
     ///   - count: Frames that are looked ahead.
     ///   - finder: The finder whose small pictures are kept.
-    init(count: Int, _ options: FaceEffectOptions, _ map: UprightMap, _ finder: FaceFinder) {
+    init(count: Int, _ options: FaceEffectOptions, _ format: VideoFormat, _ finder: FaceFinder) {
         frames = FrameRing(capacity: count + 1)
         covers = TwoWayGuard(
             capacity: count, holdTime: Int64(options.holdSeconds * 1e9), sure: options.keepThreshold + 0.1,
-            width: map.width, height: map.height)
+            width: format.width, height: format.height)
         let small = finder.gray.full
         grays = (0...count).map { _ in GrayPyramid(width: small.width, height: small.height) }
         told = [Told](repeating: Told(), count: count + 1)
@@ -62,11 +62,11 @@ final class LookAhead {
 
     /// Bytes in addition to the frames, for the plan.
     static func bytes(frames: Int, _ format: VideoFormat, _ sizes: SearchSizes) -> Int {
-        let small = SmallPicture.size(format, longSide: sizes.trackingSide)
+        let small = SmallPicture.squareSize(format, longSide: sizes.trackingSide)
         let each =
             small.width * small.height * 21 / 16 + FaceTracks.mostTracks * MemoryLayout<FaceLine>.stride
             + 2 * FaceTracks.mostTracks * MemoryLayout<TwoWayGuard.Cover>.stride
-            + OpenCV.mostFaces * MemoryLayout<FaceRect>.stride
+            + OpenCV.mostFindings * MemoryLayout<FaceRect>.stride
         return (frames + 1) * each
     }
 
@@ -78,14 +78,14 @@ final class LookAhead {
     /// [stage thread] Adds the next frame.
     func add(
         _ frame: consuming Frame, _ state: TwoWayGuard.Frame, _ known: [TwoWayGuard.Face], _ privacy: PrivacyGuard,
-        _ finder: FaceFinder, isSearched: Bool
+        _ finder: FaceFinder, _ map: UprightMap, isSearched: Bool
     ) {
         let place = (covers.oldestNumber + covers.count) % grays.count
         grays[place].copy(from: finder.gray)
         told[place].isSearched = isSearched
         told[place].faces.removeAll(keepingCapacity: true)
         for track in finder.tracks.tracks where track.isConfirmed {
-            told[place].faces.append(FaceLine(track, now: finder.frame))
+            told[place].faces.append(FaceLine(track, map, now: finder.frame))
         }
         let (grays, flow, scale) = (grays, flow, scale)
         covers.add(state, known, regions: zip(privacy.regions, privacy.serials), weak: finder.weak) { box, from, to in

@@ -61,26 +61,28 @@ struct DetectorChoice {
     /// but guides one that is carried back.
     static let weakThreshold = 0.3
 
-    /// How finely it searches.
-    func sizes(_ options: FaceEffectOptions, _ format: VideoFormat, isLive: Bool) throws -> SearchSizes {
-        guard kind == .yunet else { return SearchSizes(side: options.detectionSize ?? 640) }
+    /// How finely it searches at first, and the coarser sizes that a live chain with privacy may take instead.
+    func sizes(_ options: FaceEffectOptions, _ format: VideoFormat, isLive: Bool) throws -> [SearchSizes] {
+        guard kind == .yunet else { return [SearchSizes(side: options.detectionSize ?? 640)] }
         if let side = options.detectionSize {
-            return SearchSizes(yunet: side, tracking: min(side, options.privacy ? 320 : 480), format)
+            let tracking = options.privacy ? SearchSizes.smallSide : SearchSizes.coarseSide
+            return [SearchSizes(yunet: side, tracking: min(side, tracking), format)]
         }
-        return try SearchSizes.yunet(format, isPrivate: options.privacy, isLive: isLive) {
-            try nanosecondsPerPixel(options)
-        }
+        return try SearchSizes.yunet(
+            format, isPrivate: options.privacy, isLive: isLive, least: options.leastDetectionSize
+        ) { try nanosecondsPerPixel(options) }
     }
 
     /// How long a search takes on this machine as it is now: the best of six on an empty picture.
     private func nanosecondsPerPixel(_ options: FaceEffectOptions) throws -> Double {
         let size = PictureSize(320, 192)
         OpenCV.useOneThread()
-        let detector = try openYuNet([size], threshold: options.keepThreshold, sure: options.keepThreshold)
+        let detector = try openYuNet(options, searches: 1, threshold: options.keepThreshold)
         return try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: size.width * size.height * 3) { pixels in
             pixels.initialize(repeating: 128)
             return try withUnsafeTemporaryAllocation(of: Detection.self, capacity: 1) { room in
-                let picture = DetectorPicture(pixels: pixels.baseAddress!, width: size.width, height: size.height)
+                let picture = DetectorPicture(
+                    pixels: pixels.baseAddress!, width: size.width, height: size.height, searches: [size])
                 var best = Int64.max
                 for _ in 0..<6 {
                     let start = DetectorThread.now()
@@ -97,35 +99,40 @@ struct DetectorChoice {
     /// [control thread] Opens the detector and searches an empty picture once, so that a fault is reported before
     /// the chain starts.
     ///
+    /// - Parameter sizes: What it may search in, first the one it begins with.
     /// - Throws: ``FrameHostError`` `.unavailable`.
     func open(
-        _ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes, looksAhead: Bool = false
+        _ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: [SearchSizes], looksAhead: Bool = false
     ) throws -> any FaceDetecting {
-        let copy = SmallPicture.size(format, longSide: sizes.copySide)
-        let swaps = format.orientation.swapsSides
-        let (width, height) = swaps ? (copy.height, copy.width) : (copy.width, copy.height)
         OpenCV.useOneThread()
         let detector: any FaceDetecting =
             switch kind {
             case .yunet:
                 try openYuNet(
-                    sizes.searched(copyWidth: width, copyHeight: height),
-                    threshold: looksAhead ? min(Self.weakThreshold, options.keepThreshold) : options.keepThreshold,
-                    sure: options.keepThreshold)
+                    options, searches: sizes.map(\.sides.count).max() ?? 1,
+                    threshold: looksAhead ? min(Self.weakThreshold, options.keepThreshold) : options.keepThreshold)
             case .haar, .lbp: try openCascade(options)
             }
+        guard let first = sizes.first else { return detector }
+        let copy = SmallPicture.copySize(first, format, detector.input)
+        let (width, height) =
+            format.orientation.swapsSides ? (copy.height, copy.width) : (copy.width, copy.height)
         let count = width * height * (detector.input == .bgr ? 3 : 1)
         try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { pixels in
             pixels.initialize(repeating: 128)
             try withUnsafeTemporaryAllocation(of: Detection.self, capacity: 1) { room in
-                let picture = DetectorPicture(pixels: pixels.baseAddress!, width: width, height: height)
+                let picture = DetectorPicture(
+                    pixels: pixels.baseAddress!, width: width, height: height,
+                    searches: first.searched(format, format.orientation))
                 do { _ = try detector.detect(picture, into: room) } catch { throw unusable(FrameHostError.wrap(error)) }
             }
         }
         return detector
     }
 
-    private func openYuNet(_ sizes: [PictureSize], threshold: Double, sure: Double) throws -> any FaceDetecting {
+    private func openYuNet(
+        _ options: FaceEffectOptions, searches: Int, threshold: Double
+    ) throws -> any FaceDetecting {
         let wanted = YuNetModel.wanted
         switch try YuNetModel.kind(of: path) {
         case wanted: break
@@ -141,7 +148,9 @@ struct DetectorChoice {
                 remedy: remedyOfOtherModel)
         }
         do {
-            return try YuNetDetector(path: path, sizes: sizes, threshold: threshold, sure: sure)
+            return try YuNetDetector(
+                path: path, searches: searches, threshold: threshold,
+                merge: FindingMerge(begins: options.threshold, keeps: options.keepThreshold))
         } catch {
             throw unusable(FrameHostError.wrap(error))
         }
@@ -260,15 +269,13 @@ struct DetectorChoice {
 
     /// How finely it searches, and how small a face it then finds.
     private func reach(_ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes) -> String {
-        let copy = SmallPicture.size(format, longSide: sizes.copySide)
         if kind == .yunet {
-            let searched = sizes.searched(copyWidth: copy.width, copyHeight: copy.height).map {
-                "\($0.width)x\($0.height)"
-            }
+            let searched = sizes.searched(format).map { "\($0.width)x\($0.height)" }
             let smallest = sizes.smallestYuNetFace(format)
             return
                 "on \(searched.joined(separator: " and ")) pixels; finds 95 % of the faces that are \(smallest) pixels wide, and fewer of the smaller ones"
         }
+        let copy = SmallPicture.squareSize(format, longSide: sizes.copySide)
         let upright = format.orientation.swapsSides ? copy.width : copy.height
         let full = format.orientation.swapsSides ? format.width : format.height
         let smallest = max(Double(upright) * options.smallestFace, 20) * Double(full) / Double(max(upright, 1))

@@ -25,35 +25,36 @@ final class DetectorThread: @unchecked Sendable {
     /// What the answer is about: luma for the optical flow, and the detector's own picture.
     let gray: GrayPyramid
     let pixels: UnsafeMutablePointer<UInt8>
+    private let pixelBytes: Int
     /// The frame in the slot, by the stage's own count.
     private(set) var frame = 0
     /// Its PTS, nanoseconds.
     private(set) var time: Int64 = 0
 
-    private let width: Int
-    private let height: Int
+    /// Sides of the picture in the slot, and how it is searched.
+    private var size = PictureSize(0, 0)
+    private var searches: [PictureSize] = []
     private let faces: UnsafeMutableBufferPointer<Detection>
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     // Below: under the lock.
     private var state = State.idle
     private var count = 0
+    private var answeredAt: Int64 = 0
     private var fault: FrameHostError?
     private var isEnding = false
     private var busySince: Int64 = 0
 
     /// - Parameters:
-    ///   - width: Width of the picture that the detector is handed; `height` likewise.
+    ///   - pixelCount: Pixels of the largest picture that the detector is handed.
     ///   - tracking: Sides of the copy that flow works on.
-    init(_ detector: any FaceDetecting, width: Int, height: Int, tracking: PictureSize) {
+    init(_ detector: any FaceDetecting, pixelCount: Int, tracking: PictureSize) {
         self.detector = detector
-        self.width = width
-        self.height = height
         gray = GrayPyramid(width: tracking.width, height: tracking.height)
-        pixels = .allocate(capacity: width * height * 3)
-        pixels.initialize(repeating: 0, count: width * height * 3)
-        // Room for half as many weak faces as sure ones, so that no weak one takes the place of a sure one.
-        faces = .allocate(capacity: OpenCV.mostFaces * 3 / 2)
+        pixelBytes = pixelCount * 3
+        pixels = .allocate(capacity: pixelBytes)
+        pixels.initialize(repeating: 0, count: pixelBytes)
+        faces = .allocate(capacity: OpenCV.mostFindings)
         faces.initialize(
             repeating: Detection(box: FaceRect(x: 0, y: 0, width: 0, height: 0), confidence: 0, landmarks: nil))
         pthread_mutex_init(mutex, nil)
@@ -100,9 +101,16 @@ final class DetectorThread: @unchecked Sendable {
     var isIdle: Bool { locked { state == .idle } }
 
     /// [stage thread] Hands over what the stage thread wrote to `gray` and `pixels`. Only while idle.
-    func submit(frame: Int, time: Int64) {
+    ///
+    /// - Parameters:
+    ///   - size: Sides of the picture in `pixels`.
+    ///   - searches: As ``DetectorPicture`` has them.
+    func submit(frame: Int, time: Int64, _ size: PictureSize, searches: [PictureSize]) {
+        precondition(size.width * size.height * 3 <= pixelBytes, "a picture larger than the slot")
         self.frame = frame
         self.time = time
+        self.size = size
+        self.searches = searches
         locked {
             state = .busy
             busySince = Self.now()
@@ -131,11 +139,16 @@ final class DetectorThread: @unchecked Sendable {
 
     /// [stage thread] After `.answered`: gives the faces to `body`, then makes the slot idle. The luma stays until
     /// the next `submit`.
-    func take(_ body: (UnsafeMutableBufferPointer<Detection>) -> Void) {
+    ///
+    /// - Parameter body: Is told whether there were more faces than the slot has room for.
+    func take(_ body: (_ faces: UnsafeMutableBufferPointer<Detection>, _ isFull: Bool) -> Void) {
         let count = locked { self.count }
-        body(UnsafeMutableBufferPointer(rebasing: faces[..<count]))
+        body(UnsafeMutableBufferPointer(rebasing: faces[..<min(count, faces.count)]), count > faces.count)
         locked { state = .idle }
     }
+
+    /// [stage thread] When the answer was there (`CLOCK_MONOTONIC`, nanoseconds).
+    var lastAnsweredAt: Int64 { locked { answeredAt } }
 
     /// [stage thread] After `.failed`: gives what the detector threw, and makes the slot idle.
     func takeFault() -> FrameHostError {
@@ -173,12 +186,15 @@ final class DetectorThread: @unchecked Sendable {
             var found = 0
             var thrown: FrameHostError?
             do {
-                found = try detector.detect(DetectorPicture(pixels: pixels, width: width, height: height), into: faces)
+                found = try detector.detect(
+                    DetectorPicture(pixels: pixels, width: size.width, height: size.height, searches: searches),
+                    into: faces)
             } catch {
                 thrown = FrameHostError.wrap(error)
             }
             locked {
-                count = min(max(found, 0), faces.count)
+                count = max(found, 0)
+                answeredAt = Self.now()
                 fault = thrown
                 state = thrown == nil ? .answered : .failed
                 pthread_cond_broadcast(changed)

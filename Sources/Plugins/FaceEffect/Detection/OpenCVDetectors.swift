@@ -19,8 +19,8 @@ enum OpenCV {
     /// decoder and encoder.
     static func useOneThread() { fh_cv_set_threads(1) }
 
-    /// The most faces of one picture.
-    static let mostFaces = 64
+    /// The most findings of one picture, sure and unsure.
+    static let mostFindings = 512
 
     /// Calls OpenCV with a buffer for its message.
     ///
@@ -63,7 +63,7 @@ final class CascadeDetector: FaceDetecting {
     private let handle: OpaquePointer
     private let settings: Settings
     private let fit: Fit
-    private let found = UnsafeMutablePointer<fh_cv_face>.allocate(capacity: OpenCV.mostFaces)
+    private let found = UnsafeMutablePointer<fh_cv_face>.allocate(capacity: OpenCV.mostFindings)
 
     /// [control thread] Reads the cascade.
     ///
@@ -88,9 +88,9 @@ final class CascadeDetector: FaceDetecting {
             fh_cv_cascade_detect(
                 handle, picture.pixels, Int32(picture.width), Int32(picture.height), picture.width, settings.scaleStep,
                 Int32(settings.neighbours), Int32(smallest), settings.equalizes ? 1 : 0, found,
-                Int32(min(buffer.count, OpenCV.mostFaces)), &count, $0, $1)
+                Int32(min(buffer.count, OpenCV.mostFindings)), &count, $0, $1)
         }
-        for index in 0..<Int(count) {
+        for index in 0..<min(Int(count), buffer.count, OpenCV.mostFindings) {
             let face = found[index]
             let side = Double(face.width)
             buffer[index] = Detection(
@@ -106,27 +106,30 @@ final class CascadeDetector: FaceDetecting {
 
 /// `cv::FaceDetectorYN`: gives five landmarks, also of turned and tilted heads. ``YuNetFit`` makes its boxes tight.
 ///
-/// The network knows faces of 10 to some 300 pixels. A picture that is searched finely is searched coarsely first,
-/// so that a face that fills it is found too. What the fine search sees inside such a face is a part of it.
+/// The network knows faces of 10 to some 300 pixels. A picture that is searched finely is searched coarsely first, so that
+/// a face that fills it is found too. ``FindingMerge`` joins what the searches found.
 final class YuNetDetector: FaceDetecting {
     let input = DetectorInput.bgr
     let isDependable = true
-    /// One for each size, the coarsest first.
+    /// One for each search of a picture, the coarsest first.
     private let handles: [OpaquePointer]
-    private let sure: Double
-    private let found = UnsafeMutablePointer<fh_cv_face>.allocate(capacity: OpenCV.mostFaces)
+    private let merge: FindingMerge
+    private let found = UnsafeMutablePointer<fh_cv_face>.allocate(capacity: OpenCV.mostFindings)
 
-    /// [control thread] Reads the model for each size in which pictures are searched.
+    /// [control thread] Reads the model for each search.
     ///
-    /// - Parameter sure: The confidence from which a face counts as seen; `threshold` may be lower.
-    init(path: String, sizes: [PictureSize], threshold: Double, sure: Double) throws {
-        self.sure = threshold < sure ? sure : 0
+    /// - Parameters:
+    ///   - searches: The most searches of one picture.
+    ///   - threshold: The least confidence of what is given.
+    ///   - merge: From which confidence on a finding begins and keeps a face.
+    init(path: String, searches: Int, threshold: Double, merge: FindingMerge) throws {
+        self.merge = merge
         var handles: [OpaquePointer] = []
         do {
-            for size in sizes {
+            for _ in 0..<max(searches, 1) {
                 var handle: OpaquePointer?
                 try OpenCV.call("\(path) cannot be used as a YuNet model") {
-                    fh_cv_yunet_open(path, Int32(size.width), Int32(size.height), Float(threshold), &handle, $0, $1)
+                    fh_cv_yunet_open(path, Float(threshold), &handle, $0, $1)
                 }
                 handles.append(handle!)
             }
@@ -143,39 +146,44 @@ final class YuNetDetector: FaceDetecting {
     }
 
     func detect(_ picture: DetectorPicture, into buffer: UnsafeMutableBufferPointer<Detection>) throws -> Int {
+        precondition(picture.searches.count <= handles.count, "a picture with more searches than detectors")
         var total = 0
-        for handle in handles {
+        var isFull = false
+        for (handle, size) in zip(handles, picture.searches) {
             var count: Int32 = 0
             try OpenCV.call("YuNet failed") {
                 fh_cv_yunet_detect(
-                    handle, picture.pixels, Int32(picture.width), Int32(picture.height), picture.width * 3, found,
-                    Int32(min(buffer.count, OpenCV.mostFaces)), &count, $0, $1)
+                    handle, picture.pixels, Int32(picture.width), Int32(picture.height), picture.width * 3,
+                    Int32(size.width), Int32(size.height), found, Int32(OpenCV.mostFindings), &count, $0, $1)
             }
+            if Int(count) > OpenCV.mostFindings { isFull = true }
             let coarser = total
-            for index in 0..<Int(count) where total < buffer.count {
-                let face = Self.detection(found[index])
-                // What a coarse search only suspects must not hide what a fine one sees, nor take its place.
-                if face.confidence < sure, total >= buffer.count / 3 { continue }
-                let least = min(sure, face.confidence)
-                let isKnown = buffer[..<coarser].contains { $0.confidence >= least && Self.isSame($0.box, face.box) }
-                if isKnown { continue }
-                buffer[total] = face
-                total += 1
+            for index in 0..<min(Int(count), OpenCV.mostFindings) {
+                let face = Self.detection(found[index], in: picture, searched: size)
+                if !merge.add(face, to: buffer, count: &total, coarser: coarser) { isFull = true }
             }
         }
-        return total
+        return isFull ? max(total, buffer.count) + 1 : total
     }
 
-    /// Whether the boxes overlap enough to be one face, or one lies within the other.
-    private static func isSame(_ a: FaceRect, _ b: FaceRect) -> Bool { a.overlap(b) > 0.3 || a.containment(b) > 0.75 }
-
-    private static func detection(_ face: fh_cv_face) -> Detection {
+    /// Brings a finding from the size that was searched to the picture. The box is made tight in square pixels of about the
+    /// picture's size.
+    private static func detection(
+        _ face: fh_cv_face, in picture: DetectorPicture, searched: PictureSize
+    ) -> Detection {
+        let scaleX = Double(picture.width) / Double(searched.width)
+        let scaleY = Double(picture.height) / Double(searched.height)
+        let square = max(scaleX, scaleY)
         let p = face.landmarks
-        func point(_ x: Float, _ y: Float) -> FacePoint { FacePoint(x: Double(x), y: Double(y)) }
+        func point(_ x: Float, _ y: Float) -> FacePoint { FacePoint(x: Double(x) * square, y: Double(y) * square) }
         let landmarks = Landmarks(
             rightEye: point(p.0, p.1), leftEye: point(p.2, p.3), nose: point(p.4, p.5), rightMouth: point(p.6, p.7),
             leftMouth: point(p.8, p.9))
         let box = FaceRect(x: Double(face.x), y: Double(face.y), width: Double(face.width), height: Double(face.height))
-        return Detection(box: YuNetFit.tight(box, landmarks), confidence: Double(face.score), landmarks: landmarks)
+        let tight = YuNetFit.tight(box.scaled(square, square), landmarks)
+        let (backX, backY) = (scaleX / square, scaleY / square)
+        return Detection(
+            box: tight.scaled(backX, backY), confidence: Double(face.score),
+            landmarks: landmarks.mapped { FacePoint(x: $0.x * backX, y: $0.y * backY) })
     }
 }

@@ -6,13 +6,12 @@ import Stills
 
 /// Draws the effects into a frame's own planes. All memory is taken at the start.
 final class EffectPainter {
-    /// A face as the effects need it: upright, full size.
+    /// A face as the effects need it: in pixels of the stored picture in full size.
     struct Target {
         var box: FaceRect
         var landmarks: Landmarks?
     }
 
-    private let map: UprightMap
     private let format: VideoFormat
     private let image: ImagePainter?
     private let mask: RegionMask
@@ -23,7 +22,6 @@ final class EffectPainter {
 
     init(_ format: VideoFormat, image: PNGFile?) {
         self.format = format
-        map = UprightMap(format)
         self.image = image.map { ImagePainter($0, for: format) }
         mask = RegionMask(width: format.width, height: format.height)
         layer = EffectLayer(width: format.width, height: format.height)
@@ -33,15 +31,17 @@ final class EffectPainter {
     }
 
     /// [stage thread] Draws the effect for one face.
-    func draw(_ target: Target, on picture: Picture, _ options: FaceEffectOptions) {
-        let box = map.stored(target.box)
+    ///
+    /// - Parameter map: How the frame lies, which a picture that is drawn must follow.
+    func draw(_ target: Target, on picture: Picture, _ map: UprightMap, _ options: FaceEffectOptions) {
+        let box = target.box
         switch options.effect {
         case .box: outline(box, on: picture, options.color)
         case .sticker:
             guard let image else { return }
             let placement = StickerPlacement.of(
-                target.box, target.landmarks, anchor: options.anchor, scale: options.scale, aspect: image.aspect,
-                map: map)
+                map.upright(box), target.landmarks?.mapped(map.upright), anchor: options.anchor, scale: options.scale,
+                aspect: image.aspect, map: map)
             for index in 0..<3 {
                 image.paint(placement, on: canvas(of: picture, index), component: index)
             }
@@ -52,7 +52,7 @@ final class EffectPainter {
                     width: format.width,
                     height: format.height)
             else { return }
-            fill(region, face: box, on: picture, options)
+            fill(region, face: box, on: picture, map, options)
             mask.make(region)
             layer.blend(into: picture, region, mask, components: options.effect == .smooth ? 0..<1 : 0..<3)
         }
@@ -71,7 +71,9 @@ final class EffectPainter {
     }
 
     /// Fills the layer with the effect for one region.
-    private func fill(_ region: EffectRegion, face: FaceRect, on picture: Picture, _ options: FaceEffectOptions) {
+    private func fill(
+        _ region: EffectRegion, face: FaceRect, on picture: Picture, _ map: UprightMap, _ options: FaceEffectOptions
+    ) {
         switch options.effect {
         case .blur:
             blur.render(picture, region, sigma: max(face.size * 0.3 * options.strength, 2), means, into: layer)
@@ -83,7 +85,7 @@ final class EffectPainter {
             guard let image else { return }
             let whole = FaceRect(
                 centerX: region.centerX, centerY: region.centerY, width: 2 * region.radiusX, height: 2 * region.radiusY)
-            let placement = placement(over: whole)
+            let placement = placement(over: whole, map)
             for index in 0..<3 {
                 let area = region.area(of: index)
                 let component = Component(base: layer[index], strideBytes: area.columns)
@@ -100,7 +102,7 @@ final class EffectPainter {
     }
 
     /// The image stretched over a rectangle of the stored picture, upright as the picture is shown.
-    private func placement(over whole: FaceRect) -> ImagePlacement {
+    private func placement(over whole: FaceRect, _ map: UprightMap) -> ImagePlacement {
         let swaps = map.orientation.swapsSides
         let upright = FaceRect(
             centerX: 0, centerY: 0, width: swaps ? whole.height : whole.width,

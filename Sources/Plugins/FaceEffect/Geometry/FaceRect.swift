@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A rectangle in pixels of the upright picture in full size, unless said otherwise. Edges may lie outside the picture.
+/// A rectangle in pixels of the stored picture in full size, unless said otherwise. Edges may lie outside the picture.
 struct FaceRect: Equatable, Sendable, Codable {
     var x: Double
     var y: Double
@@ -25,6 +25,16 @@ struct FaceRect: Equatable, Sendable, Codable {
     init(centerX: Double, centerY: Double, width: Double, height: Double) {
         self.init(x: centerX - width / 2, y: centerY - height / 2, width: width, height: height)
     }
+
+    /// The rectangle between two opposite corners.
+    init(_ corner: FacePoint, _ other: FacePoint) {
+        self.init(
+            x: min(corner.x, other.x), y: min(corner.y, other.y), width: abs(corner.x - other.x),
+            height: abs(corner.y - other.y))
+    }
+
+    /// The smallest rectangle that holds both.
+    func union(_ other: FaceRect) -> FaceRect { reaching(other, share: 0) }
 
     /// Scales each coordinate by its own factor.
     func scaled(_ horizontal: Double, _ vertical: Double) -> FaceRect {

@@ -2,15 +2,19 @@
 
 import FrameCore
 
-/// Maps places in the picture as it is shown to places in the stored picture, both in pixels of full size.
+/// Maps places between the stored picture, in whose pixels the stage works, and the picture as it is shown; both in pixels
+/// of full size.
+///
+/// The orientation is that of a frame, which may differ from its format's: an H.264 stream can turn from picture to
+/// picture.
 struct UprightMap: Equatable, Sendable {
     let orientation: Orientation
     /// Sides of the stored picture.
     let storedWidth: Int
     let storedHeight: Int
 
-    init(_ format: VideoFormat) {
-        orientation = format.orientation
+    init(_ format: VideoFormat, _ orientation: Orientation) {
+        self.orientation = orientation
         storedWidth = format.width
         storedHeight = format.height
     }
@@ -21,23 +25,42 @@ struct UprightMap: Equatable, Sendable {
 
     /// Where a point of the upright picture lies in the stored one.
     func stored(_ point: FacePoint) -> FacePoint {
+        orientation.stored(point, width: Double(storedWidth), height: Double(storedHeight))
+    }
+
+    /// The same for a rectangle; its sides stay parallel to the picture's.
+    func stored(_ rect: FaceRect) -> FaceRect { Self.rect(rect, stored) }
+
+    /// Where a point of the stored picture lies in the upright one.
+    func upright(_ point: FacePoint) -> FacePoint {
         let (width, height) = (Double(storedWidth), Double(storedHeight))
+        let x = orientation.isMirrored ? width - point.x : point.x
+        return switch orientation.quarterTurns {
+        case 1: FacePoint(x: height - point.y, y: x)
+        case 2: FacePoint(x: width - x, y: height - point.y)
+        case 3: FacePoint(x: point.y, y: width - x)
+        default: FacePoint(x: x, y: point.y)
+        }
+    }
+
+    /// The same for a rectangle; its sides stay parallel to the picture's.
+    func upright(_ rect: FaceRect) -> FaceRect { orientation == .up ? rect : Self.rect(rect, upright) }
+
+    private static func rect(_ rect: FaceRect, _ place: (FacePoint) -> FacePoint) -> FaceRect {
+        FaceRect(place(FacePoint(x: rect.x, y: rect.y)), place(FacePoint(x: rect.right, y: rect.bottom)))
+    }
+}
+
+extension Orientation {
+    /// Where a point of an upright picture lies in the stored one, whose sides are `width` and `height`.
+    func stored(_ point: FacePoint, width: Double, height: Double) -> FacePoint {
         let turnedBack =
-            switch orientation.quarterTurns {
+            switch quarterTurns {
             case 1: FacePoint(x: point.y, y: height - point.x)
             case 2: FacePoint(x: width - point.x, y: height - point.y)
             case 3: FacePoint(x: width - point.y, y: point.x)
             default: point
             }
-        return orientation.isMirrored ? FacePoint(x: width - turnedBack.x, y: turnedBack.y) : turnedBack
-    }
-
-    /// The same for a rectangle; its sides stay parallel to the picture's.
-    func stored(_ rect: FaceRect) -> FaceRect {
-        let first = stored(FacePoint(x: rect.x, y: rect.y))
-        let last = stored(FacePoint(x: rect.right, y: rect.bottom))
-        return FaceRect(
-            x: min(first.x, last.x), y: min(first.y, last.y), width: abs(last.x - first.x),
-            height: abs(last.y - first.y))
+        return isMirrored ? FacePoint(x: width - turnedBack.x, y: turnedBack.y) : turnedBack
     }
 }

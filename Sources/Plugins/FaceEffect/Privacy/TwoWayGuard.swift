@@ -78,6 +78,8 @@ struct TwoWayGuard {
         fileprivate(set) var number = 0
         fileprivate(set) var time: Int64 = 0
         fileprivate(set) var mode = PrivacyGuard.Mode.starting
+        /// What it was when the frame came.
+        fileprivate(set) var firstMode = PrivacyGuard.Mode.starting
         fileprivate(set) var isCut = false
         fileprivate(set) var covers: [Cover] = []
         fileprivate(set) var moments: [Moment] = []
@@ -148,7 +150,7 @@ struct TwoWayGuard {
     /// - Parameters:
     ///   - capacity: Frames that are looked ahead, at least 1.
     ///   - holdTime: As ``PrivacyGuard`` has it, nanoseconds.
-    ///   - width, height: Of the upright picture.
+    ///   - width, height: Of the stored picture.
     init(capacity: Int, holdTime: Int64, sure: Double, width: Int, height: Int) {
         self.capacity = capacity
         self.holdTime = holdTime
@@ -158,7 +160,7 @@ struct TwoWayGuard {
         plans = [Plan](repeating: Plan(), count: capacity + 1)
         for index in plans.indices {
             plans[index].covers.reserveCapacity(Self.mostFaces)
-            plans[index].weak.reserveCapacity(OpenCV.mostFaces)
+            plans[index].weak.reserveCapacity(OpenCV.mostFindings)
         }
         faces.reserveCapacity(Self.mostFaces)
     }
@@ -186,18 +188,13 @@ struct TwoWayGuard {
         let place = number % plans.count
         plans[place].number = number
         plans[place].time = frame.time
-        plans[place].mode = frame.mode
+        (plans[place].mode, plans[place].firstMode) = (frame.mode, frame.mode)
         plans[place].isCut = frame.isCut
         plans[place].covers.removeAll(keepingCapacity: true)
         plans[place].moments.removeAll()
         plans[place].weak.removeAll(keepingCapacity: true)
         plans[place].weak.append(contentsOf: weak)
-        // On a new timeline, the times of the old one do not say how long ago something was.
-        let isNewTime = number > oldest && frame.time < plan(number - 1).time
-        if frame.isCut || isNewTime {
-            plans[place].isCut = true
-            faces.removeAll(keepingCapacity: true)
-        }
+        if frame.isCut { faces.removeAll(keepingCapacity: true) }
         for (box, serial) in regions {
             let confidence = faces.first { $0.serial == serial }?.confidence ?? 0
             cover(Cover(serial: serial, how: .held, box: box, confidence: confidence), in: number)
@@ -263,6 +260,18 @@ struct TwoWayGuard {
                     serial: serial, foundIn: number, box: box, confidence: face.confidence, walkedTo: number,
                     walkedBox: box, begunAt: plan(number).time, hasToldUnsure: isUnsure))
             if isUnsure { tell(.unsure, serial, box, weight: 1 - face.confidence, in: number) }
+        } else {
+            // It cannot be followed back.
+            coverAll(from: oldest, to: number)
+        }
+    }
+
+    /// Covers frames completely, back to the last cut.
+    private mutating func coverAll(from first: Int, to last: Int) {
+        for number in stride(from: last, through: first, by: -1) {
+            let place = number % plans.count
+            if !plans[place].mode.coversAll { plans[place].mode = .crowded }
+            if plans[place].isCut { return }
         }
     }
 

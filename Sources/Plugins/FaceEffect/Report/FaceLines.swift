@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// A face as a line describes it.
+/// A face as a line describes it: in pixels of the upright picture.
 struct FaceLine {
     var id: UInt32
     var box: FaceRect
@@ -11,21 +11,21 @@ struct FaceLine {
     var isDetected: Bool
     var landmarks: Landmarks?
 
-    init(_ track: FaceTrack, now: Int) {
+    init(_ track: FaceTrack, _ map: UprightMap, now: Int) {
         id = track.id
-        box = track.shown
+        box = map.upright(track.shown)
         confidence = track.confidence
         age = track.age
         isDetected = track.lastSeenFrame == now
-        landmarks = track.landmarks
+        landmarks = track.landmarks?.mapped(map.upright)
     }
 }
 
 /// Writes a line of JSON for each frame: its faces in pixels of the upright picture. Allocates nothing once open.
 final class FaceLines {
     private let out: LineWriter
-    /// The longest line: 64 faces of at most 300 bytes, twice as many regions, and the text around them.
-    private static let longestLine = 32 << 10
+    /// The longest line: 64 faces of at most 300 bytes, three times as many regions, and the text around them.
+    private static let longestLine = 48 << 10
 
     /// [control thread] See ``LineWriter``.
     init(path: String, _ files: RunFiles, as stage: String, unless isEnded: () -> Bool = { false }) throws {
@@ -53,7 +53,7 @@ final class FaceLines {
             out.put(",\"mode\":\"")
             out.put(mode.staticName)
             out.put("\",\"covered\":[")
-            for (index, region) in covered.prefix(2 * FaceTracks.mostTracks).enumerated() {
+            for (index, region) in covered.prefix(PrivacyGuard.mostRegions).enumerated() {
                 if index > 0 { out.put(",") }
                 out.put(region)
             }
@@ -105,6 +105,7 @@ extension PrivacyGuard.Mode {
         case .starting: "starting"
         case .late: "late"
         case .failed: "failed"
+        case .crowded: "crowded"
         }
     }
 }

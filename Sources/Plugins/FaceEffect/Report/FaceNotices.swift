@@ -15,6 +15,67 @@ struct FaceNotices {
     private var faceCount = 0
     private var failures = 0
     private var hasToldStuck = false
+    private var late = LateWatch(frameRate: 30)
+    private var hasBeenTooLate = false
+    private var remedyOfLate = ""
+    private var lastCrowd: Int64?
+
+    /// [setup thread] Notes what the notices depend on.
+    ///
+    /// - Parameters:
+    ///   - frameRate: Frames a second.
+    ///   - canAdapt: Whether the search becomes coarser by itself.
+    mutating func begin(_ options: FaceEffectOptions, frameRate: Double, canAdapt: Bool) {
+        late = LateWatch(frameRate: frameRate)
+        let others = "Give it more processor time: a faster 'preset' of the encoder, smaller pictures or fewer a second"
+        remedyOfLate =
+            canAdapt
+            ? "\(others), or a 'leastDetectionSize' below \(options.leastDetectionSize), which misses small faces."
+            : options.detectionSize == nil
+                ? "\(others)." : "Choose a smaller 'detectionSize', or leave it out. \(others)."
+    }
+
+    /// [stage thread] Counts a frame of a stage with privacy, and says when too many are late.
+    mutating func note(isLate: Bool, time: Int64, to context: StageContext) {
+        guard late.note(isLate: isLate, time: time) else { return }
+        if late.isTooLate {
+            hasBeenTooLate = true
+            context.impairment =
+                "covers \(Int(late.share * 100)) % of the pictures completely, because the search for faces is too slow"
+            tellLate("In the last 10 s, \(Int(late.share * 100)) % of the pictures", to: context)
+        } else {
+            context.impairment = nil
+            context.post("search-in-time", text: "Most searches for faces are in time again.")
+        }
+    }
+
+    private func tellLate(_ what: String, to context: StageContext) {
+        context.post(
+            "search-late", level: .warning,
+            text: "\(what) were covered completely, because the search for faces was too slow. \(remedyOfLate)",
+            details: ["frames": .number(late.count), "late": .number(late.lateCount)])
+    }
+
+    /// [stage thread] Says how finely is searched from now on.
+    func tell(_ sizes: SearchSizes, _ format: VideoFormat, to context: StageContext) {
+        let (side, face) = (sizes.sides.last ?? 0, sizes.smallestYuNetFace(format))
+        context.post(
+            "search-size",
+            text:
+                "Searches on \(side) pixels from now on: finds 95 % of the faces that are \(face) pixels wide, and fewer of the smaller ones.",
+            details: ["side": .number(side), "smallestFace": .number(face)])
+    }
+
+    /// [stage thread] Says that there are too many faces, at most every ten seconds.
+    mutating func tellCrowd(time: Int64, to context: StageContext) {
+        if let last = lastCrowd, time >= last, time - last < Self.interval { return }
+        lastCrowd = time
+        context.post(
+            "crowd", level: .warning,
+            text:
+                "There are more than \(FaceTracks.mostTracks) faces, more than can be followed. Pictures are covered completely while that is so.",
+            details: ["most": .number(FaceTracks.mostTracks)])
+    }
 
     /// [stage thread] Posts what is due after a frame.
     ///
@@ -66,7 +127,13 @@ struct FaceNotices {
                 "failed": .number(failures),
             ])
         if let privacy { tellPrivacy(privacy, to: context) }
+        if hasBeenTooLate || isLateOften {
+            tellLate("\(late.lateCount) of \(Self.frames(late.count))", to: context)
+        }
     }
+
+    /// Whether so many frames of the whole run were late.
+    private var isLateOften: Bool { Double(late.lateCount) > LateWatch.mostShare * Double(late.count) }
 
     /// [stage thread] Posts the event of the end of a stage that looked ahead.
     func finish(_ covers: TwoWayGuard, to context: StageContext) {
@@ -80,8 +147,8 @@ struct FaceNotices {
                     TwoWayGuard.How.allCases.map { JSONNode.Member(key: "\($0)", value: .number(count($0))) })))
     }
 
-    /// The fault of a run whose detector failed: nil unless at least half of the searches failed, or the detector
-    /// is stuck at the end.
+    /// The fault of a run whose detector failed or was too slow: nil unless at least half of the searches failed, more than
+    /// half of the frames were late, or the detector is stuck at the end.
     func fault(_ finder: FaceFinder, isPrivate: Bool) -> FrameHostError? {
         let consequence = isPrivate ? "frames were covered completely" : "faces were not found"
         if finder.busyFor > Self.stuckAfter {
@@ -89,6 +156,13 @@ struct FaceNotices {
                 .callFailed,
                 what: "the detector has not answered for \(finder.busyFor / 1_000_000_000) s: \(consequence)",
                 remedy: "Choose a smaller 'detectionSize'\(isPrivate ? "." : ", or another detector.")")
+        }
+        if isPrivate, late.lateCount > late.count / 2 {
+            return FrameHostError(
+                .exhausted,
+                what:
+                    "the search for faces was too slow: \(late.lateCount) of \(Self.frames(late.count)) were covered completely",
+                remedy: remedyOfLate)
         }
         guard failures > 0, failures >= (finder.searchCount + 1) / 2 else { return nil }
         return FrameHostError(
@@ -124,7 +198,7 @@ extension PrivacyGuard {
         func count(_ mode: Mode) -> Int { counts[mode.rawValue] }
         let whole = Mode.allCases.filter(\.coversAll)
         return
-            "\(FaceNotices.frames(counts.reduce(0, +))): \(count(.searched)) searched in time, \(count(.held)) more in which the search missed a known face that was covered anyway, \(whole.reduce(0) { $0 + count($1) }) covered completely (\(whole.map { "\($0.name) \(count($0))" }.joined(separator: ", "))); of the searched frames, \(uncoveredCount) went out unchanged because no face was found."
+            "\(FaceNotices.frames(counts.reduce(0, +))): \(count(.searched)) searched in time, \(count(.held)) more in which the search missed a known face that was covered anyway, \(whole.reduce(0) { $0 + count($1) }) covered completely (\(whole.map { "\($0.name) \(count($0))" }.joined(separator: ", "))); of the searched frames, \(uncoveredCount) went out unchanged because no face was found. How many faces no search saw is unknown."
     }
 
     /// The same, for programs.
@@ -132,6 +206,9 @@ extension PrivacyGuard {
         JSONNode(
             .object(
                 Mode.allCases.map { JSONNode.Member(key: $0.name, value: .number(counts[$0.rawValue])) }
-                    + [JSONNode.Member(key: "uncovered", value: .number(uncoveredCount))]))
+                    + [
+                        JSONNode.Member(key: "uncovered", value: .number(uncoveredCount)),
+                        JSONNode.Member(key: "missed", value: .string("unknown")),
+                    ]))
     }
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FrameCore
+
 /// The moments of a run that a person should look at: of each kind those with the most weight, with their pictures.
 struct ReviewMoments {
     struct Entry {
         var moment: TwoWayGuard.Moment
         var frame: UInt64
         var seconds: Double
-        /// A JPEG file.
+        /// Of the picture, a JPEG file.
+        var size: PictureSize
         var picture: [UInt8]
     }
 

@@ -16,7 +16,9 @@ final class ReviewPage {
 
     private let out: LineWriter
     private let small: SmallPicture
+    /// For pictures that are stored upright or turned by 180°, and for those on their side.
     private let jpeg: SmallJPEG
+    private let turnedJPEG: SmallJPEG
     private let pixels: UnsafeMutablePointer<UInt8>
     private var moments = ReviewMoments()
     private var modes = [Int](repeating: 0, count: PrivacyGuard.Mode.allCases.count)
@@ -37,8 +39,9 @@ final class ReviewPage {
         unless isEnded: () -> Bool
     ) throws {
         out = try LineWriter(path: path, files, as: stage, unless: isEnded)
-        small = SmallPicture(format, longSide: Self.longSide)
+        small = SmallPicture(format, size: SmallPicture.squareSize(format, longSide: Self.longSide))
         jpeg = try SmallJPEG(width: small.width, height: small.height)
+        turnedJPEG = try SmallJPEG(width: small.height, height: small.width)
         pixels = .allocate(capacity: small.width * small.height * 3)
         pixels.initialize(repeating: 0, count: small.width * small.height * 3)
         self.reach = reach
@@ -52,19 +55,22 @@ final class ReviewPage {
 
     /// [stage thread] Adds one frame, as it goes out. Allocates only for a frame with moments.
     ///
-    /// - Parameter picture: The frame's picture, with all covers.
-    func add(_ plan: TwoWayGuard.Plan, frame: UInt64, pts: MediaTime, _ picture: Picture) throws {
+    /// - Parameters:
+    ///   - map: How the frame lies.
+    ///   - picture: The frame's picture, with all covers.
+    func add(_ plan: TwoWayGuard.Plan, frame: UInt64, pts: MediaTime, _ map: UprightMap, _ picture: Picture) throws {
         modes[plan.mode.rawValue] += 1
         if !plan.mode.coversAll, plan.covers.isEmpty { untouched += 1 }
-        try writeLine(plan, frame: frame, pts: pts)
+        try writeLine(plan, frame: frame, pts: pts, map)
         for moment in plan.moments where moments.note(moment) {
             let entry = ReviewMoments.Entry(
-                moment: moment, frame: frame, seconds: pts.seconds, picture: try still(of: picture, moment.box))
+                moment: moment, frame: frame, seconds: pts.seconds,
+                size: small.uprightSize(map.orientation), picture: try still(of: picture, map, moment.box))
             moments.keep(entry)
         }
     }
 
-    private func writeLine(_ plan: TwoWayGuard.Plan, frame: UInt64, pts: MediaTime) throws {
+    private func writeLine(_ plan: TwoWayGuard.Plan, frame: UInt64, pts: MediaTime, _ map: UprightMap) throws {
         try out.reserve(Self.longestLine)
         out.put("{\"frame\":")
         out.put(whole: Int64(clamping: frame))
@@ -82,7 +88,7 @@ final class ReviewPage {
             out.put(",\"how\":\"")
             out.put(cover.how.name)
             out.put("\",\"box\":")
-            out.put(cover.box)
+            out.put(map.upright(cover.box))
             out.put(",\"size\":")
             out.put(cover.box.size, places: 1)
             out.put(",\"confidence\":")
@@ -98,15 +104,17 @@ final class ReviewPage {
     }
 
     /// A small copy of the picture as JPEG, with a frame drawn around `box`.
-    private func still(of picture: Picture, _ box: FaceRect) throws -> [UInt8] {
+    private func still(of picture: Picture, _ map: UprightMap, _ box: FaceRect) throws -> [UInt8] {
         small.take(picture)
-        small.writeBGR(picture, to: pixels)
-        let there = box.grown(0.4).scaled(1 / small.scaleX, 1 / small.scaleY)
+        small.writeBGR(picture, to: pixels, map.orientation)
+        let size = small.uprightSize(map.orientation)
+        let there = map.upright(box.grown(0.4)).scaled(
+            Double(size.width) / Double(map.width), Double(size.height) / Double(map.height))
         func within(_ value: Double, _ most: Int) -> Int { Int(min(max(value, 0), Double(most - 1))) }
-        let (left, right) = (within(there.x, small.width), within(there.right, small.width))
-        let (top, bottom) = (within(there.y, small.height), within(there.bottom, small.height))
+        let (left, right) = (within(there.x, size.width), within(there.right, size.width))
+        let (top, bottom) = (within(there.y, size.height), within(there.bottom, size.height))
         func dot(_ x: Int, _ y: Int) {
-            let pixel = pixels + (y * small.width + x) * 3
+            let pixel = pixels + (y * size.width + x) * 3
             (pixel[0], pixel[1], pixel[2]) = (0, 140, 255)
         }
         for x in left...max(left, right) {
@@ -117,7 +125,7 @@ final class ReviewPage {
             dot(left, y)
             dot(right, y)
         }
-        return try jpeg.write(pixels)
+        return try (map.orientation.swapsSides ? turnedJPEG : jpeg).write(pixels)
     }
 
     /// [stage thread] Writes the rest of the page and closes the file.
@@ -141,7 +149,7 @@ final class ReviewPage {
         }
         for entry in all {
             try out.write(
-                "<figure><img alt=\"\" width=\"\(small.width)\" height=\"\(small.height)\" src=\"data:image/jpeg;base64,"
+                "<figure><img alt=\"\" width=\"\(entry.size.width)\" height=\"\(entry.size.height)\" src=\"data:image/jpeg;base64,"
             )
             try out.write(Base64.encode(entry.picture))
             try out.write(
@@ -173,6 +181,7 @@ final class ReviewPage {
             ("covered before the face was found", "\(how(.before))"),
             ("bridged between two detections", "\(how(.bridged))"),
             ("held after the face was lost", "\(how(.held))"),
+            ("faces that no search saw", "unknown"),
         ]
         if let smallest, let largest, let leastConfidence {
             rows.append(("size of the faces found", "\(Int(smallest.rounded())) to \(Int(largest.rounded())) px"))
@@ -243,7 +252,7 @@ extension TwoWayGuard.Moment.Kind {
             "No search saw the face for half a second or more: check whether the cover stays on the face."
         case .unsure: "The detector was unsure: check whether what is covered is a face."
         case .lost: "The face was lost inside the picture: check whether it is still there, uncovered."
-        case .whole: "The frame was not searched in time, or the detector failed."
+        case .whole: "The frame was not searched in time, the detector failed, or there were too many faces."
         }
     }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Detects cuts: pictures whose parts differ from those of the picture before by more than motion explains.
+///
+/// With privacy a cut ends what covers faces before they are found, so it must be a change of the whole picture: light
+/// that changes, in all of it or in a part, is none.
 struct CutWatch {
     private static let columns = 16
     private static let rows = 12
@@ -11,11 +14,18 @@ struct CutWatch {
 
     private var last = [Double](repeating: 0, count: columns * rows)
     private var means = [Double](repeating: 0, count: columns * rows)
-    private var hasLast = false
-    /// Whether the same parts in much more or less light count as the same scene.
-    private let allowsForLight: Bool
+    /// A part has changed where its luma did by more than this, with and without the overall change of light.
+    private static let leastChange = 6.0
+    /// The least share of changed parts that is a change of the whole picture. The bars of films and the sky stay as they
+    /// are in most cuts.
+    private static let leastShare = 0.6
 
-    init(allowsForLight: Bool = false) { self.allowsForLight = allowsForLight }
+    private var hasLast = false
+    private var lastAverage = 0.0
+    /// Whether other light counts as the same scene.
+    private let knowsLight: Bool
+
+    init(knowsLight: Bool = false) { self.knowsLight = knowsLight }
 
     /// [stage thread] True when `plane` begins a new scene; also for the first picture.
     mutating func isCut(_ plane: GrayPlane) -> Bool {
@@ -40,11 +50,18 @@ struct CutWatch {
         let average = sum / count
         for index in means.indices { means[index] -= average }
         var difference = 0.0
-        for index in means.indices { difference += abs(means[index] - last[index]) }
-        let isLight = allowsForLight && difference / count > Self.limit && isOtherLight
+        var changed = 0
+        for index in means.indices {
+            let own = means[index] - last[index]
+            difference += abs(own)
+            if min(abs(own), abs(own + average - lastAverage)) > Self.leastChange { changed += 1 }
+        }
+        let isCut =
+            difference / count > Self.limit
+            && !(knowsLight && (Double(changed) < Self.leastShare * count || isOtherLight))
         swap(&means, &last)
-        defer { hasLast = true }
-        return !hasLast || (difference / count > Self.limit && !isLight)
+        defer { (hasLast, lastAverage) = (true, average) }
+        return !hasLast || isCut
     }
 
     /// Whether `means` are about the same as `last`, with another contrast.

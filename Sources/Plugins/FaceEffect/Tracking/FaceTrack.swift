@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One face over time. Coordinates are those of the upright picture in full size.
+/// One face over time. Coordinates are those of the stored picture in full size.
 struct FaceTrack {
     /// Unique in a run, from the first detection on.
     let serial: Int
@@ -8,6 +8,8 @@ struct FaceTrack {
     var id: UInt32 = 0
     /// The best estimate for this frame.
     var box: FaceRect
+    /// What the last detection that saw it saw, where that is now known to lie. The estimate lags behind it.
+    private(set) var seenBox: FaceRect
     /// What is shown: the same without the small jumps of detections.
     var shown: FaceRect
     var landmarks: Landmarks?
@@ -39,8 +41,7 @@ struct FaceTrack {
 
     init(serial: Int, _ detection: Detection, time: Int64, frame: Int) {
         self.serial = serial
-        box = detection.box
-        shown = detection.box
+        (box, seenBox, shown) = (detection.box, detection.box, detection.box)
         landmarks = detection.landmarks
         confidence = detection.confidence
         usualConfidence = detection.confidence
@@ -122,7 +123,10 @@ struct FaceTrack {
             width: box.width + detection.box.width - then.width, height: box.height + detection.box.height - then.height
         )
         // A late answer for a face that has grown much since could turn a side negative.
-        if aim.width > 1, aim.height > 1 { box = box.approaching(aim, place: place, size: size) }
+        if aim.width > 1, aim.height > 1 {
+            box = box.approaching(aim, place: place, size: size)
+            seenBox = aim
+        }
         if isFar { shown = box }
         if let found = detection.landmarks {
             let moved = found.mapped {
@@ -136,6 +140,11 @@ struct FaceTrack {
         lastSeen = time
         lastSeenFrame = frame
         blindFrames = 0
+    }
+
+    /// Makes its box hold another one of the same face.
+    mutating func hold(_ other: FaceRect) {
+        (box, seenBox, shown) = (box.union(other), seenBox.union(other), shown.union(other))
     }
 
     mutating func look(_ wasSeen: Bool) {

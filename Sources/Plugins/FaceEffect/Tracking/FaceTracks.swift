@@ -21,6 +21,8 @@ struct FaceTracks {
     }
 
     static let mostTracks = 64
+    /// The most detections that are taken in at once.
+    private static let mostDetections = 512
     /// Least overlap of a detection with a track that is the same face.
     private static let sameFace = 0.25
     /// Share of the smaller of two boxes within the larger that makes them one face.
@@ -68,9 +70,11 @@ struct FaceTracks {
     /// - Parameters:
     ///   - time: Of that picture, nanoseconds.
     ///   - carry: Brings the box of a new face from that picture to the present one.
+    /// - Returns: False where a face could not be taken in, since there are too many.
+    @discardableResult
     mutating func take(
-        _ detections: some Sequence<Detection>, frame: Int, now: Int, time: Int64, carry: (FaceRect) -> FaceRect
-    ) {
+        _ detections: some Collection<Detection>, frame: Int, now: Int, time: Int64, carry: (FaceRect) -> FaceRect
+    ) -> Bool {
         for index in isMatched.indices { isMatched[index] = false }
         let known = tracks.count
         func see(_ detection: Detection, _ index: Int) {
@@ -78,7 +82,8 @@ struct FaceTracks {
             let then = tracks[index].box(at: frame, now: now) ?? tracks[index].box
             tracks[index].see(detection, then: then, time: time, frame: frame)
         }
-        var isTaken = InlineArray<64, Bool>(repeating: false)
+        var isTaken = InlineArray<512, Bool>(repeating: false)
+        var hasTakenAll = detections.count <= Self.mostDetections
         for (number, detection) in detections.enumerated() where number < isTaken.count {
             guard let index = bestTrack(for: detection, among: known, frame: frame, now: now) else { continue }
             isTaken[number] = true
@@ -91,8 +96,12 @@ struct FaceTracks {
                 !isMatched[$0] && tracks[$0].isConfirmed && Self.isBack(tracks[$0], detection.box, after: 0, rules)
             }) {
                 see(detection, index)
-            } else if tracks.count < Self.mostTracks, detection.confidence >= rules.leastConfidence {
-                begin(detection, frame: frame, now: now, time: time, carry: carry)
+            } else if detection.confidence >= rules.leastConfidence {
+                if tracks.count < Self.mostTracks {
+                    begin(detection, frame: frame, now: now, time: time, carry: carry)
+                } else {
+                    hasTakenAll = false
+                }
             }
         }
         for index in 0..<known where !isMatched[index] { tracks[index].look(false) }
@@ -101,12 +110,13 @@ struct FaceTracks {
             tracks[index].id = nextID
             nextID &+= 1
         }
+        return hasTakenAll
     }
 
     /// Ends a frame of this time: faces that were not seen for too long go, the others settle.
     mutating func settle(frame: Int, time: Int64) {
         for index in tracks.indices { tracks[index].settle(frame) }
-        removeTwins()
+        removeTwins(frame)
         var index = 0
         while index < tracks.count {
             let track = tracks[index]
@@ -190,14 +200,16 @@ struct FaceTracks {
             && (dx * dx + dy * dy).squareRoot() < 1.5 * max(track.box.size, box.size)
     }
 
-    /// Where two tracks follow one face, removes the one that was seen less often.
-    private mutating func removeTwins() {
+    /// Where two tracks follow one face, removes the one that was seen less often. What this frame's search saw of it stays
+    /// within the other.
+    private mutating func removeTwins(_ frame: Int) {
         var a = 0
         while a < tracks.count {
             var b = a + 1
             while b < tracks.count {
                 if tracks[a].box.containment(tracks[b].box) > Self.hiddenFace {
                     if tracks[b].seenCount > tracks[a].seenCount { tracks.swapAt(a, b) }
+                    if tracks[b].lastSeenFrame == frame { tracks[a].hold(tracks[b].seenBox) }
                     tracks.remove(at: b)
                 } else {
                     b += 1

@@ -100,8 +100,8 @@ int fh_cv_cascade_detect(
         order.resize(cascade->boxes.size());
         std::iota(order.begin(), order.end(), 0);
         std::sort(order.begin(), order.end(), [&](int a, int b) { return cascade->counts[a] > cascade->counts[b]; });
-        *count = std::min(most, static_cast<int>(order.size()));
-        for (int index = 0; index < *count; ++index) {
+        *count = static_cast<int>(order.size());
+        for (int index = 0; index < std::min(most, *count); ++index) {
             const cv::Rect &box = cascade->boxes[order[index]];
             faces[index] = fh_cv_face{
                 float(box.x), float(box.y), float(box.width), float(box.height), float(cascade->counts[order[index]]), {}};
@@ -109,13 +109,13 @@ int fh_cv_cascade_detect(
     });
 }
 
-int fh_cv_yunet_open(
-    const char *path, int width, int height, float threshold, fh_cv_yunet **yunet, char *message, size_t capacity) {
+int fh_cv_yunet_open(const char *path, float threshold, fh_cv_yunet **yunet, char *message, size_t capacity) {
     return guarded(message, capacity, [&] {
         auto made = std::make_unique<fh_cv_yunet>();
-        // Boxes that overlap by more than 0.3 are one face; 200 candidates go into that comparison.
-        made->detector = cv::FaceDetectorYN::create(path, "", cv::Size(width, height), threshold, 0.3f, 200);
-        made->size = cv::Size(width, height);
+        made->size = cv::Size(320, 320);
+        // Boxes that overlap by more than 0.3 are one face. Some ten candidates stand for one face, and all of a crowd's
+        // must go into that comparison: what is left out there is not found.
+        made->detector = cv::FaceDetectorYN::create(path, "", made->size, threshold, 0.3f, 20000);
         if (!made->detector) CV_Error(cv::Error::StsError, "no detector was made");
         *yunet = made.release();
     });
@@ -124,24 +124,28 @@ int fh_cv_yunet_open(
 void fh_cv_yunet_close(fh_cv_yunet *yunet) { delete yunet; }
 
 int fh_cv_yunet_detect(
-    fh_cv_yunet *yunet, const uint8_t *bgr, int width, int height, size_t stride, fh_cv_face *faces, int most, int *count, char *message,
-    size_t capacity) {
+    fh_cv_yunet *yunet, const uint8_t *bgr, int width, int height, size_t stride, int search_width, int search_height, fh_cv_face *faces,
+    int most, int *count, char *message, size_t capacity) {
     *count = 0;
     return guarded(message, capacity, [&] {
         cv::Mat picture = view(bgr, CV_8UC3, width, height, stride);
+        const cv::Size size(search_width, search_height);
+        if (size != yunet->size) {
+            yunet->detector->setInputSize(size);
+            yunet->size = size;
+        }
         if (picture.size() != yunet->size) {
             cv::resize(picture, yunet->resized, yunet->size, 0, 0, yunet->size.width < width ? cv::INTER_AREA : cv::INTER_LINEAR);
             picture = yunet->resized;
         }
         yunet->detector->detect(picture, yunet->rows);
-        const float scale_x = float(width) / yunet->size.width, scale_y = float(height) / yunet->size.height;
-        *count = std::min(most, yunet->rows.rows);
-        for (int index = 0; index < *count; ++index) {
+        *count = yunet->rows.rows;
+        for (int index = 0; index < std::min(most, *count); ++index) {
             // x, y, width, height, ten coordinates, score.
             const float *row = yunet->rows.ptr<float>(index);
             fh_cv_face &face = faces[index];
-            face = fh_cv_face{row[0] * scale_x, row[1] * scale_y, row[2] * scale_x, row[3] * scale_y, row[14], {}};
-            for (int place = 0; place < 10; ++place) face.landmarks[place] = row[4 + place] * (place % 2 == 0 ? scale_x : scale_y);
+            face = fh_cv_face{row[0], row[1], row[2], row[3], row[14], {}};
+            std::copy(row + 4, row + 14, face.landmarks);
         }
     });
 }

@@ -36,21 +36,21 @@ void fh_cv_set_threads(int count);
 int fh_cv_cascade_open(const char *path, fh_cv_cascade **cascade, char *message, size_t capacity);
 void fh_cv_cascade_close(fh_cv_cascade *cascade);
 // cv::equalizeHist where `equalizes` is not 0, then CascadeClassifier::detectMultiScale. `gray` is left as it is. Writes at most `most` faces,
-// those with the most neighbours first, and their number to `count`.
+// those with the most neighbours first, and to `count` how many were found, which may be more.
 int fh_cv_cascade_detect(
     fh_cv_cascade *cascade, const uint8_t *gray, int width, int height, size_t stride, double scale_step, int neighbours, int smallest,
     int equalizes, fh_cv_face *faces, int most, int *count, char *message, size_t capacity);
 
-// cv::FaceDetectorYN that looks at pictures in one size.
-int fh_cv_yunet_open(
-    const char *path, int width, int height, float threshold, fh_cv_yunet **yunet, char *message, size_t capacity);
+// cv::FaceDetectorYN.
+int fh_cv_yunet_open(const char *path, float threshold, fh_cv_yunet **yunet, char *message, size_t capacity);
 void fh_cv_yunet_close(fh_cv_yunet *yunet);
-// FaceDetectorYN::detect on packed BGR. A picture of another size is first scaled to the detector's (cv::resize:
-// means where it becomes smaller, linear where larger), and the results are scaled back. Writes at most `most` faces,
-// best first, and their number to `count`.
+// FaceDetectorYN::detect on packed BGR, searched in the size `search_width` x `search_height`: a picture of another size is
+// first scaled to that (cv::resize: means where it becomes smaller, linear where larger). Results are in pixels of that size.
+// Writes at most `most` faces, best first, and to `count` how many were found, which may be more. Another size than in
+// the call before (setInputSize) makes the network take its memory anew.
 int fh_cv_yunet_detect(
-    fh_cv_yunet *yunet, const uint8_t *bgr, int width, int height, size_t stride, fh_cv_face *faces, int most, int *count, char *message,
-    size_t capacity);
+    fh_cv_yunet *yunet, const uint8_t *bgr, int width, int height, size_t stride, int search_width, int search_height, fh_cv_face *faces,
+    int most, int *count, char *message, size_t capacity);
 
 #ifdef __cplusplus
 }
