@@ -64,7 +64,8 @@ extension FaultPlace: ExpressibleByStringInterpolation {
 
 extension FaultPlace: CustomStringConvertible {
     /// `camera.json:7:5: stages[2].from`, `--set camera.rate=3`, or, in a live chain,
-    /// `cam (v4l2-source): frame 1841, 61.366 s after the start`. Empty when there is no place.
+    /// `cam (v4l2-source): frame 1841, 61.366 s after the start`. Empty when there is no place. Addresses, as of
+    /// `--set cam.url=…`, are shown as ``Address`` has them.
     public var description: String {
         var parts: [String] = []
         if let argument {
@@ -81,7 +82,7 @@ extension FaultPlace: CustomStringConvertible {
             parts.append("frame \(frame)\(time)")
         }
         if !words.isEmpty { parts.append(words) }
-        return parts.joined(separator: ": ")
+        return parts.joined(separator: ": ").hidingAddresses()
     }
 }
 

@@ -42,18 +42,23 @@ public struct FrameHostError: Error, Sendable, Equatable {
     public var cause: String
     /// Whether a change was refused only because the chain had no time for it: it may succeed later, unchanged.
     public internal(set) var isBusy = false
+    /// Whether this is only what follows from another fault of the same stage, which is reported too: it is read behind
+    /// that one, wherever in the file both are.
+    public var isConsequence = false
     /// Whether a command may have been refused only because its stage or the chain has ended, or is about to end.
     public var mayBeOfEnd = false
 
-    /// Makes an error. A stage leaves `place` out, or gives the key of an option: `place: "path"`.
+    /// Makes an error. A stage leaves `place` out, or gives the key of an option: `place: "path"`. Addresses in the texts
+    /// are shown as ``Address`` has them.
     public init(
         _ code: Code, place: FaultPlace = FaultPlace(), what: String, remedy: String = "", cause: String = ""
     ) {
         self.code = code
         self.place = place
-        self.what = what
-        self.remedy = remedy
-        self.cause = cause
+        // Values of options and other programs' words may have an address with a password.
+        self.what = what.hidingAddresses()
+        self.remedy = remedy.hidingAddresses()
+        self.cause = cause.hidingAddresses()
     }
 
     /// Makes an error whose place is known in words only: the key of an option, a path, an address.

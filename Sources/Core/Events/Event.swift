@@ -45,7 +45,7 @@ public struct Event: Sendable {
     /// The PTS of that item; nil for a source, whose item has no time yet.
     public var pts: MediaTime?
 
-    /// Makes an event.
+    /// Makes an event. Addresses in its text and details are shown as ``Address`` has them.
     public init(
         name: String, stage: String? = nil, level: Level = .info, text: String,
         details: JSONNode = JSONNode(.object([])), time: Int64, frame: UInt64? = nil, pts: MediaTime? = nil
@@ -53,8 +53,8 @@ public struct Event: Sendable {
         self.name = name
         self.stage = stage
         self.level = level
-        self.text = text.printable(keeping: .indented)
-        self.details = details
+        self.text = text.hidingAddresses().printable(keeping: .indented)
+        self.details = details.hidingAddresses
         self.time = time
         self.frame = frame
         self.pts = pts

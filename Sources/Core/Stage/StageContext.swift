@@ -235,7 +235,7 @@ public final class StageContext: @unchecked Sendable {
     ///   - text: The sentence without the stage's id and without the full stop.
     ///   - isWarning: Whether the stage makes do with something poorer than was asked for.
     public func note(_ text: String, isWarning: Bool = false) {
-        planNotes.append((text.printable(), isWarning))
+        planNotes.append((text.hidingAddresses().printable(), isWarning))
         post("note", level: isWarning ? .warning : .info, text: "\(text).")
     }
 
@@ -251,7 +251,8 @@ public final class StageContext: @unchecked Sendable {
         get { recovery.withLock { $0.reason } }
         set {
             let isBefore = item.frame == nil
-            recovery.withLock { $0 = Recovery(reason: newValue, isFirst: newValue != nil && (isBefore || $0.isFirst)) }
+            let reason = newValue?.hidingAddresses()
+            recovery.withLock { $0 = Recovery(reason: reason, isFirst: reason != nil && (isBefore || $0.isFirst)) }
         }
     }
 
@@ -277,7 +278,7 @@ public final class StageContext: @unchecked Sendable {
     /// [any thread] Nil where the stage shows none.
     var figures: JSONNode? {
         guard let body = ownFigures.withLock({ $0 }) else { return nil }
-        return figuresTurn.locked(body)
+        return figuresTurn.locked(body).hidingAddresses
     }
 
     /// [any thread] Releases what the stage has given to this context. That may hold the stage, which holds the

@@ -72,7 +72,8 @@ final class ChainDocument: @unchecked Sendable {
 
     var present: JSONNode { root.withLock { $0 } }
 
-    /// The document for clients: with the values of `--set`, and without the options of services, which may be secret.
+    /// The document for clients: with the values of `--set`, without the options of services, which may be secret, and
+    /// with addresses as ``Address`` shows them.
     ///
     /// - Parameter live: Options that were set while it runs, by the stage's id.
     func shown(with live: [String: [JSONNode.Member]]) -> JSONNode {
@@ -85,13 +86,13 @@ final class ChainDocument: @unchecked Sendable {
                 .reduce(stage) { $0.setting($1.option, $1.value.withoutPlaces) }
             return (live[id] ?? []).reduce(asStarted) { $0.setting($1.key, $1.value.withoutPlaces) }
         }
-        return shown.setting("stages", JSONNode(.array(stages)))
+        return shown.setting("stages", JSONNode(.array(stages))).hidingAddressValues
     }
 
-    /// Restores the services in a document that comes from ``shown(with:)`` and was edited: a service that it leaves
-    /// out, or has without options, stays as it is.
-    func withServices(_ root: JSONNode) -> JSONNode {
-        guard var members = root.asObject else { return root }
+    /// Restores what ``shown(with:)`` has left out in a document that comes from there and was edited: a service that
+    /// it leaves out, or has without options, stays as it is, and so does an address that is as it was shown.
+    func withHiddenParts(_ root: JSONNode) -> JSONNode {
+        guard var members = root.restoringAddresses(of: present).asObject else { return root }
         for service in present.asObject ?? [] where ChainFile.services[service.key] != nil {
             guard root[service.key] == nil || root[service.key]?.asObject?.isEmpty == true else { continue }
             members.removeAll { $0.key == service.key }
@@ -376,7 +377,8 @@ final class ChainDocument: @unchecked Sendable {
                 .invalidConfiguration, place: "with.id", what: "the new stage must keep the id '\(id)'",
                 remedy: "Leave 'id' out: 'replace' cannot change it.")
         }
-        var next = stage.withoutPlaces.setting("id", .string(id))
+        // Whoever edits what the control server shows sends addresses back as they were shown.
+        var next = stage.withoutPlaces.restoringAddresses(of: list[index]).setting("id", .string(id))
         var keys = ["use", "from", "link", "onError", "unread"]
         // What a join says of its inputs holds for another join, and for nothing else.
         let use = next["use"]?.asString ?? list[index]["use"]?.asString ?? ""

@@ -126,11 +126,11 @@ extension FrameHostError {
     var json: JSONNode {
         .object([
             ("code", .string(code.rawValue)), ("place", .string(place.description)),
-            ("file", place.file.map { .string($0) } ?? .null),
+            ("file", place.file.map { .string($0.hidingAddresses()) } ?? .null),
             ("line", place.position.map { .number($0.line) } ?? .null),
             ("column", place.position.map { .number($0.column) } ?? .null),
             ("path", place.path.map { .string($0) } ?? .null),
-            ("argument", place.argument.map { .string($0) } ?? .null),
+            ("argument", place.argument.map { .string($0.hidingAddresses()) } ?? .null),
             ("stage", place.stage.map { .string($0) } ?? .null), ("what", .string(what)),
             ("remedy", .string(remedy)), ("cause", .string(cause)),
         ])

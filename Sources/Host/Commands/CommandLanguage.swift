@@ -103,7 +103,7 @@ struct CommandLanguage: Sendable {
                     return refuse("'file' and 'chain' contradict each other", "Leave one of them out.", reply)
                 }
                 return change(nil, ofReload, resetting: .all, file: ChainDocument.inlineFile) {
-                    document.withServices(whole)
+                    document.withHiddenParts(whole)
                 }
             }
             change(nil, ofReload, resetting: .all, file: file) { try document.read(file) }

@@ -58,15 +58,11 @@ enum FileFault {
         guard let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
             path[..<mark.lowerBound].allSatisfy(\.isLetter)
         else { return nil }
-        // A possible login is not quoted, nor anything after a question mark.
-        let rest = path[mark.upperBound...].prefix { $0 != "?" }
-        let port = rest.prefix { $0 != "/" }.drop { $0 != ":" }.dropFirst()
-        let hasLogin = rest.contains("@") || !port.allSatisfy(\.isNumber)
-        let scheme = path[..<mark.lowerBound].lowercased()
-        let isOfStream = NetworkAddress.Scheme(rawValue: scheme) != nil
+        let address = Address(path)
+        let isOfStream = NetworkAddress.Scheme(rawValue: address.scheme) != nil
         return OptionFault(
-            "'path' must be \(kind), but is the address \(path[..<mark.upperBound])\(hasLogin ? "…" : rest)",
-            remedy: scheme == "file"
+            "'path' must be \(kind), but is the address \(address)",
+            remedy: address.scheme == "file"
                 ? "Write only the path, without file://."
                 : isOfStream ? remedy : "Copy what is there to this machine first, and name the copy.")
     }

@@ -21,23 +21,21 @@ package struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
         _ text: String, option: String, isInList: Bool = false, schemes: [(name: String, port: Int)]
     ) throws(OptionFault) {
         let example = "Write it like \"\(schemes[0].name)://192.168.1.7:\(schemes[0].port)\""
-        func subject(isShown: Bool) -> String {
-            guard isShown else { return isInList ? "each address in '\(option)'" : "'\(option)'" }
-            let shown = JSONNode(.string(text)).text()
-            return isInList ? "'\(option)' has \(shown), which" : "'\(option)' \(shown)"
-        }
+        // An address that may have a secret is not quoted, not even what is left of it: that would look like the value.
+        let shown = Address(text).isShownWhole ? JSONNode(.string(text)).text() : nil
+        let subject =
+            shown.map { isInList ? "'\(option)' has \($0), which" : "'\(option)' \($0)" }
+            ?? (isInList ? "each address in '\(option)'" : "'\(option)'")
         let misshapen = OptionFault(
-            "\(subject(isShown: Self.isFreeOfSecrets(text))) must have only HOST or HOST:PORT after ://",
+            "\(subject) must have only HOST or HOST:PORT after ://",
             remedy:
                 "\(example), and an IPv6 address in brackets: \"\(schemes[0].name)://[fd00::7]:\(schemes[0].port)\".")
         let separator = text.firstRange(of: "://")
         guard let mark = separator,
             let known = schemes.first(where: { $0.name == text[..<mark.lowerBound].lowercased() })
         else {
-            // Without a known scheme, a colon may as well be that of name:password.
-            let isShown = !text.contains("@") && text.utf8.count(where: { $0 == 58 }) == (separator == nil ? 0 : 1)
             throw OptionFault(
-                "\(subject(isShown: isShown)) must start with \(schemes.map { "\($0.name)://" }.joined(separator: " or "))",
+                "\(subject) must start with \(schemes.map { "\($0.name)://" }.joined(separator: " or "))",
                 remedy: "\(example).")
         }
         let rest = text[mark.upperBound...]
@@ -69,27 +67,12 @@ package struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
         } else {
             guard tail.first == ":" else { throw misshapen }
             guard let number = UInt16(tail.dropFirst()), number > 0 else {
-                let address =
-                    Self.isFreeOfSecrets(text)
-                    ? "'\(option)' \(JSONNode(.string(text)).text())"
-                    : isInList ? "each address of '\(option)'" : "'\(option)'"
                 throw OptionFault(
-                    "the port in \(address) must be from 1 to 65535",
+                    "the port in \(isInList ? "each address of '\(option)'" : "'\(option)'") must be from 1 to 65535",
                     remedy: "Correct the port, or leave it out for \(known.port).")
             }
             port = Int(number)
         }
         (scheme, self.host) = (known.name, String(host))
-    }
-
-    /// Whether a message may quote an address. A password may stand before an @; where the host was forgotten, it stands
-    /// where the port should be.
-    private static func isFreeOfSecrets(_ text: String) -> Bool {
-        guard !text.contains("@"), let mark = text.firstRange(of: "://") else { return false }
-        var rest = text[mark.upperBound...]
-        if rest.first == "[", let end = rest.firstIndex(of: "]") { rest = rest[end...].dropFirst() }
-        if rest.last == "/" { rest = rest.dropLast() }
-        guard let colon = rest.firstIndex(of: ":") else { return true }
-        return rest[colon...].dropFirst().utf8.allSatisfy { (48...57).contains($0) }
     }
 }

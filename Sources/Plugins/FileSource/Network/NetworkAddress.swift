@@ -3,8 +3,7 @@
 import FrameCore
 import Shared
 
-/// The address of a stream, and the part of it that may be shown: scheme, host and path, never a login or anything
-/// after a question mark. Pure.
+/// The address of a stream, and the part of it that may be shown. Pure.
 struct NetworkAddress: Sendable {
     enum Scheme: String, CaseIterable, Sendable {
         case rtsp, rtsps, rtmp, rtmps, srt, http, https, udp, tcp
@@ -20,12 +19,12 @@ struct NetworkAddress: Sendable {
     }
 
     let scheme: Scheme
-    /// The address in messages.
-    let shown: String
     /// The text after `://`, as it was written.
     private let rest: String
-    /// The text after the first question mark; empty without one.
-    private let query: String
+    private let address: Address
+
+    /// The address in messages.
+    var shown: String { address.description }
 
     /// - Throws: ``OptionFault``, which quotes neither a login nor a query.
     init(_ text: String) throws(OptionFault) {
@@ -46,6 +45,11 @@ struct NetworkAddress: Sendable {
             throw OptionFault(
                 "'url' must not contain a space or a control character",
                 remedy: "Remove that character, or write a space as %20.")
+        }
+        guard !rest.contains("…") else {
+            throw OptionFault(
+                "'url' contains …, which stands for what is hidden where an address is shown",
+                remedy: "Write the whole address, as it stands in the chain file.")
         }
         let host = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         if let at = host.lastIndex(of: "@"), at != host.startIndex {
@@ -71,15 +75,13 @@ struct NetworkAddress: Sendable {
         }
         self.scheme = scheme
         self.rest = rest
-        let plain = rest.prefix { $0 != "?" && $0 != "#" }
-        shown = "\(scheme.rawValue)://\(plain)"
-        query = rest.firstIndex(of: "?").map { String(rest[rest.index(after: $0)...]) } ?? ""
+        address = Address(text)
     }
 
-    /// The text in quotes; the option's name for a text that may contain a login or a query.
+    /// The text in quotes; the option's name for a text that may have a secret.
     private static func subject(_ text: String) -> String {
-        let isPlain = text.utf8.count <= 100 && text.allSatisfy { $0.isLetter || $0.isNumber || "./-_".contains($0) }
-        return isPlain ? "'\(text)'" : "'url'"
+        let address = Address(text)
+        return address.scheme.isEmpty && address.isShownWhole ? "'\(text)'" : "'url'"
     }
 
     /// Whether it is `host`, `host:port` or `:port`: anything else may be a part of a login.
@@ -110,12 +112,5 @@ struct NetworkAddress: Sendable {
     }
 
     /// Removes from another program's text everything that must not be shown.
-    func hide(_ login: ServerLogin?, in text: String) -> String {
-        var text = text
-        // The longest first, since one secret may be part of another.
-        for word in ((login?.secrets ?? []) + [query]).filter({ !$0.isEmpty }).sorted(by: { $0.count > $1.count }) {
-            text = text.split(separator: word, omittingEmptySubsequences: false).joined(separator: "***")
-        }
-        return text
-    }
+    func hide(_ login: ServerLogin?, in text: String) -> String { address.hiding(login?.secrets ?? [], in: text) }
 }

@@ -3,7 +3,7 @@
 import CAVFormat
 import FrameCore
 
-/// Why a stream cannot be played, as sentences. `shown` is an address without login and query.
+/// Why a stream cannot be played, as sentences. `shown` is an ``Address`` without its secrets.
 enum NetworkFault {
     /// The fault for libavformat's answer.
     ///
@@ -51,7 +51,7 @@ enum NetworkFault {
         // `Failed to resolve hostname nowhere.example: Name or service not known`, with EIO as the code.
         case _ where cause.contains("Failed to resolve"):
             let name = cause.firstRange(of: "hostname ").map { cause[$0.upperBound...].prefix { $0 != ":" } } ?? ""
-            guard name.isEmpty || shown.contains(name) else {
+            guard name.isEmpty || shown.contains(name) || shown.hasSuffix("://…") else {
                 return FrameHostError(
                     .unavailable, what: "'\(shown)' cannot be opened: the host name '\(name)' cannot be resolved",
                     remedy:
