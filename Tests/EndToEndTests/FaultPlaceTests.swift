@@ -78,7 +78,7 @@ import Testing
             ),
             (
                 "rtsp://viewer:geheim@camera/1?token=geheim",
-                "'path' must be a file, but is the address rtsp://…. Use 'network-source', with the address as its 'url'."
+                "'path' must be a file, but is the address rtsp://camera/1. Use 'network-source', with the address as its 'url'."
             ),
             (
                 "file:///a.mp4",
@@ -150,6 +150,32 @@ import Testing
               "path": "out.mp4" }
             """)
         #expect(found.count == 1 && found[0].hasPrefix("c.json:6:3: stages[3].path: 'b' would write"), "\(found)")
+    }
+
+    /// The sound of a stream has its stage's options: what follows from a fault of the pictures is read behind it,
+    /// wherever that fault stands, and no fault is said twice.
+    @Test func whatFollowsFromAnotherFaultStandsBehindIt() throws {
+        let found = try faults(
+            """
+            { "id": "door", "use": "network-source", "url": "rtsp://127.0.0.1:1/live",
+              "slatePicture": "none.png" },
+            { "id": "aac", "use": "audio-encoder", "from": "door.audio" }, { "id": "end", "use": "null-sink", "from": "aac" },
+            { "use": "null-sink", "from": "door" }
+            """)
+        #expect(found.count == 2)
+        #expect(
+            found.first?.hasPrefix("c.json:3:3: stages[0].slatePicture: none.png cannot be read: ") == true, "\(found)")
+        #expect(
+            found.last?.hasPrefix("c.json:2:50: stages[0].url: the stream was not opened, so its sound is not known.")
+                == true,
+            "\(found)")
+        let twice = try faults(
+            """
+            { "id": "clip", "use": "file-source", "path": "none.mp4" },
+            { "id": "aac", "use": "audio-encoder", "from": "clip.audio" }, { "id": "end", "use": "null-sink", "from": "aac" },
+            { "use": "null-sink", "from": "clip" }
+            """)
+        #expect(twice.count == 1 && twice[0].contains("'none.mp4' does not exist"), "\(twice)")
     }
 
     @Test func aPluginFolderThatIsNotThereIsAFault() throws {

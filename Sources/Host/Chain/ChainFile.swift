@@ -173,11 +173,25 @@ struct ChainFile {
 
     /// The faults in the order of the file; those of one place in the order in which they were found.
     static func sorted(_ faults: [FrameHostError]) -> [FrameHostError] {
-        faults.enumerated().sorted { a, b in
+        let inOrder = faults.enumerated().sorted { a, b in
             if a.element.place.precedes(b.element.place) { return true }
             return !b.element.place.precedes(a.element.place) && a.offset < b.offset
         }
         .map(\.element)
+        // Outputs of one stage have its options, and so the same faults.
+        var result: [FrameHostError] = []
+        for fault in inOrder where !fault.isConsequence && !result.contains(fault) { result.append(fault) }
+        for fault in inOrder where fault.isConsequence && !result.contains(fault) {
+            let cause = result.lastIndex { owner($0) == owner(fault) } ?? result.indices.last
+            result.insert(fault, at: cause.map { $0 + 1 } ?? 0)
+        }
+        return result
+    }
+
+    /// The stage that a fault's place is in: `stages[2]`, or `--set cam`.
+    private static func owner(_ fault: FrameHostError) -> String {
+        let place = fault.place
+        return String((place.path ?? place.argument ?? place.description).prefix { $0 != "." })
     }
 
     private mutating func fault(_ place: TextPlace, _ path: String, _ what: String, _ remedy: String) {

@@ -108,9 +108,13 @@ final class NetworkSound: Source {
     }
 
     /// The fault of the pictures' stage says why.
-    private static let unopened = FrameHostError(
-        .unavailable, place: "url", what: "the stream was not opened, so its sound is not known",
-        remedy: "Correct the fault that this network-source reports for its pictures.")
+    private static let unopened = {
+        var fault = FrameHostError(
+            .unavailable, place: "url", what: "the stream was not opened, so its sound is not known",
+            remedy: "Correct the fault that this network-source reports for its pictures.")
+        fault.isConsequence = true
+        return fault
+    }()
 
     private static func lack(_ reader: NetworkReader) -> String {
         reader.planned == nil
