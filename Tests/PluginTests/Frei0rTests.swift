@@ -105,6 +105,32 @@ struct Frei0rTests {
         }
     }
 
+    /// Which of two inputs covers the other one is said at `check`: a mask that lies below covers nothing.
+    @Test(arguments: [
+        ("alphaover", 0), ("alphaatop", 0), ("alphain", 0), ("cairoblend", 1), ("cairoaffineblend", 1),
+        ("composition", 1),
+    ]) func saysWhichInputLiesOnTop(effect: String, top: Int) throws {
+        let format = MediaFormat.video(VideoFormat(.bgra, width: 64, height: 48))
+        let driver = try StageDriver(
+            Frei0rMixer.self, options: #"{ "effect": "\#(effect)" }"#, inputs: [format, format])
+        let said = driver.takeEvents().filter { $0.name == "note" }.map(\.text).joined()
+        #expect(said.hasPrefix("\(effect) shows '\(top)' over '\(1 - top)'"), "\(said)")
+        // Both cover everything: the one on top is seen.
+        for input in 0..<2 {
+            try driver.send(
+                driver.makeFrame(input: input, pts: MediaTime(nanoseconds: 0)) {
+                    TextTests.fill(&$0, value: 255)
+                    $0.withMutablePlane(0) { pixels in
+                        for y in 0..<pixels.height {
+                            for x in 0..<64 where input == 0 { pixels.row(y)[x * 4] = 0 }
+                        }
+                    }
+                }, to: input)
+        }
+        let blue = try driver.nextFrame().planeBytes[0][(24 * 64 + 32) * 4]
+        #expect(top == 0 ? blue < 20 : blue > 235, "\(blue)")
+    }
+
     @Test func changesParametersWhileRunning() throws {
         let driver = try driver(#"{ "effect": "brightness", "parameters": { "BRIGHTNESS": 0.5 } }"#)
         func mean() throws -> Int {
