@@ -100,6 +100,24 @@ import Testing
         #expect(delivered > 0 && delivered + lost >= 40, "\(delivered), \(lost): \(ran.outcome.error)")
     }
 
+    /// The join asked for the newest picture of the faster camera, so those before it are no drops.
+    @Test(isInstalled) func countsWhatTheNewestReplacesApart() throws {
+        let (a, b) = (
+            #""use": "test-source", "size": "64x64", "live": true, "rate": 10, "frames": 15"#,
+            #""use": "test-source", "size": "64x64", "live": true, "rate": 50"#
+        )
+        let ran = try mix(a, b, join: #"{ "match": "newest", "whenEnded": "lead" }"#)
+        #expect(ran.outcome.isDoneOrBusy, "\(ran.outcome.error)")
+        let (ledger, links) = (ran.figures["ledger"], ran.figures["links"].list)
+        let replaced = links.reduce(0) { $0 + ($1["replaced"].int ?? 0) }
+        #expect(replaced > 20 && ledger["replaced"].int == replaced, "\(ran.figures)")
+        #expect(!links.contains { $0["dropped"].keys.contains("replaced") })
+        #expect(
+            ran.outcome.error.contains(", \(ledger["dropped"].int ?? -1) dropped, \(replaced) replaced by newer ones."),
+            "\(ran.outcome.error)")
+        #expect(!ran.outcome.error.contains("frames dropped"), "\(ran.outcome.error)")
+    }
+
     private func source(_ pattern: String, _ frames: Int) -> String {
         #""use": "test-source", "size": "320x240", "pattern": "\#(pattern)", "frames": \#(frames)"#
     }

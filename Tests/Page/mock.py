@@ -157,7 +157,7 @@ class Mock(ThreadingHTTPServer):
             key = f"{link['from']}>{link['to']}"
             links.append({"from": link["from"], "to": link["to"], "capacity": link["queue"], "offered": frame,
                           "depth": link["queue"] if key in self.full else min(1, link["queue"]),
-                          "dropped": {"replaced": frame // 2} if link["whenFull"] == "latest" else {}})
+                          "dropped": {}, "replaced": frame // 2 if link["whenFull"] == "latest" else 0})
         return {"stages": stages, "links": links, "pools": []}
 
     def stage(self, name):

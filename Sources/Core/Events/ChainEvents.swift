@@ -58,7 +58,7 @@ public enum ChainEvents {
             "frames-dropped",
             "Items were dropped. Posted at once, then at most every 10 s for each reason; a warning where a live chain loses items.",
             [
-                .string("reason", "Why.", words: DropReason.allCases.map(\.name)),
+                .string("reason", "Why.", words: DropReason.allCases.filter { $0 != .replaced }.map(\.name)),
                 .number("count", "Items dropped since the last such event."),
                 .number("total", "Items dropped in total."),
                 .string("place", "Where they were dropped, in words."),

@@ -24,6 +24,13 @@ struct ItemQueueState: Sendable {
         var dropped = [Int](repeating: 0, count: DropReason.allCases.count)
         var evicted = [Int](repeating: 0, count: DropReason.allCases.count)
         var mostDepth = 0
+
+        /// Items that gave their place to a newer one, as ``DropPolicy/latest`` says.
+        var replaced: Int { evicted[DropReason.replaced.rawValue] }
+        /// Items that were lost for `reason`; those in ``replaced`` are not.
+        func lost(_ reason: DropReason) -> Int {
+            reason == .replaced ? 0 : dropped[reason.rawValue] + evicted[reason.rawValue]
+        }
     }
 
     let settings: LinkSettings

@@ -163,7 +163,7 @@ struct LiveLosses {
         for queue in graph.everyQueue {
             let counts = queue.snapshot().counts
             let count = DropReason.lossesOfLinks.reduce(0) {
-                $0 + counts.dropped[$1.rawValue] + counts.evicted[$1.rawValue]
+                $0 + counts.lost($1)
             }
             atLinks[ObjectIdentifier(queue)] = (queue, count)
         }

@@ -46,12 +46,8 @@ extension Chain {
                 ("whenFull", JSONNode(.string(link.settings.policy.rawValue))),
                 ("depth", number(snapshot?.depth ?? 0)), ("depthMax", number(snapshot?.counts.mostDepth ?? 0)),
                 ("offered", number(snapshot?.counts.offered ?? runners[link.to].taken.value)),
-                (
-                    "dropped",
-                    reasons {
-                        (snapshot?.counts.dropped[$0.rawValue] ?? 0) + (snapshot?.counts.evicted[$0.rawValue] ?? 0)
-                    }
-                ),
+                ("dropped", reasons { snapshot?.counts.lost($0) ?? 0 }),
+                ("replaced", number(snapshot?.counts.replaced ?? 0)),
             ])
         }
         let pools = graph.pools.map { pool -> JSONNode in
@@ -81,7 +77,8 @@ extension Chain {
                 object([
                     ("captured", number(l.captured)), ("made", number(l.made)), ("copies", number(l.copies)),
                     ("delivered", number(l.delivered)), ("merged", number(l.merged)), ("idle", number(l.idle)),
-                    ("dropped", number(l.dropped)), ("inFlight", number(l.inFlight)),
+                    ("dropped", number(l.dropped)), ("replaced", number(l.replaced)),
+                    ("inFlight", number(l.inFlight)),
                 ])
             ),
         ])
@@ -93,7 +90,7 @@ extension Chain {
         public var captured: Int
         /// Items that were delivered at the sink that took the most.
         public var delivered: Int
-        /// Items that were dropped.
+        /// Items that were dropped, without those that a newer one replaced (``Ledger/replaced``).
         public var dropped: Int
         /// How many items the first source will give, where it knows.
         public var expectedItems: Int?

@@ -12,7 +12,7 @@ extension Chain {
     /// ```json
     /// { "stages": [{ "id", "use", "framesIn", "framesOut", "delivered", "dropped": { "REASON": n },
     ///     "held", "heldLimit", "heldOldestSeconds", "pixelCopies", "busy": HISTOGRAM, "latency": HISTOGRAM (sinks), "figures" }],
-    ///   "links": [{ "from", "to", "depth", "capacity", "offered", "dropped" }],
+    ///   "links": [{ "from", "to", "depth", "capacity", "offered", "dropped", "replaced" }],
     ///   "pools": [{ "name", "buffers", "free", "min", "need", "bytes", "starvedSeconds" }] }
     /// HISTOGRAM: { "count", "sumSeconds", "buckets": [{ "le", "count" }] }
     /// ```
@@ -50,12 +50,8 @@ extension Chain {
                 ("from", .string(graph.runners[link.from].id)), ("to", .string(graph.runners[link.to].id)),
                 ("depth", .number(snapshot?.depth ?? 0)), ("capacity", .number(link.settings.capacity)),
                 ("offered", .number(snapshot?.counts.offered ?? graph.runners[link.to].taken.value)),
-                (
-                    "dropped",
-                    Self.reasons {
-                        (snapshot?.counts.dropped[$0.rawValue] ?? 0) + (snapshot?.counts.evicted[$0.rawValue] ?? 0)
-                    }
-                ),
+                ("dropped", Self.reasons { snapshot?.counts.lost($0) ?? 0 }),
+                ("replaced", .number(snapshot?.counts.replaced ?? 0)),
             ])
         }
         let pools = graph.pools.map { pool -> JSONNode in

@@ -118,7 +118,7 @@ struct DropWatch {
                 behind: entry.link.to, unit: Self.unit(of: entry.link.format), isLink: true)
             present.insert(place.key)
             for reason in DropReason.allCases {
-                let count = counts.dropped[reason.rawValue] + counts.evicted[reason.rawValue]
+                let count = counts.lost(reason)
                 tell(
                     chain, graph, place, reason, count, isLoss: isLive && DropReason.lossesOfLinks.contains(reason),
                     now: now, isLast: isLast)

@@ -23,11 +23,16 @@ public struct Ledger: Sendable, Equatable {
     public var idle = 0
     /// Items that were dropped.
     public var dropped = 0
+    /// Items whose place in a link that keeps only the newest one a newer item took: a preview's, or an input's of a
+    /// join by the newest picture. Nothing is wrong where that happens.
+    public var replaced = 0
     /// Items in queues and stages.
     public var inFlight = 0
 
     /// Whether every item is accounted for.
-    public var isBalanced: Bool { captured + made + copies == delivered + merged + idle + dropped + inFlight }
+    public var isBalanced: Bool {
+        captured + made + copies == delivered + merged + idle + dropped + replaced + inFlight
+    }
 }
 
 extension Ledger {
@@ -50,7 +55,8 @@ extension Ledger {
     /// The account of a link: what it dropped and holds.
     init(of queue: ItemQueue) {
         let (counts, depth, _) = queue.snapshot()
-        dropped = counts.dropped.reduce(0, +) + counts.evicted.reduce(0, +)
+        replaced = counts.replaced
+        dropped = counts.dropped.reduce(0, +) + counts.evicted.reduce(0, +) - replaced
         inFlight = depth
     }
 
@@ -64,6 +70,7 @@ extension Ledger {
         sum.merged += part.merged
         sum.idle += part.idle
         sum.dropped += part.dropped
+        sum.replaced += part.replaced
         sum.inFlight += part.inFlight
     }
 }
@@ -85,7 +92,7 @@ extension RunningGraph {
         let l = ledger
         if !l.isBalanced {
             faults.append(
-                "Ledger: captured \(l.captured) + made \(l.made) + copies \(l.copies) ≠ delivered \(l.delivered) + merged \(l.merged) + idle \(l.idle) + dropped \(l.dropped) + in flight \(l.inFlight)."
+                "Ledger: captured \(l.captured) + made \(l.made) + copies \(l.copies) ≠ delivered \(l.delivered) + merged \(l.merged) + idle \(l.idle) + dropped \(l.dropped) + replaced \(l.replaced) + in flight \(l.inFlight)."
             )
         }
         for pool in pools {

@@ -180,6 +180,7 @@ struct ChainDrawing {
             if let live { words.append("\(live.depth) of \(live.capacity) now") }
         }
         if let live, live.drops > 0 { words.append("\(live.drops) dropped") }
+        if let live, live.replaced > 0 { words.append("\(live.replaced) replaced by newer ones") }
         let isHurt = live.map { $0.lost > 0 || $0.fullFor >= LiveFigures.fullLooks } ?? false
         if let live, live.lost > 0 { words.append("! lost \(live.lost)") }
         if let live, live.isFull { words.append("! full") }

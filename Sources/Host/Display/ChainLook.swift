@@ -30,6 +30,8 @@ struct ChainLook {
         var capacity: Int
         var counters: [String: Double]
         var drops: Int
+        /// Items whose place a newer one took, as the link's policy says.
+        var replaced: Int
     }
 
     struct Pool {
@@ -101,11 +103,11 @@ struct ChainLook {
 
     fileprivate static func number(_ node: JSONNode?) -> Double { min(max(node?.asDouble ?? 0, 0), 1e15) }
 
-    /// `{ "queueFull": 3 }` as `drop.queueFull`; the second is their sum.
+    /// `{ "queueFull": 3 }` as `drop.queueFull`; the second is their sum. Earlier versions had `replaced` among them.
     fileprivate static func drops(_ node: JSONNode?) -> (counters: [String: Double], sum: Int) {
         var counters: [String: Double] = [:]
         var sum = 0
-        for member in (node?.asObject ?? []).prefix(mostParts) {
+        for member in (node?.asObject ?? []).prefix(mostParts) where member.key != "replaced" {
             let count = count(member.value)
             counters["drop.\(member.key)"] = Double(count)
             sum += count
@@ -158,6 +160,7 @@ extension ChainLook.Link {
         counters = drops.counters
         counters["offered"] = Double(ChainLook.count(node["offered"]))
         self.drops = drops.sum
+        replaced = ChainLook.count(node["replaced"] ?? node["dropped"]?["replaced"])
     }
 }
 

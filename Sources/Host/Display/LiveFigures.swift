@@ -52,6 +52,8 @@ struct LiveFigures {
         /// Drops a second, including those of its queues.
         var dropRate: Double?
         var drops: Int
+        /// Items before it whose place a newer one took, as its links' policy says.
+        var replaced: Int
         /// The format of its output, or of a sink's input; empty when not known.
         var format: String
         var hurts: [Hurt]
@@ -64,6 +66,8 @@ struct LiveFigures {
         var capacity: Int
         var rate: Double?
         var drops: Int
+        /// Items whose place a newer one took, as the link's policy says.
+        var replaced: Int
         /// Items lost within ``lossSeconds``, without drops that somebody asked for.
         var lost: Int
         var isFull: Bool
@@ -160,7 +164,8 @@ struct LiveFigures {
             next.append(
                 Link(
                     from: link.from, to: link.to, depth: link.depth, capacity: link.capacity,
-                    rate: history.rate("offered", within: window), drops: link.drops, lost: lost(history),
+                    rate: history.rate("offered", within: window), drops: link.drops, replaced: link.replaced,
+                    lost: lost(history),
                     isFull: isFull, fullFor: isFull ? before + 1 : 0))
         }
         links = next
@@ -210,6 +215,7 @@ struct LiveFigures {
             queues: into.filter { $0.capacity > 0 }.map { ($0.depth, $0.capacity) }, held: look.held,
             heldLimit: look.heldLimit, oldestSeconds: look.oldestSeconds,
             dropRate: isKnown ? ownDrops + linkDrops : nil, drops: Self.sum([look.drops] + into.map(\.drops)),
+            replaced: Self.sum(into.map(\.replaced)),
             format: plan?.format(of: look.id) ?? "", hurts: [])
         if isLive {
             if let share = shareOfThread(look.id, inline), let rate = stage.rate, rate > 0 {
@@ -386,7 +392,8 @@ extension LiveFigures {
                 ),
                 ("held", .number(stage.held)), ("heldLimit", .number(stage.heldLimit)),
                 ("heldOldestSeconds", .number(stage.oldestSeconds)), ("dropRate", number(stage.dropRate)),
-                ("drops", .number(stage.drops)), ("format", .string(stage.format)),
+                ("drops", .number(stage.drops)), ("replaced", .number(stage.replaced)),
+                ("format", .string(stage.format)),
                 ("problems", .array(stage.hurts.filter { $0.level != .rest }.map { .string($0.sentence) })),
             ])
         }

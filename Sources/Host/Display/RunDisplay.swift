@@ -191,9 +191,11 @@ final class RunDisplay {
         let hasFrames = frames > 0 || parts.isEmpty
         if hasFrames { parts.insert("\(frames) \(frames == 1 ? "frame" : "frames")", at: 0) }
         let pace = hasFrames ? " (\(fps) fps)" : ""
+        // Those are no loss: a preview, or a join that takes the newest picture, asked for it.
+        let replaced = ledger.replaced > 0 ? ", \(ledger.replaced) replaced by newer ones" : ""
         complain(
             .notice,
-            "\(how): \(parts.joined(separator: " and ")) in \(Self.time(elapsed))\(pace), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
+            "\(how): \(parts.joined(separator: " and ")) in \(Self.time(elapsed))\(pace), \(ledger.delivered) delivered, \(ledger.dropped) dropped\(replaced)."
         )
     }
 

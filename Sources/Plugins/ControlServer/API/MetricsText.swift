@@ -129,6 +129,11 @@ struct MetricsText {
                 "link_items_dropped_total", "counter", "Items that were dropped at the link, by reason.",
                 labels + [("reason", member.key)], member.value)
         }
+        if let replaced = link["replaced"], replaced.asInt ?? 0 > 0 {
+            add(
+                "link_items_replaced_total", "counter",
+                "Items whose place a newer one took at a link that keeps only the newest: no loss.", labels, replaced)
+        }
     }
 
     private mutating func add(pool: JSONNode) {

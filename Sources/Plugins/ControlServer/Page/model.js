@@ -14,12 +14,12 @@ const holdSeconds = 1
 const fullLooks = 3
 
 // Drops that somebody has asked for: of a link that keeps the newest alone, of a filter, of a stage that is paused.
-const wanted = new Set(["replaced", "byStage", "paused", "detached", "unconnected", "stopped"])
+const wanted = new Set(["byStage", "paused", "detached", "unconnected", "stopped"])
 
 const reasonWords = {
   noBuffer: "queue full or no free buffer", queueFull: "queue full", evicted: "queue full, oldest dropped",
   untilKeyframe: "until the next keyframe", damaged: "damaged", unmatched: "no match", failed: "stage failed",
-  replaced: "replaced by a newer one", byStage: "by the stage", paused: "paused", detached: "branch removed",
+  byStage: "by the stage", paused: "paused", detached: "branch removed",
   unconnected: "no stage takes them", stopped: "stopped",
 }
 
@@ -137,7 +137,7 @@ export class Model {
     const planned = this.structure?.links.find((other) => other.from === link.from && other.to === link.to)
     const isFull = link.capacity > 1 && link.depth >= link.capacity
     const history = this.history(`${link.from}>${link.to}`, now, {
-      offered: link.offered, lost: unwanted(link.dropped), skipped: sum(link.dropped) - unwanted(link.dropped),
+      offered: link.offered, lost: unwanted(link.dropped), skipped: sum(link.dropped) - unwanted(link.dropped) + (link.replaced ?? 0),
     })
     const key = `${link.from}>${link.to}`
     const before = this.links.find((other) => other.key === key)

@@ -205,6 +205,8 @@ export class StagePanel {
     for (const counts of [live.dropped, ...live.into.map((link) => link.dropped)]) {
       for (const [reason, number] of Object.entries(counts ?? {})) rows.push([`dropped: ${reasonWord(reason)}`, count(number)])
     }
+    const replaced = live.into.reduce((total, link) => total + (link.replaced ?? 0), 0)
+    if (replaced > 0) rows.push(["replaced by newer ones", count(replaced)])
     rows.push(...ownFigures(live.figures))
     table(this.figures, rows)
     setAttribute(this.hurts, "data-count", String(live.hurts.length))

@@ -169,7 +169,7 @@ final class FakeRun: RunControl {
            "held":0,"heldLimit":2,"heldOldestSeconds":0,"pixelCopies":2,
            "figures":{"readers":{"playing":3,"names":["a"]},"bitrateKbps":812.5,"mode":"x","isSecure":true}}],
          "links":[{"from":"cam","to":"te\\"xt","depth":0,"capacity":4,"offered":10,"dropped":{"oldest":1}},
-                  {"from":"cam","to":"te\\"xt","depth":1,"capacity":4,"offered":10,"dropped":{}}],
+                  {"from":"cam","to":"te\\"xt","depth":1,"capacity":4,"offered":10,"dropped":{},"replaced":7}],
          "pools":[{"name":"cam","buffers":6,"free":4,"min":2,"need":5,"bytes":8294400,"starvedSeconds":0.25}]}
         """
 }

@@ -34,6 +34,7 @@ import Testing
         #"framehost_link_queue_depth{from="cam",to="te\"xt"} 0"#,
         #"framehost_link_queue_depth{from="cam",to="te\"xt",number="2"} 1"#,
         #"framehost_link_items_dropped_total{from="cam",to="te\"xt",reason="oldest"} 1"#,
+        #"framehost_link_items_replaced_total{from="cam",to="te\"xt"} 7"#,
         #"framehost_pool_size_bytes{pool="cam"} 8294400"#, #"framehost_pool_starved_seconds_total{pool="cam"} 0.25"#,
         #"framehost_control_viewers{stream="events"} 0"#, #"framehost_control_viewers{stream="previews"} 0"#,
     ]) func says(line: String) async { #expect(await text.split(separator: "\n").contains(line[...])) }
