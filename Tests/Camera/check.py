@@ -105,7 +105,7 @@ def check_balance(name):
     account = ledger(name)
     check_status(name)
     whole = account.get('captured', -1) + account.get('made', 0) + account.get('copies', 0)
-    parts = sum(account.get(key, 0) for key in ('delivered', 'merged', 'idle', 'dropped', 'inFlight'))
+    parts = sum(account.get(key, 0) for key in ('delivered', 'merged', 'idle', 'dropped', 'replaced', 'inFlight'))
     point(f'{name}: the ledger is balanced', whole == parts and whole > 0, f'{whole} = {parts}')
 
 

@@ -378,7 +378,7 @@ def main():
         if (status if options.quiet else without_losses(status, errors)) != 0:
             faults.append(f"status {status}:\n{errors[-2000:]}")
         if ledger["inFlight"] or ledger["captured"] + ledger["made"] + ledger["copies"] != sum(
-                ledger[key] for key in ("delivered", "merged", "idle", "dropped")):
+                ledger[key] for key in ("delivered", "merged", "idle", "dropped", "replaced")):
             faults.append(f"the ledger: {ledger}")
         times, complaint = decoded(os.path.join(folder, "main.mp4"))
         room = 0.001 if options.quiet else 0.25

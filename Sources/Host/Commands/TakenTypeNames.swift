@@ -5,7 +5,7 @@ enum TakenTypeNames {
     /// The public types of FrameCore. PluginPackageTests compares them with Core's sources.
     static let ofCore = words(
         """
-        AccessUnit AnonymousMemory AudioBlock AudioFormat AudioOrigin AudioPacket AudioReader AudioTrackFormat
+        AccessUnit Address AnonymousMemory AudioBlock AudioFormat AudioOrigin AudioPacket AudioReader AudioTrackFormat
         AutomaticQueues AvailableMemory BudgetGraph BudgetPlan BudgetRules BufferLender BufferPadding Chain
         ChainClashes ChainClock ChainEvents ChainPlan ChainRequest ChainStatus Codec ColorDescription ColorRange
         CommandAnswer CommandInfo CommandReply CrashNote CrashReport DataFolders DelayingFilter DeviceStage DropPolicy

@@ -449,7 +449,7 @@ class Trial:
             self.fault("figures", f"status 0, and {self.stats}: {error}")
             return
         left = ledger["captured"] + ledger["made"] + ledger["copies"]
-        right = sum(ledger[name] for name in ("delivered", "merged", "idle", "dropped", "inFlight"))
+        right = sum(ledger[name] for name in ("delivered", "merged", "idle", "dropped", "replaced", "inFlight"))
         if left != right or ledger["inFlight"] != 0:
             self.fault("ledger", f"figures do not balance: {ledger}")
 

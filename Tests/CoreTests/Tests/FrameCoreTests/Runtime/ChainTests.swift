@@ -77,6 +77,9 @@ import Testing
             counts.evicted[DropReason.replaced.rawValue] > 0, "the slow branch lost nothing: the test shows nothing")
         #expect(chain.ledger.copies == 200)
         #expect(chain.ledger.isBalanced)
+        // The preview asked for the newest alone.
+        #expect(chain.ledger.replaced == counts.replaced && chain.ledger.dropped == 0, "\(chain.ledger)")
+        #expect(chain.progress.dropped == 0)
     }
 
     @Test func copiesForAWriterBesideAReader() throws {
