@@ -172,7 +172,11 @@ extension JSONParser {
     }
 
     /// The letters, digits and signs at `start`, cut after `limit` of them.
+    ///
+    /// Behind an address on the same line it is `…`: a password with a quotation mark in it ends there by mistake.
     private func word(at start: Int, limit: Int) -> String {
+        let line = bytes[..<start].lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+        if bytes[start...].first?.isWord == true, bytes[line..<start].firstMark != nil { return "…" }
         let run = bytes[start...].prefix(limit + 1).prefix(while: \.isWord)
         return String(decoding: run.prefix(limit), as: UTF8.self) + (run.count > limit ? "…" : "")
     }

@@ -62,6 +62,7 @@ extension String {
     ///
     /// - Complexity: O(bytes); a text without `://` is returned as it is.
     public func hidingAddresses() -> String {
+        guard hasMark else { return self }
         let bytes = Array(utf8)
         var result: [UInt8] = []
         var (copied, index) = (0, 0)
@@ -79,6 +80,20 @@ extension String {
         }
         guard copied > 0 else { return self }
         return String(decoding: result + bytes[copied...], as: UTF8.self)
+    }
+
+    /// Whether it has a `://`.
+    fileprivate var hasMark: Bool {
+        var slashes: Int?
+        for byte in utf8 {
+            switch byte {
+            case .colon: slashes = 0
+            case .slash where slashes == 1: return true
+            case .slash: slashes = slashes.map { $0 + 1 }
+            default: slashes = nil
+            }
+        }
+        return false
     }
 
     fileprivate func replacingBytes(of word: String, with other: String) -> String {
@@ -119,7 +134,7 @@ extension JSONNode {
 
     private var containsAddress: Bool {
         switch value {
-        case .string(let text): Array(text.utf8)[...].firstMark != nil
+        case .string(let text): text.hasMark
         case .array(let elements): elements.contains(where: \.containsAddress)
         case .object(let members): members.contains { $0.value.containsAddress }
         default: false
@@ -406,7 +421,7 @@ extension UInt8 {
 
 extension ArraySlice<UInt8> {
     /// The first `://`.
-    fileprivate var firstMark: Int? {
+    var firstMark: Int? {
         var index = startIndex
         while let colon = self[index...].firstIndex(of: .colon) {
             if self[colon...].starts(with: [.colon, .slash, .slash]) { return colon }

@@ -119,6 +119,17 @@ import Testing
         #expect(Address("rtsp://h/a").hiding(in: "plain") == "plain")
     }
 
+    /// A password with a quotation mark ends the string of a chain file.
+    @Test(arguments: [
+        #"{ "url": "rtsp://u:pa"geheim@h/" }"#, #"{ "url": "rtsp://h/password=", geheim: 1 }"#,
+        #"{ "url": "rtsp://h/password="-geheim }"#, #"{ "url": "rtsp://h/password=\geheim" }"#,
+    ]) func aTextThatIsNoJSONShowsNoSecretEither(text: String) {
+        let faults = #expect(throws: FrameHostErrors.self) {
+            _ = try JSONReader.read(Array(text.utf8), file: "c.json")
+        }
+        #expect(faults.map { !$0.description.contains("geheim") } == true, "\(faults?.description ?? "")")
+    }
+
     /// Faults, events, notes: whatever a stage says is shown in this way.
     @Test func holdsForFaultsEventsAndStates() throws {
         let url = "rtsp://h/user=a&password=geheim"
