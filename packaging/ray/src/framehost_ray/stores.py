@@ -154,8 +154,11 @@ def _do_unit(words: dict[str, Any], chain: str, url: str, name: str) -> dict[str
     folder = posixpath.join(out, ".framehost", name, key)
     record = posixpath.join(folder, "done")
     result: dict[str, Any] = {"input": url, "output": name, "state": "present"}
-    if (done := _read(out_fs, record)) and not _is_there(out_fs, done, output):
-        # Somebody has removed or replaced what was made.
+    done = _read(out_fs, record)
+    if (foreign := _foreign(out_fs, out, name)) is not None and not (done and out_fs.exists(done["attempt"])):
+        return {**result, "state": "set aside", "error": foreign}
+    if done and not _is_there(out_fs, done, output):
+        # Somebody has removed what was made, or another chain's output has its place.
         out_fs.rm_file(record)
         done = None
     if done is None:
@@ -166,20 +169,62 @@ def _do_unit(words: dict[str, Any], chain: str, url: str, name: str) -> dict[str
                 return {**result, **made}
             out_fs.makedirs(folder, exist_ok=True)
             out_fs.put_file(made, attempt)
-            size = os.path.getsize(made)
-        done = {"input": url, "output": name, "attempt": attempt, "bytes": size}
+            size, digest = os.path.getsize(made), _digest(made)
+        done = {"input": url, "output": name, "attempt": attempt, "bytes": size, "sha256": digest}
         if create(out_fs, record, json.dumps(done).encode()):
             result["state"] = "made"
         else:
             # Another copy of this task was first.
             done = _read(out_fs, record) or done
-    _publish(out_fs, done["attempt"], output)
+    if (foreign := _publish(out_fs, done["attempt"], out, name)) is not None:
+        # The record and the attempt stay, so that the next batch publishes it once the name is free.
+        return {**result, "state": "set aside", "error": foreign}
     for other in out_fs.ls(folder, detail=False):
         # Attempts that were killed or late. One that is still being uploaded removes itself.
         if other.endswith(batch.ending):
             with contextlib.suppress(FileNotFoundError):
                 out_fs.rm_file(other)
     return {**result, "bytes": done["bytes"]}
+
+
+MOST_RECORDS = 1000
+"""The most records of one output, each of another chain or input, that are read to find out whose it is."""
+
+
+def _foreign(fs: Any, out: str, name: str) -> str | None:
+    """Why the file with the output's name is not replaced: no batch made it. None where it is not there, or a batch's."""
+    output = posixpath.join(out, name)
+    try:
+        size = fs.info(output)["size"]
+    except FileNotFoundError:
+        return None
+    try:
+        folders = fs.ls(posixpath.join(out, ".framehost", name), detail=False)
+    except FileNotFoundError:
+        folders = []
+    records = []
+    for folder in folders[:MOST_RECORDS]:
+        with contextlib.suppress(OSError, ValueError):
+            if record := _read(fs, posixpath.join(folder, "done")):
+                records.append(record)
+    fitting = [record for record in records if record.get("bytes") == size]
+    # In a store only the size is compared: for more, the file would have to be fetched.
+    if fitting and _protocols(fs) & {"file", "local"} and all("sha256" in record for record in fitting):
+        digest = _digest(output)
+        fitting = [record for record in fitting if record["sha256"] == digest]
+    if fitting:
+        return None
+    if records:
+        return f"{output} has been changed since it was made. Remove the file to have it made again."
+    return f"{output} already exists, and no record says that a batch made it. Remove the file, or name another folder with --out."
+
+
+def _digest(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _read(fs: Any, record: str) -> dict[str, Any] | None:
@@ -197,18 +242,35 @@ def _is_there(fs: Any, done: dict[str, Any], output: str) -> bool:
     return bool(fs.exists(output) and fs.info(output)["size"] == done["bytes"])
 
 
-def _publish(fs: Any, attempt: str, output: str) -> None:
-    """Gives the output its name. Done by whoever finds the attempt: the one that committed it may be gone."""
+def _publish(fs: Any, attempt: str, out: str, name: str) -> str | None:
+    """Gives the output its name. Done by whoever finds the attempt: the one that committed it may be gone.
+
+    Replaces what a batch has made, and nothing else: then it says why.
+    """
+    output = posixpath.join(out, name)
     try:
         if _protocols(fs) & {"file", "local"}:
+            # A link never replaces a file.
+            with contextlib.suppress(FileExistsError):
+                os.link(attempt, output)
+                os.unlink(attempt)
+                return None
+            if os.path.samefile(attempt, output):
+                os.unlink(attempt)
+                return None
+            if (foreign := _foreign(fs, out, name)) is not None:
+                return foreign
             os.replace(attempt, output)
         elif fs.exists(attempt):
+            if (foreign := _foreign(fs, out, name)) is not None:
+                return foreign
             fs.copy(attempt, output)
             fs.rm_file(attempt)
     except FileNotFoundError:
         # Another one was quicker, or it was published long ago.
         if not fs.exists(output):
             raise
+    return None
 
 
 def _make(batch: StoreBatch, chain: str, fs: Any, path: str, name: str, scratch: str) -> str | dict[str, Any]:
