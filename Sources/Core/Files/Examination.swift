@@ -87,7 +87,7 @@ final class Examination {
 
 extension RunFiles {
     func examine(_ path: String, meant: FileIdentity? = nil, own: HeldFile? = nil, as name: String) -> Examination {
-        Examination(path, meant: meant, own: own, as: name) { hasMade($0) }
+        Examination(path, meant: meant, own: own, as: name) { MadeFiles.shared.run(of: $0) != nil }
     }
 
     /// Asks for a lock up to `tries` times, 2 ms apart: a program that only looks holds it for a moment.

@@ -35,6 +35,9 @@ public enum FileNames {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
+    /// The last part of a path.
+    public static func name(of path: String) -> String { String(path.split(separator: "/").last ?? "") }
+
     /// The name that a file gets when `path` is created: links in the last part are followed, also those that lead
     /// nowhere yet.
     ///

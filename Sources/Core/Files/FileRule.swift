@@ -67,7 +67,7 @@ public struct FileFacts: Equatable, Sendable {
     public var use = Use.nobody
     /// What other programs do with the file.
     public var lock = Lock.free
-    /// Whether this run made the file.
+    /// Whether this run made the file, or another run of this process.
     public var isOwn = false
     /// Whether nobody may write the file: there is no `w` in its rights.
     public var isProtected = false
@@ -98,7 +98,7 @@ public enum FileRefusal: Error, Equatable, Sendable {
     case writtenElsewhere
     /// The file system has no locks, so that nobody can tell whether another program uses it.
     case noLocks
-    /// This run made the file.
+    /// This run made the file, or another run of this process.
     case isOwn
     /// Nobody may write the file: there is no `w` in its rights.
     case isProtected

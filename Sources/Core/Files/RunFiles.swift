@@ -9,13 +9,25 @@ import Glibc
 /// Links are followed only where a person gave the name of one file. Every thread may use it. It waits for disks, and
 /// at most a tenth of a second for a lock that another program has for a moment.
 public final class RunFiles: Sendable {
-    private let made = Locked(Set<FileIdentity>())
+    /// A random number that names the run.
+    public let id = UInt64.random(in: 1 ... .max)
 
     /// Begins without a file.
     public init() {}
 
+    deinit { MadeFiles.shared.forget(run: id) }
+
     /// Whether this run has made the file.
-    func hasMade(_ identity: FileIdentity) -> Bool { made.withLock { $0.contains(identity) } }
+    func hasMade(_ identity: FileIdentity) -> Bool { MadeFiles.shared.run(of: identity) == id }
+
+    /// Why a file of another run of this process cannot be replaced; nil where no such run has made it, or where it may
+    /// be replaced.
+    public func refusalOfReplacing(ofAnotherRun path: String) -> FileRefusal? {
+        guard let identity = FileIdentity(path: path), let run = MadeFiles.shared.run(of: identity), run != id else {
+            return nil
+        }
+        return FileRule.refusal(of: .replace, examine(FileNames.followed(path), as: "").facts)
+    }
 
     /// Whether any stage of this run made the file of that name; links are followed.
     public func hasMade(_ path: String) -> Bool { FileIdentity(path: path).map { hasMade($0) } ?? false }
@@ -66,7 +78,7 @@ public final class RunFiles: Sendable {
             throw .failed(code)
         }
         let identity = FileIdentity(status)
-        made.withLock { _ = $0.insert(identity) }
+        MadeFiles.shared.add(identity, run: id)
         let hold = HeldFiles.shared.add(identity, name: name, isWriter: true)
         let lock = Self.lock(file, LOCK_EX, tries: 50)
         let held = HeldFile(
@@ -132,7 +144,7 @@ public final class RunFiles: Sendable {
     private func unlink(_ found: Examination) -> FileRefusal? {
         guard Glibc.unlink(found.path) == 0 else { return .failed(errno) }
         // A file with other names still exists, and still counts as made by this run.
-        if let identity = found.identity, found.status?.st_nlink == 1 { made.withLock { _ = $0.remove(identity) } }
+        if let identity = found.identity, found.status?.st_nlink == 1 { MadeFiles.shared.remove(identity) }
         return nil
     }
 
@@ -188,7 +200,7 @@ public final class RunFiles: Sendable {
         }
         guard result == 0 else { return errno == EEXIST ? .changed : .failed(errno) }
         file.path = path
-        if let identity = old.identity, old.status?.st_nlink == 1 { made.withLock { _ = $0.remove(identity) } }
+        if let identity = old.identity, old.status?.st_nlink == 1 { MadeFiles.shared.remove(identity) }
         return nil
     }
 
@@ -231,7 +243,7 @@ public final class RunFiles: Sendable {
         var facts = place.facts
         let claim = HeldFiles.shared.claim(identity, name: name, except: nil)
         facts.use = claim.use
-        facts.isOwn = hasMade(identity)
+        facts.isOwn = MadeFiles.shared.run(of: identity) != nil
         if claim.hold != nil { facts.lock = Self.lock(file, LOCK_EX, tries: 10) }
         var refusal = FileRule.refusal(of: .rewrite, facts)
         // The content may go only now that no other program has the file.
@@ -346,8 +358,8 @@ public final class RunFiles: Sendable {
     private func write(_ path: String, _ bytes: UnsafeRawBufferPointer, as name: String) throws(FileRefusal) {
         let path = try Self.opened(path)
         let place = Place(path)
-        // The file is a recording of this run, or one of its stages has written it.
-        if let identity = place.identity, hasMade(identity) { throw .isOwn }
+        // The file is a recording of this run, or of a chain beside it, or one of their stages has written it.
+        if let identity = place.identity, MadeFiles.shared.run(of: identity) != nil { throw .isOwn }
         guard place.way == .exchange else { return try writeInPlace(path, bytes, as: name) }
         let new: HeldFile
         do throws(FileRefusal) {
@@ -363,7 +375,7 @@ public final class RunFiles: Sendable {
         refusal = refusal ?? exchange(new, over: place.target, meant: place.identity, own: nil)
         guard let refusal else {
             // Such a file does not count as made by this run, so that the next figures may take its place.
-            made.withLock { _ = $0.remove(new.identity) }
+            MadeFiles.shared.remove(new.identity)
             let closed = new.close()
             if closed != 0 { throw .failed(closed) }
             return

@@ -118,6 +118,8 @@ struct GraphChange {
         }
         let planned = try ChainPlanner(request, clock: chain.clock, running: running).plan()
         self.planned = planned
+        let clashes = ChainNeighbours.shared.faults(of: chain, to: request, planned.plan)
+        guard clashes.isEmpty else { throw FrameHostErrors(clashes) }
         // Where the thread leaves with all its stages, nothing waits for the errands that it still has.
         let awaited = open.first { [before] entry in
             planned.stages.contains { before.runner(id: $0.id)?.thread === entry.thread }

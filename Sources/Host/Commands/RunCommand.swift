@@ -227,6 +227,7 @@ struct RunCommand: ParsableCommand {
         let services = try RunServices(request.services)
         let chain = try Chain(request, timed: stats != nil || !services.isEmpty, traced: trace != nil)
         try planning.add(request, chain.plan, services)
+        ChainNeighbours.shared.add(chain, serviceClaims: services.claims)
         CrashReport.watch(chain, named: planning.list.chains[index].name, plugin: document.plugin)
         return RunSession.Planned(chain: chain, document: document, services: services)
     }

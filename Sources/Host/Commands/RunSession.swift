@@ -355,7 +355,10 @@ final class RunSession: @unchecked Sendable {
         document.withLock { $0 = nil }
         snapshots.withLock { $0 = nil }
         language.withLock { $0 = nil }
-        if let chain { CrashReport.forget(chain) }
+        if let chain {
+            ChainNeighbours.shared.remove(chain)
+            CrashReport.forget(chain)
+        }
     }
 
     /// [control thread] Runs the chain to its end.

@@ -105,6 +105,7 @@ struct SnapshotCommand: ParsableCommand {
 
     /// Writes the whole file or nothing.
     private func write(_ bytes: [UInt8]) throws {
+        if overwrite, let fault = PictureForm.faultOfReplacing(file) { throw fault }
         if let refusal = RunFiles().write(file, bytes, as: "framehost", isReplacing: overwrite) {
             throw refusal.fault(file, overwriting: "add --overwrite")
         }

@@ -84,7 +84,8 @@ struct PluginCopy {
         }
         guard errno == EAGAIN else { return false }
         var status = stat()
-        return fstat(file, &status) == 0 && time(nil) - status.st_mtim.tv_sec < longestWrite
+        // A time of the future, after a clock was set back, decides nothing.
+        return fstat(file, &status) == 0 && (0..<longestWrite).contains(time(nil) - status.st_mtim.tv_sec)
     }
 
     // MARK: Libraries beside it

@@ -79,6 +79,7 @@ final class Snapshots: Sendable {
         }
         let takenAt = chain.clock.unixTime(at: picture.capturedAt)
         let bytes = try encoder.encode(picture, as: form, takenAt: takenAt)
+        if isReplacing, let fault = PictureForm.faultOfReplacing(path) { throw fault }
         if let refusal = chain.files.write(path, bytes, as: "snapshot", isReplacing: isReplacing) {
             throw refusal.fault(path, overwriting: "set \"overwrite\": true")
         }
@@ -161,6 +162,25 @@ final class Snapshots: Sendable {
 }
 
 extension PictureForm {
+    /// Why a file is not replaced with a picture, whatever was asked for: it is none. Nil where it is not there, is
+    /// empty, or is a picture of a kind that a snapshot writes.
+    static func faultOfReplacing(_ path: String) -> FrameHostError? {
+        var status = stat()
+        // Devices and pipes are written into.
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return nil }
+        let file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+        defer { if file >= 0 { close(file) } }
+        var bytes = [UInt8](repeating: 0, count: 8)
+        if file >= 0, pread(file, &bytes, bytes.count, 0) >= 3,
+            bytes.starts(with: [0xFF, 0xD8, 0xFF]) || bytes == [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+        {
+            return nil
+        }
+        return FrameHostError(
+            .invalidConfiguration, what: "'\(path)' exists and is not a JPEG or PNG picture, so it is kept",
+            remedy: "Name another file, or remove this one.")
+    }
+
     /// Reads from a command how the picture is wanted.
     ///
     /// - Parameter path: The file's name. Its ending sets the format.
