@@ -18,7 +18,7 @@ struct FrameHost: ParsableCommand {
             RunCommand.self, BatchCommand.self, CheckCommand.self, PluginsCommand.self, DescribeCommand.self,
             SchemaCommand.self,
             NewCommand.self, ModelsCommand.self, DevicesCommand.self, CtlCommand.self, SnapshotCommand.self,
-            TopCommand.self, GraphCommand.self, LatencyCommand.self,
+            TopCommand.self, GraphCommand.self, LatencyCommand.self, RecordingsCommand.self,
         ],
         defaultSubcommand: RunCommand.self)
 }

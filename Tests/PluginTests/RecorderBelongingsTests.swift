@@ -175,24 +175,13 @@ import Testing
         }
     }
 
-    @Test func sumsWhateverFilesSay() {
-        var status = stat()
-        (status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec) = (.max, .max, .max)
-        var files = [RetentionPolicy.File(path: "a", status)]
-        (status.st_mtim.tv_sec, status.st_size) = (.min, .min)
-        files.append(RetentionPolicy.File(path: "b", status))
-        #expect(files.map(\.bytes) == [1 << 53, 0] && files[1].time >= 0)
-        for number in 0..<3 { files.append(RetentionPolicy.File(path: "c\(number)", bytes: .max, time: 0)) }
-        let policy = RetentionPolicy(seconds: 1, megabytes: 1)
-        #expect(policy.excess(files, writing: .max, now: 1_800_000_000_000_000_000).count == 4)
-        #expect(policy.excess(files, writing: .max, now: -1_000_000_000).count == 1)
-    }
-
     @Test func keepsWhatIsWriteProtected() throws {
         let folder = try ScratchFolder()
-        for number in 1...3 {
-            try Data(count: 20_000).write(to: URL(fileURLWithPath: folder.file("cam-000\(number).mp4")))
-        }
+        let earlier = try StageDriver(
+            recording: #"{ "path": "\#(folder.file("cam-{nnnn}.mp4"))", "segmentSeconds": 1, "finalize": "never" }"#,
+            RecorderStreams.format())
+        for unit in RecorderStreams.steady(75, bytes: 800, isKey: { $0 % 25 == 0 }) { try earlier.send(unit) }
+        try earlier.finish()
         chmod(folder.file("cam-0002.mp4"), 0o444)
         let recorder = try StageDriver(
             recording: #"{ "path": "\#(folder.file("cam-{nnnn}.mp4"))", "keepMegabytes": 0.01, "finalize": "never" }"#,

@@ -190,11 +190,22 @@ import Testing
         let folder = try ScratchFolder()
         for name in [
             ".a-0001.mp4.finalising", ".a-x.mp4.finalising", ".b.mp4.finalising", ".a.mp4.finalising", "a-0001.mp4",
+            ".a-0003.mp4.finalising",
         ] {
-            FileManager.default.createFile(atPath: folder.file(name), contents: Data("x".utf8))
+            let original = Finaliser.original(ofTemporary: name) ?? name
+            let mark = RecordingMark(
+                recorder: "r", run: 1, number: 1, file: original, folder: 1, unixMilliseconds: 0, clock: 0, boot: 0)
+            FileManager.default.createFile(
+                atPath: folder.file(name), contents: Data(RecordingForm.mp4.head(mark) + Array("x".utf8)))
         }
+        // Empty, as when the disk is full; and one that no recorder has made.
+        FileManager.default.createFile(atPath: folder.file(".a-0002.mp4.finalising"), contents: nil)
+        try Data("somebody's".utf8).write(to: URL(fileURLWithPath: folder.file(".a-0003.mp4.finalising")))
         _ = try StageDriver(recording: #"{ "path": "\#(folder.file("a.mp4"))" }"#, RecorderStreams.format())
-        #expect(RecorderStreams.names(in: folder) == [".a-x.mp4.finalising", ".b.mp4.finalising", "a-0001.mp4"])
+        #expect(
+            RecorderStreams.names(in: folder) == [
+                ".a-0003.mp4.finalising", ".a-x.mp4.finalising", ".b.mp4.finalising", "a-0001.mp4",
+            ])
     }
 
     @Test func namesItsTemporaryFile() {

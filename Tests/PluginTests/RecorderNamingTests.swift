@@ -99,7 +99,7 @@ import Testing
         let replacing = try RecordingFiles(
             path: "%Y.mp4", folder: folder.path, overwrite: true, makesMoreFiles: true, files: RunFiles())
         #expect(try replacing.make(at: Self.moment).path == folder.file("2026.mp4"))
-        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file("2026.mp4"))).isEmpty)
+        #expect(MarkedFile.marks(of: folder.file("2026.mp4")).first?.file == "2026.mp4")
         #expect(try replacing.make(at: Self.moment).path == folder.file("2026~2.mp4"))
     }
 
@@ -133,77 +133,108 @@ import Testing
     /// Two recorders of one path: a lock tells them of each other, in one process as between two.
     @Test func doesNotReplaceWhatIsBeingWritten() throws {
         let folder = try ScratchFolder()
-        let first = try RecordingFiles(
+        var first: OutputFile? = try RecordingFiles(
             path: "a.mp4", folder: folder.path, overwrite: true, makesMoreFiles: false, files: RunFiles()
         ).make(at: 0)
+        let path = folder.file("a.mp4")
         let second = try RecordingFiles(
             path: "a.mp4", folder: folder.path, overwrite: true, makesMoreFiles: false, files: RunFiles())
         let error = #expect(throws: FrameHostError.self) { try second.make(at: 0) }
         #expect(
             error?.description
-                == "'\(first.path)' is being written by another recorder. Give each recorder its own 'path'.")
-        try first.finish()
-        #expect(try second.make(at: 0).path == first.path)
+                == "'\(path)' is being written by another recorder. Give each recorder its own 'path'.")
+        try first?.finish()
+        // A chain that still runs keeps what it has recorded.
+        #expect(throws: FrameHostError.self) { try second.make(at: 0) }
+        #expect(second.fault != nil)
+        first = nil
+        #expect(try second.make(at: 0).path == path)
     }
 }
 
 @Suite struct RecorderRetentionTests {
     private func file(_ name: String, _ bytes: Int64, at seconds: Int64) -> RetentionPolicy.File {
-        RetentionPolicy.File(path: name, bytes: bytes, time: seconds * 1_000_000_000)
+        RetentionPolicy.File(
+            path: name, bytes: bytes, age: (40 - seconds) * 1_000_000_000,
+            order: RecordingOrder(number: seconds, unixMilliseconds: 0, path: name))
     }
 
     @Test func removesTheOldestFirst() {
         let files = [file("c", 400_000, at: 30), file("a", 400_000, at: 10), file("b", 400_000, at: 20)]
-        let now: Int64 = 40_000_000_000
-        #expect(RetentionPolicy(seconds: 25, megabytes: nil).excess(files, writing: 0, now: now).map(\.path) == ["a"])
-        #expect(RetentionPolicy(seconds: nil, megabytes: 1).excess(files, writing: 0, now: now).map(\.path) == ["a"])
-        #expect(
-            RetentionPolicy(seconds: nil, megabytes: 1).excess(files, writing: 300_000, now: now).map(\.path) == [
-                "a", "b",
-            ])
-        #expect(RetentionPolicy(seconds: nil, megabytes: 1.2).excess(files, writing: 0, now: now) == [])
-        #expect(
-            RetentionPolicy(seconds: 5, megabytes: 0.1).excess(files, writing: 0, now: now).map(\.path) == [
-                "a", "b", "c",
-            ])
+        func removed(_ seconds: Double?, _ megabytes: Double?, writing: Int64 = 0) -> [String] {
+            RetentionPolicy(seconds: seconds, megabytes: megabytes).excess(files, writing: writing).map(\.path)
+        }
+        #expect(removed(25, nil) == ["a"])
+        #expect(removed(nil, 1) == ["a"])
+        #expect(removed(nil, 1, writing: 300_000) == ["a", "b"])
+        #expect(removed(nil, 1.2) == [])
+        #expect(removed(5, 0.1) == ["a", "b", "c"])
     }
+
+    @Test func sumsWhateverFilesSay() {
+        let files = (0..<4).map { file("\($0)", .max, at: 0) }
+        #expect(RetentionPolicy(seconds: nil, megabytes: 1).excess(files, writing: .max).count == 1)
+        #expect(RetentionPolicy(seconds: 1, megabytes: 1).excess(files, writing: .max).count == 4)
+    }
+
+    private static let start = RecordingAges.Moment(clock: 0, wall: 0)
 
     @Test func findsOnlyFilesOfItsPattern() throws {
         let folder = try ScratchFolder()
         let manager = FileManager.default
+        let files = RunFiles()
         for name in [
             "2026-01/a-1.mp4", "2026-01/a-2.mp4", "2026-01/notes.txt", "2026-01/a-1.mp4.bak", "2026-1/a-1.mp4",
             "a-1.mp4", "else/a-1.mp4",
         ] {
+            let path = folder.file(name)
             try manager.createDirectory(
-                atPath: folder.file((name as NSString).deletingLastPathComponent), withIntermediateDirectories: true)
-            try Data(count: 10).write(to: URL(fileURLWithPath: folder.file(name)))
+                atPath: FileNames.folder(of: path), withIntermediateDirectories: true)
+            let mark = RecordingMark(
+                recorder: "r", run: files.id, number: 1, file: FileNames.name(of: path),
+                folder: RecordingMark.fingerprint(ofFolder: FileNames.folder(of: path)), unixMilliseconds: 0, clock: 0,
+                boot: 0)
+            try Data(RecordingForm.mp4.head(mark)).write(to: URL(fileURLWithPath: path))
         }
+        try Data("somebody's".utf8).write(to: URL(fileURLWithPath: folder.file("2026-01/a-7.mp4")))
         // Neither a link to a file nor one to a folder is ours.
         try manager.createSymbolicLink(
             atPath: folder.file("2026-01/a-3.mp4"), withDestinationPath: folder.file("a-1.mp4"))
         try manager.createSymbolicLink(atPath: folder.file("2026-02"), withDestinationPath: folder.file("else"))
         let pattern = try FileNamePattern("%Y-%m/a-{n}.mp4").placed(in: folder.path)
-        let found = PatternFolder.files(of: pattern)
-        #expect(Set(found.map(\.path)) == Set(["2026-01/a-1.mp4", "2026-01/a-2.mp4"].map(folder.file)))
+        let own = OwnRecordings(pattern, recorder: "r", run: files.id, start: Self.start)
+        let found = own.look(now: Self.start)
+        #expect(Set(found.own.map(\.path)) == Set(["2026-01/a-1.mp4", "2026-01/a-2.mp4"].map(folder.file)))
+        #expect(found.strangers.count == 1 && found.strangers.example == folder.file("2026-01/a-7.mp4"))
+        let other = OwnRecordings(pattern, recorder: "other", run: files.id, start: Self.start)
+        #expect(other.look(now: Self.start).own.isEmpty)
 
-        for file in found { #expect(PatternFolder.removeFile(file, of: pattern, RunFiles()) == nil) }
+        // Its content changes under its name: it is somebody's.
+        let replaced = try #require(found.own.first { $0.path.hasSuffix("a-2.mp4") })
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: replaced.path))
+        try handle.write(contentsOf: Data("somebody's".utf8))
+        try handle.close()
+        for file in found.own { #expect(own.remove(file, files) == (file == replaced ? .changed : nil)) }
         // The folder has other things in it and stays.
         #expect(manager.fileExists(atPath: folder.file("2026-01/notes.txt")))
         #expect(manager.fileExists(atPath: folder.file("else/a-1.mp4")))
+        #expect(manager.fileExists(atPath: replaced.path))
     }
 
     @Test func removesFoldersThatAreEmpty() throws {
         let folder = try ScratchFolder()
+        let runFiles = RunFiles()
         let files = try RecordingFiles(
-            path: "%Y/%m/a.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
+            path: "%Y/%m/a.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, recorder: "r",
+            files: runFiles)
         let made = try files.make(at: RecorderNamingTests.moment)
-        let found = PatternFolder.files(of: files.pattern)
+        let own = OwnRecordings(files.pattern, recorder: "r", run: runFiles.id, start: Self.start)
+        let found = own.look(now: Self.start).own
         #expect(found.map(\.path) == [made.path])
         // Not while it is written.
-        #expect(PatternFolder.removeFile(found[0], of: files.pattern, RunFiles()) == .writtenHere("recorder"))
+        #expect(own.remove(found[0], runFiles) == .writtenHere("recorder"))
         try made.finish()
-        #expect(PatternFolder.removeFile(found[0], of: files.pattern, RunFiles()) == nil)
+        #expect(own.remove(found[0], runFiles) == nil)
         #expect(FolderListing.names(in: folder.path) == [])
     }
 }

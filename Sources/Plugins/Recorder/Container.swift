@@ -33,6 +33,18 @@ enum Container: String, CaseIterable {
     /// Whether a player turns the picture as the file says; libavformat writes no rotation to Matroska.
     var carriesOrientation: Bool { self != .mkv }
 
+    /// How a file that is being recorded carries its mark.
+    var form: RecordingForm {
+        switch self {
+        case .mp4: .fragmentedMP4
+        case .mov: .mov
+        case .mkv: .matroska
+        }
+    }
+
+    /// The same of a file with its index in front.
+    var finalForm: RecordingForm { self == .mp4 ? .mp4 : form }
+
     /// Most ticks from one packet of a track to the next: MP4 counts them in 31 bits (ISO/IEC 14496-12, 8.8.8, and
     /// libavformat's movenc.c). Matroska begins a new cluster with a time of its own, which has room for many years of
     /// milliseconds.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FrameCore
 import Glibc
 
 extension FileNamePattern {
@@ -54,6 +55,26 @@ extension FileNamePattern {
         }
         return Self.match(components.last![...], stem[..<tilde])
     }
+
+    /// The highest number behind a `~` among files that would have the name of `plain` (1 for that name itself); nil where
+    /// there is no such file.
+    func highestRepetition(of plain: String, among names: Set<String>) -> Int? {
+        let name = FileNames.name(of: plain)
+        let stem = name.utf8.dropLast(ending.utf8.count) + [UInt8(ascii: "~")]
+        var highest = names.contains(name) ? 1 : nil
+        for other in names where other.utf8.starts(with: stem) && other.hasSuffix(ending) {
+            let digits = Array(other.utf8.dropFirst(stem.count).dropLast(ending.utf8.count))
+            guard let again = Self.digits(digits[...], least: 1), again >= 2, again <= Self.highestCount else {
+                continue
+            }
+            highest = max(highest ?? 0, again)
+        }
+        return highest
+    }
+
+    /// Greater numbers are ignored, since no recorder has reached them: with a file every 10 ms it would take 317
+    /// years.
+    static let highestCount = 1_000_000_000_000
 
     /// Whether this pattern can have made a folder of this name.
     func matches(folder name: String, level: Int) -> Bool {

@@ -133,13 +133,14 @@ struct Finaliser: Sendable {
 
     /// Makes the copy and puts it in the original's place; returns its size.
     private func replace(_ original: OutputFile, _ files: RunFiles, _ watch: Watch) throws -> Int64 {
-        var file = try makeCopy(files)
+        let mark = MarkedFile.marks(of: path, meant: original.held.identity).first
+        var file = try makeCopy(files, mark)
         var isReplaced = false
         defer { if !isReplaced { files.discard(file.held) } }
         var summary = try copy(to: file, indexBytes: indexBytes, watch)
         if summary == nil {
             files.discard(file.held)
-            file = try makeCopy(files)
+            file = try makeCopy(files, mark)
             summary = try copy(to: file, indexBytes: nil, watch)
         }
         guard let summary else { throw Self.fault("the index could not be written") }
@@ -167,12 +168,16 @@ struct Finaliser: Sendable {
         return file.size
     }
 
-    /// Makes the empty copy beside the original, and removes one that a killed run left.
-    private func makeCopy(_ files: RunFiles) throws -> OutputFile {
+    /// Makes the copy beside the original, with the original's mark, and removes one that a killed run left.
+    private func makeCopy(_ files: RunFiles, _ mark: RecordingMark?) throws -> OutputFile {
         let temporary = Self.temporary(for: path)
         do throws(FileRefusal) {
-            if let refusal = files.remove(temporary, as: OutputFile.holder), refusal != .absent { throw refusal }
-            return try OutputFile.create(temporary, overwrite: false, isNamed: false, files)
+            if let refusal = PatternFolder.removeLeftOver(temporary, of: path, files), refusal != .absent {
+                throw refusal
+            }
+            let file = try OutputFile.create(temporary, overwrite: false, isNamed: false, files)
+            if let mark { file.begin(with: mark, container.finalForm) }
+            return file
         } catch {
             let isOther = [.exists, .writtenElsewhere, .writtenHere(OutputFile.holder)].contains(error)
             throw Self.fault(

@@ -122,7 +122,8 @@ final class MuxerHandle {
                     [ticks] + descriptions.audio.map { Int64(TrackDescriptions.ticksPerSecond(of: $0)) }
                         + (descriptions.hasMotion ? [Int64(TrackDescriptions.motionTicks)] : [])), 0)
         }
-        let begun = io == nil ? -ENOMEM : avformat_write_header(context, &settings)
+        let failed = io == nil ? -ENOMEM : -file.failure
+        let begun = failed != 0 ? failed : avformat_write_header(context, &settings)
         guard begun >= 0 else { throw abandon(because: begun) }
     }
 
@@ -152,7 +153,7 @@ final class MuxerHandle {
         try hand(packet, bytes, to: context)
         // A sound that has not given anything yet holds the header back. After a second the header is written without
         // it.
-        if container != .mkv, tracks.count > 1, file.size == 0,
+        if container != .mkv, tracks.count > 1, !file.hasContent,
             unit.dts - firstDTS >= MediaTime(nanoseconds: 1_000_000_000)
         {
             try flushFragment(context)
@@ -173,7 +174,7 @@ final class MuxerHandle {
 
     /// Must be called before each packet of the sound at `index`.
     private func beginSound(_ index: Int) throws {
-        guard let context, container != .mkv, file.size > 0, !tracks[index + 1].hasBegun else { return }
+        guard let context, container != .mkv, file.hasContent, !tracks[index + 1].hasBegun else { return }
         // The header was written before this track began, so the track's first fragment says where it belongs.
         av_opt_set(context.pointee.priv_data, "movflags", "+frag_discont", 0)
     }
@@ -242,7 +243,7 @@ final class MuxerHandle {
 
     /// Gives the motion's track its name, once the header is in the file.
     private func nameMotion() throws {
-        guard hasMotion, !isMotionNamed, file.size > 0 else { return }
+        guard hasMotion, !isMotionNamed, file.hasContent else { return }
         isMotionNamed = true
         do { try MotionTrackName.set(in: file) } catch { throw abandon(because: -error.code) }
     }
@@ -284,7 +285,7 @@ final class MuxerHandle {
     /// Writes a fragment of all that was handed over.
     func flush() throws {
         guard let context, container != .mkv else { return }
-        if file.size == 0 {
+        if !file.hasContent {
             try flushFragment(context)
         } else {
             let result = av_write_frame(context, nil)
@@ -295,7 +296,7 @@ final class MuxerHandle {
 
     /// The file grows when a fragment is complete. It then has everything that was handed over before this frame.
     private func noteSaved() throws {
-        guard file.size > savedBytes else { return }
+        guard file.hasContent, file.size > savedBytes else { return }
         try nameMotion()
         savedBytes = file.size
         savedFrames = frames

@@ -21,6 +21,12 @@ final class OutputFile {
     var refusals: [Sidecar: FileRefusal] = [:]
     private let files: RunFiles
     private var offset: Int64 = 0
+    /// The mark at the file's start, where a recorder has made the file.
+    var mark: RecordingMark?
+    /// Bytes of the mark at the file's start; libavformat's come behind it.
+    private(set) var head: Int64 = 0
+    /// Set until libavformat has written its first bytes.
+    private var form: RecordingForm?
 
     init(_ held: HeldFile, _ files: RunFiles, size: Int64 = 0) {
         self.held = held
@@ -79,7 +85,27 @@ final class OutputFile {
 
     // MARK: Writing
 
+    /// Writes who made the file, before anything else. A failure is found by the next write, and reported as that one's.
+    func begin(with mark: RecordingMark, _ form: RecordingForm) {
+        guard isRegular, size == 0 else { return }
+        let bytes = form.head(mark)
+        guard !bytes.isEmpty, bytes.withUnsafeBytes({ write($0) }) == bytes.count else { return }
+        (head, self.form) = (size, form)
+    }
+
+    /// Whether libavformat has written anything.
+    var hasContent: Bool { size > head }
+
     func write(_ bytes: UnsafeRawBufferPointer) -> Int32 {
+        if let form, offset == head, bytes.count >= 16 {
+            self.form = nil
+            var first = Array(bytes[..<16])
+            form.hideStart(&first)
+            let result = first.withUnsafeBytes { write($0) }
+            guard result >= 0 else { return result }
+            let rest = write(UnsafeRawBufferPointer(rebasing: bytes[16...]))
+            return rest < 0 ? rest : result + rest
+        }
         // After this write the hole could no longer be detected.
         guard !wasShortened else { return fail(ESTALE) }
         var done = 0
@@ -210,10 +236,13 @@ final class OutputFile {
         let seek: @convention(c) (UnsafeMutableRawPointer?, Int64, Int32) -> Int64 = { file, target, whence in
             Unmanaged<OutputFile>.fromOpaque(file!).takeUnretainedValue().seek(target, whence)
         }
-        return avio_alloc_context(
+        let io = avio_alloc_context(
             buffer.assumingMemoryBound(to: UInt8.self), Self.bufferBytes, 1, Unmanaged.passUnretained(self).toOpaque(),
             nil, write,
             isRegular ? seek : nil)
+        // All places in the file are libavformat's own, so they are right in the file.
+        if head > 0, let io { avio_seek(io, head, SEEK_SET) }
+        return io
     }
 
     static func freeIO(_ io: inout UnsafeMutablePointer<AVIOContext>?) {

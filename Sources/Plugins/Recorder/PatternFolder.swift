@@ -3,31 +3,8 @@
 import FrameCore
 import Glibc
 
-/// The files a pattern has made, on the disk.
+/// The folders in which a pattern makes files.
 enum PatternFolder {
-    /// All regular files whose folders and names the pattern can have made, each once even if it has several names.
-    /// Never follows a link below the pattern's fixed folder.
-    ///
-    /// - Parameter current: The file being written, which is left out under any name.
-    static func files(of pattern: FileNamePattern, except current: FileIdentity? = nil) -> [RetentionPolicy.File] {
-        var found: [RetentionPolicy.File] = []
-        var seen = Set<FileIdentity>()
-        if let current { seen.insert(current) }
-        visit(pattern) { folder in
-            for name in FolderListing.names(in: folder) where pattern.number(ofName: name) != nil {
-                let path = "\(folder)/\(name)"
-                var status = stat()
-                guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
-                guard seen.insert(FileIdentity(status)).inserted else { continue }
-                var file = RetentionPolicy.File(path: path, status)
-                // The files beside it are removed with it, and so count with it.
-                for sidecar in Sidecar.allCases { file.bytes += sidecar.size(beside: path) ?? 0 }
-                found.append(file)
-            }
-        }
-        return found
-    }
-
     /// Removes the temporary files that a recorder or finaliser of such files left when it was killed.
     static func removeLeftOvers(of pattern: FileNamePattern, single: String?, _ files: RunFiles) {
         func isOurs(_ name: String) -> Bool {
@@ -40,24 +17,35 @@ enum PatternFolder {
             [Finaliser.original(ofTemporary: name), FileNames.original(ofTemporary: name)].compactMap(\.self)
         }
         visit(pattern) { folder in
-            for name in FolderListing.names(in: folder)
-            where originals(name).contains(where: { isOurs($0) }) {
-                _ = files.remove("\(folder)/\(name)", as: OutputFile.holder)
+            for name in FolderListing.names(in: folder) {
+                guard let original = originals(name).first(where: { isOurs($0) }) else { continue }
+                _ = removeLeftOver("\(folder)/\(name)", of: original, files)
             }
         }
         guard let single else { return }
         let folder = FileNames.folder(of: single)
-        let names = ([single] + Sidecar.allCases.map { $0.path(beside: single) }).map(name(of:))
-        for name in FolderListing.names(in: folder)
-        where originals(name).contains(where: names.contains) {
-            _ = files.remove("\(folder)/\(name)", as: OutputFile.holder)
+        let names = ([single] + Sidecar.allCases.map { $0.path(beside: single) }).map(FileNames.name(of:))
+        for name in FolderListing.names(in: folder) {
+            guard let original = originals(name).first(where: names.contains) else { continue }
+            _ = removeLeftOver("\(folder)/\(name)", of: original, files)
         }
     }
 
-    private static func name(of path: String) -> String { String(path.split(separator: "/").last ?? "") }
+    /// Removes a temporary file if a recorder has made it: it is empty, or its mark names the file that it was to
+    /// replace.
+    static func removeLeftOver(_ path: String, of original: String, _ files: RunFiles) -> FileRefusal? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return errno == ENOENT ? .absent : .unknown(errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { return .exists }
+        let identity = FileIdentity(status)
+        let name = FileNames.name(of: original)
+        guard status.st_size == 0 || MarkedFile.marks(of: path, meant: identity).contains(where: { $0.file == name })
+        else { return .exists }
+        return files.remove(path, meant: identity, as: OutputFile.holder)
+    }
 
     /// Calls `body` with each folder in which the pattern makes files.
-    private static func visit(_ pattern: FileNamePattern, _ body: (String) -> Void) {
+    static func visit(_ pattern: FileNamePattern, _ body: (String) -> Void) {
         func go(_ folder: String, _ level: Int) {
             guard level < pattern.components.count - 1 else { return body(folder) }
             for name in FolderListing.names(in: folder) where pattern.matches(folder: name, level: level) {
@@ -67,20 +55,5 @@ enum PatternFolder {
             }
         }
         go(pattern.folder, 0)
-    }
-
-    /// Removes a file that nothing uses, and the folders above it that are then empty.
-    ///
-    /// - Returns: Why it is still there; nil when it has gone.
-    static func removeFile(_ file: RetentionPolicy.File, of pattern: FileNamePattern, _ files: RunFiles) -> FileRefusal?
-    {
-        if let refusal = files.remove(file.path, meant: file.identity, as: OutputFile.holder) { return refusal }
-        for sidecar in Sidecar.allCases { sidecar.remove(beside: file.path, files) }
-        var folder = FileNames.folder(of: file.path)
-        for _ in 1..<pattern.components.count {
-            guard rmdir(folder) == 0 else { break }
-            folder = FileNames.folder(of: folder)
-        }
-        return nil
     }
 }

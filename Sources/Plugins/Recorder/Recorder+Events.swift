@@ -58,9 +58,12 @@ extension Recorder {
                 .number("bytes", "Its bytes."),
             ]),
         EventDeclaration(
-            "recording-not-removed", "Files of earlier runs cannot be removed safely. They are kept.",
+            "recording-not-removed",
+            "Files of earlier runs cannot be removed safely, or have no mark of this recorder. They are kept.",
             [
-                .string("path", "One of them.")
+                .string("path", "One of them."),
+                .number("files", "How many have no mark of this recorder, if that is the reason."),
+                .number("bytes", "Their bytes."),
             ]),
         EventDeclaration(
             "recording-finalised", "A file was rewritten with its index in front.",

@@ -26,6 +26,7 @@ final class Recorder: MultiSink {
     private let container: Container
     private let files: RecordingFiles
     private let retention: RetentionPolicy
+    private let own: OwnRecordings
     private var format: EncodedFormat?
     private var pictures: VideoFormat?
     /// The input of the pictures; the others are sounds and motion.
@@ -48,6 +49,7 @@ final class Recorder: MultiSink {
     private var current: OutputFile?
     private let room = RoomReport()
     private var hasReportedLocks = false
+    private var hasReportedStrangers = false
     /// Whether a command started the recording. Otherwise it began with the run.
     private var isCommanded: Bool
     private var hasBegun = false
@@ -66,12 +68,16 @@ final class Recorder: MultiSink {
         container = Container(path: options.path) ?? .mp4
         files = try RecordingFiles(
             path: options.path, folder: context.folder, overwrite: options.overwrite,
-            makesMoreFiles: options.makesMoreFiles, sidecars: options.sidecars,
+            makesMoreFiles: options.makesMoreFiles, sidecars: options.sidecars, recorder: context.stageID,
             files: context.files)
+        own = OwnRecordings(
+            files.pattern, recorder: context.stageID, run: context.files.id, start: Self.moment(context.clock))
         retention = RetentionPolicy(seconds: options.keepSeconds, megabytes: options.keepMegabytes)
         state = RecordingState(startsAtOnce: options.record == .atStart)
         isCommanded = options.record == .onCommand
         lastRetention = context.clock.now()
+        guard retention.isOn else { return }
+        files.completed = { [own, clock = context.clock] in own.complete($0, at: clock.now()) }
     }
 
     var demand: StageDemand {
@@ -176,9 +182,16 @@ final class Recorder: MultiSink {
         }
     }
 
-    /// [control thread] Takes the ring's memory, opens the sound, and removes what a killed run left.
+    /// [control thread] Takes the ring's memory, opens the sound, removes what a killed run left, and looks at the
+    /// recordings that are there.
     func start() throws {
         PatternFolder.removeLeftOvers(of: files.pattern, single: files.single, context.files)
+        if retention.isOn {
+            _ = own.look(now: Self.moment(context.clock))
+            files.lastMark = own.highestNumber
+        } else {
+            files.lastMark = own.highestNumberOfNewest()
+        }
         if options.preEventSeconds > 0, let format { ring = makeRing(format) }
         if !soundFormats.isEmpty {
             soundInputs = SoundInputs(soundFormats, seconds: options.preEventSeconds > 0 ? ringSeconds : 0)
@@ -473,16 +486,22 @@ final class Recorder: MultiSink {
         removeOldFiles()
     }
 
+    private static func moment(_ clock: ChainClock) -> RecordingAges.Moment {
+        let now = clock.now()
+        // Bounded to the years that marks know, whatever the clock shows.
+        return RecordingAges.Moment(clock: now, wall: min(max(clock.unixTime(at: now), 0), 8_000_000_000_000_000_000))
+    }
+
     private func removeOldFiles() {
-        lastRetention = context.clock.now()
-        let all = PatternFolder.files(of: files.pattern, except: current?.held.identity)
-        for file in retention.excess(
-            all, writing: (current?.size ?? 0) + (recording?.sidecarBytes ?? 0),
-            now: context.clock.unixTime(at: lastRetention))
-        {
+        let now = Self.moment(context.clock)
+        lastRetention = now.clock
+        let found = own.look(except: current?.held.identity, now: now)
+        let writing = (current?.size ?? 0) + (recording?.sidecarBytes ?? 0)
+        report(found, writing: writing, now: now.wall)
+        for file in retention.excess(found.own, writing: writing) {
             // A file that is in use or protected stays, and counts as removed, so that no newer file is removed in its
             // place.
-            if let refusal = PatternFolder.removeFile(file, of: files.pattern, context.files) {
+            if let refusal = own.remove(file, context.files) {
                 reportLocks(refusal, file.path)
                 continue
             }
@@ -492,6 +511,23 @@ final class Recorder: MultiSink {
                     "'\(file.path)' was removed: it was the oldest file when 'keepSeconds' or 'keepMegabytes' was reached.",
                 details: ["path": .string(file.path), "bytes": .number(file.bytes)])
         }
+    }
+
+    /// Reports files that look like older recordings and are not known to be any.
+    private func report(_ found: OwnRecordings.Found, writing: Int64, now: Int64) {
+        let bytes = found.own.reduce(writing) { RetentionPolicy.sum($0, $1.bytes) }
+        guard !hasReportedStrangers, found.strangers.reach(retention, own: bytes, now: now) else { return }
+        hasReportedStrangers = true
+        let strangers = found.strangers
+        let folder = files.pattern.folder
+        context.post(
+            "recording-not-removed", level: .warning,
+            text:
+                "\(strangers.count == 1 ? "1 file has a name" : "\(strangers.count) files have names") of this recorder's pattern, but no mark that this recorder made \(strangers.count == 1 ? "it" : "them") there, such as '\(strangers.example)'. 'keepSeconds' and 'keepMegabytes' neither count nor remove such files (\(strangers.bytes) bytes). If an earlier version of framehost recorded them, or if they were moved there, run `framehost recordings adopt \(folder)`.",
+            details: [
+                "path": .string(strangers.example), "files": .number(strangers.count),
+                "bytes": .number(strangers.bytes),
+            ])
     }
 
     private func reportLocks(_ refusal: FileRefusal, _ path: String) {

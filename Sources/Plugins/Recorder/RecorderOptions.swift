@@ -25,12 +25,13 @@ struct RecorderOptions: StageOptions {
     var segmentMegabytes: Double? = nil
 
     @Option(
-        help: "Removes files of this path's pattern that are older than this.", range: 0.1...3_153_600_000, unit: "s")
+        help: "Removes files that this recorder has recorded and that are older than this.", range: 0.1...3_153_600_000,
+        unit: "s")
     var keepSeconds: Double? = nil
 
     @Option(
         help:
-            "Removes the oldest files of this path's pattern while all files of the pattern together are larger than this.",
+            "Removes the oldest files that this recorder has recorded while they are together larger than this.",
         range: 0.001...1_000_000_000,
         unit: "MB")
     var keepMegabytes: Double? = nil

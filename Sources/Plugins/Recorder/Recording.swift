@@ -336,9 +336,10 @@ final class Recording {
     // MARK: Files
 
     private func beginFile(_ unit: RecordedUnit, at origin: MediaTime) throws {
-        let unixTime = context.clock.unixTime(at: unit.capturedAt != 0 ? unit.capturedAt : context.clock.now())
+        let clock = unit.capturedAt != 0 ? unit.capturedAt : context.clock.now()
+        let unixTime = context.clock.unixTime(at: clock)
         path = files.nextName(at: unixTime)
-        let file = try files.make(at: unixTime)
+        let file = try files.make(at: unixTime, clock: clock)
         path = file.path
         self.origin = origin
         orientation = setup.container.carriesOrientation ? unit.orientation : .up
@@ -379,6 +380,7 @@ final class Recording {
     private func complete(_ part: Part, endsRecording: Bool) throws {
         let muxer = part.muxer
         try muxer.finish(syncs: setup.isLive)
+        if let mark = muxer.file.mark { files.completed(mark) }
         for case let log? in [part.log, part.captionLog] as [SidecarLog?] {
             let wasWhole = log.failure == 0
             log.finish(syncs: setup.isLive)

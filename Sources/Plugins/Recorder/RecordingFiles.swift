@@ -21,14 +21,26 @@ final class RecordingFiles {
     private var number: Int?
     /// The last name of a pattern without number, and how often it was used.
     private var repeated = (name: "", count: 0)
+    /// The recorder's id, for the marks.
+    private let recorder: String
+    /// The number of the last mark (``RecordingMark/number``).
+    var lastMark: Int64 = 0
+    private let boot: UInt64
+    /// Called when a file is complete.
+    var completed: (RecordingMark) -> Void = { _ in }
 
     /// - Parameters:
     ///   - path: The option `path` with its patterns, already checked.
     ///   - folder: The folder to which a relative path is relative.
     ///   - sidecars: The sidecars that are made with each file.
+    ///   - recorder: The recorder's id, which stands in each file's mark.
+    ///   - boot: The machine's start, which stands there too.
     init(
-        path: String, folder: String, overwrite: Bool, makesMoreFiles: Bool, sidecars: [Sidecar] = [], files: RunFiles
+        path: String, folder: String, overwrite: Bool, makesMoreFiles: Bool, sidecars: [Sidecar] = [],
+        recorder: String = "", boot: UInt64 = RecordingMark.currentBoot(), files: RunFiles
     ) throws(OptionFault) {
+        self.recorder = recorder
+        self.boot = boot
         self.files = files
         self.sidecars = sidecars
         let given = try FileNamePattern(path).placed(in: folder)
@@ -46,6 +58,7 @@ final class RecordingFiles {
     var fault: FrameHostError? {
         if let name = freeSingle {
             return RecordingFault.ofPath(name, overwrite: overwrite)
+                ?? files.refusalOfReplacing(ofAnotherRun: name).map { RecordingFault.refused(name, $0) }
                 ?? sidecars.lazy.compactMap { [self] in
                     RecordingFault.ofLength(path(of: $0, beside: name))
                         ?? sidecarFault(of: $0, beside: name)
@@ -73,12 +86,15 @@ final class RecordingFiles {
     /// it belongs to a file of this run, to a file that a program reads or writes, to a link, a device or a
     /// write-protected file, or to something that cannot be examined.
     ///
-    /// - Parameter unixTime: When its first picture was taken, nanoseconds since 1970.
+    /// - Parameters:
+    ///   - unixTime: When its first picture was taken, nanoseconds since 1970.
+    ///   - clock: The same moment by the chain's clock.
     /// - Throws: ``FrameHostError`` naming the path.
-    func make(at unixTime: Int64) throws -> OutputFile {
+    func make(at unixTime: Int64, clock: Int64 = 0) throws -> OutputFile {
+        let moment = Moment(unixTime: unixTime, clock: clock)
         if let name = freeSingle {
             do throws(FileRefusal) {
-                let file = try create(name, isNamed: true)
+                let file = try create(name, isNamed: true, moment)
                 hasSingle = true
                 return file
             } catch {
@@ -93,12 +109,27 @@ final class RecordingFiles {
         var again = !pattern.hasNumber && plain == repeated.name ? repeated.count + 1 : 1
         let first = pattern.path(at: unixTime, number: next, again: again)
         var missing = 0
+        var taken: Set<String>?
         // Taken names are skipped. Another recorder may be making files of the same names at the same time.
-        for _ in 0..<Self.mostTries {
-            let path = pattern.path(at: unixTime, number: next, again: again)
+        for attempt in 0..<Self.mostTries {
+            var path = pattern.path(at: unixTime, number: next, again: again)
+            // The names that the folder has are left out at once, however many they are. With `overwrite` some of them may
+            // be replaced, so a few are tried first.
+            if attempt >= (overwrite ? Self.mostReplacements : 1) {
+                let names = taken ?? Set(FolderListing.names(in: FileNames.folder(of: path)))
+                if taken == nil, !pattern.hasNumber {
+                    again = max(again, (pattern.highestRepetition(of: plain, among: names) ?? 0) + 1)
+                    path = pattern.path(at: unixTime, number: next, again: again)
+                }
+                taken = names
+                while names.contains(FileNames.name(of: path)) {
+                    if pattern.hasNumber { next += 1 } else { again += 1 }
+                    path = pattern.path(at: unixTime, number: next, again: again)
+                }
+            }
             try makeFolders(of: path)
             do throws(FileRefusal) {
-                let file = try create(path, isNamed: false)
+                let file = try create(path, isNamed: false, moment)
                 number = next
                 if !pattern.hasNumber { repeated = (plain, again) }
                 return file
@@ -117,14 +148,35 @@ final class RecordingFiles {
         throw RecordingFault.noName(from: first, count: Self.mostTries)
     }
 
-    /// The most names that are tried for one file.
+    /// The most names that are tried for one file. Names that the folder has do not count.
     private static let mostTries = 10_000
+    /// The most of them that are tried, with `overwrite`, before those that the folder has are left out.
+    private static let mostReplacements = 1000
+
+    /// The time of a file's first picture, nanoseconds since 1970 and by the chain's clock.
+    private struct Moment {
+        var unixTime: Int64
+        var clock: Int64
+    }
+
+    /// Writes into a new file who made it.
+    private func mark(_ file: OutputFile, _ moment: Moment) {
+        guard let container = Container(path: pattern.ending) else { return }
+        lastMark += 1
+        let mark = RecordingMark(
+            recorder: recorder, run: files.id, number: lastMark, file: FileNames.name(of: file.path),
+            folder: RecordingMark.fingerprint(ofFolder: FileNames.folder(of: file.path)),
+            unixMilliseconds: max(0, moment.unixTime / 1_000_000), clock: max(0, moment.clock), boot: boot,
+            sidecars: sidecars.filter { file.sidecars[$0] != nil }.map(\.ending))
+        file.begin(with: mark, container.form)
+        file.mark = mark
+    }
 
     /// Makes a file and its sidecars: all, or none.
     ///
     /// It first checks whether the sidecars may be replaced, since a replaced recording does not come back. With
     /// `overwrite`, a recording goes on without a sidecar whose name another program takes in between.
-    private func create(_ path: String, isNamed: Bool) throws(FileRefusal) -> OutputFile {
+    private func create(_ path: String, isNamed: Bool, _ moment: Moment) throws(FileRefusal) -> OutputFile {
         for sidecar in sidecars {
             if let refusal = refusal(of: sidecar, beside: path) { throw refusal }
         }
@@ -145,6 +197,7 @@ final class RecordingFiles {
                 throw error
             }
         }
+        mark(file, moment)
         return file
     }
 
@@ -191,12 +244,8 @@ final class RecordingFiles {
         guard !overwrite else { return least }
         let folder = FileNames.folder(of: pattern.path(at: unixTime, number: 0))
         let numbers = FolderListing.names(in: folder).compactMap { pattern.number(ofName: $0) }
-        return numbers.filter { $0 <= Self.highestCount }.max().map { max($0, least) } ?? least
+        return numbers.filter { $0 <= FileNamePattern.highestCount }.max().map { max($0, least) } ?? least
     }
-
-    /// Greater numbers are ignored, since no recorder has reached them: with a file every 10 ms it would take 317
-    /// years.
-    static let highestCount = 1_000_000_000_000
 
     /// Makes the folders that contain a pattern. Those before them must exist, so that a typing error does not make a
     /// tree of folders.

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// The recordings of one recorder in the folders of its pattern: those whose mark names this recorder, and the file under
+/// its present name.
+///
+/// Used on the stage thread, and on the set-up thread before that.
+final class OwnRecordings {
+    /// Files with names of the pattern that are not the recorder's own.
+    struct Strangers: Equatable {
+        var count = 0
+        var bytes: Int64 = 0
+        /// One of them.
+        var example = ""
+        /// The time of the one that was written first, nanoseconds since 1970.
+        var oldest = Int64.max
+    }
+
+    /// What was found in the folders.
+    struct Found {
+        var own: [RetentionPolicy.File] = []
+        var strangers = Strangers()
+    }
+
+    /// What is known of a file since it was last seen.
+    private struct Known {
+        var marks: [RecordingMark]
+        var bytes: Int64
+        var time: Int64
+        /// Since when it is as it is, by the chain's clock.
+        var since: Int64
+        var round: UInt64
+    }
+
+    private let pattern: FileNamePattern
+    private let recorder: String
+    private let run: UInt64
+    private let boot: UInt64
+    private let start: RecordingAges.Moment
+    private var known: [FileIdentity: Known] = [:]
+    /// When this recorder completed its files, by the chain's clock; by the numbers of their marks.
+    private var ends: [Int64: Int64] = [:]
+    private var round: UInt64 = 0
+    /// The highest number of the marks of own files.
+    private(set) var highestNumber: Int64 = 0
+
+    /// - Parameters:
+    ///   - recorder: The recorder's id.
+    ///   - run: The run's number (``RunFiles/id``).
+    ///   - start: The present moment.
+    init(
+        _ pattern: FileNamePattern, recorder: String, run: UInt64, boot: UInt64 = RecordingMark.currentBoot(),
+        start: RecordingAges.Moment
+    ) {
+        self.pattern = pattern
+        self.recorder = recorder
+        self.run = run
+        self.boot = boot
+        self.start = start
+    }
+
+    /// Notes that a file is complete.
+    func complete(_ mark: RecordingMark, at clock: Int64) { ends[mark.number] = clock }
+
+    /// Looks at all regular files whose folders and names the pattern can have made, each once even if it has several
+    /// names. Never follows a link below the pattern's fixed folder. A file that is as it was is not opened again.
+    ///
+    /// - Parameter current: The file being written, which is left out under any name.
+    func look(except current: FileIdentity? = nil, now: RecordingAges.Moment) -> Found {
+        round &+= 1
+        var found = Found()
+        var own: [(file: RetentionPolicy.File, mark: RecordingMark, known: Known)] = []
+        var seen = Set<FileIdentity>()
+        if let current { seen.insert(current) }
+        PatternFolder.visit(pattern) { folder in
+            let fingerprint = RecordingMark.fingerprint(ofFolder: folder)
+            for name in FolderListing.names(in: folder) where pattern.number(ofName: name) != nil {
+                let path = "\(folder)/\(name)"
+                var status = stat()
+                guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
+                let identity = FileIdentity(status)
+                guard seen.insert(identity).inserted else { continue }
+                let known = update(path, identity, status, now.clock)
+                guard let mark = known.marks.first(where: { $0.names(name, in: fingerprint, recorder: recorder) })
+                else {
+                    found.strangers.add(path, known.bytes, known.time)
+                    continue
+                }
+                var bytes = known.bytes
+                // The files beside it are removed with it, and so count with it.
+                for sidecar in mark.ownSidecars { bytes += sidecar.size(beside: path) ?? 0 }
+                let order = RecordingOrder(
+                    number: mark.number, unixMilliseconds: mark.unixMilliseconds, path: path)
+                let file = RetentionPolicy.File(path: path, bytes: bytes, age: 0, order: order, identity: identity)
+                own.append((file, mark, known))
+            }
+        }
+        known = known.filter { $0.value.round == round }
+        let present = Set(own.lazy.filter { $0.mark.run == self.run }.map(\.mark.number))
+        ends = ends.filter { present.contains($0.key) }
+        for entry in own { count(entry.mark) }
+        var ages = RecordingAges(start: start, now: now, boot: boot)
+        var lastNumbers: [UInt64: Int64] = [:]
+        for mark in own.lazy.map(\.mark) where mark.run != run && mark.run != 0 {
+            if mark.unixTime <= now.wall { ages.latest = max(ages.latest, mark.unixTime) }
+            guard mark.number >= lastNumbers[mark.boot] ?? 0 else { continue }
+            lastNumbers[mark.boot] = mark.number
+            ages.offsets[mark.boot] = mark.offset
+        }
+        found.own = own.map { entry in
+            var file = entry.file
+            file.age = ages.age(
+                of: entry.mark, written: entry.known.time,
+                end: entry.mark.run == run ? ends[entry.mark.number] : nil, seen: entry.known.since)
+            return file
+        }
+        return found
+    }
+
+    /// The highest number of the marks of the files that were written last, 256 at most: enough to count on, where no file
+    /// is to be removed.
+    func highestNumberOfNewest() -> Int64 {
+        var files: [(path: String, folder: UInt64, time: Int64)] = []
+        PatternFolder.visit(pattern) { folder in
+            let fingerprint = RecordingMark.fingerprint(ofFolder: folder)
+            for name in FolderListing.names(in: folder) where pattern.number(ofName: name) != nil {
+                var status = stat()
+                guard lstat("\(folder)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
+                files.append(("\(folder)/\(name)", fingerprint, status.boundedTime))
+            }
+        }
+        files.sort { $0.time > $1.time }
+        for file in files.prefix(256) {
+            for mark in MarkedFile.marks(of: file.path)
+            where mark.names(FileNames.name(of: file.path), in: file.folder, recorder: recorder) {
+                count(mark)
+            }
+        }
+        return highestNumber
+    }
+
+    /// Numbers that no recorder reaches are not counted on.
+    private func count(_ mark: RecordingMark) {
+        if mark.number <= RecordingMark.mostNumber / 2 { highestNumber = max(highestNumber, mark.number) }
+    }
+
+    private func update(_ path: String, _ identity: FileIdentity, _ status: stat, _ clock: Int64) -> Known {
+        let bytes = min(max(Int64(status.st_size), 0), 1 << 53)
+        let time = status.boundedTime
+        if var entry = known[identity], entry.bytes == bytes, entry.time == time {
+            entry.round = round
+            known[identity] = entry
+            return entry
+        }
+        let entry = Known(
+            marks: MarkedFile.marks(of: path, meant: identity), bytes: bytes, time: time, since: clock, round: round)
+        known[identity] = entry
+        return entry
+    }
+
+    /// Whether the file is still this recorder's own. Its mark is read again.
+    func owns(_ file: RetentionPolicy.File) -> RecordingMark? {
+        let folder = RecordingMark.fingerprint(ofFolder: FileNames.folder(of: file.path))
+        return MarkedFile.marks(of: file.path, meant: file.identity).first {
+            $0.names(FileNames.name(of: file.path), in: folder, recorder: recorder)
+        }
+    }
+
+    /// Removes an own file that nothing uses, the files that were made beside it, and the folders above it that are then
+    /// empty.
+    ///
+    /// - Returns: Why it is still there; nil when it has gone.
+    func remove(_ file: RetentionPolicy.File, _ files: RunFiles) -> FileRefusal? {
+        guard let mark = owns(file) else { return .changed }
+        if let refusal = files.remove(file.path, meant: file.identity, as: OutputFile.holder) { return refusal }
+        for sidecar in mark.ownSidecars { sidecar.remove(beside: file.path, files) }
+        var folder = FileNames.folder(of: file.path)
+        for _ in 1..<pattern.components.count {
+            guard rmdir(folder) == 0 else { break }
+            folder = FileNames.folder(of: folder)
+        }
+        return nil
+    }
+}
+
+extension OwnRecordings.Strangers {
+    mutating func add(_ path: String, _ bytes: Int64, _ time: Int64) {
+        count += 1
+        self.bytes = RetentionPolicy.sum(self.bytes, bytes)
+        if time < oldest || count == 1 { (oldest, example) = (time, path) }
+    }
+
+    /// Whether they are what keeps the recorder from its limits: with them there is more than `keepMegabytes`, or one of
+    /// them is older than `keepSeconds`.
+    func reach(_ policy: RetentionPolicy, own: Int64, now: Int64) -> Bool {
+        guard count > 0 else { return false }
+        let isMuch = policy.byteLimit.map { RetentionPolicy.sum(own, bytes) > $0 } ?? false
+        let isOld = policy.age.map { now - oldest > $0 } ?? false
+        return isMuch || isOld
+    }
+}
+
+extension RecordingMark {
+    /// The files that were made beside the recording.
+    var ownSidecars: [Sidecar] { Sidecar.allCases.filter { sidecars.contains($0.ending) } }
+}
+
+extension stat {
+    /// When the file was last written, nanoseconds since 1970, bounded to the years 1970 to 2223 so that no later
+    /// arithmetic overflows.
+    var boundedTime: Int64 {
+        let seconds = min(max(Int64(st_mtim.tv_sec), 0), 8_000_000_000)
+        return seconds * 1_000_000_000 + min(max(Int64(st_mtim.tv_nsec), 0), 999_999_999)
+    }
+}

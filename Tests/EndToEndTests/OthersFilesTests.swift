@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+
+/// What belongs to somebody else stays: beside a recorder with retention, beside another chain of the process, in a
+/// batch's store.
+@Suite struct OthersFilesTests {
+    let workspace: Workspace
+    let framehost: Program
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+    }
+
+    private func run(_ arguments: String...) throws -> Outcome {
+        try framehost.run(arguments, folder: workspace.folder.path)
+    }
+
+    private func age(_ name: String, days: Double) throws {
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date() - days * 86_400], ofItemAtPath: workspace.path(name))
+    }
+
+    /// Any word fits `%A`; a recorder removes only what it has recorded. What an earlier version recorded is adopted by
+    /// hand, and goes in the next run.
+    @Test(.needs(.ffmpeg)) func retentionLeavesTheWeddingAlone() throws {
+        let made = try Tool.ffmpeg.run(
+            "-v", "error", "-f", "lavfi", "-i", "testsrc=s=160x120:r=25:d=1", "-c:v", "libx264", workspace.path("w.mp4")
+        )
+        #expect(made.status == 0, "\(made.error)")
+        let clip = try workspace.data("w.mp4")
+        try FileManager.default.createDirectory(atPath: workspace.path("ring"), withIntermediateDirectories: true)
+        for name in ["My wedding", "Wednesday", "old recording"] {
+            try workspace.write("ring/\(name).mp4", clip)
+            try age("ring/\(name).mp4", days: 10)
+        }
+        try workspace.write(
+            "c.json",
+            """
+            { "stages": [ { "use": "test-source", "size": "160x120", "frames": 30 }, { "use": "x264-encoder" },
+              { "id": "r", "use": "recorder", "path": "ring/%A.mp4", "keepSeconds": 604800 } ] }
+            """)
+        let first = try run("c.json")
+        #expect(first.status == 0, "\(first.error)")
+        #expect(
+            first.error.contains("3 files have names of this recorder's pattern, but no mark")
+                && first.error.contains("framehost recordings adopt "), "\(first.error)")
+        for name in ["My wedding", "Wednesday", "old recording"] {
+            #expect(try workspace.data("ring/\(name).mp4") == clip)
+        }
+        // A cut-off file is not touched, and without --yes nothing is.
+        try workspace.write("ring/cut.mp4", clip.dropLast(100))
+        let listed = try run("recordings", "adopt", "ring", "--only", "[oc]*.mp4")
+        #expect(listed.status == 1)
+        #expect(
+            listed.output.contains("would adopt ring/old recording.mp4")
+                && listed.output.contains("left: 'ring/cut.mp4' is cut off, or still being written")
+                && listed.output.contains("Nothing was changed."), "\(listed.output)")
+        #expect(try workspace.data("ring/old recording.mp4") == clip)
+        let adopted = try run("recordings", "adopt", "ring", "--only", "old*", "--yes")
+        #expect(adopted.status == 0 && adopted.output.contains("1 file ("), "\(adopted.output)\(adopted.error)")
+        #expect(try workspace.data("ring/old recording.mp4").starts(with: clip))
+        #expect(try ClipProbe(workspace.path("ring/old recording.mp4")).times.count == 25)
+        let second = try run("c.json")
+        #expect(second.status == 0, "\(second.error)")
+        #expect(!workspace.exists("ring/old recording.mp4"), "\(second.error)")
+        for name in ["My wedding", "Wednesday"] { #expect(try workspace.data("ring/\(name).mp4") == clip) }
+        #expect(try run("recordings", "adopt", "nowhere").status == 2)
+    }
+
+    /// A file of one chain is refused to the other at the command, not when the first picture comes.
+    @Test func aChangeSeesTheFilesOfTheChainsBesideIt() throws {
+        try workspace.write(
+            "a.json",
+            """
+            { "stages": [ { "use": "test-source", "size": "160x120", "rate": 25, "live": true },
+              { "use": "x264-encoder", "preset": "ultrafast", "keyframeSeconds": 0.2 },
+              { "id": "seg", "use": "recorder", "path": "a-{n}.mp4", "segmentSeconds": 0.4, "finalize": "never" },
+              { "id": "whole", "use": "recorder", "from": "x264-encoder", "path": "whole.mp4" } ] }
+            """)
+        try workspace.write(
+            "b.json",
+            """
+            { "stages": [ { "id": "cam", "use": "test-source", "size": "160x120", "rate": 25, "live": true },
+              { "id": "enc", "use": "x264-encoder", "preset": "ultrafast", "keyframeSeconds": 0.2 },
+              { "use": "null-sink" } ] }
+            """)
+        let program = try framehost.start(["a.json", "b.json", "--commands"], folder: workspace.folder.path)
+        try program.waitForFrames(10, of: "a")
+        try program.waitForFrames(10, of: "b")
+        for _ in 0..<400 where !workspace.exists("a-3.mp4") { program.listen(seconds: 0.05) }
+        #expect(workspace.exists("a-3.mp4"))
+        let before = try workspace.data("a-1.mp4")
+        func attach(_ path: String, _ tag: Int) -> String {
+            #"{ "chain": "b", "command": "attach", "at": "enc", "tag": \#(tag), "stages": [ { "id": "r\#(tag)", "use": "recorder", "path": "\#(path)", "overwrite": true } ] }"#
+        }
+        for (tag, path) in ["whole.mp4", "a-1.mp4", "free.mp4"].enumerated() {
+            try program.write(attach(path, tag) + "\n")
+            try program.waitForOutput("\"tag\":\(tag)")
+        }
+        program.send(SIGTERM)
+        let outcome = try program.finish()
+        let answers = try outcome.lines.map { try JSON(parsing: $0) }
+        func answer(_ tag: Int) -> JSON { answers.first { $0["tag"].int == tag } ?? JSON(nil) }
+        #expect(
+            answer(0)["error"].string?.contains("whole.mp4', which 'whole' of the chain 'a' writes. Name another file.")
+                == true, "\(answer(0))")
+        #expect(
+            answer(1)["ok"].bool == false && answer(1)["error"].string?.contains("a-1.mp4'") == true, "\(answer(1))")
+        #expect(answer(2)["ok"].bool == true, "\(answer(2))")
+        #expect(try workspace.data("a-1.mp4") == before)
+    }
+
+    /// `overwrite` is meant for the picture before it.
+    @Test func aSnapshotReplacesOnlyPictures() throws {
+        try workspace.write("stats.jpg", #"{ "stages": [], "links": [], "pools": [], "ledger": {} }"#)
+        try workspace.write("segment", "a spool's")
+        try FileManager.default.createSymbolicLink(
+            atPath: workspace.path("link.png"), withDestinationPath: "segment")
+        try workspace.write(
+            "c.json",
+            #"{ "stages": [ { "id": "cam", "use": "test-source", "size": "64x64", "rate": 25, "live": true }, { "use": "null-sink" } ] }"#
+        )
+        let program = try framehost.start(["c.json", "--commands"], folder: workspace.folder.path)
+        for (tag, path) in ["stats.jpg", "link.png", "new.jpg", "new.jpg"].enumerated() {
+            try program.write(
+                #"{ "stage": "cam", "command": "snapshot", "path": "\#(path)", "overwrite": true, "tag": \#(tag) }"#
+                    + "\n")
+            try program.waitForOutput("\"tag\":\(tag)")
+        }
+        program.send(SIGTERM)
+        let answers = try program.finish().lines.map { try JSON(parsing: $0) }
+        func answer(_ tag: Int) -> JSON { answers.first { $0["tag"].int == tag } ?? JSON(nil) }
+        for tag in 0...1 {
+            #expect(
+                answer(tag)["error"].string?.hasSuffix(
+                    "exists and is not a JPEG or PNG picture, so it is kept. Name another file, or remove this one.")
+                    == true, "\(answer(tag))")
+        }
+        #expect(answer(2)["ok"].bool == true && answer(3)["ok"].bool == true)
+        #expect(try workspace.data("segment") == Data("a spool's".utf8))
+        #expect(try workspace.data("stats.jpg").first == UInt8(ascii: "{"))
+    }
+
+    @Test(.needs(.python)) func aStoreKeepsWhatNoBatchMade() throws {
+        let outcome = try Tool.python.run(Repository.root.appending(path: "Tests/Engines/store_tests.py").path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+    }
+}
