@@ -194,7 +194,7 @@ import Testing
                 recorder: "r", run: files.id, number: 1, file: FileNames.name(of: path),
                 folder: RecordingMark.fingerprint(ofFolder: FileNames.folder(of: path)), unixMilliseconds: 0, clock: 0,
                 boot: 0)
-            try Data(RecordingForm.mp4.head(mark)).write(to: URL(fileURLWithPath: path))
+            try Data(RecordingForm.mp4.head(mark) + [UInt8](repeating: 0, count: 100)).write(to: URL(fileURLWithPath: path))
         }
         try Data("somebody's".utf8).write(to: URL(fileURLWithPath: folder.file("2026-01/a-7.mp4")))
         // Neither a link to a file nor one to a folder is ours.

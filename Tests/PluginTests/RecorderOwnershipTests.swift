@@ -12,6 +12,9 @@ import Testing
 
     // MARK: The folder of somebody else
 
+    /// One in each run of the tests; FRAMEHOST_SEED names another one.
+    static let seeds = [ProcessInfo.processInfo.environment["FRAMEHOST_SEED"].flatMap { UInt64($0) } ?? 1]
+
     /// 40 paths with every conversion that there is.
     static let patterns = [
         "%A.mp4", "%a.mp4", "%B.mp4", "%b.mp4", "%h.mp4", "%p.mp4", "%Z.mp4", "%A-%B.mp4", "%A %d %B.mp4",
@@ -71,7 +74,7 @@ import Testing
 
     /// 200 files with other people's names, dates of the past and of the future, and recordings that were renamed or
     /// copied in; 40 patterns, each in three runs over which the clock is set and the machine starts anew.
-    @Test(arguments: [1, 2]) func removesOnlyItsOwnAndNothingTooEarly(seed: UInt64) throws {
+    @Test(arguments: seeds) func removesOnlyItsOwnAndNothingTooEarly(seed: UInt64) throws {
         var random = SplitRandom(state: seed)
         let folder = try ScratchFolder()
         var neighbours: [String: Neighbour] = [:]
@@ -217,77 +220,103 @@ import Testing
 
     // MARK: Ages
 
-    private func mark(_ unixSeconds: Int64, clock: Int64, boot: UInt64 = 1, run: UInt64 = 5) -> RecordingMark {
-        RecordingMark(
-            recorder: "rec", run: run, number: 3, file: "a.mp4", folder: 1, unixMilliseconds: unixSeconds * 1000,
+    private static let day: Int64 = 86_400
+
+    /// Times in seconds; a file of the run 5, of the machine's start 1.
+    private func file(
+        _ number: Int64, began: Int64, clock: Int64, written: Int64, seen: Int64, end: Int64? = nil, boot: UInt64 = 1,
+        run: UInt64 = 5
+    ) -> RecordingAges.File {
+        let mark = RecordingMark(
+            recorder: "rec", run: run, number: number, file: "a.mp4", folder: 1, unixMilliseconds: began * 1000,
             clock: clock * Self.second, boot: boot)
+        return RecordingAges.File(
+            mark: mark, written: written * Self.second, end: end.map { $0 * Self.second }, seen: seen * Self.second)
     }
 
-    private func ages(start: (Int64, Int64), now: (Int64, Int64), boot: UInt64 = 1, latest: Int64 = 0) -> RecordingAges
-    {
+    private func ages(
+        start: (clock: Int64, wall: Int64), now: (clock: Int64, wall: Int64), _ files: RecordingAges.File...
+    ) -> [Int64] {
         RecordingAges(
-            start: .init(clock: start.0 * Self.second, wall: start.1 * Self.second),
-            now: .init(clock: now.0 * Self.second, wall: now.1 * Self.second), boot: boot, latest: latest * Self.second)
+            start: .init(clock: start.clock * Self.second, wall: start.wall * Self.second),
+            now: .init(clock: now.clock * Self.second, wall: now.wall * Self.second), boot: 1
+        ).ages(of: files).map { $0 / Self.second }
     }
 
-    @Test func agesDoNotFollowAClockThatIsSet() {
-        func age(_ ages: RecordingAges, _ mark: RecordingMark, written: Int64, seen: Int64, end: Int64? = nil) -> Int64
-        {
-            ages.age(
-                of: mark, written: written * Self.second, end: end.map { $0 * Self.second }, seen: seen * Self.second)
-                / Self.second
+    /// Forward by two days, back by ten hours.
+    @Test(arguments: [0, 172_800, -36_000] as [Int64]) func agesOfThisRunDoNotFollowTheWallClock(step: Int64) {
+        let file = file(1, began: 1004, clock: 4, written: 1010, seen: 15, end: 10)
+        #expect(ages(start: (0, 1000), now: (20, 1020 + step), file) == [10])
+    }
+
+    @Test func agesOfEarlierRunsDoNotFollowTheWallClock() {
+        let file = file(1, began: 1004, clock: 4, written: 1010, seen: 100)
+        // Nobody set it; it was set in this run; before this run.
+        #expect(ages(start: (100, 1100), now: (120, 1120), file) == [110])
+        #expect(ages(start: (100, 1100), now: (120, 1120 + 2 * Self.day), file) == [110])
+        #expect(ages(start: (100, 1100 + Self.day), now: (120, 1120 + Self.day), file) == [110])
+        // It was set back, so that the file's time is one of the future: the next file began when it ended.
+        #expect(ages(start: (100, 500), now: (120, 520), file) == [20])
+        let next = self.file(2, began: 411, clock: 11, written: 420, seen: 100)
+        #expect(ages(start: (100, 500), now: (120, 520), file, next) == [109, 100])
+        // Set back while the file was written, and forward again: it ended later than its time says.
+        let back = self.file(1, began: 5000, clock: 4, written: 4900, seen: 2000)
+        let after = self.file(2, began: 4901, clock: 1905, written: 4910, seen: 2000)
+        #expect(ages(start: (2000, 4996), now: (3000, 7996), back, after) == [1096, 1086])
+    }
+
+    @Test func timesThatCannotBeDecideNothing() {
+        // Of the future, and before the file began.
+        for written in [9999, 5] as [Int64] {
+            let file = file(1, began: 1004, clock: 4, written: written, seen: 100)
+            #expect(ages(start: (100, 1100), now: (120, 1120), file) == [20])
         }
-        let day: Int64 = 86_400
-        // Of this run: the clock went forward by two days, or back by ten hours.
-        for wall in [1020 + 2 * day, 1020 - 36_000] as [Int64] {
-            let now = ages(start: (0, 1000), now: (20, wall))
-            #expect(age(now, mark(1004, clock: 4), written: 1010, seen: 15, end: 10) == 10)
-        }
-        // Of an earlier run since the same start of the machine.
-        let forward = ages(start: (100, 1100), now: (120, 1120 + 2 * day))
-        #expect(age(forward, mark(1004, clock: 4), written: 1010, seen: 100) == 110)
-        // Nobody set it: as old as its time says.
-        #expect(age(ages(start: (100, 1100), now: (120, 1120)), mark(1004, clock: 4), written: 1010, seen: 100) == 110)
-        // The clock was set while the earlier run recorded, before or after the file.
         #expect(
-            age(ages(start: (100, 1100 + day), now: (120, 1120 + day)), mark(1004, clock: 4), written: 1010, seen: 100)
-                == 110)
-        // A touched file is no older than it can be.
-        #expect(age(ages(start: (100, 1100), now: (120, 1120)), mark(1004, clock: 4), written: 5, seen: 100) == 116)
-        // A time of the future decides nothing.
-        #expect(age(ages(start: (100, 1100), now: (120, 1120)), mark(1004, clock: 4), written: 9999, seen: 100) == 20)
-        #expect(age(ages(start: (9, 500), now: (20, 511)), mark(1004, clock: 4, boot: 2), written: 1010, seen: 9) == 11)
-        // Of an earlier start of the machine: a clock that was set forward in this run says nothing either…
-        let other = mark(1004, clock: 4, boot: 2)
-        #expect(age(ages(start: (9, 2000), now: (20, 2011 + day)), other, written: 1010, seen: 9) == 1001)
+            ages(start: (9, 500), now: (20, 511), file(1, began: 1004, clock: 4, written: 1010, seen: 9, boot: 2)) == [11])
+    }
+
+    @Test func agesOfEarlierStartsOfTheMachine() {
+        let old = file(1, began: 1004, clock: 4, written: 1010, seen: 9, boot: 2)
+        #expect(ages(start: (9, 2000), now: (20, 2011), old) == [1001])
+        // A clock that was set forward in this run makes it no older…
+        #expect(ages(start: (9, 2000), now: (20, 2011 + Self.day), old) == [1001])
         // …unless it stood before the recordings that are there, as without a battery.
-        #expect(age(ages(start: (9, 10), now: (20, 2011), latest: 1004), other, written: 1010, seen: 9) == 1001)
-        // An adopted file.
+        #expect(ages(start: (9, 10), now: (20, 2011), old) == [1001])
+        // The marks of its own start of the machine, and of one in between, say that the clock was set.
+        let later = file(2, began: 1020 + Self.day, clock: 20, written: 1021 + Self.day, seen: 9, boot: 2)
+        #expect(ages(start: (9, 2000 + Self.day), now: (20, 2011 + Self.day), old, later)[0] == 1001)
+        let between = [(3, 1100, 5), (4, 1110 + Self.day, 15)].map {
+            file($0.0, began: $0.1, clock: $0.2, written: $0.1 + 1, seen: 9, boot: 3, run: 6)
+        }
         #expect(
-            age(ages(start: (9, 2000), now: (20, 2011)), mark(1004, clock: 0, boot: 0, run: 0), written: 1004, seen: 9)
-                == 1007)
-        // A later mark of that start of the machine tells that the clock was set after this file.
-        var known = ages(start: (9, 2000 + day), now: (20, 2011 + day))
-        known.offsets = [2: (1000 + day) * Self.second]
-        #expect(age(known, other, written: 1010, seen: 9) == 1001)
+            ages(start: (9, 2000 + Self.day), now: (20, 2011 + Self.day), old, between[0], between[1])[0] == 1001)
+        // An adopted file.
+        let adopted = file(0, began: 1004, clock: 0, written: 1004, seen: 9, boot: 0, run: 0)
+        #expect(ages(start: (9, 2000), now: (20, 2011), adopted) == [1007])
+        #expect(ages(start: (9, 2000), now: (20, 2011 + Self.day), adopted) == [1007])
     }
 
     @Test func sumsWhateverMarksSay() {
-        let extremes: [Int64] = [0, 1, 8_000_000_000_000]
-        for time in extremes {
+        var files: [RecordingAges.File] = []
+        for time in [0, 1, 8_000_000_000_000] as [Int64] {
             for clock in [0, 1 << 60] as [Int64] {
-                for wall in [0, 8_000_000_000_000_000_000] as [Int64] {
-                    for boot in [0, 1, 2] as [UInt64] {
-                        var mark = mark(0, clock: 0, boot: boot)
-                        (mark.unixMilliseconds, mark.clock) = (time, clock)
-                        let ages = RecordingAges(
-                            start: .init(clock: 0, wall: 0), now: .init(clock: 1 << 60, wall: wall), boot: 1,
-                            offsets: [2: 8_000_000_000_000_000_000])
-                        for written in [0, 8_000_000_000_999_999_999] as [Int64] {
-                            #expect(ages.age(of: mark, written: written, end: nil, seen: 0) >= 0)
-                        }
+                for boot in [0, 1, 2, 3] as [UInt64] {
+                    for written in [0, 8_000_000_000_999_999_999] as [Int64] {
+                        var file = file(Int64(files.count), began: 0, clock: 0, written: 0, seen: 0, boot: boot)
+                        (file.mark.unixMilliseconds, file.mark.clock, file.written) = (time, clock, written)
+                        if boot == 0 { file.mark.run = 0 }
+                        files.append(file)
                     }
                 }
+            }
+        }
+        for wall in [0, 8_000_000_000_000_000_000] as [Int64] {
+            for clock in [0, 1 << 60] as [Int64] {
+                let ages = RecordingAges(
+                    start: .init(clock: 0, wall: 8_000_000_000_000_000_000 - wall),
+                    now: .init(clock: clock, wall: wall), boot: 1)
+                #expect(ages.ages(of: files).allSatisfy { $0 >= 0 })
+                #expect(ages.ages(of: files.reversed()).allSatisfy { $0 >= 0 })
             }
         }
         var status = stat()

@@ -101,19 +101,15 @@ final class OwnRecordings {
         let present = Set(own.lazy.filter { $0.mark.run == self.run }.map(\.mark.number))
         ends = ends.filter { present.contains($0.key) }
         for entry in own { count(entry.mark) }
-        var ages = RecordingAges(start: start, now: now, boot: boot)
-        var lastNumbers: [UInt64: Int64] = [:]
-        for mark in own.lazy.map(\.mark) where mark.run != run && mark.run != 0 {
-            if mark.unixTime <= now.wall { ages.latest = max(ages.latest, mark.unixTime) }
-            guard mark.number >= lastNumbers[mark.boot] ?? 0 else { continue }
-            lastNumbers[mark.boot] = mark.number
-            ages.offsets[mark.boot] = mark.offset
-        }
-        found.own = own.map { entry in
+        let ages = RecordingAges(start: start, now: now, boot: boot).ages(
+            of: own.map { entry in
+                RecordingAges.File(
+                    mark: entry.mark, written: entry.known.time,
+                    end: entry.mark.run == run ? ends[entry.mark.number] : nil, seen: entry.known.since)
+            })
+        found.own = zip(own, ages).map { entry, age in
             var file = entry.file
-            file.age = ages.age(
-                of: entry.mark, written: entry.known.time,
-                end: entry.mark.run == run ? ends[entry.mark.number] : nil, seen: entry.known.since)
+            file.age = age
             return file
         }
         return found
