@@ -93,22 +93,27 @@ import Testing
         for _ in 0..<400 where !workspace.exists("a-3.mp4") { program.listen(seconds: 0.05) }
         #expect(workspace.exists("a-3.mp4"))
         let before = try workspace.data("a-1.mp4")
-        func attach(_ path: String, _ tag: Int) -> String {
-            #"{ "chain": "b", "command": "attach", "at": "enc", "tag": \#(tag), "stages": [ { "id": "r\#(tag)", "use": "recorder", "path": "\#(path)", "overwrite": true } ] }"#
-        }
-        for (tag, path) in ["whole.mp4", "a-1.mp4", "free.mp4"].enumerated() {
-            try program.write(attach(path, tag) + "\n")
+        func attach(_ stage: String, _ tag: Int) throws {
+            try program.write(
+                #"{ "chain": "b", "command": "attach", "at": "enc", "tag": \#(tag), "stages": [ { "id": "r\#(tag)", \#(stage) } ] }"#
+                    + "\n")
             try program.waitForOutput("\"tag\":\(tag)")
         }
+        for (tag, path) in ["whole.mp4", "a-1.mp4", "free.mp4"].enumerated() {
+            try attach(#""use": "recorder", "path": "\#(path)", "overwrite": true"#, tag)
+        }
+        try attach(#""use": "null-sink", "dump": "whole.mp4""#, 3)
         program.send(SIGTERM)
         let outcome = try program.finish()
         let answers = try outcome.lines.map { try JSON(parsing: $0) }
         func answer(_ tag: Int) -> JSON { answers.first { $0["tag"].int == tag } ?? JSON(nil) }
+        for (tag, name) in ["whole.mp4", "a-1.mp4"].enumerated() {
+            #expect(answer(tag)["ok"].bool == false, "\(answer(tag))")
+            #expect(answer(tag)["error"].string?.contains("\(name)'") == true, "\(answer(tag))")
+        }
         #expect(
-            answer(0)["error"].string?.contains("whole.mp4', which 'whole' of the chain 'a' writes. Name another file.")
-                == true, "\(answer(0))")
-        #expect(
-            answer(1)["ok"].bool == false && answer(1)["error"].string?.contains("a-1.mp4'") == true, "\(answer(1))")
+            answer(3)["error"].string?.contains("whole.mp4', which 'whole' of the chain 'a' writes. Name another file.")
+                == true, "\(answer(3))")
         #expect(answer(2)["ok"].bool == true, "\(answer(2))")
         #expect(try workspace.data("a-1.mp4") == before)
     }
@@ -124,6 +129,7 @@ import Testing
             #"{ "stages": [ { "id": "cam", "use": "test-source", "size": "64x64", "rate": 25, "live": true }, { "use": "null-sink" } ] }"#
         )
         let program = try framehost.start(["c.json", "--commands"], folder: workspace.folder.path)
+        try program.waitForFrames(5)
         for (tag, path) in ["stats.jpg", "link.png", "new.jpg", "new.jpg"].enumerated() {
             try program.write(
                 #"{ "stage": "cam", "command": "snapshot", "path": "\#(path)", "overwrite": true, "tag": \#(tag) }"#

@@ -89,10 +89,12 @@ import Testing
 
     @Test func neverReplacesUnlessTold() throws {
         let folder = try ScratchFolder()
-        let times = try RecordingFiles(
-            path: "%Y.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
-        let paths = try (0..<3).map { _ in try times.make(at: Self.moment).path }
-        #expect(paths == ["2026.mp4", "2026~2.mp4", "2026~3.mp4"].map(folder.file))
+        do {
+            let times = try RecordingFiles(
+                path: "%Y.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
+            let paths = try (0..<3).map { _ in try times.make(at: Self.moment).path }
+            #expect(paths == ["2026.mp4", "2026~2.mp4", "2026~3.mp4"].map(folder.file))
+        }
 
         // Told so, it replaces what was there, but not what it has just written.
         try Data("old".utf8).write(to: URL(fileURLWithPath: folder.file("2026.mp4")))
@@ -194,7 +196,8 @@ import Testing
                 recorder: "r", run: files.id, number: 1, file: FileNames.name(of: path),
                 folder: RecordingMark.fingerprint(ofFolder: FileNames.folder(of: path)), unixMilliseconds: 0, clock: 0,
                 boot: 0)
-            try Data(RecordingForm.mp4.head(mark) + [UInt8](repeating: 0, count: 100)).write(to: URL(fileURLWithPath: path))
+            try Data(RecordingForm.mp4.head(mark) + [UInt8](repeating: 0, count: 100)).write(
+                to: URL(fileURLWithPath: path))
         }
         try Data("somebody's".utf8).write(to: URL(fileURLWithPath: folder.file("2026-01/a-7.mp4")))
         // Neither a link to a file nor one to a folder is ours.

@@ -272,7 +272,9 @@ import Testing
             #expect(ages(start: (100, 1100), now: (120, 1120), file) == [20])
         }
         #expect(
-            ages(start: (9, 500), now: (20, 511), file(1, began: 1004, clock: 4, written: 1010, seen: 9, boot: 2)) == [11])
+            ages(start: (9, 500), now: (20, 511), file(1, began: 1004, clock: 4, written: 1010, seen: 9, boot: 2)) == [
+                11
+            ])
     }
 
     @Test func agesOfEarlierStartsOfTheMachine() {

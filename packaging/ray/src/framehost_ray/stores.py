@@ -154,6 +154,7 @@ def _do_unit(words: dict[str, Any], chain: str, url: str, name: str) -> dict[str
     folder = posixpath.join(out, ".framehost", name, key)
     record = posixpath.join(folder, "done")
     result: dict[str, Any] = {"input": url, "output": name, "state": "present"}
+    out_fs.makedirs(folder, exist_ok=True)
     done = _read(out_fs, record)
     if (foreign := _foreign(out_fs, out, name)) is not None and not (done and out_fs.exists(done["attempt"])):
         return {**result, "state": "set aside", "error": foreign}
@@ -167,7 +168,6 @@ def _do_unit(words: dict[str, Any], chain: str, url: str, name: str) -> dict[str
             made = _make(batch, chain, fs, path, name, scratch)
             if isinstance(made, dict):
                 return {**result, **made}
-            out_fs.makedirs(folder, exist_ok=True)
             out_fs.put_file(made, attempt)
             size, digest = os.path.getsize(made), _digest(made)
         done = {"input": url, "output": name, "attempt": attempt, "bytes": size, "sha256": digest}
