@@ -480,8 +480,6 @@ class Trial:
                         removed.append(re.escape(base) + "/" + part)
                     if stage.get("overwrite"):
                         changed.append(whole)
-                    if "keepSeconds" in stage or "keepMegabytes" in stage:
-                        removed.append(whole)
             if stage.get("overwrite"):
                 for place in self.place.resolve(path):
                     changed.append(re.escape(place))
