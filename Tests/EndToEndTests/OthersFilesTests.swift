@@ -70,6 +70,33 @@ import Testing
         #expect(try run("recordings", "adopt", "nowhere").status == 2)
     }
 
+    /// Readers find nothing odd in a file that begins with a mark, and seek in it.
+    @Test(.needs(.ffprobe)) func aMarkDisturbsNoReader() throws {
+        let names = ["frag.mp4", "whole.mp4", "q.mov", "r.mkv"]
+        let recorders = names.map {
+            #"{ "id": "\#($0.prefix(1))", "use": "recorder", "from": "e", "path": "\#($0)", "finalize": "\#($0 == "frag.mp4" ? "never" : "always")" }"#
+        }
+        try workspace.write(
+            "c.json",
+            """
+            { "stages": [ { "use": "test-source", "size": "160x120", "rate": 25, "frames": 100 },
+              { "id": "e", "use": "x264-encoder", "preset": "ultrafast", "keyframeSeconds": 1 },
+              \(recorders.joined(separator: ", ")) ] }
+            """)
+        let outcome = try run("c.json")
+        #expect(outcome.status == 0, "\(outcome.error)")
+        for name in names {
+            let probe = try Tool.ffprobe.run(
+                "-v", "warning", "-read_intervals", "2.5%+#1", "-show_entries", "packet=pts_time:format=duration",
+                "-of",
+                "csv=p=0", workspace.path(name))
+            #expect(probe.error.isEmpty, "\(name): \(probe.error)")
+            // From the keyframe before.
+            #expect(probe.lines.first.flatMap { Double($0) } == 2, "\(name): \(probe.output)")
+            #expect(probe.lines.last?.hasPrefix("4.0") == true, "\(name): \(probe.output)")
+        }
+    }
+
     /// A file of one chain is refused to the other at the command, not when the first picture comes.
     @Test func aChangeSeesTheFilesOfTheChainsBesideIt() throws {
         try workspace.write(

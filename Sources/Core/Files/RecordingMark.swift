@@ -141,8 +141,9 @@ public struct RecordingMark: Equatable, Sendable {
 ///
 /// - MP4 and MOV (ISO/IEC 14496-12, 4.2 and 11.1): `ftyp`, then a box `uuid` with the mark, then the file as the muxer
 ///   writes it, whose own `ftyp` becomes a box `free`.
-/// - Matroska (RFC 8794, 11.3.2; RFC 9559): the EBML header, then an element Void with the mark, then the file as the
-///   muxer writes it, whose own EBML header becomes another Void.
+/// - Matroska (RFC 8794, 11.2 and 11.3.2): an EBML header with an element Void that holds the mark, and another one that
+///   holds the header which the muxer writes. The segment must follow the header: libavformat takes any other element
+///   between them for damage.
 ///
 /// A mark that ``MarkedFile`` adds later is a last box or element of the same kind.
 public enum RecordingForm: Equatable, Sendable {
@@ -162,7 +163,9 @@ public enum RecordingForm: Equatable, Sendable {
         case .fragmentedMP4: return Self.fileType("iso5", ["iso5", "iso6", "mp41"]) + Self.box("uuid", payload)
         case .mp4: return Self.fileType("isom", ["isom", "iso2", "avc1", "mp41"]) + Self.box("uuid", payload)
         case .mov: return Self.fileType("qt  ", ["qt  "]) + Self.box("uuid", payload)
-        case .matroska: return Self.ebmlHeader + Self.void(payload)
+        case .matroska:
+            let content = Self.ebmlContent + Self.void(payload) + Self.void(size: Self.usualHeaderBytes)
+            return Self.ebmlID + Self.vint(UInt64(content.count + Self.usualHeaderBytes), length: 4) + content
         }
     }
 
@@ -172,20 +175,28 @@ public enum RecordingForm: Equatable, Sendable {
         return self == .matroska ? Self.void(payload) : Self.box("uuid", payload)
     }
 
-    /// Turns the muxer's first box or element, which says again what the file is, into one that readers skip.
+    /// Turns the muxer's first box, which says again what the file is, into one that readers skip. In Matroska it stays as
+    /// it is, since the mark's header holds it.
     ///
     /// - Parameter bytes: The first bytes that the muxer writes, 16 of them at least.
     public func hideStart(_ bytes: inout [UInt8]) {
-        guard bytes.count >= 16 else { return }
-        if self != .matroska {
-            if bytes[4..<8].elementsEqual("ftyp".utf8) { bytes.replaceSubrange(4..<8, with: "free".utf8) }
-            return
-        }
-        guard bytes.starts(with: Self.ebmlID), let (size, length) = Self.vint(bytes[4...]) else { return }
-        // The identifier of Void is shorter by three bytes. Its size takes up to eight.
-        let sizeLength = min(length + 3, 8)
-        let void = [0xEC] + Self.vint(size + UInt64(3 + length - sizeLength), length: sizeLength)
-        bytes.replaceSubrange(0..<void.count, with: void)
+        guard self != .matroska, bytes.count >= 16, bytes[4..<8].elementsEqual("ftyp".utf8) else { return }
+        bytes.replaceSubrange(4..<8, with: "free".utf8)
+    }
+
+    /// What must be written over the mark's own bytes where the muxer's header has another size than usual.
+    ///
+    /// - Parameters:
+    ///   - bytes: The first bytes that the muxer writes, 16 of them at least.
+    ///   - count: The bytes of ``head(_:)``.
+    public func corrections(for bytes: [UInt8], head count: Int) -> [(place: Int, bytes: [UInt8])] {
+        guard self == .matroska, bytes.starts(with: Self.ebmlID), let (size, length) = Self.vint(bytes[4...]),
+            size <= 1 << 20, size != UInt64(Self.usualHeaderBytes - 4 - length)
+        else { return [] }
+        let all = UInt64(4 + length) + size
+        return [
+            (4, Self.vint(UInt64(count - 8) + all, length: 4)), (count - 4, Self.vint(all, length: 4)),
+        ]
     }
 
     /// The mark at the start of a file, of which these are the first bytes; nil where there is none.
@@ -201,13 +212,19 @@ public enum RecordingForm: Equatable, Sendable {
             }
             return RecordingMark(payload: next.prefix(length).dropFirst(8))
         }
-        guard bytes.starts(with: ebmlID), let (size, length) = vint(bytes[4...]), size <= 256 else { return nil }
-        let next = bytes.dropFirst(4 + length + Int(size))
-        guard next.first == 0xEC, let (bytesOfVoid, lengthOfSize) = vint(next.dropFirst()),
-            bytesOfVoid <= UInt64(next.count)
-        else { return nil }
-        let payload = next.dropFirst(1 + lengthOfSize).prefix(Int(bytesOfVoid))
-        return payload.count == Int(bytesOfVoid) ? RecordingMark(payload: payload) : nil
+        guard bytes.starts(with: ebmlID), let (size, length) = vint(bytes[4...]), size <= 1 << 20 else { return nil }
+        var rest = bytes.dropFirst(4 + length).prefix(Int(size))
+        for _ in 0..<16 {
+            guard let (_, idLength) = vint(rest), let (size, length) = vint(rest.dropFirst(idLength)),
+                size <= UInt64(rest.count - idLength - length)
+            else { return nil }
+            let content = rest.dropFirst(idLength + length).prefix(Int(size))
+            if rest.first == 0xEC, content.starts(with: RecordingMark.identifier) {
+                return RecordingMark(payload: content)
+            }
+            rest = rest.dropFirst(idLength + length + Int(size))
+        }
+        return nil
     }
 
     /// The mark at the very end of a file, of which these are the last bytes; nil where there is none.
@@ -237,15 +254,16 @@ public enum RecordingForm: Equatable, Sendable {
     }
 
     static let ebmlID: [UInt8] = [0x1A, 0x45, 0xDF, 0xA3]
-    /// As libavformat writes it: version 1, documents of the type `matroska` 4, readable from version 2 on.
-    private static let ebmlHeader: [UInt8] =
-        ebmlID + [
-            0xA3, 0x42, 0x86, 0x81, 1, 0x42, 0xF7, 0x81, 1, 0x42, 0xF2, 0x81, 4, 0x42, 0xF3, 0x81, 8, 0x42, 0x82, 0x88,
-        ] + Array("matroska".utf8) + [0x42, 0x87, 0x81, 4, 0x42, 0x85, 0x81, 2]
+    /// What an EBML header says, as libavformat writes it: version 1, documents of the type `matroska` 4, readable from
+    /// version 2 on.
+    private static let ebmlContent: [UInt8] =
+        [0x42, 0x86, 0x81, 1, 0x42, 0xF7, 0x81, 1, 0x42, 0xF2, 0x81, 4, 0x42, 0xF3, 0x81, 8, 0x42, 0x82, 0x88]
+        + Array("matroska".utf8) + [0x42, 0x87, 0x81, 4, 0x42, 0x85, 0x81, 2]
+    /// Bytes of libavformat's EBML header.
+    private static let usualHeaderBytes = 40
 
-    private static func void(_ content: [UInt8]) -> [UInt8] {
-        [0xEC] + vint(UInt64(content.count), length: 4) + content
-    }
+    private static func void(size: Int) -> [UInt8] { [0xEC] + vint(UInt64(size), length: 4) }
+    private static func void(_ content: [UInt8]) -> [UInt8] { void(size: content.count) + content }
 
     /// A variable-size integer (RFC 8794, 4).
     private static func vint(_ value: UInt64, length: Int) -> [UInt8] {
@@ -258,6 +276,7 @@ public enum RecordingForm: Equatable, Sendable {
         guard let first = bytes.first, first != 0 else { return nil }
         let length = first.leadingZeroBitCount + 1
         guard bytes.count >= length else { return nil }
+        guard length <= 8 else { return nil }
         let value = bytes.prefix(length).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         return (value & (1 << UInt64(7 * length) - 1), length)
     }

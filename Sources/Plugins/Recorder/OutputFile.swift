@@ -100,6 +100,9 @@ final class OutputFile {
         if let form, offset == head, bytes.count >= 16 {
             self.form = nil
             var first = Array(bytes[..<16])
+            for (place, bytes) in form.corrections(for: first, head: Int(head)) {
+                do throws(RecordingErrno) { try overwrite(bytes, at: Int64(place)) } catch { return fail(error.code) }
+            }
             form.hideStart(&first)
             let result = first.withUnsafeBytes { write($0) }
             guard result >= 0 else { return result }

@@ -35,7 +35,8 @@ import Testing
                 try Data(whole[..<count]).write(to: URL(filePath: path))
                 #expect(MarkedFile.marks(of: path) == [mark], "\(form), \(count) bytes")
             }
-            for count in stride(from: 0, to: head.count, by: 7) {
+            // In Matroska five bytes follow the mark.
+            for count in stride(from: 0, to: head.count - 5, by: 7) {
                 #expect(RecordingForm.mark(atStartOf: Array(whole[..<count])) == nil)
             }
         }
@@ -80,15 +81,25 @@ import Testing
         var box: [UInt8] = [0, 0, 0, 28] + Array("ftypiso5".utf8) + [0, 0, 2, 0]
         RecordingForm.mp4.hideStart(&box)
         #expect(box == [0, 0, 0, 28] + Array("freeiso5".utf8) + [0, 0, 2, 0])
-        for (length, sizes) in [(1, [0xA3 as UInt8]), (4, [0x10, 0, 0, 0x23]), (8, [1, 0, 0, 0, 0, 0, 0, 0x23])] {
-            var element = RecordingForm.ebmlID + sizes + [UInt8](repeating: 0x42, count: 35)
-            let count = element.count
-            var start = Array(element[..<16])
-            RecordingForm.matroska.hideStart(&start)
-            element.replaceSubrange(0..<16, with: start)
-            let (size, bytes) = RecordingForm.vint(element[1...])!
-            #expect(element[0] == 0xEC && 1 + bytes + Int(size) == count, "a size of \(length) bytes")
+    }
+
+    /// The muxer's header, of whatever size, lies within the mark's, and what follows is the segment.
+    @Test(arguments: [40, 12, 45, 300]) func holdsTheMuxersHeader(bytes: Int) throws {
+        let mark = mark()
+        let size = [UInt8]([0x40 | UInt8((bytes - 6) >> 8), UInt8(truncatingIfNeeded: bytes - 6)])
+        let header = RecordingForm.ebmlID + size + [UInt8](repeating: 0x42, count: bytes - 6)
+        var head = RecordingForm.matroska.head(mark)
+        let start = Array((header + [0x18, 0x53, 0x80, 0x67, 0x80])[..<16])
+        var shown = start
+        RecordingForm.matroska.hideStart(&shown)
+        #expect(shown == start)
+        for (place, bytes) in RecordingForm.matroska.corrections(for: start, head: head.count) {
+            head.replaceSubrange(place..<(place + bytes.count), with: bytes)
         }
+        let file = head + header + [0x18, 0x53, 0x80, 0x67, 0x80]
+        #expect(RecordingForm.mark(atStartOf: file) == mark)
+        let (content, length) = try #require(RecordingForm.vint(file[4...]))
+        #expect(Array(file[(4 + length + Int(content))...]) == [0x18, 0x53, 0x80, 0x67, 0x80])
     }
 
     // MARK: Adopting
