@@ -120,16 +120,16 @@ import Testing
         for _ in 0..<400 where !workspace.exists("a-3.mp4") { program.listen(seconds: 0.05) }
         #expect(workspace.exists("a-3.mp4"))
         let before = try workspace.data("a-1.mp4")
-        func attach(_ stage: String, _ tag: Int) throws {
+        func attach(_ stage: String, _ tag: Int, at place: String = "enc") throws {
             try program.write(
-                #"{ "chain": "b", "command": "attach", "at": "enc", "tag": \#(tag), "stages": [ { "id": "r\#(tag)", \#(stage) } ] }"#
+                #"{ "chain": "b", "command": "attach", "at": "\#(place)", "tag": \#(tag), "stages": [ { "id": "r\#(tag)", \#(stage) } ] }"#
                     + "\n")
             try program.waitForOutput("\"tag\":\(tag)")
         }
+        try attach(#""use": "null-sink", "dump": "whole.mp4""#, 3, at: "cam")
         for (tag, path) in ["whole.mp4", "a-1.mp4", "free.mp4"].enumerated() {
             try attach(#""use": "recorder", "path": "\#(path)", "overwrite": true"#, tag)
         }
-        try attach(#""use": "null-sink", "dump": "whole.mp4""#, 3)
         program.send(SIGTERM)
         let outcome = try program.finish()
         let answers = try outcome.lines.map { try JSON(parsing: $0) }
