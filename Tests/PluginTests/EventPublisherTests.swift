@@ -232,6 +232,14 @@ import Testing
                 == [
                     "1 event for the MQTT server was lost: refused by the server: larger than the stream's maximum message size. Since the start, 5 were lost."
                 ])
+        // Nothing comes after the last report.
+        #expect(news.ofSpool(losses: [.notWritten: 2], fault: nil, now: 120_000_000_001) == [])
+        #expect(
+            news.ofSpool(losses: [:], fault: nil, now: 120_000_000_002, isLast: true).map(\.text)
+                == [
+                    "2 events for the MQTT server were lost: spool not writable at the end of the run. Since the start, 7 were lost."
+                ])
+        #expect(news.ofSpool(losses: [:], fault: nil, now: 120_000_000_003, isLast: true) == [])
         let failed = news.ofSpool(losses: [:], fault: "No space left on device", now: 121_000_000_000)
         #expect(failed.map(\.event) == ["spool-failed"])
         #expect(

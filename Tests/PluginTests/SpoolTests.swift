@@ -117,6 +117,125 @@ private final class SpoolBox {
         #expect(box.take() == [])
     }
 
+    /// A line with this number that somebody has written, with a checksum that is right.
+    private static func forged(_ number: UInt64, event: String = "e", id: String = "f") -> [UInt8] {
+        SpoolRecord(number: number, id: id, event: event, text: "{}").line
+    }
+
+    /// Lines 1 to 60 in segments of 4 KiB, and a forged one before line `place`.
+    @Test(arguments: [1, 2, 10, 17, 30, 59, 60], [0, 5, 25, 61, 1000, 1 << 40, .max / 2 - 1, .max] as [UInt64])
+    func aForgedLineCostsNoOther(place: Int, number: UInt64) throws {
+        let box = try SpoolBox(most: 64 << 10)
+        box.add(60, bytes: 300)
+        #expect(box.segments.count > 2)
+        var index = box.segments.count - 1
+        while index > 0, Int(box.segments[index].prefix(20))! > place { index -= 1 }
+        var lines = try box.bytes(index).split(separator: 10).map { Array($0) + [10] }
+        lines.insert(Self.forged(number), at: place - Int(box.segments[index].prefix(20))!)
+        try box.write(Array(lines.joined()), index)
+        try box.open()
+        box.add(3)
+        let there = box.spool.take(most: 1000).filter { $0.id != "f" }
+        #expect(there.prefix(60).map(\.id) == (1...60).map { "h.b.r.\($0)" })
+        #expect(there.count == 63)
+        // What is not given is said, and it costs a number at most.
+        #expect(box.spool.takeLosses().values.reduce(0, +) <= 1)
+        box.spool.acknowledge(through: there.last!.number)
+        #expect(box.spool.waitingCount == 0)
+    }
+
+    @Test(arguments: [1, 10, 16, 9_000_000_000] as [UInt64])
+    func aForgedLineThatIsWrittenDuringTheRunCostsNoOther(number: UInt64) throws {
+        let box = try SpoolBox()
+        box.add(10)
+        #expect(box.take(4) == [1, 2, 3, 4])
+        box.add(5)
+        #expect(box.take(6) == Array(5...10))
+        let lines = try box.bytes(0).split(separator: 10).map { Array($0) + [10] }
+        // In place of line 12, and of its length.
+        var forged = SpoolRecord(number: number, id: "f", event: "e", text: "{}")
+        forged.text += String(repeating: " ", count: lines[11].count - forged.line.count)
+        try box.write(Array((lines[..<11] + [forged.line] + lines[12...]).joined()), 0)
+        box.add(5)
+        #expect(box.take() == [11] + Array(13...20))
+        #expect(box.spool.takeLosses() == [.damaged: 1])
+        // What was read before is given as it was.
+        try box.write([UInt8](repeating: 65, count: box.bytes(0).count), 0)
+        #expect(box.take() == [])
+    }
+
+    @Test func aLineWhoseNamesBelongToAProtocolIsDamaged() {
+        for (event, id) in [("a\tb", "f"), ("a\r", "f"), ("*", "f"), (">", "f"), ("a/b", "f"), ("e", "f\rNats-X: y")] {
+            let line = Self.forged(7, event: event, id: id)
+            #expect(SpoolRecord(line: line.dropLast()) == nil, "\(event) \(id)")
+        }
+        #expect(SpoolRecord(line: Self.forged(7).dropLast()) != nil)
+    }
+
+    @Test func damagedLinesAreReportedOnce() throws {
+        let box = try SpoolBox()
+        box.add(5)
+        var bytes = try box.bytes(0)
+        bytes[bytes.firstIndex(of: 10)! + 15] ^= 1
+        try box.write(bytes, 0)
+        try box.open()
+        #expect(box.take() == [1, 3, 4, 5])
+        #expect(box.spool.takeLosses() == [.damaged: 1])
+        box.spool.acknowledge(through: 5)
+        try box.open()
+        box.add(1)
+        #expect(box.take() == [6])
+        #expect(box.spool.takeLosses() == [:])
+    }
+
+    /// What is on the disk, what was lost and what was acknowledged make up what was added.
+    @Test(arguments: [0, 3, 40]) func countsEachLossOnce(acknowledged: Int) throws {
+        let box = try SpoolBox(most: 64 << 10)
+        box.add(50, bytes: 100)
+        // The sender has these, and the server acknowledges some of them.
+        let taken = box.take(40)
+        box.add(100, bytes: 100)
+        // The last line of the first segment is damaged, before the segment goes.
+        var bytes = try box.bytes(0)
+        bytes[bytes.count - 20] ^= 1
+        try box.write(bytes, 0)
+        for _ in 0..<39 { box.add(100, bytes: 100) }
+        if acknowledged > 0 { box.spool.acknowledge(through: taken[acknowledged - 1]) }
+        box.spool.countLeft()
+        let lost = box.spool.takeLosses()
+        try box.open()
+        let there = box.take()
+        #expect(lost.values.reduce(0, +) == 4050 - acknowledged - there.count)
+        #expect(lost[.damaged] == 1)
+        #expect(there == Array(there[0]...4050))
+    }
+
+    @Test func countsWhatIsOnlyInMemoryWhenTheRunEnds() throws {
+        let box = try SpoolBox()
+        let place = box.path + "/00000000000000000001.events"
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        try box.open()
+        box.add(5)
+        _ = box.take()
+        box.spool.acknowledge(through: 2)
+        box.spool.countLeft()
+        #expect(box.spool.takeLosses() == [.notWritten: 3])
+    }
+
+    /// Against the lengths by the definition, over all orders of few numbers.
+    @Test func findsTheLongestRisingSequence() {
+        for code in 0..<3125 {
+            let numbers = (0..<5).map { UInt64(code / [1, 5, 25, 125, 625][$0] % 5) }
+            let marks = SpoolOrder.rising(numbers)
+            let kept = zip(numbers, marks).filter(\.1).map(\.0)
+            #expect(zip(kept, kept.dropFirst()).allSatisfy { $0 < $1 })
+            let longest = (0..<32).map { set in (0..<5).filter { set >> $0 & 1 == 1 }.map { numbers[$0] } }
+                .filter { zip($0, $0.dropFirst()).allSatisfy { $0 < $1 } }.map(\.count).max()
+            #expect(kept.count == longest)
+        }
+        #expect(SpoolOrder.rising([]) == [])
+    }
+
     @Test func readsOnWhereAFileIsGarbageOrGone() throws {
         let box = try SpoolBox(most: 64 << 10)
         box.add(300, bytes: 60)

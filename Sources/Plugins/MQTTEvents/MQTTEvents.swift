@@ -93,7 +93,7 @@ final class MQTTEvents: Service {
         running.sender.stop(milliseconds: 400)
         running.thread.wait(milliseconds: 520)
         running.connection.stop()
-        running.intake.flush()
+        running.intake.finish()
     }
 }
 

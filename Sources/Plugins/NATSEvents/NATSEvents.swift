@@ -94,7 +94,7 @@ final class NATSEvents: Service {
             _ = try? PublisherThread("nats/close") { connection.close() }
             running.thread.wait(milliseconds: Int(clamping: max(50, 950 - (SystemMilliseconds.now() - begin))))
         }
-        running.intake.flush()
+        running.intake.finish()
     }
 }
 

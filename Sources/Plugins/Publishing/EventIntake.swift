@@ -44,19 +44,29 @@ package final class EventIntake: Sendable {
         thread.withLock { $0 = made }
     }
 
-    /// [control thread] Writes the last events. Ends within 0.4 s.
+    /// [control thread] Writes the last events, with what was lost until now. Ends within 0.4 s.
     package func stop() {
         isStopping.withLock { $0 = true }
         guard let thread = thread.withLock({ $0 }), thread.wait(milliseconds: 400) else { return }
         takeOnce()
+        report(isLast: true)
+        takeOnce()
         spool.flush()
     }
 
-    /// [control thread, after the sender has ended] Writes down what was acknowledged.
-    package func flush() {
-        // A thread that waits for the disk has the spool's lock.
-        guard thread.withLock({ $0 })?.wait(milliseconds: 1) ?? true else { return }
-        spool.flush()
+    /// [control thread, after the sender has ended] Writes down what was acknowledged, and reports every loss that was
+    /// not reported.
+    package func finish() {
+        guard thread.withLock({ $0 })?.wait(milliseconds: 1) ?? true else {
+            // It waits for the disk, with the spool's lock. What it has not taken is lost.
+            let (events, lost) = subscription.take()
+            let losses: [Spool.Loss: Int] = [.notWritten: events.count { filter.takes($0) }, .tooFast: lost]
+            let now = control.clock.now()
+            news.withLock { $0.lost(losses.filter { $0.value > 0 }, now: now, isLast: true) }?.post(control)
+            return
+        }
+        spool.countLeft()
+        report(isLast: true)
     }
 
     private func takeOnce() {
@@ -73,9 +83,11 @@ package final class EventIntake: Sendable {
         }
     }
 
-    private func report() {
+    private func report(isLast: Bool = false) {
         if spool.fault != nil { spool.flush() }
         let (losses, fault, now) = (spool.takeLosses(), spool.fault, control.clock.now())
-        for said in news.withLock({ $0.ofSpool(losses: losses, fault: fault, now: now) }) { said.post(control) }
+        for said in news.withLock({ $0.ofSpool(losses: losses, fault: fault, now: now, isLast: isLast) }) {
+            said.post(control)
+        }
     }
 }

@@ -88,7 +88,12 @@ package struct OutwardNews: Sendable {
     /// Notes why the server has refused an event. ``ofSpool(losses:fault:now:)`` reports the last reason.
     package mutating func refused(_ reason: String) { refusal = reason }
 
-    package mutating func ofSpool(losses new: [Spool.Loss: Int], fault: String?, now: Int64) -> [Said] {
+    /// Reports what happened to the spool.
+    ///
+    /// - Parameter isLast: As in ``lost(_:now:isLast:)``.
+    package mutating func ofSpool(
+        losses new: [Spool.Loss: Int], fault: String?, now: Int64, isLast: Bool = false
+    ) -> [Said] {
         var result: [Said] = []
         if let fault, !hasFault {
             hasFault = true
@@ -101,9 +106,16 @@ package struct OutwardNews: Sendable {
             hasFault = false
             result.append(said("spool-recovered", .info, "The \(kind) spool can be written again.", []))
         }
+        return result + (lost(new, now: now, isLast: isLast).map { [$0] } ?? [])
+    }
+
+    /// Reports losses, added up over a minute.
+    ///
+    /// - Parameter isLast: Whether nothing is reported after this, so that losses do not wait.
+    package mutating func lost(_ new: [Spool.Loss: Int], now: Int64, isLast: Bool = false) -> Said? {
         losses.merge(new) { $0 + $1 }
         let count = losses.values.reduce(0, +)
-        guard count > 0, lastLoss.map({ now - $0 >= Self.lossPause }) ?? true else { return result }
+        guard count > 0, isLast || lastLoss.map({ now - $0 >= Self.lossPause }) ?? true else { return nil }
         lastLoss = now
         total += count
         let reasons = Spool.Loss.allCases.compactMap { loss in losses[loss].map { (loss, $0) } }
@@ -116,15 +128,13 @@ package struct OutwardNews: Sendable {
             losses[.spoolFull] == nil
             ? "" : " To keep more events, raise '\(kind.lowercased()).spoolMegabytes' and start the chain again."
         losses = [:]
-        result.append(
-            said(
-                "events-lost", .warning,
-                "\(count) \(count == 1 ? "event" : "events") for the \(kind) server \(count == 1 ? "was" : "were") lost: \(shown).\(sum)\(remedy)",
-                [
-                    JSONNode.Member(key: "count", value: .number(count)),
-                    JSONNode.Member(key: "total", value: .number(total)),
-                    JSONNode.Member(key: "reasons", value: .object(reasons.map { ($0.0.rawValue, .number($0.1)) })),
-                ]))
-        return result
+        return said(
+            "events-lost", .warning,
+            "\(count) \(count == 1 ? "event" : "events") for the \(kind) server \(count == 1 ? "was" : "were") lost: \(shown).\(sum)\(remedy)",
+            [
+                JSONNode.Member(key: "count", value: .number(count)),
+                JSONNode.Member(key: "total", value: .number(total)),
+                JSONNode.Member(key: "reasons", value: .object(reasons.map { ($0.0.rawValue, .number($0.1)) })),
+            ])
     }
 }

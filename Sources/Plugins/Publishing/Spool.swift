@@ -22,6 +22,8 @@ package final class Spool: Sendable {
         case tooFast = "too-fast"
         /// The server does not take the event.
         case refused
+        /// The run ended while the disk took nothing.
+        case notWritten = "not-written"
 
         /// For people: "2 (spool full)".
         var words: String {
@@ -32,20 +34,32 @@ package final class Spool: Sendable {
             case .tooLarge: "larger than \(EventText.mostBytes >> 10) KiB"
             case .tooFast: "too many at once"
             case .refused: "refused by the server"
+            case .notWritten: "spool not writable at the end of the run"
             }
         }
     }
 
     /// Records that are kept in memory while the disk takes nothing.
     package static let mostUnwritten = 1024
-    /// Bytes that are read at once.
-    private static let chunkBytes = 65_536
+    /// Bytes that are read at once: room for several of the longest lines.
+    private static let windowBytes = 1 << 20
+    /// More bytes of a segment are not the spool's own, and are not read.
+    private static let mostSegmentBytes = 8 << 20
 
     private struct Segment {
         /// The first number that it may hold; its name on disk.
         var first: UInt64
         /// Up to the end of its last whole line.
         var bytes: Int
+    }
+
+    /// A line of a segment.
+    private struct Line {
+        /// Where it begins in the file, and where the next one does.
+        var offset: Int
+        var end: Int
+        /// Nil for one that is damaged, or not the spool's own.
+        var record: SpoolRecord?
     }
 
     private struct State {
@@ -64,6 +78,16 @@ package final class Spool: Sendable {
         var unwritten: [SpoolRecord] = []
         /// Where the next take starts: a segment's first number, and an offset in the segment.
         var reading: (segment: UInt64, offset: Int) = (0, 0)
+        /// Lines that were read after ``reading`` and not taken yet.
+        var window: ArraySlice<Line> = []
+        /// The number of the last line of this segment that was taken.
+        var lastRead: UInt64 = 0
+        /// Damaged lines after the last record that was read.
+        var suspects = 0
+        /// All events up to this number were acknowledged to an earlier run.
+        var sentBefore: UInt64 = 0
+        /// Numbers of records that were taken and not acknowledged, and are no longer on disk.
+        var held: Set<UInt64> = []
         /// Why the disk took nothing at the last attempt.
         var fault: String?
         var losses: [Loss: Int] = [:]
@@ -115,7 +139,18 @@ package final class Spool: Sendable {
     package func takeLosses() -> [Loss: Int] {
         state.withLock { state in
             defer { state.losses = [:] }
-            return state.losses
+            return state.losses.filter { $0.value > 0 }
+        }
+    }
+
+    /// [when no other thread uses it any longer] Counts what the next run will not find: events that are only in memory,
+    /// or with a server that has not acknowledged them.
+    package func countLeft() {
+        state.withLock { state in
+            write(&state)
+            state.losses[.spoolFull, default: 0] += state.held.count
+            state.losses[.notWritten, default: 0] += state.unwritten.count
+            (state.held, state.unwritten) = ([], [])
         }
     }
 
@@ -235,11 +270,64 @@ package final class Spool: Sendable {
     /// Removes the oldest segments until this many more bytes fit, but never the last segment.
     private func makeRoom(_ state: inout State, _ bytes: Int) {
         while state.segments.count > 1, state.segments.reduce(0, { $0 + $1.bytes }) + bytes > mostBytes {
-            let end = state.segments[1].first - 1
-            let from = max(state.segments[0].first - 1, state.acknowledged, min(state.taken, end))
-            if end > from { state.losses[.spoolFull, default: 0] += Int(clamping: end - from) }
+            countLost(&state)
             remove(first: &state)
         }
+    }
+
+    /// Counts what is lost with the first segment.
+    private func countLost(_ state: inout State) {
+        let (segment, end) = (state.segments[0], state.segments[1].first)
+        let known = max(state.acknowledged, state.taken)
+        guard let bytes = read(segment.first, from: 0, count: segment.bytes), bytes.count == segment.bytes else {
+            let from = max(segment.first - 1, state.acknowledged, min(state.taken, end - 1))
+            if end - 1 > from { state.losses[.spoolFull, default: 0] += Int(clamping: end - 1 - from) }
+            return
+        }
+        // Up to where it was read; what was damaged there is counted.
+        let done =
+            state.reading.segment == segment.first
+            ? state.reading.offset : state.reading.segment > segment.first ? segment.bytes : 0
+        if bytes.last != 10, done < bytes.count { state.losses[.damaged, default: 0] += 1 }
+        for line in lines(bytes, at: 0, of: segment.first, below: end) {
+            switch line.record?.number {
+            case let number? where number > known: state.losses[.spoolFull, default: 0] += 1
+            // The sender has it; the server may acknowledge it yet.
+            case let number? where number > state.acknowledged: state.held.insert(number)
+            case nil where line.offset >= done: state.losses[.damaged, default: 0] += 1
+            default: break
+            }
+        }
+    }
+
+    /// The lines of a part of a segment that are not empty.
+    ///
+    /// - Parameters:
+    ///   - begin: Where the part begins in the file.
+    ///   - after: Numbers of the part are above this one; nil at the segment's beginning.
+    ///   - end: Numbers of the segment are below this one.
+    private func lines(
+        _ bytes: [UInt8], at begin: Int, of first: UInt64, after: UInt64? = nil, below end: UInt64
+    ) -> [Line] {
+        let least = max(after.map { $0 + 1 } ?? 0, first)
+        var all: [Line] = []
+        var rest = bytes[...]
+        while let stop = rest.firstIndex(of: 10) {
+            if stop > rest.startIndex {
+                let record = SpoolRecord(line: rest[..<stop])
+                let isNear =
+                    record.map { $0.number >= least && $0.number < end && $0.number - first < SpoolOrder.mostSpan }
+                    ?? false
+                all.append(
+                    Line(offset: begin + rest.startIndex, end: begin + stop + 1, record: isNear ? record : nil))
+            }
+            rest = rest[(stop + 1)...]
+        }
+        let known = all.indices.filter { all[$0].record != nil }
+        for (index, isOwn) in zip(known, SpoolOrder.rising(known.map { all[$0].record!.number })) where !isOwn {
+            all[index].record = nil
+        }
+        return all
     }
 
     // MARK: Taking and acknowledging [sending thread]
@@ -254,6 +342,8 @@ package final class Spool: Sendable {
                 if state.reading == before { break }
             }
             if records.count < most, isAtEnd(state) {
+                state.losses[.damaged, default: 0] += state.suspects
+                state.suspects = 0
                 for record in state.unwritten where record.number > state.taken && records.count < most {
                     records.append(record)
                     state.taken = record.number
@@ -269,6 +359,7 @@ package final class Spool: Sendable {
             guard number > state.acknowledged else { return }
             state.acknowledged = number
             state.taken = max(state.taken, number)
+            if !state.held.isEmpty { state.held = state.held.filter { $0 > number } }
             if state.sentFile < 0 {
                 state.sentFile = Glibc.open(
                     "\(folder.path)/sent", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -287,24 +378,34 @@ package final class Spool: Sendable {
         return state.reading.segment == last.first && state.reading.offset >= last.bytes
     }
 
-    /// Reads a chunk, or moves to the next segment.
+    /// Takes what was read of a segment, reads on, or moves to the next segment.
     private func readOn(_ state: inout State, into records: inout [SpoolRecord], most: Int) {
         guard let index = state.segments.firstIndex(where: { $0.first >= state.reading.segment }) else { return }
         let segment = state.segments[index]
-        if segment.first != state.reading.segment { state.reading = (segment.first, 0) }
-        guard state.reading.offset < segment.bytes else {
+        if segment.first != state.reading.segment {
+            state.reading = (segment.first, 0)
+            (state.window, state.lastRead) = ([], segment.first - 1)
+        }
+        guard !state.window.isEmpty || state.reading.offset < segment.bytes else {
             if index + 1 < state.segments.count { state.reading = (state.segments[index + 1].first, 0) }
             return
         }
-        let left = segment.bytes - state.reading.offset
-        var wanted = min(Self.chunkBytes, left)
-        var found = read(segment.first, from: state.reading.offset, count: wanted)
-        if let bytes = found, bytes.count == wanted, wanted < left, !bytes.contains(10) {
-            // A longer line.
-            wanted = min(2 * EventText.mostBytes, left)
-            found = read(segment.first, from: state.reading.offset, count: wanted)
+        if state.window.isEmpty {
+            let next = index + 1 < state.segments.count ? state.segments[index + 1].first : state.next
+            fillWindow(segment, below: next, &state)
         }
-        guard let bytes = found else {
+        while records.count < most, let line = state.window.popFirst() {
+            state.reading.offset = line.end
+            keep(line.record, &state, &records)
+        }
+    }
+
+    /// Reads lines of a segment from where it was read up to. What is looked at is what is taken, whoever writes into
+    /// the file meanwhile.
+    private func fillWindow(_ segment: Segment, below next: UInt64, _ state: inout State) {
+        let offset = state.reading.offset
+        let wanted = min(Self.windowBytes, segment.bytes - offset)
+        guard let bytes = read(segment.first, from: offset, count: wanted) else {
             // Where no descriptor was free, the next look may have one. What the disk can no longer give is
             // skipped.
             guard errno == EIO else { return }
@@ -312,26 +413,30 @@ package final class Spool: Sendable {
             state.reading.offset += min(wanted, 4096)
             return
         }
-        var rest = bytes[...]
-        while records.count < most, let end = rest.firstIndex(of: 10) {
-            keep(SpoolRecord(line: rest[..<end]), rest[..<end].isEmpty, &state, &records)
-            rest = rest[(end + 1)...]
-        }
-        let used = rest.startIndex
-        if used == 0, records.count < most {
+        guard bytes.contains(10) else {
             // No line ends within these bytes, or the file is shorter than it was.
             state.losses[.damaged, default: 0] += 1
-            state.reading.offset = bytes.count < wanted ? segment.bytes : state.reading.offset + bytes.count
-        } else {
-            state.reading.offset += used
-        }
-    }
-
-    private func keep(_ record: SpoolRecord?, _ isEmpty: Bool, _ state: inout State, _ records: inout [SpoolRecord]) {
-        guard let record else {
-            if !isEmpty { state.losses[.damaged, default: 0] += 1 }
+            state.reading.offset = bytes.count < wanted ? segment.bytes : offset + bytes.count
             return
         }
+        let all = lines(bytes, at: offset, of: segment.first, after: state.lastRead, below: next)
+        // Whether a number is the spool's own, the lines behind it tell.
+        let isWhole = offset + wanted == segment.bytes
+        let count = isWhole ? all.count : max(all.count { $0.offset < offset + wanted / 2 }, 1)
+        state.window = all.prefix(count)
+        // Nothing but empty lines.
+        if all.isEmpty { state.reading.offset = offset + (bytes.lastIndex(of: 10) ?? 0) + 1 }
+    }
+
+    private func keep(_ record: SpoolRecord?, _ state: inout State, _ records: inout [SpoolRecord]) {
+        guard let record else {
+            state.suspects += 1
+            return
+        }
+        state.lastRead = record.number
+        // What was damaged before an event that an earlier run has sent was reported then.
+        if record.number > state.sentBefore { state.losses[.damaged, default: 0] += state.suspects }
+        state.suspects = 0
         guard record.number > state.taken else { return }
         state.taken = record.number
         records.append(record)
@@ -350,7 +455,8 @@ package final class Spool: Sendable {
         state.segments = try numbers().map { number in
             var status = stat()
             let size = stat(path(number), &status) == 0 ? Int(status.st_size) : 0
-            return Segment(first: number, bytes: size)
+            if size > Self.mostSegmentBytes { state.losses[.damaged, default: 0] += 1 }
+            return Segment(first: number, bytes: min(size, Self.mostSegmentBytes))
         }
         state.sentFile = Glibc.open("\(folder.path)/sent", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         if state.sentFile >= 0 { state.acknowledged = sent(state.sentFile) }
@@ -361,6 +467,7 @@ package final class Spool: Sendable {
             state.next = max(state.next, last.first, number + 1)
         }
         state.taken = state.acknowledged
+        state.sentBefore = state.acknowledged
         state.reading = (state.segments.first?.first ?? 0, 0)
         removeSent(&state)
     }
@@ -391,8 +498,7 @@ package final class Spool: Sendable {
     /// - Returns: Its length, and its last number; 0 for none.
     /// - Throws: ``FrameHostError`` where it cannot be read: nothing is cut then.
     private func mend(_ segment: Segment) throws -> (bytes: Int, number: UInt64) {
-        // A segment that somebody else has made larger than it can be is not read as a whole.
-        guard let bytes = read(segment.first, from: 0, count: min(segment.bytes, 8 << 20)) else {
+        guard let bytes = read(segment.first, from: 0, count: segment.bytes) else {
             let code = errno
             // A folder in its place has no lines. Appending finds it, and keeps the events in memory.
             if code == EISDIR { return (0, 0) }
@@ -408,17 +514,10 @@ package final class Spool: Sendable {
                 .unavailable, place: "spool",
                 what: "'\(path(segment.first))' cannot be read: \(String(cString: strerror(code)))", remedy: remedy)
         }
-        var (end, number): (Int, UInt64) = (0, 0)
-        var rest = bytes[...]
-        while let line = rest.firstIndex(of: 10) {
-            if let record = SpoolRecord(line: rest[..<line]), record.number < .max / 2 {
-                number = max(number, record.number)
-                end = line + 1
-            }
-            rest = rest[(line + 1)...]
-        }
-        if end < segment.bytes { truncate(path(segment.first), end) }
-        return (end, number)
+        let end = bytes.lastIndex(of: 10).map { $0 + 1 } ?? 0
+        if end < segment.bytes || segment.bytes == Self.mostSegmentBytes { truncate(path(segment.first), end) }
+        let last = lines(bytes, at: 0, of: segment.first, below: .max / 2).last { $0.record != nil }
+        return (end, last?.record?.number ?? 0)
     }
 
     private func sent(_ file: Int32) -> UInt64 {

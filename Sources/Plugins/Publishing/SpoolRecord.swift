@@ -32,9 +32,12 @@ package struct SpoolRecord: Sendable, Equatable {
         guard parts.count == 4, let number = UInt64(String(decoding: parts[0], as: UTF8.self)), number > 0 else {
             return nil
         }
-        self.init(
-            number: number, id: String(decoding: parts[1], as: UTF8.self),
-            event: String(decoding: parts[2], as: UTF8.self), text: String(decoding: parts[3], as: UTF8.self))
+        // They stand in the lines of a protocol, where a control character would begin another one.
+        let (id, event) = (String(decoding: parts[1], as: UTF8.self), String(decoding: parts[2], as: UTF8.self))
+        guard (1...256).contains(parts[1].count), parts[1].allSatisfy({ (33...126).contains($0) }),
+            event == EventName.word(event), parts[3].count <= EventText.mostBytes
+        else { return nil }
+        self.init(number: number, id: id, event: event, text: String(decoding: parts[3], as: UTF8.self))
     }
 
     /// What the file `sent` holds for a number: 20 digits and their checksum, always of one length.
