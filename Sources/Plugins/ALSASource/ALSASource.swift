@@ -39,6 +39,8 @@ final class ALSASource: Source {
     private var followsGap = false
     private var lastSoundAt: Int64 = 0
     private var lastOverrunTold: Int64?
+    /// Of what has happened since the last report: how much is missing, milliseconds, and the cause.
+    private var untold: (missing: Int, why: String, isFilled: Bool)?
     private var lastJumpTold: Int64?
     private var hasSoundSinceOverrun = true
     /// The name by which the device is opened again, at the start and after a loss: by the card's id as soon as that is
@@ -145,10 +147,15 @@ final class ALSASource: Source {
         }
     }
 
-    /// [stage thread]
+    /// [stage thread] Closes the card, and reports what was not reported.
     func stop() {
         session?.device.close()
         session = nil
+        if let untold {
+            lastOverrunTold = nil
+            self.untold = nil
+            tell(overrun: untold.why, untold.missing, isFilled: untold.isFilled)
+        }
     }
 
     // MARK: One block
@@ -282,8 +289,13 @@ final class ALSASource: Source {
     }
 
     private func tell(overrun why: String, _ missing: Int, isFilled: Bool) {
-        if let told = lastOverrunTold, lastSoundAt - told < 1_000_000_000 { return }
+        if let told = lastOverrunTold, lastSoundAt - told < 1_000_000_000 {
+            untold = ((untold?.missing ?? 0) + missing, why, (untold?.isFilled ?? true) && isFilled)
+            return
+        }
         lastOverrunTold = lastSoundAt
+        let (missing, isFilled) = (missing + (untold?.missing ?? 0), isFilled && untold?.isFilled ?? true)
+        untold = nil
         let count = figures.overruns.load(ordering: .relaxed)
         context.post(
             "overrun", level: .warning,

@@ -153,6 +153,18 @@ import Testing
         #expect(packets.count < 16)
     }
 
+    @Test func saysAtTheEndWhatWasNotSaid() throws {
+        let driver = try StageDriver(
+            AudioEncoder.self, options: "{}", input: .audio(Self.format), clock: ManualClock(at: 1_000_000_000))
+        for first in [0, 12_000, 24_000] {
+            try driver.sendSound(Self.format, from: first, total: 9600, blocksOf: 480, wave: tone(Self.format))
+        }
+        try driver.drain()
+        try driver.stop()
+        #expect(
+            driver.takeEvents().filter { $0.name == "sound-gap" }.map { $0.details["milliseconds"]?.asInt } == [50, 50])
+    }
+
     @Test func leavesOutWhatOverlaps() throws {
         let driver = try driver("{}")
         try driver.sendSound(Self.format, total: 4800, blocksOf: 480, wave: tone(Self.format))

@@ -117,6 +117,10 @@ import Testing
         #expect(samples.count == 1)
         let told = driver.takeEvents().filter { $0.name == "datagrams-refused" }
         #expect(told.count == 1 && told.first?.text.contains("A datagram from 127.0.0.1:") == true)
+        // Those of the last second are told at the end.
+        try driver.stop()
+        let rest = driver.takeEvents().filter { $0.name == "datagrams-refused" }
+        #expect(rest.count == 1 && (rest.first?.details["count"]?.asInt ?? 0) >= 4)
     }
 
     @Test func aJumpOfTheClockIsToldAndTheTimesStillRise() throws {

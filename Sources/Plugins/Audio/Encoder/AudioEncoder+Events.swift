@@ -29,7 +29,12 @@ struct SoundReport {
         samples += count
         guard now - last >= 1_000_000_000 else { return nil }
         last = now
+        return rest()
+    }
+
+    /// What was not reported; nil for nothing.
+    mutating func rest() -> Int64? {
         defer { samples = 0 }
-        return samples
+        return samples > 0 ? samples : nil
     }
 }

@@ -143,8 +143,13 @@ final class AudioEncoder: Transform {
         for _ in 0..<pending.finish(upTo: .max) { output.absorb() }
     }
 
-    /// [stage thread] Closes the encoder.
-    func stop() { encoder = nil }
+    /// [stage thread] Closes the encoder, and reports what was not reported.
+    func stop() {
+        encoder = nil
+        if let samples = gaps.rest() { tellGap(samples, isFilled: true) }
+        if let samples = jumps.rest() { tellGap(samples, isFilled: false) }
+        if let samples = overlaps.rest() { tellOverlap(samples) }
+    }
 
     private func sendIfFull(_ encoder: AudioEncoderHandle, _ output: Output) throws {
         guard encoder.isFull else { return }
@@ -204,6 +209,10 @@ final class AudioEncoder: Transform {
     private func report(_ missing: Int64, isFilled: Bool) {
         let now = context.clock.now()
         guard let samples = isFilled ? gaps.add(missing, at: now) : jumps.add(missing, at: now) else { return }
+        tellGap(samples, isFilled: isFilled)
+    }
+
+    private func tellGap(_ samples: Int64, isFilled: Bool) {
         let milliseconds = milliseconds(samples)
         context.post(
             "sound-gap", level: .warning,
@@ -215,6 +224,10 @@ final class AudioEncoder: Transform {
 
     private func reportOverlap(_ surplus: Int64) {
         guard let samples = overlaps.add(surplus, at: context.clock.now()) else { return }
+        tellOverlap(samples)
+    }
+
+    private func tellOverlap(_ samples: Int64) {
         let milliseconds = milliseconds(samples)
         context.post(
             "sound-overlap", level: .warning,

@@ -56,6 +56,8 @@ final class MotionReports {
     private var lastRefused = Int64.min / 2
     private var lastJump = Int64.min / 2
     private var refused = 0
+    /// The last datagram that was refused.
+    private var refusal = (sender: "", reason: "", remedy: "")
     private static let interval: Int64 = 1_000_000_000
 
     init(_ context: StageContext) { self.context = context }
@@ -98,9 +100,17 @@ final class MotionReports {
     /// - Parameter remedy: A sentence; empty where `reason` says enough.
     func refuse(from sender: String, _ reason: String, remedy: String = "") {
         refused += 1
+        refusal = (sender, reason, remedy)
         let now = context.clock.now()
         guard now - lastRefused >= Self.interval else { return }
         lastRefused = now
+        refusedAltogether()
+    }
+
+    /// Reports it at the end, at once.
+    func refusedAltogether() {
+        guard refused > 0 else { return }
+        let (sender, reason, remedy) = refusal
         context.post(
             "datagrams-refused", level: .warning,
             text: (refused == 1

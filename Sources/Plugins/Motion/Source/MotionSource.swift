@@ -97,6 +97,8 @@ final class MotionSource: Source {
     /// [stage thread]
     func stop() {
         live?.stop()
+        reports.leftOutAltogether(&gate)
+        reports.refusedAltogether()
         file = nil
     }
 

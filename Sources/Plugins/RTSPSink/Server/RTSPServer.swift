@@ -201,12 +201,15 @@ final class RTSPServer: Sendable {
     ///
     /// - Returns: whether no stream is left.
     func remove(_ path: String) -> Bool {
-        let (isLast, stream, news) = locked { state in
+        let (isLast, stream, news, refusals) = locked { state in
             state.fans[path] = nil
             let stream = state.streams.removeValue(forKey: path)
-            let news = state.readership.signalling.failedLogins.takeNews(now: StreamHub.monotonic(), endOf: path)
-            return (state.streams.isEmpty, stream, news)
+            let now = StreamHub.monotonic()
+            let news = state.readership.signalling.failedLogins.takeNews(now: now, endOf: path)
+            let isLast = state.streams.isEmpty
+            return (isLast, stream, news, isLast ? state.refusals.takeNews(now: now, isLast: true) : nil)
         }
+        if let refusals { stream?.report(.refused(refusals)) }
         for one in news { stream?.report(.failedLogins(one)) }
         return isLast
     }

@@ -22,8 +22,10 @@ struct Refusals: Sendable {
     }
 
     /// What to report now; nil where there is nothing new, or where the last report is less than ``interval`` old.
-    mutating func takeNews(now: Int64) -> News? {
-        guard news.count > 0, toldAt.map({ now - $0 >= Self.interval }) ?? true else { return nil }
+    ///
+    /// - Parameter isLast: Whether nothing is reported after this, so that nothing waits.
+    mutating func takeNews(now: Int64, isLast: Bool = false) -> News? {
+        guard news.count > 0, isLast || toldAt.map({ now - $0 >= Self.interval }) ?? true else { return nil }
         toldAt = now
         defer { news = News(count: 0, reason: "") }
         return news
