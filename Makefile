@@ -3,7 +3,7 @@
 # Every package that is used stands in one of these lists.
 PACKAGES := build-essential pkg-config ca-certificates git \
 	libyuv-dev libx264-dev libavformat-dev libavcodec-dev libavutil-dev libavfilter-dev libswscale-dev libswresample-dev libv4l-dev libturbojpeg0-dev libsdl2-dev libopencv-dev opencv-data libasound2-dev libebur128-dev \
-	nettle-dev libcurl4-openssl-dev libpng-dev libfreetype-dev libnats-dev libmosquitto-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg graphviz
+	nettle-dev libcurl4-openssl-dev libpng-dev libfreetype-dev libssl-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg graphviz
 TEST_PACKAGES := x264 util-linux mount python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
 	gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav gir1.2-gst-rtsp-server-1.0 python3-gi glib-networking openssl curl mpv python3-opencv \
 	tshark iproute2 python3-websockets python3-pil libimage-exiftool-perl mkvtoolnix prometheus python3-pip tmux xvfb python3-xlib \

@@ -36,11 +36,11 @@ let plugins = [
     Plugin(name: "Motion", shims: ["CAVFormat"]),
     Plugin(name: "WindowPreview", shims: ["CSDL2"]),
     Plugin(name: "Pictures", shims: ["CTurboJPEG", "CPNG", "CYUV"], usesShared: true, modules: ["Conversion"]),
-    Plugin(name: "NATSEvents", shims: ["CNATS"], usesShared: true, modules: ["Publishing"]),
+    Plugin(name: "NATSEvents", shims: ["COpenSSL"], usesShared: true, modules: ["Publishing"]),
     Plugin(name: "Audio", shims: ["CAudio"]),
     Plugin(name: "MotionSync"),
     Plugin(name: "VideoSnake", shims: ["CYUV"], usesShared: true),
-    Plugin(name: "MQTTEvents", shims: ["CMosquitto"], usesShared: true, modules: ["Publishing"]),
+    Plugin(name: "MQTTEvents", usesShared: true, modules: ["Publishing"]),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
@@ -95,7 +95,8 @@ let package = Package(
             name: "PictureStamp", dependencies: [core], path: "Sources/Plugins/PictureStamp", exclude: ["README.md"],
             swiftSettings: testable),
         .target(
-            name: "Publishing", dependencies: [core], path: "Sources/Plugins/Publishing", exclude: ["README.md"],
+            name: "Publishing", dependencies: [core, "COpenSSL"], path: "Sources/Plugins/Publishing",
+            exclude: ["README.md"],
             swiftSettings: testable),
         // C libraries: a module map and a header each, at most one small .c beside them.
         // Without aligned loops, where the linker happens to put them decides whether scaling takes a fifth longer.
@@ -132,11 +133,8 @@ let package = Package(
             name: "CTurboJPEG", path: "Sources/Plugins/Shims/CTurboJPEG", pkgConfig: "libturbojpeg",
             providers: [.apt(["libturbojpeg0-dev"])]),
         .systemLibrary(
-            name: "CNATS", path: "Sources/Plugins/Shims/CNATS", pkgConfig: "libnats",
-            providers: [.apt(["libnats-dev"])]),
-        .systemLibrary(
-            name: "CMosquitto", path: "Sources/Plugins/Shims/CMosquitto", pkgConfig: "libmosquitto",
-            providers: [.apt(["libmosquitto-dev"])]),
+            name: "COpenSSL", path: "Sources/Plugins/Shims/COpenSSL", pkgConfig: "openssl",
+            providers: [.apt(["libssl-dev"])]),
         // No pkgConfig: opencv4.pc names every module, and a program that links them all loads 375 libraries.
         .target(
             name: "COpenCV", path: "Sources/Plugins/Shims/COpenCV",

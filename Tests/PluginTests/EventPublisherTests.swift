@@ -285,11 +285,11 @@ import Testing
 
     @Test func saysWhatATLSConnectionNeeds() {
         #expect(
-            MQTTConnection.tlsFault(host: "a", verify: true)
-                == "the TLS connection failed. The port must be one for TLS, and the certificate must name 'a' and be trusted ('caFile', or the system's certificates)"
+            TLSTrust.fault(host: "a", verify: true, reason: "certificate has expired")
+                == "the TLS connection failed (certificate has expired). The port must be one for TLS, and the certificate must name 'a' and be trusted ('caFile', or the system's certificates)"
         )
         #expect(
-            MQTTConnection.tlsFault(host: "a", verify: false)
+            TLSTrust.fault(host: "a", verify: false)
                 == "the TLS connection failed. The port must be one for TLS")
     }
 

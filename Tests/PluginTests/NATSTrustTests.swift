@@ -20,7 +20,7 @@ import Testing
         try Data("no certificate\n".utf8).write(to: URL(fileURLWithPath: folder.file("ca.pem")))
         let fault = #expect(throws: FrameHostError.self) { try service().check(folder: folder.path) }
         #expect(fault?.place.description == "caFile")
-        #expect(fault?.what.hasPrefix("libnats refuses 'caFile': ") == true)
+        #expect(fault?.what.hasPrefix("OpenSSL refuses 'caFile': ") == true)
         #expect(fault?.remedy == "Name a PEM file with the trusted certificates.")
     }
 

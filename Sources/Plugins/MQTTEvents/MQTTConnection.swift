@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CMosquitto
 import FrameCore
 import Glibc
 import Publishing
 import Shared
 
-/// A connection to an MQTT broker. The only file that calls libmosquitto.
+/// A connection to an MQTT broker: what publishing with QoS 1 needs of MQTT 3.1.1, and no more.
 ///
-/// One thread waits for the broker, and the library's callbacks run on it. They note what happened and ring. One
-/// other thread publishes. `@unchecked Sendable`: the handle is made once, libmosquitto's functions may be called
-/// from any thread, and only the first thread uses `lastConnections`.
-final class MQTTConnection: @unchecked Sendable {
-    /// The last will. It is retained, and sent with QoS 1.
-    struct Will {
-        var topic: String
-        var payload: String
+/// One thread connects, sends and receives; one other hands messages over with
+/// ``publish(_:to:retained:number:isFarewell:)``. A message is sent until it is acknowledged, over new connections too.
+final class MQTTConnection: Sendable {
+    /// A message that the broker has not acknowledged.
+    private struct Message {
+        var id: UInt16
+        /// The spool's number; 0 for a message that is not from the spool.
+        var number: UInt64
+        var packet: [UInt8]
+        var isFarewell: Bool
+        /// Whether it went out on the connection that is there now.
+        var isSent = false
     }
 
     private struct State {
@@ -23,163 +26,79 @@ final class MQTTConnection: @unchecked Sendable {
         /// Rises with each connection.
         var connections = 0
         var reason = "it has not answered yet"
-        /// Whether the broker has said why it takes no connection.
-        var isRefused = false
-        /// Messages that the broker has acknowledged. ``births`` counts how often Home Assistant has said that it
-        /// is there.
+        /// How many acknowledgements have come, and how often Home Assistant has said that it is there.
         var acknowledgements = 0
         var births = 0
-        /// Messages on their way: the spool's number, by the library's. It is 0 for a message that is not from the
-        /// spool.
-        var inFlight: [Int32: UInt64] = [:]
-        /// The library's number of the farewell; nil until it is published.
-        var farewell: Int32?
-        /// Acknowledged before ``publish(_:to:retained:number:isFarewell:)`` knew their number.
-        var early: Set<Int32> = []
+        /// In the order in which they are sent.
+        var messages: [Message] = []
+        var lastID: UInt16 = 0
+        /// Whether the farewell was handed over, and is acknowledged.
+        var hasFarewell = false
         /// Numbers of the spool that are acknowledged and not taken yet.
         var done: [UInt64] = []
     }
 
-    private let mosquitto: OpaquePointer
+    /// Messages that are on their way at once: brokers take 20 by default (mosquitto's `max_inflight_messages`).
+    private static let mostOnTheirWay = 20
+    /// Messages that wait.
+    private static let mostMessages = 10_000
+    /// The longest wait for a connection with its handshakes, in milliseconds.
+    private static let connectPatience = 5000
+    /// Bytes that wait for a broker that reads nothing.
+    private static let mostUnsent = 1 << 20
+
     private let state = Locked(State())
     private let doorbell: Doorbell
+    private let address: ServerAddress
+    private let keepAlive: Int
     private let subscription: String?
+    private let greeting: [UInt8]
+    private let trust: TLSTrust?
     private let isStopping = Locked(false)
     private let thread = Locked<PublisherThread?>(nil)
-    /// Only for the connection's own thread.
-    private var lastConnections = 0
-    /// Once in the process, and never cleaned up: another chain's connection may use the library.
-    private static let isReady: Bool = mosquitto_lib_init() == MOSQ_ERR_SUCCESS.code
+    /// Rings for the connection's own thread.
+    private let wake = Doorbell()
 
     /// [control thread] Connects to nothing yet.
     ///
     /// - Parameters:
-    ///   - subscription: A topic whose message `online` is counted in ``births``.
+    ///   - subscription: A topic whose message `online` is counted in ``occasions``.
     ///   - doorbell: Rings when something has happened.
     /// - Throws: ``FrameHostError`` where something cannot be used.
     init(
         _ address: ServerAddress, client: String, keepAlive: Int, login: ServerLogin?, caFile: String?, verify: Bool,
-        will: Will, subscription: String?, doorbell: Doorbell
+        will: MQTTPacket.Will, subscription: String?, doorbell: Doorbell
     ) throws {
-        guard Self.isReady, let made = mosquitto_new(client, false, nil) else {
-            throw FrameHostError(
-                .callFailed, what: "libmosquitto cannot be used: \(String(cString: strerror(errno)))",
-                remedy: "End other programs to free memory, then start the chain again.")
-        }
-        mosquitto = made
         self.doorbell = doorbell
         self.subscription = subscription
         self.address = address
-        self.keepAlive = Int32(keepAlive)
-        self.verify = verify
-        mosquitto_user_data_set(made, Unmanaged.passUnretained(self).toOpaque())
-        try check(mosquitto_will_set(made, will.topic, Int32(will.payload.utf8.count), will.payload, 1, true), "topic")
-        if let login { try check(mosquitto_username_pw_set(made, login.name, login.password), "login") }
-        if address.scheme == "mqtts" {
-            if let caFile {
-                try check(mosquitto_tls_set(made, caFile, nil, nil, nil, nil), "caFile")
-            } else {
-                try check(mosquitto_int_option(made, MOSQ_OPT_TLS_USE_OS_CERTS, 1), "verify")
-            }
-            // Set in either case: without it the library refuses to use the system's certificates.
-            try check(mosquitto_tls_opts_set(made, verify ? 1 : 0, nil, nil), "verify")
-            if !verify { try check(mosquitto_tls_insecure_set(made, true), "verify") }
-        }
-        // Messages are handed over by another thread than that of the loop.
-        mosquitto_threaded_set(made, true)
-        mosquitto_max_inflight_messages_set(made, 20)
-        mosquitto_connect_callback_set(made) { MQTTConnection.of($1)?.connected($2) }
-        mosquitto_disconnect_callback_set(made) { MQTTConnection.of($1)?.disconnected($2) }
-        mosquitto_publish_callback_set(made) { MQTTConnection.of($1)?.acknowledged($2) }
-        mosquitto_message_callback_set(made) { MQTTConnection.of($1)?.received($2) }
-    }
-
-    private let address: ServerAddress
-    private let keepAlive: Int32
-    private let verify: Bool
-
-    // The thread holds this object while it uses it, and may be the one that ends it.
-    deinit {
-        mosquitto_destroy(mosquitto)
-    }
-
-    private static func of(_ pointer: UnsafeMutableRawPointer?) -> MQTTConnection? {
-        pointer.map { Unmanaged<MQTTConnection>.fromOpaque($0).takeUnretainedValue() }
-    }
-
-    private func check(_ code: Int32, _ option: String) throws {
-        guard code != MOSQ_ERR_SUCCESS.code else { return }
-        let remedy =
-            switch code {
-            case MOSQ_ERR_NOT_SUPPORTED.code:
-                "Install a libmosquitto that was built with TLS, or use mqtt:// in 'broker'."
-            case MOSQ_ERR_NOMEM.code: "End other programs to free memory, then start the chain again."
-            case _ where option == "caFile": "Name a PEM file with the trusted certificates."
-            default: "Correct '\(option)'."
-            }
-        throw FrameHostError(
-            .invalidConfiguration, place: FaultPlace(option),
-            what: "libmosquitto refuses '\(option)': \(Self.text(code))", remedy: remedy)
-    }
-
-    private static func text(_ code: Int32) -> String {
-        if code == MOSQ_ERR_ERRNO.code { return String(cString: strerror(errno)) }
-        let text = mosquitto_strerror(code).map { String(cString: $0) } ?? "fault \(code)"
-        // The library's sentences end in full stops, but here they stand within others.
-        return text.hasSuffix(".") ? String(text.dropLast()) : text
+        self.keepAlive = keepAlive
+        trust = address.scheme == "mqtts" ? try TLSTrust(caFile: caFile, verify: verify) : nil
+        greeting = MQTTPacket.connect(
+            client: client, keepAliveSeconds: keepAlive, will: will, name: login?.name, password: login?.password)
     }
 
     /// [control thread] Connects, again and again, on a thread of its own.
     ///
     /// - Throws: ``FrameHostError`` `.exhausted`.
     func start() throws {
-        let made = try PublisherThread("mqtt/net") { [weak self] in
+        let made = try PublisherThread("mqtt/net") { [self] in
             // The pause before the next attempt. It is short at first, so that a restarted broker soon has the
             // chain's state.
             var pause = 0
-            while let self, !isStopping.withLock({ $0 }) { loop(&pause) }
+            while !isStopping.withLock({ $0 }) {
+                let end = SystemMilliseconds.now() + Int64(pause)
+                while SystemMilliseconds.now() < end, !isStopping.withLock({ $0 }) { usleep(20_000) }
+                guard !isStopping.withLock({ $0 }) else { return }
+                pause = min(pause + 1000, 5000)
+                let before = state.withLock { $0.connections }
+                converse()
+                // The broker was there, so the next attempt comes soon.
+                if state.withLock({ $0.connections }) != before { pause = 1000 }
+            }
         }
         thread.withLock { $0 = made }
     }
-
-    /// [its thread] Waits for the broker, and connects where there is no connection.
-    ///
-    /// This is not the library's own loop: that never begins where the first attempt fails at once, and ends for
-    /// good when a certificate was wrong once (libmosquitto 2.0).
-    private func loop(_ pause: inout Int) {
-        let code = mosquitto_loop(mosquitto, 100, 1)
-        guard code != MOSQ_ERR_SUCCESS.code else { return }
-        if code != MOSQ_ERR_NO_CONN.code { note(reason(code)) }
-        let end = SystemMilliseconds.now() + Int64(pause)
-        while SystemMilliseconds.now() < end, !isStopping.withLock({ $0 }) { usleep(20_000) }
-        guard !isStopping.withLock({ $0 }) else { return }
-        pause = min(pause + 1000, 5000)
-        state.withLock { $0.isRefused = false }
-        let next = mosquitto_connect_async(mosquitto, address.host, Int32(address.port), keepAlive)
-        if next != MOSQ_ERR_SUCCESS.code { note(reason(next)) }
-        if state.withLock({ $0.connections }) != lastConnections {
-            // The broker was there, so the next attempt comes soon.
-            (pause, lastConnections) = (1000, state.withLock { $0.connections })
-        }
-    }
-
-    /// The library's words, or better ones: it calls an untrusted certificate invalid arguments.
-    private func reason(_ code: Int32) -> String {
-        guard address.scheme == "mqtts", code == MOSQ_ERR_TLS.code || code == MOSQ_ERR_INVAL.code else {
-            return Self.text(code)
-        }
-        return Self.tlsFault(host: address.host, verify: verify)
-    }
-
-    static func tlsFault(host: String, verify: Bool) -> String {
-        let certificate =
-            verify
-            ? ", and the certificate must name '\(host)' and be trusted ('caFile', or the system's certificates)" : ""
-        return "the TLS connection failed. The port must be one for TLS\(certificate)"
-    }
-
-    /// Notes why there is no connection. A reason that the broker itself has given stays.
-    private func note(_ reason: String) { state.withLock { if !$0.isRefused { $0.reason = reason } } }
 
     /// [control thread] Disconnects, and ends the thread.
     ///
@@ -188,62 +107,165 @@ final class MQTTConnection: @unchecked Sendable {
     /// will.
     func stop() {
         isStopping.withLock { $0 = true }
-        if hasFarewell { mosquitto_disconnect(mosquitto) }
+        wake.ring()
         thread.withLock { $0 }?.wait(milliseconds: 200)
     }
 
-    // MARK: What the library says [its thread]
+    // MARK: One connection [its thread]
 
-    private func connected(_ code: Int32) {
-        if code == 0, let subscription { mosquitto_subscribe(mosquitto, nil, subscription, 1) }
-        state.withLock { state in
-            state.isConnected = code == 0
-            if code == 0 { state.connections += 1 }
-            if code != 0 {
-                let text = mosquitto_connack_string(code).map { String(cString: $0) } ?? "refused with \(code)"
-                state.reason = text.hasSuffix(".") ? String(text.dropLast()) : text
-                state.isRefused = true
-            }
-        }
-        doorbell.ring()
+    /// What the thread knows of a connection.
+    private struct Talk {
+        var parser = MQTTParser()
+        var unsent: [UInt8] = []
+        var isConnected = false
+        /// Milliseconds of the monotonic clock: when something went out and came in last, and since when an answer to
+        /// PINGREQ is due.
+        var lastOut = SystemMilliseconds.now()
+        var lastIn = SystemMilliseconds.now()
+        var pingSince: Int64?
     }
 
-    private func disconnected(_ code: Int32) {
-        let reason = Self.text(code)
+    /// Connects, and talks until the connection or the run ends.
+    private func converse() {
+        do throws(ServerFault) {
+            let isStopping = isStopping
+            let patience = Patience(milliseconds: Self.connectPatience) { isStopping.withLock { $0 } }
+            let socket = try ServerSocket.connect(address, patience)
+            if let trust { try socket.secure(trust, host: address.host, patience) }
+            var talk = Talk()
+            talk.unsent = greeting
+            while !isStopping.withLock({ $0 }) {
+                try turn(socket, &talk)
+                guard talk.isConnected || patience.left > 0 || isStopping.withLock({ $0 }) else {
+                    throw ServerFault("it does not answer")
+                }
+                wake.wait(milliseconds: 500, beside: socket, writes: !talk.unsent.isEmpty)
+            }
+            if state.withLock({ $0.hasFarewell }), talk.unsent.isEmpty {
+                _ = try socket.write(MQTTPacket.disconnect[...])
+            }
+        } catch {
+            state.withLock { $0.reason = error.reason }
+        }
         state.withLock { state in
-            if state.isConnected { (state.reason, state.isRefused) = (reason, false) }
             state.isConnected = false
-        }
-        doorbell.ring()
-    }
-
-    private func acknowledged(_ message: Int32) {
-        state.withLock { state in
-            state.acknowledgements &+= 1
-            if let number = state.inFlight.removeValue(forKey: message) {
-                if number > 0 { state.done.append(number) }
-            } else {
-                state.early.insert(message)
+            for index in state.messages.indices where state.messages[index].isSent {
+                state.messages[index].isSent = false
+                state.messages[index].packet[0] |= MQTTPacket.again
             }
         }
         doorbell.ring()
     }
 
-    private func received(_ message: UnsafePointer<mosquitto_message>?) {
-        guard let message, message.pointee.payloadlen == 6, let payload = message.pointee.payload,
-            UnsafeRawBufferPointer(start: payload, count: 6).elementsEqual("online".utf8)
-        else { return }
-        state.withLock { $0.births += 1 }
-        doorbell.ring()
+    /// Reads what has come, and sends what waits.
+    private func turn(_ socket: ServerSocket, _ talk: inout Talk) throws(ServerFault) {
+        let bytes = try socket.read()
+        let now = SystemMilliseconds.now()
+        if !bytes.isEmpty {
+            talk.lastIn = now
+            talk.parser.append(bytes)
+            while let piece = try talk.parser.next() { try take(piece, &talk) }
+        }
+        if talk.isConnected {
+            fill(&talk)
+            try keepAlive(&talk, now: now)
+        }
+        var done = 0
+        while done < talk.unsent.count {
+            let count = try socket.write(talk.unsent[done...])
+            if count == 0 { break }
+            done += count
+        }
+        guard done > 0 else { return }
+        talk.unsent.removeFirst(done)
+        talk.lastOut = now
+    }
+
+    /// Asks whether the broker is there when nothing has gone or come for the keep-alive time.
+    ///
+    /// - SeeAlso: MQTT 3.1.1, 3.1.2.10.
+    private func keepAlive(_ talk: inout Talk, now: Int64) throws(ServerFault) {
+        let time = Int64(keepAlive) * 1000
+        if let since = talk.pingSince {
+            guard now - since < time else { throw ServerFault("it has answered nothing for \(keepAlive) s") }
+        } else if now - min(talk.lastOut, talk.lastIn) >= time - 500 {
+            talk.unsent += MQTTPacket.ping
+            talk.pingSince = now
+        }
+    }
+
+    /// Takes messages for sending, as many as may be on their way.
+    private func fill(_ talk: inout Talk) {
+        state.withLock { state in
+            for index in state.messages.indices.prefix(Self.mostOnTheirWay)
+            where !state.messages[index].isSent && talk.unsent.count < Self.mostUnsent {
+                state.messages[index].isSent = true
+                talk.unsent += state.messages[index].packet
+            }
+        }
+    }
+
+    private func take(_ piece: MQTTParser.Piece, _ talk: inout Talk) throws(ServerFault) {
+        let isAnswer = if case .connected = piece { true } else { false }
+        guard talk.isConnected != isAnswer else { throw ServerFault("the broker answers what was not asked") }
+        switch piece {
+        case .connected(0):
+            talk.isConnected = true
+            if let subscription { talk.unsent += MQTTPacket.subscribe(subscription, id: Self.subscriptionID) }
+            state.withLock { state in
+                state.isConnected = true
+                state.connections += 1
+            }
+            doorbell.ring()
+        case .connected(let code): throw ServerFault(Self.refusal(code))
+        case .acknowledged(let id):
+            state.withLock { state in
+                state.acknowledgements &+= 1
+                guard let index = state.messages.firstIndex(where: { $0.id == id && $0.isSent }) else { return }
+                let message = state.messages.remove(at: index)
+                if message.number > 0 { state.done.append(message.number) }
+                if message.isFarewell { state.hasFarewell = true }
+            }
+            doorbell.ring()
+        case .pong: talk.pingSince = nil
+        case .subscribed: break
+        case .message(let topic, let payload, let id):
+            if let id {
+                guard talk.unsent.count <= Self.mostUnsent else { throw ServerFault("the broker reads nothing") }
+                talk.unsent += MQTTPacket.acknowledge(id)
+            }
+            guard let subscription, topic.elementsEqual(subscription.utf8), let payload,
+                payload.elementsEqual("online".utf8)
+            else { return }
+            state.withLock { $0.births += 1 }
+            doorbell.ring()
+        }
+    }
+
+    /// The id of SUBSCRIBE; no message has it.
+    private static let subscriptionID: UInt16 = 65_535
+
+    /// - SeeAlso: MQTT 3.1.1, table 3.1.
+    private static func refusal(_ code: UInt8) -> String {
+        switch code {
+        case 1: "Connection Refused: unacceptable protocol version"
+        case 2: "Connection Refused: identifier rejected"
+        case 3: "Connection Refused: broker unavailable"
+        case 4: "Connection Refused: bad user name or password"
+        case 5: "Connection Refused: not authorised"
+        default: "Connection Refused: code \(code)"
+        }
     }
 
     // MARK: For the thread that publishes
 
     var isConnected: Bool { state.withLock { $0.isConnected } }
+    /// Why there is no connection.
     var reason: String { state.withLock { $0.reason } }
     /// How often it has connected, and how often Home Assistant has started.
     var occasions: Int { state.withLock { $0.connections + $0.births } }
-    var inFlightCount: Int { state.withLock { $0.inFlight.count } }
+    /// Messages that are not acknowledged.
+    var inFlightCount: Int { state.withLock { $0.messages.count } }
     /// Messages that the broker has acknowledged since the start.
     var acknowledgementCount: Int { state.withLock { $0.acknowledgements } }
 
@@ -255,42 +277,28 @@ final class MQTTConnection: @unchecked Sendable {
         }
     }
 
-    /// Whether the broker has acknowledged what was published as the farewell.
-    private var hasFarewell: Bool {
-        state.withLock { state in state.farewell.map { state.inFlight[$0] == nil } ?? false }
-    }
-
-    /// Hands a message over. The library sends it until it is acknowledged, over new connections too.
+    /// Hands a message over.
     ///
     /// - Parameters:
     ///   - number: The spool's number, or 0.
     ///   - isFarewell: Whether it says what the last will would say.
-    /// - Returns: False where the library has refused it for good.
+    /// - Returns: False where it cannot be sent: a topic is too long, or too many messages wait.
     func publish(_ text: String, to topic: String, retained: Bool, number: UInt64 = 0, isFarewell: Bool = false)
         -> Bool
     {
-        var (text, message) = (text, Int32(0))
-        let code = text.withUTF8 {
-            mosquitto_publish(mosquitto, &message, topic, Int32(clamping: $0.count), $0.baseAddress, 1, retained)
+        guard topic.utf8.count <= 65_535, text.utf8.count <= 1 << 24 else { return false }
+        let isTaken = state.withLock { state in
+            guard state.messages.count < Self.mostMessages else { return false }
+            // Fewer messages than ids: one is free.
+            repeat {
+                state.lastID = state.lastID >= Self.subscriptionID - 1 ? 1 : state.lastID + 1
+            } while state.messages.contains { $0.id == state.lastID }
+            let packet = MQTTPacket.publish(text, to: topic, retained: retained, id: state.lastID)
+            state.messages.append(
+                Message(id: state.lastID, number: number, packet: packet, isFarewell: isFarewell))
+            return true
         }
-        // Without a connection the library says so, but has taken the message (libmosquitto 2.0): another call
-        // would send it twice.
-        guard code == MOSQ_ERR_SUCCESS.code || code == MOSQ_ERR_NO_CONN.code || code == MOSQ_ERR_CONN_LOST.code else {
-            return false
-        }
-        state.withLock { state in
-            if state.early.remove(message) != nil {
-                if number > 0 { state.done.append(number) }
-            } else {
-                state.inFlight[message] = number
-            }
-            if isFarewell { state.farewell = message }
-        }
-        return true
+        if isTaken { wake.ring() }
+        return isTaken
     }
-}
-
-extension mosq_err_t {
-    /// As the functions return it.
-    fileprivate var code: Int32 { Int32(rawValue) }
 }

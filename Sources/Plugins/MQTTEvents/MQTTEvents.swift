@@ -31,7 +31,10 @@ final class MQTTEvents: Service {
     /// [control thread] Reads the files once, so that their faults are known before the run.
     func check(folder: String) throws {
         if let login = options.login { _ = try ServerLogin.read(login) { ServerPath.resolve($0, folder: folder) } }
-        if let file = options.caFile { _ = try ServerPath.readable(file, option: "caFile", folder: folder) }
+        if let file = options.caFile {
+            _ = try TLSTrust(
+                caFile: ServerPath.readable(file, option: "caFile", folder: folder), verify: options.verify)
+        }
         if let spool = options.spool { try SpoolFolder.check(ServerPath.resolve(spool, folder: folder)) }
     }
 
@@ -59,7 +62,7 @@ final class MQTTEvents: Service {
         let connection = try MQTTConnection(
             address, client: "framehost-\(identity.host)-\(EventName.word(chain))",
             keepAlive: options.keepAliveSeconds, login: login, caFile: caFile, verify: options.verify,
-            will: MQTTConnection.Will(topic: topics.status, payload: "offline"), subscription: home?.birthTopic,
+            will: MQTTPacket.Will(topic: topics.status, payload: "offline"), subscription: home?.birthTopic,
             doorbell: spool.doorbell)
         let news = Locked(OutwardNews(kind: "MQTT", servers: ["\(address)"], spool: spool.folderPath))
         let intake = EventIntake(

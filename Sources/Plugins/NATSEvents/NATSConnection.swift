@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNATS
+import COpenSSL
 import FrameCore
 import Glibc
 import Publishing
 import Shared
 
-/// A connection to a cluster of NATS servers, with JetStream. The only file that calls libnats.
+/// A connection to one server of a NATS cluster, with JetStream: what publishing needs of the protocol, and no more.
 ///
-/// One thread uses it. ``close()`` may come from another, and ends a call that waits. `@unchecked Sendable`: the
-/// options are made once, the other handles are behind a lock, and libnats's functions lock all of them.
+/// One thread uses it. ``close()`` may come from another, and ends a call that waits within 20 ms. `@unchecked
+/// Sendable`: only that thread touches what is not a constant, ``isClosed`` aside.
+///
+/// - SeeAlso: docs.nats.io, "NATS Client Protocol", "JetStream wire API Reference"; ADR-1 (JetStream's answers), ADR-4
+///   (headers), ADR-31 (asking a stream for a message).
 final class NATSConnection: @unchecked Sendable {
     /// Answer to a message.
     enum Answer: Equatable {
@@ -21,9 +24,32 @@ final class NATSConnection: @unchecked Sendable {
         case unknown(String)
     }
 
-    private let options: OpaquePointer
-    private let handles = Locked<(connection: OpaquePointer?, jetStream: OpaquePointer?)>((nil, nil))
+    /// The longest wait for a connection with its handshakes, and for an answer of JetStream, in milliseconds.
+    private static let connectPatience = 2000
+    private static let answerPatience = 5000
+    /// Time between two questions whether the server is there, and how many may be without an answer.
+    private static let pingPause: Int64 = 5000
+    private static let mostPings = 2
+    /// Bytes that wait for a server that reads nothing.
+    private static let mostUnsent = 1 << 20
+
+    private let name: String
+    private let login: ServerLogin?
+    private let credentials: String?
+    private let trust: TLSTrust
+    private let inbox: String
     private let isClosed = Locked(false)
+
+    private var servers: NATSServers
+    private var socket: ServerSocket?
+    private var entry: NATSServers.Entry?
+    private var parser = NATSParser()
+    private var info: NATSServerInfo?
+    private var unsent: [UInt8] = []
+    private var requests: UInt64 = 0
+    private var (nextPing, pings): (Int64, Int) = (0, 0)
+    /// What the server has said last that it does not like.
+    private var complaint: String?
 
     /// [control thread] Connects to nothing yet.
     ///
@@ -31,221 +57,343 @@ final class NATSConnection: @unchecked Sendable {
     init(
         servers: [ServerAddress], name: String, login: ServerLogin?, credentials: String?, caFile: String?, verify: Bool
     ) throws {
-        var made: OpaquePointer?
-        let status = natsOptions_Create(&made)
-        guard status == NATS_OK, let made else {
-            throw FrameHostError(
-                .exhausted, what: "libnats cannot be used: \(Self.text(status))",
-                remedy: "End other programs to free memory, then start the chain again.")
-        }
-        options = made
-        let texts = servers.map { "\($0)" }
-        var pointers = texts.map { UnsafePointer<CChar>(strdup($0)) }
-        defer { for pointer in pointers { free(UnsafeMutablePointer(mutating: pointer)) } }
-        try Self.check(natsOptions_SetServers(options, &pointers, Int32(pointers.count)), "servers")
-        natsOptions_SetName(options, name)
-        natsOptions_SetMaxReconnect(options, -1)
-        natsOptions_SetReconnectWait(options, 1000)
-        natsOptions_SetTimeout(options, 2000)
-        natsOptions_SetPingInterval(options, 5000)
-        natsOptions_SetMaxPingsOut(options, 2)
-        // Nothing is kept for later: the spool does that.
-        natsOptions_SetReconnectBufSize(options, 1)
-        natsOptions_SetNoEcho(options, true)
-        if let login { try Self.check(natsOptions_SetUserInfo(options, login.name, login.password), "login") }
-        if let credentials {
-            try Self.check(natsOptions_SetUserCredentialsFromFiles(options, credentials, nil), "credentials")
-        }
-        guard servers.contains(where: { $0.scheme == "tls" }) else { return }
-        let withoutTLS = "Install a libnats that was built with TLS, or use nats:// for all of 'servers'."
-        try Self.check(natsOptions_SetSecure(options, true), "servers", remedy: withoutTLS)
-        if let caFile {
-            try Self.check(
-                natsOptions_LoadCATrustedCertificates(options, caFile), "caFile",
-                remedy: "Name a PEM file with the trusted certificates.")
-        }
-        if !verify {
-            try Self.check(natsOptions_SkipServerVerification(options, true), "verify", remedy: withoutTLS)
-        }
+        // Not all chains at one server of a cluster.
+        self.servers = NATSServers(servers.shuffled())
+        self.name = name
+        self.login = login
+        self.credentials = credentials
+        trust = try TLSTrust(caFile: caFile, verify: verify)
+        if let credentials { _ = try NATSCredentials(path: credentials) }
+        let letters = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
+        inbox = "_INBOX." + String(decoding: (0..<22).map { _ in letters.randomElement()! }, as: UTF8.self)
     }
 
-    deinit {
-        close()
-        release()
-        natsOptions_Destroy(options)
+    /// The server that answers now.
+    var server: String? { entry.map { "\($0.address)" } }
+
+    /// For waits that end when something comes from the server.
+    var waitable: ServerSocket? { socket }
+
+    /// [any thread] Ends calls that wait. It cannot connect again.
+    func close() { isClosed.withLock { $0 = true } }
+
+    /// [sending thread] Gives the connection back.
+    func release() { lose() }
+
+    private func patience(_ milliseconds: Int) -> Patience {
+        let isClosed = isClosed
+        return Patience(milliseconds: milliseconds) { isClosed.withLock { $0 } }
     }
 
-    private static func check(_ status: natsStatus, _ option: String, remedy: String? = nil) throws {
-        guard status != NATS_OK else { return }
-        throw FrameHostError(
-            .invalidConfiguration, place: FaultPlace(option), what: "libnats refuses '\(option)': \(text(status))",
-            remedy: remedy ?? "Correct '\(option)'.")
+    private func lose() {
+        (socket, entry, info, complaint) = (nil, nil, nil, nil)
+        (parser, unsent, pings, nextPing) = (NATSParser(), [], 0, 0)
     }
 
-    /// The library's words, with what it noted on this thread.
-    private static func text(_ status: natsStatus) -> String {
-        let word = natsStatus_GetText(status).map { String(cString: $0) } ?? "unknown fault"
-        var noted = status
-        guard let more = nats_GetLastError(&noted).map({ String(cString: $0) }), noted == status, !more.isEmpty else {
-            return word
-        }
-        return more == word ? word : "\(word) (\(more))"
-    }
+    // MARK: Connecting
 
-    /// Whether a server is there now.
-    var isConnected: Bool {
-        handles.withLock { $0.connection.map { natsConnection_Status($0) == NATS_CONN_STATUS_CONNECTED } ?? false }
-    }
-
-    /// Why no server is there.
-    var reason: String {
-        let text = handles.withLock { handles -> String? in
-            guard let connection = handles.connection else { return nil }
-            var words: UnsafePointer<CChar>?
-            natsConnection_GetLastError(connection, &words)
-            return words.map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
-        }
-        return text ?? "the connection is lost"
-    }
-
-    /// The server that answers now, without a login.
-    var server: String? {
-        handles.withLock { handles in
-            guard let connection = handles.connection else { return nil }
-            var text = [CChar](repeating: 0, count: 512)
-            guard natsConnection_GetConnectedUrl(connection, &text, text.count) == NATS_OK else { return nil }
-            let url = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            return url.isEmpty || url.contains("@") ? nil : url
-        }
-    }
-
-    /// [sending thread] Connects where there is no connection. The library restores a lost connection by itself.
+    /// [sending thread] Connects where there is no connection: tries each server once. Otherwise answers what the server
+    /// has asked.
     ///
     /// - Returns: Why there is no connection; nil when there is one.
     func connect() -> String? {
-        let existing = handles.withLock(\.connection)
-        if let existing {
-            guard natsConnection_Status(existing) == NATS_CONN_STATUS_CLOSED else {
-                return isConnected ? nil : reason
+        if socket != nil {
+            do {
+                try serve()
+                return nil
+            } catch {
+                // Another server may be there at once.
+                lose()
             }
-            // The library has given it up, as after a refused login.
-            disconnect()
         }
-        guard !isClosed.withLock({ $0 }) else { return "closed" }
-        var made: OpaquePointer?
-        let status = natsConnection_Connect(&made, options)
-        guard status == NATS_OK, let made else { return Self.text(status) }
-        var stream: OpaquePointer?
-        let second = natsConnection_JetStream(&stream, made, nil)
-        guard second == NATS_OK else {
-            natsConnection_Destroy(made)
-            return Self.text(second)
+        var reason = "closed"
+        for _ in 0..<servers.count where !isClosed.withLock({ $0 }) {
+            let entry = servers.take()
+            do {
+                try connect(to: entry)
+                return nil
+            } catch {
+                reason = servers.count == 1 ? error.reason : "\(entry.address): \(error.reason)"
+                lose()
+            }
         }
-        handles.withLock { $0 = (made, stream) }
-        if isClosed.withLock({ $0 }) { natsConnection_Close(made) }
-        return nil
+        return reason
     }
 
-    private func disconnect() {
-        // Under the lock: ``close()`` must not have the handle then.
-        handles.withLock { handles in
-            if let stream = handles.jetStream { jsCtx_Destroy(stream) }
-            if let connection = handles.connection { natsConnection_Destroy(connection) }
-            handles = (nil, nil)
+    private func connect(to entry: NATSServers.Entry) throws(ServerFault) {
+        let patience = patience(Self.connectPatience)
+        let made = try ServerSocket.connect(entry.address, patience)
+        (socket, self.entry) = (made, entry)
+        while info == nil { try exchange(patience) }
+        guard let info else { return }
+        let wantsTLS = entry.address.scheme == "tls"
+        guard !wantsTLS || info.needsTLS || info.offersTLS else {
+            throw ServerFault("the server offers no TLS: use nats:// for it, or set up TLS there")
+        }
+        if wantsTLS || info.needsTLS {
+            // What came before TLS began was not protected.
+            parser = NATSParser()
+            try made.secure(trust, host: entry.certificateName, patience)
+        }
+        guard info.hasHeaders else { throw ServerFault("the server takes no headers: NATS 2.2 or newer is needed") }
+        try send("CONNECT \(try options(info, isSecure: wantsTLS || info.needsTLS).text())\r\nSUB \(inbox).* 1\r\n")
+        try send("PING\r\n")
+        pings = 1
+        while pings > 0 {
+            try exchange(patience)
+            if let complaint { throw ServerFault("the server says '\(complaint)'") }
+        }
+        nextPing = SystemMilliseconds.now() + Self.pingPause
+        servers.learn(self.info?.cluster ?? [], from: entry)
+    }
+
+    /// What CONNECT says.
+    private func options(_ info: NATSServerInfo, isSecure: Bool) throws(ServerFault) -> JSONNode {
+        var members: [JSONNode.Member] = [
+            JSONNode.Member(key: "verbose", value: .bool(false)),
+            JSONNode.Member(key: "pedantic", value: .bool(false)),
+            JSONNode.Member(key: "tls_required", value: .bool(isSecure)),
+            JSONNode.Member(key: "name", value: .string(name)), JSONNode.Member(key: "lang", value: "swift"),
+            JSONNode.Member(key: "version", value: "1"), JSONNode.Member(key: "protocol", value: .number(1)),
+            JSONNode.Member(key: "echo", value: .bool(false)), JSONNode.Member(key: "headers", value: .bool(true)),
+            JSONNode.Member(key: "no_responders", value: .bool(true)),
+        ]
+        if let login {
+            members.append(JSONNode.Member(key: "user", value: .string(login.name)))
+            members.append(JSONNode.Member(key: "pass", value: .string(login.password)))
+        }
+        guard let credentials else { return JSONNode(.object(members)) }
+        let read: NATSCredentials
+        do {
+            read = try NATSCredentials(path: credentials)
+        } catch {
+            throw ServerFault(error.what)
+        }
+        members.append(JSONNode.Member(key: "jwt", value: .string(read.token)))
+        if !info.nonce.isEmpty {
+            guard let signature = read.signature(of: info.nonce) else {
+                throw ServerFault("OpenSSL cannot sign with the key of 'credentials'")
+            }
+            members.append(JSONNode.Member(key: "sig", value: .string(signature)))
+        }
+        return JSONNode(.object(members))
+    }
+
+    // MARK: The conversation
+
+    private func send(_ text: String) throws(ServerFault) { try send(Array(text.utf8)) }
+
+    private func send(_ bytes: [UInt8]) throws(ServerFault) {
+        try orLose { () throws(ServerFault) in
+            guard unsent.count <= Self.mostUnsent else { throw ServerFault("the server reads nothing") }
+            unsent += bytes
+            try flush()
         }
     }
 
-    /// [any thread] Ends calls that wait. It cannot connect again.
-    func close() {
-        isClosed.withLock { $0 = true }
-        handles.withLock { if let connection = $0.connection { natsConnection_Close(connection) } }
+    /// A connection that is broken, or whose other end breaks the protocol, is given up.
+    private func orLose<Result>(_ work: () throws(ServerFault) -> Result) throws(ServerFault) -> Result {
+        do {
+            return try work()
+        } catch {
+            lose()
+            throw error
+        }
     }
 
-    /// [sending thread, or any thread after it has ended] Frees the connection.
-    func release() { disconnect() }
+    private func flush() throws(ServerFault) {
+        guard let socket else { throw ServerFault("the connection is lost") }
+        var done = 0
+        while done < unsent.count {
+            let count = try socket.write(unsent[done...])
+            if count == 0 { break }
+            done += count
+        }
+        unsent.removeFirst(done)
+    }
+
+    /// Waits for something from the server, and takes it apart. A message that nobody waits for is left out.
+    ///
+    /// - Parameter reply: The subject of the message that is waited for.
+    /// - Throws: ``ServerFault`` where the time is over, or the connection.
+    @discardableResult
+    private func exchange(_ patience: Patience, reply: String? = nil) throws(ServerFault) -> NATSMessage? {
+        guard let socket else { throw ServerFault("the connection is lost") }
+        let left = patience.left
+        guard left > 0 else { throw ServerFault(complaint.map { "the server says '\($0)'" } ?? "it does not answer") }
+        socket.wait(writes: !unsent.isEmpty, milliseconds: min(left, Patience.look))
+        return try orLose { () throws(ServerFault) in try takeWhatCame(reply) }
+    }
+
+    private func takeWhatCame(_ reply: String? = nil) throws(ServerFault) -> NATSMessage? {
+        guard let socket else { throw ServerFault("the connection is lost") }
+        try flush()
+        let bytes: [UInt8]
+        do {
+            bytes = try socket.read()
+        } catch {
+            // Its own words tell more than that it has closed the connection.
+            throw complaint.map { ServerFault("the server says '\($0)'") } ?? error
+        }
+        guard !bytes.isEmpty else { return nil }
+        parser.append(bytes)
+        var found: NATSMessage?
+        while let piece = try parser.next() {
+            switch piece {
+            case .info(let json):
+                info = try NATSServerInfo(json)
+                if let entry, let info { servers.learn(info.cluster, from: entry) }
+            case .ping: try send("PONG\r\n")
+            case .pong: pings = max(pings - 1, 0)
+            case .fault(let words): complaint = words
+            case .message(let message): if message.subject == reply { found = message }
+            case .tooLarge(let subject):
+                if subject == reply { found = NATSMessage(subject: subject) }
+            }
+        }
+        return found
+    }
+
+    /// Takes what has come without a question, and asks now and then whether the server is there.
+    private func serve() throws(ServerFault) {
+        _ = try orLose { () throws(ServerFault) in try takeWhatCame() }
+        let now = SystemMilliseconds.now()
+        guard now >= nextPing else { return }
+        guard pings < Self.mostPings else { throw ServerFault("it does not answer") }
+        (pings, nextPing) = (pings + 1, now + Self.pingPause)
+        try send("PING\r\n")
+    }
+
+    /// Sends a message and waits for the answer to it.
+    private func ask(
+        _ subject: String, headers: String = "", _ body: [UInt8], milliseconds: Int
+    ) throws(ServerFault) -> NATSMessage {
+        let patience = patience(milliseconds)
+        requests += 1
+        let reply = "\(inbox).\(requests)"
+        complaint = nil
+        let sizes = headers.isEmpty ? "\(body.count)" : "\(headers.utf8.count) \(headers.utf8.count + body.count)"
+        let line = "\(headers.isEmpty ? "PUB" : "HPUB") \(subject) \(reply) \(sizes)\r\n\(headers)"
+        try send(Array(line.utf8) + body + [13, 10])
+        while true {
+            if let answer = try exchange(patience, reply: reply) { return answer }
+        }
+    }
+
+    // MARK: JetStream
+
+    /// A fault in an answer of JetStream.
+    private struct Refusal {
+        /// 0 where the server gives none.
+        var code: Int
+        var words: String
+
+        /// Nil where the answer names no fault.
+        init?(_ answer: JSONNode) {
+            guard let fault = answer["error"], fault.asObject != nil else { return nil }
+            code = fault["err_code"]?.asInt ?? 0
+            words = ServerFault.words((fault["description"]?.asString ?? "no reason").utf8)
+        }
+
+        static let noStream = 10_059
+        static let nameInUse = 10_058
+        static let messageTooLarge = 10_054
+    }
+
+    private static func json(_ answer: NATSMessage) throws(ServerFault) -> JSONNode {
+        var limits = JSONReader.Limits()
+        (limits.bytes, limits.depth, limits.nodes) = (NATSParser.mostMessageBytes, 16, 10_000)
+        guard let node = try? JSONReader.read(answer.body, file: "answer", limits: limits) else {
+            throw ServerFault("JetStream's answer holds no JSON that can be read")
+        }
+        return node
+    }
 
     /// Makes the stream where there is none.
     ///
     /// - Returns: Why it is not there; nil when it is.
     func findStream(_ name: String, creates: Bool, subjects: String, replicas: Int) -> String? {
-        guard let jetStream = handles.withLock(\.jetStream) else { return "no connection" }
-        var (info, code): (UnsafeMutablePointer<jsStreamInfo>?, jsErrCode) = (nil, jsErrCode(rawValue: 0))
-        let status = js_GetStreamInfo(&info, jetStream, name, nil, &code)
-        jsStreamInfo_Destroy(info)
-        if status == NATS_OK { return nil }
-        guard status == NATS_NOT_FOUND else {
-            return status == NATS_NO_RESPONDERS
-                ? "JetStream does not answer: it is not enabled on the server (nats-server -js), or has no leader"
-                : Self.text(status)
-        }
-        guard creates else {
-            return "there is no stream '\(name)' (create it, or set \"createStream\": true and start the chain again)"
-        }
-        let (nameCopy, subject) = (strdup(name), strdup(subjects))
-        defer {
-            free(nameCopy)
-            free(subject)
-        }
-        var config = jsStreamConfig()
-        jsStreamConfig_Init(&config)
-        config.Name = UnsafePointer(nameCopy)
-        config.Storage = js_FileStorage
-        config.Replicas = Int64(replicas)
-        config.AllowDirect = true
-        var list: [UnsafePointer<CChar>?] = [UnsafePointer(subject)]
-        return list.withUnsafeMutableBufferPointer { list in
-            config.Subjects = list.baseAddress
-            config.SubjectsLen = 1
-            var made: UnsafeMutablePointer<jsStreamInfo>?
-            let status = js_AddStream(&made, jetStream, &config, nil, &code)
-            jsStreamInfo_Destroy(made)
-            // Another publisher was faster: 10058.
-            return status == NATS_OK || code.rawValue == 10_058
-                ? nil : "the stream '\(name)' cannot be created: \(Self.text(status))"
+        do {
+            let answer = try ask("$JS.API.STREAM.INFO.\(name)", [], milliseconds: Self.answerPatience)
+            guard answer.status != 503 else {
+                return "JetStream does not answer: it is not enabled on the server (nats-server -js), or has no leader"
+            }
+            guard let refusal = Refusal(try Self.json(answer)) else { return nil }
+            guard refusal.code == Refusal.noStream else { return refusal.words }
+            guard creates else {
+                return
+                    "there is no stream '\(name)' (create it, or set \"createStream\": true and start the chain again)"
+            }
+            let wanted: JSONNode = [
+                "name": .string(name), "subjects": [.string(subjects)], "storage": "file", "retention": "limits",
+                "num_replicas": .number(replicas), "allow_direct": .bool(true),
+            ]
+            let made = try Self.json(
+                ask("$JS.API.STREAM.CREATE.\(name)", Array(wanted.text().utf8), milliseconds: Self.answerPatience))
+            // Another publisher may have been faster.
+            guard let refusal = Refusal(made), refusal.code != Refusal.nameInUse else { return nil }
+            return "the stream '\(name)' cannot be created: \(refusal.words)"
+        } catch {
+            lose()
+            return error.reason
         }
     }
 
     /// The id of the last message of a subject; nil where there is none, or nobody answers.
     func lastID(_ subject: String, stream: String) -> String? {
-        guard let jetStream = handles.withLock(\.jetStream) else { return nil }
-        var (message, code): (OpaquePointer?, jsErrCode) = (nil, jsErrCode(rawValue: 0))
-        guard js_GetLastMsg(&message, jetStream, stream, subject, nil, &code) == NATS_OK, let message else {
-            return nil
+        let wanted: JSONNode = ["last_by_subj": .string(subject)]
+        guard
+            let answer = try? ask(
+                "$JS.API.STREAM.MSG.GET.\(stream)", Array(wanted.text().utf8), milliseconds: Self.answerPatience),
+            let headers = (try? Self.json(answer))?["message"]?["hdrs"]?.asString
+        else { return nil }
+        return Self.id(inHeaders: Self.base64(headers))
+    }
+
+    /// The field `Nats-Msg-Id`.
+    static func id(inHeaders bytes: [UInt8]) -> String? {
+        let field = Array("nats-msg-id:".utf8)
+        for line in bytes.split(whereSeparator: { $0 == 10 || $0 == 13 }) {
+            guard line.prefix(field.count).map({ (65...90).contains($0) ? $0 + 32 : $0 }) == field else { continue }
+            return String(decoding: line.dropFirst(field.count).drop { $0 == 32 }, as: UTF8.self)
         }
-        defer { natsMsg_Destroy(message) }
-        var value: UnsafePointer<CChar>?
-        guard natsMsgHeader_Get(message, "Nats-Msg-Id", &value) == NATS_OK else { return nil }
-        return value.map { String(cString: $0) }
+        return nil
+    }
+
+    private static func base64(_ text: String) -> [UInt8] {
+        let coded = Array(text.utf8)
+        guard !coded.isEmpty, coded.count % 4 == 0, coded.count <= 65_536 else { return [] }
+        var bytes = [UInt8](repeating: 0, count: coded.count / 4 * 3)
+        let count = EVP_DecodeBlock(&bytes, coded, Int32(coded.count))
+        return Array(bytes.prefix(max(Int(count) - coded.suffix(2).count { $0 == 61 }, 0)))
     }
 
     /// Sends one message and waits for the answer.
     ///
     /// - Parameter milliseconds: The longest wait.
     func publish(_ text: String, to subject: String, id: String, stream: String, milliseconds: Int) -> Answer {
-        guard let jetStream = handles.withLock(\.jetStream) else { return .unknown("no connection") }
-        var text = text
-        return id.withCString { id in
-            stream.withCString { stream in
-                var options = jsPubOptions()
-                jsPubOptions_Init(&options)
-                options.MaxWait = Int64(max(milliseconds, 1))
-                options.MsgId = id
-                options.ExpectStream = stream
-                var (answer, code): (UnsafeMutablePointer<jsPubAck>?, jsErrCode) = (nil, jsErrCode(rawValue: 0))
-                let status = text.withUTF8 {
-                    js_Publish(&answer, jetStream, subject, $0.baseAddress, Int32(clamping: $0.count), &options, &code)
-                }
-                jsPubAck_Destroy(answer)
-                switch status {
-                case NATS_OK: return .stored
-                case NATS_MAX_PAYLOAD: return .refused("larger than the server's max_payload")
-                // 10054: larger than the stream takes.
-                case _ where code.rawValue == 10_054: return .refused("larger than the stream's maximum message size")
-                case NATS_NO_RESPONDERS:
-                    return .unknown("the subject '\(subject)' belongs to no stream, or to a stream without a leader")
-                default: return .unknown(Self.text(status))
-                }
+        let headers = "NATS/1.0\r\nNats-Msg-Id: \(id)\r\nNats-Expected-Stream: \(stream)\r\n\r\n"
+        let body = Array(text.utf8)
+        if let info, headers.utf8.count + body.count > info.maxPayload {
+            return .refused("larger than the server's max_payload")
+        }
+        do {
+            let answer = try ask(subject, headers: headers, body, milliseconds: max(milliseconds, 1))
+            guard answer.status != 503 else {
+                return .unknown("the subject '\(subject)' belongs to no stream, or to a stream without a leader")
             }
+            let node = try Self.json(answer)
+            if let refusal = Refusal(node) {
+                return refusal.code == Refusal.messageTooLarge
+                    ? .refused("larger than the stream's maximum message size") : .unknown(refusal.words)
+            }
+            // Whoever else listens may answer too: only JetStream names the stream.
+            guard node["stream"]?.asString == stream else {
+                return .unknown("what answered on '\(subject)' is not the stream '\(stream)'")
+            }
+            return .stored
+        } catch {
+            return .unknown(error.reason)
         }
     }
 }

@@ -29,13 +29,12 @@ final class NATSEvents: Service {
     func check(folder: String) throws {
         if let login = options.login { _ = try ServerLogin.read(login) { ServerPath.resolve($0, folder: folder) } }
         if let file = options.caFile {
-            let path = try ServerPath.readable(file, option: "caFile", folder: folder)
-            // Connects to nothing: libnats reads the certificates.
-            _ = try NATSConnection(
-                servers: options.addresses, name: "check", login: nil, credentials: nil, caFile: path,
-                verify: options.verify)
+            _ = try TLSTrust(
+                caFile: ServerPath.readable(file, option: "caFile", folder: folder), verify: options.verify)
         }
-        if let file = options.credentials { _ = try ServerPath.readable(file, option: "credentials", folder: folder) }
+        if let file = options.credentials {
+            _ = try NATSCredentials(path: ServerPath.readable(file, option: "credentials", folder: folder))
+        }
         if let spool = options.spool { try SpoolFolder.check(ServerPath.resolve(spool, folder: folder)) }
     }
 
@@ -85,14 +84,12 @@ final class NATSEvents: Service {
             return running
         }
         guard let running else { return }
-        let begin = SystemMilliseconds.now()
         running.intake.stop()
         running.sender.stop(milliseconds: 600)
         if !running.thread.wait(milliseconds: 650) {
-            // The library may be connecting or looking up a name, and holds its lock meanwhile.
-            let connection = running.sender.connection
-            _ = try? PublisherThread("nats/close") { connection.close() }
-            running.thread.wait(milliseconds: Int(clamping: max(50, 950 - (SystemMilliseconds.now() - begin))))
+            running.sender.connection.close()
+            // The thread may be looking up a name.
+            running.thread.wait(milliseconds: 100)
         }
         running.intake.finish()
     }
@@ -183,7 +180,8 @@ final class NATSSender: Sendable {
         if state.waiting.isEmpty { state.waiting = spool.take(most: 64).reversed() }
         guard let record = state.waiting.last else {
             answered(&state)
-            return spool.doorbell.wait(milliseconds: left.map { min($0, 20) } ?? 500)
+            return spool.doorbell.wait(
+                milliseconds: left.map { min($0, 20) } ?? 500, beside: connection.waitable)
         }
         switch send(record, isInDoubt: state.isInDoubt) {
         case .unknown(let reason):

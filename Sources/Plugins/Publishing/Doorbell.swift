@@ -32,14 +32,16 @@ package final class Doorbell: Sendable {
         if writer >= 0 { _ = write(writer, &one, 1) }
     }
 
-    package func wait(milliseconds: Int) {
+    /// Waits until it is rung, or something happens on a connection.
+    ///
+    /// - Parameter writes: Whether it is enough that the connection can be written.
+    package func wait(milliseconds: Int, beside socket: ServerSocket? = nil, writes: Bool = false) {
+        guard socket?.hasMore != true else { return }
         let milliseconds = Int32(min(max(milliseconds, 0), 60_000))
-        guard reader >= 0 else {
-            usleep(UInt32(min(milliseconds, 20)) * 1000)
-            return
-        }
-        var wanted = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
-        guard poll(&wanted, 1, milliseconds) > 0 else { return }
+        var wanted = socket.map { [$0.wanted(writes: writes)] } ?? []
+        if reader >= 0 { wanted.append(pollfd(fd: reader, events: Int16(POLLIN), revents: 0)) }
+        poll(&wanted, nfds_t(wanted.count), reader >= 0 ? milliseconds : min(milliseconds, 20))
+        guard reader >= 0, wanted.last?.revents != 0 else { return }
         var bytes = [UInt8](repeating: 0, count: 4096)
         _ = read(reader, &bytes, bytes.count)
     }
