@@ -3,7 +3,8 @@
 extension JSONNode {
     /// The value as JSON; reading it gives the same value, places aside.
     ///
-    /// Keeps non-ASCII characters as they are and numbers as written. Ends without a line break.
+    /// Keeps numbers as written, and non-ASCII characters as they are but for those that a terminal would obey:
+    /// ``Swift/String/printable(keeping:)``. Ends without a line break.
     ///
     /// - Parameter pretty: One member or element a line, indented by two spaces; otherwise no white space at all.
     public func text(pretty: Bool = false) -> String {
@@ -60,7 +61,23 @@ private struct JSONWriter {
 
     private mutating func write(_ text: String) {
         bytes.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
+        // First bytes of what a terminal would obey, beside the controls below 0x20.
+        if text.utf8.contains(where: { $0 == 0x7F || $0 == 0xC2 || $0 == 0xE2 }) {
+            for scalar in text.unicodeScalars {
+                if scalar.value >= 0x20, scalar.isUnprintable {
+                    bytes += "\\u\(scalar.hex)".utf8
+                } else {
+                    writePlain(String(scalar).utf8)
+                }
+            }
+        } else {
+            writePlain(text.utf8)
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    private mutating func writePlain(_ text: some Sequence<UInt8>) {
+        for byte in text {
             switch byte {
             case UInt8(ascii: "\""): bytes += "\\\"".utf8
             case UInt8(ascii: "\\"): bytes += "\\\\".utf8
@@ -71,6 +88,5 @@ private struct JSONWriter {
             default: bytes.append(byte)
             }
         }
-        bytes.append(UInt8(ascii: "\""))
     }
 }

@@ -36,7 +36,7 @@ extension String {
 
 extension Unicode.Scalar {
     /// C0, DEL and C1 controls, line and paragraph separators, marks that turn the direction of writing (Unicode 16, 23.2).
-    fileprivate var isUnprintable: Bool {
+    var isUnprintable: Bool {
         switch value {
         case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069: true
         default: false

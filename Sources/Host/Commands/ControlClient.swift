@@ -166,7 +166,8 @@ struct ControlClient {
         }
     }
 
-    private func isNoServer(_ why: String, cause: String = "") -> FrameHostErrors {
+    /// The fault of an address where another program answers.
+    func isNoServer(_ why: String, cause: String = "") -> FrameHostErrors {
         FrameHostErrors([
             FrameHostError(
                 .unavailable, place: base, what: "is not a control server: \(why)",

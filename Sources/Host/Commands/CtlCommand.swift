@@ -78,28 +78,29 @@ struct CtlCommand: ParsableCommand {
         switch action {
         case "status":
             try expect(0)
-            let status = try client.json("GET", "/api/v1/status")
+            let status = try answer(of: client, "status") { $0["state"]?.asString != nil }
             Terminal.say(json ? status.text(pretty: true) : Self.text(ofStatus: status))
         case "stages":
             try expect(0)
-            let stages = try client.json("GET", "/api/v1/stages")
+            let stages = try answer(of: client, "stages") { $0.asArray != nil }
             Terminal.say(json ? stages.text(pretty: true) : Self.text(ofStages: stages))
         case "plan", "figures", "chain":
             try expect(0)
-            Terminal.say(try client.json("GET", "/api/v1/\(action)").text(pretty: true))
+            let answer = try answer(of: client, action) { $0["stages"]?.asArray != nil }
+            Terminal.say(answer.text(pretty: true))
         case "get": try get(client)
         case "set": try set(client)
         case "command":
             try expect(2...3)
             let body = words.count > 2 ? try node(words[2]) : [:]
             let name = ControlClient.encoded(words[1])
-            say(try client.json("POST", "\(stagePath)/commands/\(name)", body: body))
+            try say(client, try client.json("POST", "\(stagePath)/commands/\(name)", body: body))
         case "pause":
             try expect(1)
-            say(try client.json("POST", "\(stagePath)/pause", body: drop ? ["drop": true] : [:]))
+            try say(client, try client.json("POST", "\(stagePath)/pause", body: drop ? ["drop": true] : [:]))
         case "resume":
             try expect(1)
-            say(try client.json("POST", "\(stagePath)/resume", body: [:]))
+            try say(client, try client.json("POST", "\(stagePath)/resume", body: [:]))
         case "attach":
             try expect(2)
             let given = try node(words[1])
@@ -110,25 +111,25 @@ struct CtlCommand: ParsableCommand {
                 ])
         case "detach":
             try expect(1)
-            say(try client.json("DELETE", stagePath))
+            try say(client, try client.json("DELETE", stagePath))
         case "replace":
             try expect(2)
             try change(client, "PUT", stagePath + (drop ? "?drop=true" : ""), try node(words[1]))
         case "reload":
             try expect(1)
             let chain = try ChainFile.read(words[0])
-            do { say(try client.json("PUT", "/api/v1/chain", body: chain)) } catch let faults
+            do { try say(client, try client.json("PUT", "/api/v1/chain", body: chain)) } catch let faults
                 as FrameHostErrors
             {
                 throw FrameHostErrors(faults.errors.map { Self.placed($0, in: words[0], chain) })
             }
         case "drain":
             try expect(0)
-            say(try client.json("POST", "/api/v1/drain", body: [:]))
+            try say(client, try client.json("POST", "/api/v1/drain", body: [:]))
         case "events":
             try expect(0)
             try client.lines("/api/v1/events") { line in
-                if line.hasPrefix("data: ") { Terminal.say(String(line.dropFirst(6))) }
+                if line.hasPrefix("data: ") { Terminal.say(Self.shown(event: line.dropFirst(6))) }
                 // Ends once standard output cannot take the events.
                 return Terminal.outputFault == nil
             }
@@ -143,6 +144,13 @@ struct CtlCommand: ParsableCommand {
         }
     }
 
+    /// What the server answers to a GET, if it is a control server's answer.
+    private func answer(of client: ControlClient, _ name: String, isOurs: (JSONNode) -> Bool) throws -> JSONNode {
+        let answer = try client.json("GET", "/api/v1/\(name)")
+        guard isOurs(answer) else { throw client.isNoServer("its answer to /api/v1/\(name) is another program's") }
+        return answer
+    }
+
     /// Refuses a flag that the action does not have.
     private func checkFlags() throws {
         let flags = [("--drop", drop, ["pause", "replace"]), ("--copy", copy, ["attach"])]
@@ -155,7 +163,7 @@ struct CtlCommand: ParsableCommand {
     /// Changes the chain at the stage that the first word names. The server's places are members of a command,
     /// `with.size` or `at`, and on a command line the word stands for them: `title.size`.
     private func change(_ client: ControlClient, _ method: String, _ path: String, _ body: JSONNode) throws {
-        do { say(try client.json(method, path, body: body)) } catch let faults as FrameHostErrors {
+        do { try say(client, try client.json(method, path, body: body)) } catch let faults as FrameHostErrors {
             throw FrameHostErrors(
                 faults.errors.map { fault in
                     let place = fault.place.words
@@ -253,7 +261,7 @@ struct CtlCommand: ParsableCommand {
         }
         for (stage, options) in changes {
             let path = "/api/v1/stages/\(ControlClient.encoded(stage))/options"
-            say(try client.json("PATCH", path, body: .object(options)))
+            try say(client, try client.json("PATCH", path, body: .object(options)))
         }
     }
 
@@ -283,19 +291,34 @@ struct CtlCommand: ParsableCommand {
         return try JSONReader.read(Array(word.utf8), file: "ctl \(action)")
     }
 
-    private func say(_ answer: JSONNode) {
-        Terminal.say(json ? answer.text(pretty: true) : answer["text"]?.asString ?? answer.text())
+    /// Shows what a command did.
+    private func say(_ client: ControlClient, _ answer: JSONNode) throws {
+        guard answer["frame"] != nil, answer["text"] != nil else {
+            throw client.isNoServer("its answer does not say what was done")
+        }
+        let text = answer["text"]?.asString?.printable(keeping: .indented)
+        Terminal.say(json ? answer.text(pretty: true) : text ?? answer.text())
     }
+
+    /// An event as it was sent, unless it has what a terminal would obey.
+    private static func shown(event line: Substring) -> String {
+        let line = String(line)
+        guard line != line.printable() else { return line }
+        return (try? JSONReader.read(Array(line.utf8), file: "event"))?.text() ?? line
+    }
+
+    /// A server's text for a place within a line.
+    private static func shown(_ node: JSONNode?) -> String? { node?.asString?.printable() }
 
     private static func text(ofStatus status: JSONNode) -> String {
         let isHealthy = status["healthy"]?.asBool ?? false
-        var lines = ["\(status["state"]?.asString ?? "?"), \(isHealthy ? "healthy" : "not healthy")"]
-        lines += (status["problems"]?.asArray ?? []).compactMap { $0.asString.map { "  \($0)" } }
+        var lines = ["\(shown(status["state"]) ?? "?"), \(isHealthy ? "healthy" : "not healthy")"]
+        lines += (status["problems"]?.asArray ?? []).compactMap { shown($0).map { "  \($0)" } }
         let stages = status["stages"]?.asArray ?? []
         let hasReasons = stages.contains { $0["reason"] != nil }
         let rows = stages.map { stage in
-            [stage["id"]?.asString ?? "?", stage["state"]?.asString ?? "?"]
-                + (hasReasons ? [stage["reason"]?.asString ?? ""] : [])
+            [shown(stage["id"]) ?? "?", shown(stage["state"]) ?? "?"]
+                + (hasReasons ? [shown(stage["reason"]) ?? ""] : [])
         }
         let heading = ["stage", "state"] + (hasReasons ? ["why"] : [])
         return (lines + (rows.isEmpty ? [] : [Terminal.table([heading] + rows)])).joined(separator: "\n")
@@ -306,7 +329,7 @@ struct CtlCommand: ParsableCommand {
             [["stage", "use", "state", "in", "out"]]
                 + (stages.asArray ?? []).map { stage in
                     ["id", "use", "state", "framesIn", "framesOut"].map { key in
-                        stage[key]?.asString ?? stage[key]?.text() ?? ""
+                        shown(stage[key]) ?? stage[key]?.text() ?? ""
                     }
                 })
     }

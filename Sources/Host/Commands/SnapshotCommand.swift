@@ -100,6 +100,12 @@ struct SnapshotCommand: ParsableCommand {
                     "Try again when frames flow. If the stage gives less than one picture a second, repeat the command until one comes."
             )
         }
+        guard PictureBytes.isPicture(bytes, isPNG: ending == "png") else {
+            throw FrameHostError(
+                .unavailable, place: client.base,
+                what: "is not a control server: its answer is not a \(ending == "png" ? "PNG" : "JPEG") picture",
+                remedy: "Check the address and the port.")
+        }
         return bytes
     }
 

@@ -13,8 +13,9 @@ struct DeviceText {
     }
 
     var text: String {
-        var lines = ["\(device.path)  \(device.name)  (\(stage))"]
-        let facts = device.stableIDs.map { ["device", "\"\($0)\""] } + device.facts.map { [$0.name, $0.value] }
+        var lines = ["\(device.path)  \(device.name.printable())  (\(stage))"]
+        let facts =
+            device.stableIDs.map { ["device", "\"\($0)\""] } + device.facts.map { [$0.name, $0.value.printable()] }
         if !facts.isEmpty { lines.append(Terminal.table(facts)) }
         if !device.fault.isEmpty { lines.append("  \(device.fault)") }
         if !device.formats.isEmpty {
