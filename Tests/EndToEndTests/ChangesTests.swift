@@ -269,6 +269,34 @@ import Testing
         #expect(paused["ok"].bool == true, "\(paused)")
     }
 
+    /// With the size that it had, and its time set back: only its content and the time of its change tell.
+    @Test func watchesAFileThatIsWrittenInPlace() throws {
+        try workspace.write("chain.json", Self.patient)
+        var times = stat()
+        #expect(stat(workspace.path("chain.json"), &times) == 0)
+        let program = try framehost.start(
+            ["chain.json", "--watch", "--events"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        // Another time of change alone is no news.
+        #expect(chmod(workspace.path("chain.json"), 0o600) == 0)
+        program.listen(seconds: 1.2)
+        #expect(!program.output.contains("takes effect"))
+        let file = open(workspace.path("chain.json"), O_WRONLY)
+        let next = Self.patient.replacingOccurrences(of: #""text": "a""#, with: #""text": "b""#)
+        #expect(next.withCString { pwrite(file, $0, strlen($0), 0) } == next.utf8.count)
+        let back = [times.st_atim, times.st_mtim]
+        #expect(futimens(file, back) == 0)
+        close(file)
+        try program.waitForOutput(#"the chain file takes effect"#)
+        program.send(SIGINT)
+        #expect(try program.finish().isDoneOrBusy)
+    }
+
+    private static let patient = """
+        { "stages": [ { "id": "camera", "use": "test-source", "size": "64x64", "rate": 50, "live": true },
+                      { "id": "text", "use": "text", "text": "a" }, { "id": "sink", "use": "null-sink" } ] }
+        """
+
     @Test func watchesItsFile() throws {
         let program = try start("--watch")
         try change(program, to: Self.chain.replacing("\"one\"", with: "\"two\""), until: #""set":["mark"]"#)
