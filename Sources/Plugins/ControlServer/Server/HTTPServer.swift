@@ -26,12 +26,18 @@ final class HTTPServer: Sendable {
         var open: [ObjectIdentifier: any Channel] = [:]
         /// Requests that are answered at this moment, streams aside.
         var busy = 0
+        /// Requests so far.
+        var requests = 0
+        /// Whether each answer closes its connection.
+        var isLeaving = false
         var isStopping = false
     }
 
     private let api: ControlAPI
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
+    /// The listener's; it belongs to ``listener``.
+    private let socket: Int32
     private let connections: Locked<Connections>
     private let tasks: TaskCount
 
@@ -48,6 +54,7 @@ final class HTTPServer: Sendable {
         ping: Int64 = 20_000, makeAPI: (_ port: Int) -> ControlAPI
     ) throws {
         let socket = try Self.bound(address)
+        self.socket = socket
         let port = Self.port(of: socket) ?? address.port
         let most = min(mostConnections, DescriptorLimit.connections(of: DescriptorLimit.raise()))
         let api = makeAPI(port)
@@ -112,8 +119,8 @@ final class HTTPServer: Sendable {
 
     // MARK: Requests
 
-    /// Ends a connection whose request was not read to its end.
-    private struct Unread: Error {}
+    /// Ends a connection whose request was not read to its end, or whose server leaves.
+    private struct LastRequest: Error {}
 
     private static func respond(
         _ api: ControlAPI, _ connections: Locked<Connections>, _ progress: TimeAmount, _ request: Request,
@@ -121,7 +128,10 @@ final class HTTPServer: Sendable {
     ) async throws {
         let head = RequestHead(request.head)
         let body = BodyReader(request.body, channel)
-        connections.withLock { $0.busy += 1 }
+        connections.withLock { connections in
+            connections.busy += 1
+            connections.requests += 1
+        }
         let isBusy = Locked(true)
         func isIdle() {
             if isBusy.withLock({ was in
@@ -150,7 +160,9 @@ final class HTTPServer: Sendable {
         let isWhole = !head.hasBody || body.isAtEnd
         var response = HTTPResponse(status: HTTPResponse.Status(code: answer.status))
         let usual = Self.fields.filter { field in !answer.fields.contains { $0.name == field.name } }
-        for field in answer.fields + usual + (isWhole ? [] : [("Connection", "close")]) {
+        // Of a server that leaves, no client should send another request on this connection.
+        let isLast = connections.withLock { $0.isLeaving }
+        for field in answer.fields + usual + (isWhole && !isLast ? [] : [("Connection", "close")]) {
             if let name = HTTPField.Name(field.name) {
                 response.headerFields.append(HTTPField(name: name, value: field.value))
             }
@@ -185,8 +197,9 @@ final class HTTPServer: Sendable {
         }
         if !isWhole {
             await body.drain()
-            throw Unread()
+            throw LastRequest()
         }
+        if isLast { throw LastRequest() }
     }
 
     /// Fields of every answer that does not set others: answers are not stored, not embedded, and not taken for another
@@ -306,8 +319,45 @@ final class HTTPServer: Sendable {
         }
     }
 
-    /// [control thread] Gives answers under way a moment, and closes everything else, streams too.
+    /// How long requests are answered that were sent before their client could see the end, and without how long a pause,
+    /// milliseconds.
+    private static let (longestRest, quiet) = (150, 25)
+
+    /// Drops the first packet of each new connection, by a filter that lets nothing through (socket(7), SO_ATTACH_FILTER).
+    /// The kernel resets those that wait to be accepted when the listener closes, after their clients have sent a request.
+    /// A client whose packet was dropped sends it again after a second, and is refused then.
+    private func refuseConnections() {
+        // struct sock_filter: BPF_RET | BPF_K, no jumps, 0 bytes.
+        var program: (UInt16, UInt8, UInt8, UInt32) = (0x06, 0, 0, 0)
+        withUnsafeMutablePointer(to: &program) { program in
+            /// struct sock_fprog.
+            struct Filter {
+                var length: UInt16
+                var program: UnsafeMutableRawPointer
+            }
+            var filter = Filter(length: 1, program: UnsafeMutableRawPointer(program))
+            // Where it is forbidden, some requests at the very end get no answer.
+            _ = setsockopt(socket, SOL_SOCKET, 26, &filter, socklen_t(MemoryLayout<Filter>.size))
+        }
+    }
+
+    /// Waits until no request has come for a moment, and none is being answered.
+    private func waitForQuiet() {
+        var (seen, pause) = (-1, 0)
+        for _ in 0..<Self.longestRest where pause < Self.quiet {
+            usleep(1000)
+            let (requests, busy) = connections.withLock { ($0.requests, $0.busy) }
+            pause = requests == seen && busy == 0 ? pause + 1 : 0
+            seen = requests
+        }
+    }
+
+    /// [control thread] Answers the requests that come now, gives answers under way a moment, and closes everything else,
+    /// streams too.
     func stop() {
+        refuseConnections()
+        connections.withLock { $0.isLeaving = true }
+        waitForQuiet()
         connections.withLock { $0.isStopping = true }
         listener.close(promise: nil)
         for _ in 0..<200 where connections.withLock({ $0.busy }) > 0 { usleep(1000) }
