@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs framehost among readers that do not read, strangers and signals, and asks whether it listens all the time; ends with 1 where it did not.
+
+    python3 Tests/Soak/listening.py [--seconds 180] [--seed 1] [--margin 2] [--program .build/release/framehost]
+
+Each round is a run of one chain or of two, each with a recording in short segments and a control server. By the seed:
+
+- standard error is a terminal or a pipe, and is read, never read, or read late; standard output is read, read late, read slowly or never;
+- standard input is non-blocking or not, and gets bursts of commands with a tag each; some say nothing that makes sense;
+- clients of the control server ask, set and ask for nothing; strangers connect and send nothing or half a request, and stay;
+- SIGUSR1 and SIGHUP come at any time.
+
+The round ends by SIGTERM, SIGINT, a command, a request, `--for`, or a signal while the chains are planned. Then:
+
+- the program has ended within a second (and --margin seconds, for a machine that has other work), with status 0, or 1 where it says why;
+- each command that it read has one answer, in order, where its answers were read: no tag is there twice, and none is missing between two that are there. Where the program was not told to end before, none is missing;
+- each request that a client has sent before the end was told is answered;
+- of the events `option-changed`, each is there or counted by a `lines-lost`, where standard output was read to its end;
+- each segment that the program says it has finished is there and no smaller than it says;
+- it has left no folder in TMPDIR.
+"""
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import pty
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tty
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Reader(threading.Thread):
+    """Reads a stream as a program may: at once, late, slowly or never."""
+
+    def __init__(self, file, kind, rng):
+        super().__init__(daemon=True)
+        self.file, self.kind, self.text = file, kind, bytearray()
+        self.delay = rng.uniform(0.5, 3) if kind == "late" else 0
+        self.go = threading.Event()
+        if kind != "never":
+            self.go.set()
+        self.start()
+
+    def run(self):
+        time.sleep(self.delay)
+        # What is never read while the program runs is read afterwards, where the pipe still has it.
+        self.go.wait()
+        while True:
+            try:
+                part = os.read(self.file, 512 if self.kind == "slow" else 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            self.text += part
+            if self.kind == "slow":
+                time.sleep(0.002)
+        os.close(self.file)
+
+
+class Round:
+    def __init__(self, program, folder, seed, margin):
+        self.rng = rng = random.Random(seed)
+        self.folder, self.margin, self.faults = folder, margin, []
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
+        self.several = rng.random() < 0.4
+        self.ports, files = [], []
+        for name in ["a", "b"] if self.several else ["a"]:
+            self.ports.append(free_port())
+            chain = {
+                "control": {"listen": f"127.0.0.1:{self.ports[-1]}"},
+                "stages": [
+                    {"id": "cam", "use": "test-source", "size": "64x64", "rate": rng.choice([20, 50]), "live": True},
+                    {"id": "text", "use": "text", "text": "a", "link": {"queue": rng.choice([4, 100])}},
+                    {"id": "h264", "use": "x264-encoder", "preset": "ultrafast", "tune": "zerolatency", "keyframeSeconds": 0.2},
+                    {"id": "rec", "use": "recorder", "path": f"{name}-{{nnnn}}.mp4", "segmentSeconds": 0.2, "finalize": "never"},
+                ],
+            }
+            (folder / f"{name}.json").write_text(json.dumps(chain))
+            files.append(f"{name}.json")
+        self.end = rng.choice(["SIGTERM", "SIGTERM", "SIGINT", "command", "request", "for", "early"])
+        self.length = rng.uniform(1.5, 4)
+        arguments = files + ["--commands", "--snapshot-on-signal", "a:cam=now.jpg" if self.several else "cam=now.jpg"]
+        self.has_events = rng.random() < 0.6
+        arguments += ["--events"] if self.has_events else []
+        arguments += rng.choice([[], ["-v"], ["-v"], ["--log-format", "json"], ["--watch"], ["--watch-plugins"]])
+        arguments += ["--for", f"{self.length:.2f}"] if self.end == "for" else []
+        self.output_kind = rng.choice(["read", "read", "late", "slow", "never"])
+        self.log_kind = rng.choice(["read", "late", "never", "never"])
+        self.on_terminal = rng.random() < 0.5
+        self.status = None
+        self.what = f"{' '.join(arguments)}; standard output {self.output_kind}, standard error {'a terminal, ' if self.on_terminal else ''}{self.log_kind}, end by {self.end}"
+
+        read_end, self.input = os.pipe()
+        if rng.random() < 0.5:
+            os.set_blocking(read_end, False)
+        output, output_end = os.pipe()
+        if self.on_terminal:
+            log, log_end = pty.openpty()
+            tty.setraw(log_end)
+        else:
+            log, log_end = os.pipe()
+        environment = {**os.environ, "TMPDIR": str(self.temporary)}
+        self.process = subprocess.Popen(
+            [program, *arguments], cwd=folder, stdin=read_end, stdout=output_end, stderr=log_end, env=environment, start_new_session=True
+        )
+        for file in (read_end, output_end, log_end):
+            os.close(file)
+        self.output, self.log = Reader(output, self.output_kind, rng), Reader(log, self.log_kind, rng)
+        self.is_over, self.is_enough = threading.Event(), threading.Event()
+        self.told_at = None
+        self.sent, self.sets, self.strangers = 0, set(), []
+        # Long ones fill what waits for a reader.
+        self.length_of_texts = rng.choice([0, 0, 3500])
+        self.requests, self.unanswered = 0, 0
+        self.lock = threading.Lock()
+        os.set_blocking(self.input, False)
+
+    # What happens to it
+
+    def send_line(self, line):
+        """False where the program does not take it, or is told to end meanwhile."""
+        rest = line.encode() + b"\n"
+        while rest and not self.is_over.is_set():
+            try:
+                rest = rest[os.write(self.input, rest) :]
+            except BlockingIOError:
+                time.sleep(0.002)
+            except OSError:
+                return False
+        return not rest
+
+    def send_commands(self, rng):
+        while not self.is_over.is_set() and not self.is_enough.is_set():
+            for _ in range(rng.choice([1, 5, 200])):
+                tag = self.sent
+                kind = rng.choice(["status", "set", "set", "figures", "odd"])
+                line = {
+                    "status": {"command": "status"},
+                    "figures": {"command": "figures"},
+                    "set": {"stage": "text", "set": {"text": f"{tag}" + "x" * self.length_of_texts}},
+                    "odd": {"command": rng.choice(["", "dance", "\x1b[2J"]), "stage": 7},
+                }[kind] | {"tag": tag}
+                if self.several:
+                    line["chain"] = rng.choice(["a", "b"])
+                if not self.send_line(json.dumps(line)):
+                    return
+                self.sent += 1
+                self.sets |= {tag} if kind == "set" else set()
+            time.sleep(rng.choice([0.001, 0.05, 0.3]))
+
+    def ask(self, rng):
+        connection = None
+        while not self.is_over.is_set():
+            asked = time.time()
+            try:
+                connection = connection or http.client.HTTPConnection("127.0.0.1", rng.choice(self.ports), timeout=20)
+                connection.connect() if connection.sock is None else None
+            except OSError:
+                connection = None
+                time.sleep(0.05)
+                continue
+            try:
+                if rng.random() < 0.5:
+                    connection.request("GET", rng.choice(["/api/v1/status", "/api/v1/figures", "/metrics", "/nothing"]))
+                else:
+                    connection.request("PATCH", "/api/v1/stages/text/options", '{"text":"x"}', {"Content-Type": "application/json"})
+                asked = time.time()
+                answer = connection.getresponse()
+                answer.read()
+                with self.lock:
+                    self.requests += 1
+                if answer.getheader("Connection") == "close" or rng.random() < 0.1:
+                    connection.close()
+                    connection = None
+            except (OSError, http.client.HTTPException):
+                # A connection that waited, and was closed then, got no request.
+                if self.process.poll() is None and (self.told_at is None or asked < self.told_at - 0.1):
+                    with self.lock:
+                        self.unanswered += 1
+                connection = None
+            time.sleep(rng.choice([0, 0, 0.05]))
+
+    def stray(self, rng):
+        with contextlib.suppress(OSError):
+            one = socket.create_connection(("127.0.0.1", rng.choice(self.ports)), 2)
+            one.sendall(rng.choice([b"", b"GET", b"GET / HTTP/1.1\r\nHost: x", b"\x16\x03\x01\x00", b"POST /api/v1/drain HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{"]))
+            self.strangers.append(one)
+
+    def is_listening(self):
+        """Whether the first chain's server answers: the program takes signals then."""
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            connection = http.client.HTTPConnection("127.0.0.1", self.ports[-1], timeout=5)
+            connection.request("GET", "/healthz")
+            connection.getresponse().read()
+            return True
+        return False
+
+    def run(self):
+        rng = self.rng
+        if self.end == "early":
+            time.sleep(rng.uniform(0.3, 0.8))
+            return self.finish(rng)
+        begin = time.time()
+        while not self.is_listening():
+            if self.process.poll() is not None or time.time() > begin + 60:
+                self.faults.append("did not start")
+                return self.finish(rng)
+            time.sleep(0.05)
+        self.sender = threading.Thread(target=self.send_commands, args=(random.Random(rng.random()),), daemon=True)
+        threads = [self.sender] + [threading.Thread(target=self.ask, args=(random.Random(rng.random()),), daemon=True) for _ in range(rng.choice([1, 4, 12]))]
+        for thread in threads:
+            thread.start()
+        until = time.time() + self.length
+        while time.time() < until and self.process.poll() is None:
+            kind = rng.choice(["stray", "stray", "SIGUSR1", "SIGHUP", "wait"])
+            if kind == "stray":
+                self.stray(rng)
+            # A terminal that has gone would make SIGHUP end the run.
+            elif kind == "SIGUSR1" or (kind == "SIGHUP" and self.end != "for"):
+                self.process.send_signal(getattr(signal, kind))
+            time.sleep(rng.uniform(0.02, 0.3))
+        self.finish(rng)
+
+    def finish(self, rng):
+        told = time.time()
+        self.told_at = told
+        kind = self.end
+        limit = 1 + self.margin
+        if kind == "command" or kind == "request":
+            taken = False
+            if kind == "command":
+                # Behind all that were sent before.
+                self.is_enough.set()
+                self.sender.join(60)
+                names = ["a", "b"] if self.several else [None]
+                lines = [{"command": "drain", "tag": f"end {name}"} | ({"chain": name} if name else {}) for name in names]
+                # What nobody reads answers of is not read either.
+                taken = self.output_kind != "never" and not self.sender.is_alive() and all(self.send_line(json.dumps(line)) for line in lines)
+            else:
+                for port in self.ports:
+                    with contextlib.suppress(OSError, http.client.HTTPException):
+                        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+                        connection.request("POST", "/api/v1/drain", "{}", {"Content-Type": "application/json"})
+                        taken = connection.getresponse().status == 200
+                    if not taken and self.process.poll() is None:
+                        self.faults.append("did not take a request to drain")
+            self.told_at = told = time.time()
+            # Commands before it are carried out first, and a slow reader may read the rest.
+            limit += 12 if self.output_kind in ("slow", "late") else 3
+            if not taken:
+                kind = "SIGTERM"
+        if kind in ("SIGTERM", "SIGINT", "early"):
+            limit = 1 + self.margin
+            self.process.send_signal(signal.SIGINT if kind == "SIGINT" else signal.SIGTERM)
+        if kind == "for":
+            limit += 12 if self.output_kind in ("slow", "late") else 0
+        try:
+            status = self.process.wait(limit + 30)
+            seconds = time.time() - told
+            if seconds > limit:
+                self.faults.append(f"took {seconds:.1f} s to end")
+        except subprocess.TimeoutExpired:
+            self.faults.append("did not end")
+            self.process.kill()
+            status = self.process.wait()
+        self.is_over.set()
+        self.output.go.set()
+        self.log.go.set()
+        for reader in (self.output, self.log):
+            reader.join(60)
+        os.close(self.input)
+        for one in self.strangers:
+            one.close()
+        self.status = status
+        self.judge(status)
+
+    # What is asked of it
+
+    def judge(self, status):
+        log = self.log.text.decode(errors="replace")
+        losses = re.search(r"the live chain lost|could not be taken", log)
+        if self.end == "early":
+            # Before there is a chain to end; or by the signal itself, before the program takes it.
+            if status not in (0, 1, -signal.SIGTERM):
+                self.faults.append(f"ended with status {status}")
+        elif status != 0 and not (status == 1 and (losses or self.log_kind == "never")):
+            self.faults.append(f"ended with status {status}")
+        if self.unanswered:
+            self.faults.append(f"did not answer {self.unanswered} of {self.requests + self.unanswered} requests")
+        left = [name for name in os.listdir(self.temporary) if name.startswith("framehost")]
+        if left:
+            self.faults.append(f"left {left}")
+        if self.end == "early":
+            return
+        tags, done, changed, lost, unreadable = [], 0, 0, 0, 0
+        lines = self.output.text.split(b"\n")
+        for line in lines[:-1]:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                unreadable += 1
+                continue
+            if event["event"] == "command-answered" and isinstance(event.get("tag"), int):
+                tags.append(event["tag"])
+                done += event["ok"] and event["tag"] in self.sets
+            elif event["event"] == "option-changed":
+                changed += 1
+            elif event["event"] == "lines-lost":
+                lost += event["lines"] if event["stream"] == "output" else 0
+            elif event["event"] == "recording-did-stop":
+                path = pathlib.Path(event["path"])
+                if not path.is_absolute():
+                    path = self.folder / path
+                # The last one tells of all segments together.
+                size = 1 if "files" in event else event.get("bytes", 1)
+                if not path.exists() or path.stat().st_size < size:
+                    self.faults.append(f"lost the recording {path.name}")
+        # A request's change makes an event too.
+        if self.has_events and self.output_kind != "never" and changed + lost < done:
+            self.faults.append(f"lost {done - changed - lost} events without a word")
+        if unreadable:
+            self.faults.append(f"wrote {unreadable} lines that are no JSON")
+        if len(set(tags)) != len(tags):
+            self.faults.append("answered a command twice")
+        # Stages answer at different times: who waits a second for one before it is passed.
+        if self.output_kind != "never" and sorted(tags) != list(range(len(tags))):
+            missing = sorted(set(range(max(tags, default=-1) + 1)) - set(tags))
+            self.faults.append(f"did not answer the commands {missing[:10]} of {self.sent}")
+        if self.output_kind == "read" and self.end in ("command",) and len(tags) < self.sent:
+            self.faults.append(f"answered {len(tags)} of {self.sent} commands")
+        self.figures = (len(tags), self.sent, lost, self.requests)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=180)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--margin", type=float, default=float(os.environ.get("LISTENING_MARGIN", "2")))
+    parser.add_argument("--program", default=".build/release/framehost")
+    options = parser.parse_args()
+    program = str(pathlib.Path(options.program).resolve())
+    begin, rounds, failed = time.time(), 0, 0
+    totals = [0, 0, 0, 0]
+    while time.time() - begin < options.seconds:
+        seed = options.seed + rounds
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="framehost-listening-"))
+        one = Round(program, folder, seed, options.margin)
+        try:
+            one.run()
+        finally:
+            if one.process.poll() is None:
+                one.process.kill()
+                one.process.wait()
+        for index, figure in enumerate(getattr(one, "figures", [])):
+            totals[index] += figure
+        if one.faults:
+            failed += 1
+            print(f"FAILED seed {seed}: {'; '.join(one.faults)}. Status {one.status}. {one.what}", flush=True)
+            print("  " + "\n  ".join(one.log.text.decode(errors="replace")[-600:].splitlines()), flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        rounds += 1
+    print(f"{rounds} rounds, {failed} failed: {totals[0]} answers to {totals[1]} commands, {totals[2]} lines left out and said, {totals[3]} requests answered.")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
