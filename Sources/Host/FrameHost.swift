@@ -70,13 +70,14 @@ struct Main {
             try command.run()
             exit(Terminal.status(0))
         } catch let error as ExitCode {
-            exit(Terminal.status(error.rawValue))
+            ProgramEnd.afterRun(error.rawValue)
         } catch let errors as FrameHostErrors {
             exit(report(errors).rawValue)
         } catch {
             let text = FrameHost.fullMessage(for: error)
             if FrameHost.exitCode(for: error) == .success {
-                Terminal.say(text)
+                // As it is: a shell's completions too.
+                Terminal.write(text + "\n", to: .output)
                 exit(Terminal.status(0))
             }
             RunLog.logger.critical("\(text)")

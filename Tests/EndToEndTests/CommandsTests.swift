@@ -47,6 +47,49 @@ import Testing
         return (outcome, byTag)
     }
 
+    private static let quick = """
+        { "stages": [ { "id": "camera", "use": "test-source", "size": "64x64", "rate": 50, "live": true },
+                      { "id": "text", "use": "text", "text": "a" }, { "id": "sink", "use": "null-sink" } ] }
+        """
+
+    /// node and asyncio set their ends of pipes so, and a terminal is shared with whoever did.
+    @Test(.needs(.python)) func readsAnInputThatAnotherProgramHasMadeNonBlocking() throws {
+        try workspace.write("chain.json", Self.quick)
+        let wrapper = "import os, sys; os.set_blocking(0, False); os.execv(sys.argv[1], sys.argv[1:])"
+        let python = Program(URL(fileURLWithPath: try #require(Tool.python.path)))
+        let program = try python.start(
+            ["-c", wrapper, framehost.executable.path, "chain.json", "--commands"], folder: workspace.folder.path)
+        for number in 1...3 {
+            // Each finds nothing to read before it comes.
+            program.listen(seconds: 0.2)
+            try program.write(#"{ "command": "status", "tag": \#(number) }"# + "\n")
+            try program.waitForAnswers(number)
+        }
+        try program.write(#"{ "command": "drain", "tag": 4 }"# + "\n")
+        let outcome = try program.finish()
+        #expect(outcome.isDoneOrBusy && outcome.lines.count == 4, "\(outcome.error)")
+    }
+
+    @Test func answersEachCommandOnceThoughTheRunEnds() throws {
+        try workspace.write("chain.json", Self.quick)
+        let program = try framehost.start(["chain.json", "--commands"], folder: workspace.folder.path)
+        #expect(try program.frames() >= 0)
+        let count = 3000
+        let lines = (0..<count).map { number in
+            number == count / 2
+                ? #"{ "command": "drain", "tag": \#(number) }"#
+                : number % 2 == 0
+                    ? #"{ "command": "status", "tag": \#(number) }"#
+                    : #"{ "stage": "text", "set": { "text": "\#(number)" }, "tag": \#(number) }"#
+        }
+        try program.write(lines.joined(separator: "\n") + "\n")
+        let outcome = try program.finish()
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
+        let answers = try outcome.lines.map { try JSON(parsing: $0) }.compactMap { $0["tag"].int }
+        // What did not fit into the pipe was not read when the run ended.
+        #expect(answers == Array(0..<answers.count) && answers.count > count / 2)
+    }
+
     /// Waits until a frame has passed all stages.
     private func waitForDelivery(_ program: RunningProgram) throws {
         let deadline = Date() + 180

@@ -220,6 +220,45 @@ import Testing
 
     // MARK: --watch-plugins
 
+    /// What takes a plugin's name may have no end, or none within a day.
+    @Test(arguments: ["/dev/zero", "sparse"]) func whatStandsUnderItsNameHoldsUpNothing(file: String) throws {
+        let program = try start("--watch-plugins")
+        if file == "sparse" {
+            try Data([0x7f, 0x45, 0x4c, 0x46]).write(to: URL(fileURLWithPath: workspace.path("next.so")))
+            #expect(truncate(workspace.path("next.so"), 1 << 40) == 0)
+        } else {
+            #expect(symlink(file, workspace.path("next.so")) == 0)
+        }
+        #expect(rename(workspace.path("next.so"), workspace.path(name)) == 0)
+        // It is looked at 0.2 s after it came.
+        program.listen(seconds: 1)
+        #expect(try figures(program)["ledger"]["captured"].int ?? 0 > 0)
+        _ = try finish(program)
+    }
+
+    /// Two chains: the first one's trace is there when the second one's plugin is copied.
+    @Test func aSignalWhileChainsArePlannedLeavesNothing() throws {
+        try put(try #require(images[1]))
+        // Sections lie before what is added. Its copy takes a second or more.
+        #expect(truncate(workspace.path(name), 200 << 20) == 0)
+        try workspace.write(
+            "first.json", #"{ "stages": [ { "use": "test-source", "live": true }, { "use": "null-sink" } ] }"#)
+        try workspace.write("second.json", Self.chain())
+        let program = try framehost.start(
+            ["first.json", "second.json", "--plugin-path", "plugins", "--watch-plugins", "--trace", "trace.pftrace"],
+            environment: ["TMPDIR": workspace.path("tmp")], folder: workspace.folder.path)
+        let folders = { try FileManager.default.contentsOfDirectory(atPath: workspace.path("tmp")) }
+        let deadline = Date() + 120
+        while try folders().isEmpty, Date() < deadline { usleep(1000) }
+        #expect(try folders().count == 1)
+        #expect(workspace.names.contains { $0.hasPrefix("trace") })
+        program.send(SIGTERM)
+        let outcome = try program.finish()
+        #expect(outcome.status == 1 && outcome.error.contains("Stopped before the chains were ready to run."))
+        #expect(try folders().isEmpty)
+        #expect(!workspace.names.contains { $0.hasPrefix("trace") }, "\(workspace.names)")
+    }
+
     /// Waits until `count` is of an image. The program tries again where a stage that got no processor for a second has
     /// refused the exchange as a whole.
     private func waitForImage(_ version: Int, _ program: RunningProgram) throws {

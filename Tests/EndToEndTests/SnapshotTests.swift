@@ -194,6 +194,32 @@ import Testing
         #expect(events.contains { $0["stage"].value == nil && $0["state"].string == "paused" })
     }
 
+    /// Who sends a signal gets no answer: the exit status tells.
+    @Test func aPictureBySignalThatCannotBeWrittenFailsTheRun() throws {
+        try workspace.write("chain.json", Self.chain)
+        let folder = try workspace.write("full/x", "")
+        let program = try framehost.start(
+            ["chain.json", "--events", "--snapshot-on-signal", "camera=full/now.jpg"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        program.listen(seconds: 0.2)
+        // As a disk that has gone; a full one gives another reason.
+        try FileManager.default.removeItem(atPath: String(folder.dropLast(2)))
+        var asked = 0
+        while !program.error.contains("No such file or directory"), asked < 10 {
+            asked += 1
+            program.send(SIGUSR1)
+            try program.waitForLines(program.output.split(separator: "\n").count + 1)
+            program.listen(seconds: 0.5)
+        }
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.error.contains("error: --snapshot-on-signal: 1 picture could not be taken. Correct the cause"),
+            "\(outcome.error)")
+        #expect(outcome.errorLines.last?.hasPrefix("Failed: ") == true)
+    }
+
     @Test func saysThatNobodyAskedForPicturesBySignal() throws {
         let workspace = try Workspace()
         try workspace.write(

@@ -149,6 +149,12 @@ public enum ChainEvents {
                 .string("path", "The trace file."), .number("bytes", "Bytes in the trace file."),
                 .number("lost", "Entries that were lost."),
             ]),
+        chain(
+            "lines-lost",
+            "Lines of the log or of standard output were left out, since nobody read them in time. On standard output it stands where they are missing.",
+            [
+                .string("stream", "Which of the two.", words: ["output", "log"]), .number("lines", "How many."),
+            ]),
         chain("leases-grew", "A stage shares more frames than its hold allows."),
         chain("ledger-fault", "At the end: the ledger of items does not balance. This is a bug."),
     ]

@@ -200,6 +200,8 @@ public enum CrashReport {
         // kill(2), sigqueue(3); what this program sends itself by abort(3) or raise(3) has another code, SI_TKILL.
         let sender = reason == SI_USER || reason == SI_QUEUE ? info?.pointee._sifields._kill.si_pid ?? 0 : getpid()
         let isFromOutside = isSent && sender != getpid()
+        // A terminal that nobody reads must not keep the process: what follows takes half a minute.
+        alarm(300)
         // Several threads may crash at once. Only the first writes.
         if !state.pointee.isWriting.exchange(true, ordering: .acquiring) {
             if isFromOutside { writeSent(state, signal, by: sender) } else { write(state, signal) }

@@ -347,6 +347,7 @@ struct BatchCommand: ParsableCommand {
     ) throws -> Int32 {
         // Only the wait below gets these signals.
         var signals = BlockedSignals.block([SIGINT, SIGTERM, SIGHUP])
+        Terminal.begin()
         // Several slots can work on one divided file.
         let slots = work.parts == nil ? min(jobs, max(work.queue.count, 1)) : jobs
         folder.sweepOwners(work.owner)
@@ -372,9 +373,10 @@ struct BatchCommand: ParsableCommand {
         while work.tally.slots > 0 {
             var patience = timespec(tv_sec: 0, tv_nsec: 50_000_000)
             if sigtimedwait(&signals, nil, &patience) > 0 {
+                OutputWriter.shared.hurry()
                 if work.tally.isStopping {
                     work.owner.end()
-                    _exit(1)
+                    ProgramEnd.atOnce(1)
                 }
                 work.tally.stop()
             }
@@ -402,7 +404,7 @@ struct BatchCommand: ParsableCommand {
             }
         }
         // No destructors may run while a slot is at work.
-        if work.tally.slots > 0 { _exit(1) }
+        if work.tally.slots > 0 { ProgramEnd.afterRun(1, mayUnwind: false) }
         return isDone ? 0 : 1
     }
 

@@ -61,7 +61,8 @@ final class BatchConnection {
         let now = chain.clock.now()
         guard now - lastTold >= 500_000_000 else { return }
         lastTold = now
-        say([("frames", .number(chain.progress.captured))])
+        // The next one tells as much, and a batch that was stopped (ctrl-Z) must not hold up the chain's control.
+        say([("frames", .number(chain.progress.captured))], waits: false)
     }
 
     /// Reports the frames and the media seconds of the whole run.
@@ -76,8 +77,9 @@ final class BatchConnection {
         ])
     }
 
-    private func say(_ members: [(String, JSONNode)]) {
+    private func say(_ members: [(String, JSONNode)], waits: Bool = true) {
         let bytes = Array((JSONNode.object(members.map { (key: $0.0, value: $0.1) }).text() + "\n").utf8)
-        _ = bytes.withUnsafeBytes { send(line, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        let flags = Int32(MSG_NOSIGNAL) | (waits ? 0 : Int32(MSG_DONTWAIT))
+        _ = bytes.withUnsafeBytes { send(line, $0.baseAddress, $0.count, flags) }
     }
 }

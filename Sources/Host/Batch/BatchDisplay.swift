@@ -144,13 +144,13 @@ final class BatchDisplay {
     private static func frames(_ count: Int) -> String { count == 1 ? "1 frame" : "\(count) frames" }
 
     private func closeLine() {
-        if isLineOpen { Terminal.write("\r\u{1b}[K", to: STDERR_FILENO) }
+        if isLineOpen { Terminal.write("\r\u{1b}[K", to: .log, as: .progress) }
         isLineOpen = false
     }
 
     private func showLine(_ line: String) {
         if isInteractive {
-            Terminal.write("\r\(line)\u{1b}[K", to: STDERR_FILENO)
+            Terminal.write("\r\(line)\u{1b}[K", to: .log, as: .progress)
             isLineOpen = true
         } else if RunLog.format == .text {
             Terminal.complain(line)

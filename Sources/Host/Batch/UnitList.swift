@@ -148,6 +148,12 @@ struct UnitList: Sendable {
         while true {
             let count = read(file, &buffer, buffer.count)
             if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN {
+                // Another program that shares standard input has made it non-blocking.
+                var input = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
+                _ = poll(&input, 1, -1)
+                continue
+            }
             guard count >= 0 else {
                 return fault(
                     "--list \(path)", "cannot be read: \(String(cString: strerror(errno)))",

@@ -16,6 +16,8 @@ final class ChainsSession: @unchecked Sendable {
         var readsCommands = false
         var statsPath: String?
         var watchesPlugins = false
+        /// Whether standard output has JSON lines.
+        var hasEvents = false
         /// Whether SIGUSR1 takes pictures of any chain.
         var takesPictures = false
     }
@@ -89,10 +91,11 @@ final class ChainsSession: @unchecked Sendable {
     func run() -> Never {
         // Only `sigwait` gets these signals.
         let signals = BlockedSignals.block([SIGINT, SIGTERM, SIGHUP, SIGUSR1])
+        Terminal.begin(hasEvents: settings.hasEvents)
         do {
             try ServiceThread.start(name: "chains") { self.control() }
         } catch {
-            exit(report(error).rawValue)
+            ProgramEnd.afterRun(report(error).rawValue)
         }
         waitForSignals(signals)
     }
@@ -122,6 +125,7 @@ final class ChainsSession: @unchecked Sendable {
     }
 
     private func stop() {
+        OutputWriter.shared.hurry()
         let (count, started, wasGivingUp) = stopping.withLock { stopping in
             stopping.signals += 1
             let live = Self.live(stopping.started)
@@ -131,11 +135,11 @@ final class ChainsSession: @unchecked Sendable {
         }
         guard !started.isEmpty else {
             RunLog.logger.notice("Stopped before the chains were ready to run.")
-            _exit(1)
+            ProgramEnd.atOnce(1)
         }
         guard count < 3, !wasGivingUp else {
             RunLog.logger.error("\(RunSession.endedBySignal)")
-            _exit(1)
+            ProgramEnd.atOnce(1)
         }
         let live = Self.live(started)
         // Files that are being finished are given up only when nothing else is left to end.
@@ -177,28 +181,41 @@ final class ChainsSession: @unchecked Sendable {
 
     private func control() -> Never {
         CrashReport.useOwnStack()
-        let prepared: (entries: [Entry], plugins: PluginWatch?)
+        let prepared: (entries: [Entry], lookout: PluginLookout?)
         do {
             prepared = try prepare()
         } catch {
-            exit(reportBeforeRun(error).rawValue)
+            ProgramEnd.afterRun(reportBeforeRun(error).rawValue)
         }
         let entries = prepared.entries
-        var plugins = prepared.plugins
         let running = entries.filter { !$0.isWrong }
-        if settings.readsCommands {
-            CommandReader.start(
-                ChainsCommands(running.map { entry in (entry.chain.name, { entry.run.runningLanguage }) }), replies)
+        do {
+            try prepared.lookout?.start { changed in
+                for entry in running {
+                    for path in changed { entry.run.reloadPlugin(path) }
+                    entry.run.retryPlugins()
+                }
+            }
+        } catch {
+            for entry in entries { entry.prepared?.planned.chain.discardTrace() }
+            ProgramEnd.afterRun(report(error).rawValue)
         }
+        let commands =
+            settings.readsCommands
+            ? CommandReader.start(
+                ChainsCommands(running.map { entry in (entry.chain.name, { entry.run.runningLanguage }) }), replies)
+            : nil
         let begin = clock.now()
         for entry in running {
             start(entry)
-            waitForStart(of: entry, begin, running, &plugins)
+            waitForStart(of: entry, begin, running)
         }
         while running.contains(where: { !hasEnded($0) }) {
             usleep(Self.pause)
-            look(running, begin, &plugins)
+            look(running, begin)
         }
+        prepared.lookout?.stop()
+        commands?.finish()
         finish(entries, begin)
     }
 
@@ -206,10 +223,10 @@ final class ChainsSession: @unchecked Sendable {
     ///
     /// - Throws: ``FrameHostErrors`` of all chains. With ``Settings/skipsWrong``, only where no chain can be run or a
     ///   `--set` fits no chain.
-    private func prepare() throws -> (entries: [Entry], plugins: PluginWatch?) {
+    private func prepare() throws -> (entries: [Entry], lookout: PluginLookout?) {
         if let path = settings.statsPath, let fault = StatsFile.fault(ofReplacing: path) { throw fault }
         let planning = try self.planning()
-        let plugins = settings.watchesPlugins ? try PluginWatch() : nil
+        let lookout = settings.watchesPlugins ? try PluginLookout() : nil
         var faults: [FrameHostError] = []
         var entries: [Entry] = []
         for (index, chain) in planning.list.chains.enumerated() {
@@ -243,7 +260,7 @@ final class ChainsSession: @unchecked Sendable {
         }
         // A plugin that an attached branch names may have been rebuilt since the registry read it.
         planning.registry.loadsCopies = true
-        return (entries, plugins)
+        return (entries, lookout)
     }
 
     /// The faults without repetitions: several chains may have the same one.
@@ -298,7 +315,7 @@ final class ChainsSession: @unchecked Sendable {
         }
     }
 
-    private func waitForStart(of entry: Entry, _ begin: Int64, _ running: [Entry], _ plugins: inout PluginWatch?) {
+    private func waitForStart(of entry: Entry, _ begin: Int64, _ running: [Entry]) {
         for _ in 0..<Self.startPatience / Self.startLook {
             if let chain = entry.run.runningChain, [.stopped, .starting].contains(chain.currentState), !hasEnded(entry)
             {
@@ -307,18 +324,15 @@ final class ChainsSession: @unchecked Sendable {
                 break
             }
         }
-        look(running, begin, &plugins)
+        look(running, begin)
     }
 
     private func hasEnded(_ entry: Entry) -> Bool { entry.isOver.withLock { $0 } }
 
-    /// Reloads rebuilt plugins, shows the progress, and tells the service manager.
-    private func look(_ running: [Entry], _ begin: Int64, _ plugins: inout PluginWatch?) {
+    /// Shows answers and the progress, and tells the service manager.
+    private func look(_ running: [Entry], _ begin: Int64, isLast: Bool = false) {
         let now = clock.now()
-        for path in plugins?.changed(now: now) ?? [] {
-            for entry in running { entry.run.reloadPlugin(path) }
-        }
-        display.update(replies.take(), now: now)
+        display.update(replies, now: now, isLast: isLast)
         let isTold = service != nil && now >= nextNotice
         guard isTold || display.isDue(now: now, begin: begin) else { return }
         let members = running.map { entry in
@@ -344,9 +358,8 @@ final class ChainsSession: @unchecked Sendable {
     }
 
     private func finish(_ entries: [Entry], _ begin: Int64) -> Never {
-        var none: PluginWatch?
         let endings = entries.map { entry in entry.ending.withLock { $0 } }
-        look([], begin, &none)
+        look([], begin, isLast: true)
         let failed = zip(entries, endings).filter { entry, ending in !entry.isWrong && ending?.status ?? 0 != 0 }
             .map { $0.0.chain.name }
         let leftOut = entries.filter(\.isWrong).map(\.chain.name)
@@ -360,9 +373,7 @@ final class ChainsSession: @unchecked Sendable {
             RunLog.logger.critical("\(fault)")
             status = 1
         }
-        status = Terminal.status(status)
-        if !endings.allSatisfy({ $0?.mayUnwind ?? true }) { _exit(status) }
-        exit(status)
+        ProgramEnd.afterRun(status, mayUnwind: endings.allSatisfy { $0?.mayUnwind ?? true })
     }
 
     private static func figures(_ entries: [Entry], _ endings: [RunSession.Ending?]) -> JSONNode {

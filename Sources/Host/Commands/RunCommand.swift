@@ -183,7 +183,7 @@ struct RunCommand: ParsableCommand {
         let line = ProgressLine()
         let asked = ChainsSession.Settings(
             skipsWrong: skipWrong, readsCommands: commands, statsPath: stats, watchesPlugins: watchPlugins,
-            takesPictures: !pictures.own.isEmpty)
+            hasEvents: events || commands, takesPictures: !pictures.own.isEmpty)
         ChainsSession(
             asked, display: ChainsDisplay(quiet: quiet, showsAnswers: events || commands, line: line),
             replies: replies,

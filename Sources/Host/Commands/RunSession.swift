@@ -21,7 +21,7 @@ final class RunSession: @unchecked Sendable {
     struct Prepared {
         var planned: Planned
         var encoder: EncoderLoader
-        var pluginWatch: PluginWatch?
+        var lookout: PluginLookout?
     }
 
     /// How the run went.
@@ -100,6 +100,7 @@ final class RunSession: @unchecked Sendable {
         // Signals reach only `sigwait`. A worker of a batch must not end successfully with half a clip, so signals end
         // it.
         let signals = BlockedSignals.block(connection == nil ? [SIGINT, SIGTERM, SIGHUP, SIGUSR1] : [SIGUSR1])
+        Terminal.begin(hasEvents: display.hasEvents)
         startControlThread()
         waitForSignals(signals)
     }
@@ -116,7 +117,7 @@ final class RunSession: @unchecked Sendable {
             RunLog.logger.critical(
                 "no thread could be started: \(String(cString: strerror(result))). Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs."
             )
-            exit(1)
+            ProgramEnd.afterRun(1)
         }
     }
 
@@ -139,9 +140,10 @@ final class RunSession: @unchecked Sendable {
                 continue
             }
             count += 1
+            OutputWriter.shared.hurry()
             guard let chain = chain.withLock({ $0 }) else {
                 RunLog.logger.notice("Stopped before the chain was ready to run.")
-                _exit(1)
+                ProgramEnd.atOnce(1)
             }
             if chain.currentState == .finishing, !isGivingUp {
                 isGivingUp = true
@@ -150,7 +152,7 @@ final class RunSession: @unchecked Sendable {
             }
             guard count < 3, !isGivingUp else {
                 RunLog.logger.error("\(Self.endedBySignal)")
-                _exit(1)
+                ProgramEnd.atOnce(1)
             }
             if count == 1 {
                 chain.drain()
@@ -171,7 +173,10 @@ final class RunSession: @unchecked Sendable {
 
     /// [any thread] Does nothing before there is a chain.
     func takeSignalSnapshots() {
-        guard let chain = chain.withLock({ $0 }), let snapshots = snapshots.withLock({ $0 }) else { return }
+        guard let chain = chain.withLock({ $0 }), let snapshots = snapshots.withLock({ $0 }) else {
+            guard !signalSnapshots.isEmpty else { return }
+            return RunLog.logger.warning("\(SignalSnapshots.tooEarly)")
+        }
         signalSnapshots.take(snapshots) { [replies, clock = chain.clock] in
             replies.add($0, number: 0, tag: nil, time: clock.now())
         }
@@ -269,9 +274,11 @@ final class RunSession: @unchecked Sendable {
         return PluginCopy.sum(of: path) == sum
     }
 
-    /// [control thread] Tries those reloads of watched plugins again that are due. Nothing is left to do where the
+    /// [thread of the lookout] Tries those reloads of watched plugins again that are due. Nothing is left to do where the
     /// file is again the one that the chain uses.
-    private func retryPlugins(now: Int64, _ document: ChainDocument) {
+    func retryPlugins() {
+        guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else { return }
+        let now = chain.clock.now()
         let due = pluginRetries.withLock { $0 }.filter { $0.value.isDue(now: now) }.keys.sorted()
         for path in due where access(path, R_OK) == 0 && !PluginCopy.isBeingWritten(path) {
             if isInUse(path, document) {
@@ -315,14 +322,12 @@ final class RunSession: @unchecked Sendable {
         do {
             prepared = try prepare()
         } catch {
-            exit(reportBeforeRun(error).rawValue)
+            ProgramEnd.afterRun(reportBeforeRun(error).rawValue)
         }
         take(prepared)
         let ending = perform(prepared)
         // A stage may still be inside native code, and a thread may write a picture: no destructors run.
-        let status = Terminal.status(ending.status)
-        if !ending.mayUnwind { _exit(status) }
-        exit(status)
+        ProgramEnd.afterRun(ending.status, mayUnwind: ending.mayUnwind)
     }
 
     /// [control thread] Checks and plans, and opens nothing but the trace.
@@ -332,16 +337,20 @@ final class RunSession: @unchecked Sendable {
         let planned = try plan()
         let chain = planned.chain
         let encoder = EncoderLoader(try planned.document.pictureEncoder())
-        let pluginWatch = isWatchingPlugins ? try PluginWatch() : nil
+        let lookout = isWatchingPlugins ? try PluginLookout() : nil
         if let statsPath, let fault = chain.fault(ofWriting: statsPath, as: "--stats") { throw fault }
         if let statsPath, let fault = StatsFile.fault(ofReplacing: statsPath) { throw fault }
         if let fault = signalSnapshots.fault(in: chain.plan) { throw fault }
-        if let trace { try chain.openTrace(trace.path, as: "--trace", mostBytes: trace.mostBytes) }
-        return Prepared(planned: planned, encoder: encoder, pluginWatch: pluginWatch)
+        if let trace {
+            try chain.openTrace(trace.path, as: "--trace", mostBytes: trace.mostBytes)
+            Leftovers.shared.add(file: trace.path)
+        }
+        return Prepared(planned: planned, encoder: encoder, lookout: lookout)
     }
 
     /// [any thread] From here on signals and commands reach the chain.
     func take(_ prepared: Prepared) {
+        if let trace { Leftovers.shared.forget(file: trace.path) }
         document.withLock { $0 = prepared.planned.document }
         chain.withLock { $0 = prepared.planned.chain }
     }
@@ -366,7 +375,6 @@ final class RunSession: @unchecked Sendable {
     /// - Parameter keepsFigures: Whether the ending has the figures.
     func perform(_ prepared: Prepared, keepsFigures: Bool = false) -> Ending {
         let (planned, encoder) = (prepared.planned, prepared.encoder)
-        var pluginWatch = prepared.pluginWatch
         let (chain, document) = (planned.chain, planned.document)
         connection?.planned(chain)
         var watch = document.watch
@@ -374,7 +382,6 @@ final class RunSession: @unchecked Sendable {
         self.snapshots.withLock { $0 = snapshots }
         let language = CommandLanguage(chain: chain, document: document, snapshots: snapshots)
         self.language.withLock { $0 = language }
-        if readsCommands { CommandReader.start(language, replies) }
         if !planned.services.isEmpty {
             // The first listener gets the events of planning: that must be the display.
             display.update(chain)
@@ -390,14 +397,23 @@ final class RunSession: @unchecked Sendable {
         }
         // The first listener gets the events of planning: that must be the display.
         display.update(chain)
+        do {
+            try prepared.lookout?.start { [weak self] changed in
+                for path in changed { self?.reloadPlugin(path) }
+                self?.retryPlugins()
+            }
+        } catch {
+            planned.services.stop()
+            chain.discardTrace()
+            return Ending(status: display.refuse(error).rawValue, faults: Self.sentences(error))
+        }
+        let commands = readsCommands ? CommandReader.start(language, replies) : nil
         let rules = RuleRunner(chain: chain, language: language)
         let start = chain.clock.now()
         let limit = seconds.map { start + MediaTime(seconds: $0).nanoseconds }
         var result = chain.run { [self] in
             if let limit, chain.currentState == .streaming, chain.clock.now() >= limit { chain.drain() }
             if isWatching { reloadWatched(&watch, chain, document) }
-            for path in pluginWatch?.changed(now: chain.clock.now()) ?? [] { reloadPlugin(path) }
-            retryPlugins(now: chain.clock.now(), document)
             rules.tick()
             language.tick()
             display.update(chain)
@@ -406,8 +422,11 @@ final class RunSession: @unchecked Sendable {
         }
         let elapsed = Double(chain.clock.now() - start) / 1e9
         // Answers that come at the very end are judged too.
+        prepared.lookout?.stop()
         let isQuiet = snapshots.finish()
         result.failures += rules.finish()
+        if let fault = signalSnapshots.fault { result.failures.append(fault) }
+        commands?.finish()
         let traceFault = chain.traceFault
         service?.ended(isSuccess: result.isSuccess && traceFault == nil)
         planned.services.stop()

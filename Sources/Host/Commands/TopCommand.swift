@@ -168,7 +168,12 @@ private final class TopScreen {
             var set = set
             while true {
                 var signal: Int32 = 0
-                if sigwait(&set, &signal) == 0 { shared.tell { $0.signals.append(signal) } }
+                guard sigwait(&set, &signal) == 0 else { continue }
+                shared.tell { $0.signals.append(signal) }
+                guard ![SIGTSTP, SIGCONT, SIGWINCH].contains(signal) else { continue }
+                // A terminal that nobody reads keeps the main thread in its write.
+                usleep(800_000)
+                _exit(0)
             }
         }
         guard isStarted else { throw Self.noThread }

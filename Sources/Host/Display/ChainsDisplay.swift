@@ -23,6 +23,9 @@ final class ChainsDisplay {
     private let line: ProgressLine
     private let isInteractive = Terminal.isInteractive && RunLog.format == .text
     private var answers = AnswerOrder()
+    /// Lines of standard output that were left out and not reported yet, and when that was done last.
+    private var linesLost = 0
+    private var linesReported: Int64 = 0
     private var lastShown: Int64?
     private var lastCaptured = 0
 
@@ -35,12 +38,19 @@ final class ChainsDisplay {
         self.line = line
     }
 
-    /// Shows new answers.
-    func update(_ replies: [CommandReplies.Reply], now: Int64) {
-        for reply in replies { answers.add(reply, now: now) }
+    /// Shows new answers, and says which lines were left out. While answers cannot be written, no further commands are
+    /// read.
+    ///
+    /// - Parameter isLast: Takes all answers, at the end.
+    func update(_ replies: CommandReplies, now: Int64, isLast: Bool = false) {
+        if isLast || !showsAnswers || OutputWriter.shared.hasRoom(for: .output) {
+            for reply in replies.take() { answers.add(reply, now: now) }
+        }
         for reply in answers.take(now: now) { show(reply) }
-        let unread = Terminal.takeUnread()
-        if unread > 0 { say(.warning, Terminal.leftOut(unread), chain: nil) }
+        linesLost += OutputWriter.shared.takeLost().output
+        guard linesLost > 0, isLast || now - linesReported >= 1_000_000_000 else { return }
+        say(.warning, LinesLost(linesLost, .output).text, chain: nil)
+        (linesLost, linesReported) = (0, now)
     }
 
     /// Whether it is time for the progress.
@@ -50,7 +60,7 @@ final class ChainsDisplay {
 
     private func show(_ reply: CommandReplies.Reply) {
         guard showsAnswers else { return }
-        Terminal.say(reply.event.json(by: clock, chain: reply.chain).text())
+        Terminal.say(reply.event.json(by: clock, chain: reply.chain).text(), as: .answer)
     }
 
     /// `00:12.4  20 chains: 19 streaming, 1 failed  7440 frames  600.0 fps  0 dropped`

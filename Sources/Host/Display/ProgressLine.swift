@@ -11,7 +11,7 @@ final class ProgressLine: Sendable {
     /// Writes over the line.
     func show(_ text: String) {
         isOpen.withLock { isOpen in
-            Terminal.write("\r\(text)\u{1b}[K", to: STDERR_FILENO)
+            Terminal.write("\r\(text.printable())\u{1b}[K", to: .log, as: .progress)
             isOpen = true
         }
     }
@@ -19,7 +19,7 @@ final class ProgressLine: Sendable {
     /// Clears the line where there is one, and calls `write` to write other lines in its place.
     func clear(_ write: () -> Void = {}) {
         isOpen.withLock { isOpen in
-            if isOpen { Terminal.write("\r\u{1b}[K", to: STDERR_FILENO) }
+            if isOpen { Terminal.write("\r\u{1b}[K", to: .log, as: .progress) }
             isOpen = false
             write()
         }

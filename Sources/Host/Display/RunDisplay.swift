@@ -23,6 +23,11 @@ final class RunDisplay {
     private var lastShown: Int64 = 0
     private var lastCaptured = 0
     private var answers = AnswerOrder()
+    /// Lines that were left out and not reported yet, and when that was done last.
+    private var linesLost = OutputWriter.Counts()
+    private var linesReported = Int64.min
+    /// Nanoseconds between two reports of lines that were left out: listeners that are slow get few.
+    private static let reportPause: Int64 = 1_000_000_000
     /// Failures that were shown as an event `stage-failed` already.
     private var shownFailures: Set<String> = []
 
@@ -46,20 +51,23 @@ final class RunDisplay {
         self.onlyAnswers = onlyAnswers
     }
 
+    /// Whether standard output has JSON lines.
+    var hasEvents: Bool { jsonEvents }
+
     /// Shows new events and, from time to time, the progress.
     func update(_ chain: Chain) {
         let subscription = events ?? chain.subscribe()
         events = subscription
-        let (events, lost) = subscription.take()
         let now = chain.clock.now()
+        reportLostLines(chain, now: now)
+        let (events, lost) = subscription.take()
         for event in events { show(event, chain) }
         // Answers keep the order of the lines they answer.
-        for reply in replies.take() { answers.add(reply, now: now) }
-        for reply in answers.take(now: now) { show(reply.event, chain) }
-        let unread = name == nil ? Terminal.takeUnread() : 0
-        if unread > 0 {
-            complain(.warning, Terminal.leftOut(unread))
+        // While they cannot be written, no further commands are read.
+        if !jsonEvents || OutputWriter.shared.hasRoom(for: .output) {
+            for reply in replies.take() { answers.add(reply, now: now) }
         }
+        for reply in answers.take(now: now) { show(reply.event, chain) }
         if lost > 0 {
             let events = lost == 1 ? "1 event was" : "\(lost) events were"
             complain(.notice, "\(events) lost: more came than could be written.")
@@ -73,6 +81,20 @@ final class RunDisplay {
         }
         guard !quiet, showsProgress, now - lastShown >= interval, let start else { return }
         showProgress(chain, now: now, start: start)
+    }
+
+    /// Tells all listeners of lines that were left out: one who reads neither the log nor standard output learns of it.
+    /// With several chains in the process, ``ChainsDisplay`` says it.
+    private func reportLostLines(_ chain: Chain, now: Int64) {
+        guard name == nil else { return }
+        let news = OutputWriter.shared.takeLost()
+        for stream in OutputWriter.Stream.allCases { linesLost[stream] += news[stream] }
+        guard linesLost != OutputWriter.Counts(), linesReported == .min || now - linesReported >= Self.reportPause
+        else { return }
+        for stream in OutputWriter.Stream.allCases where linesLost[stream] > 0 {
+            chain.post(LinesLost(linesLost[stream], stream).event(chain.clock))
+        }
+        (linesLost, linesReported) = (OutputWriter.Counts(), now)
     }
 
     /// Nanoseconds from one progress line to the next.
@@ -93,12 +115,20 @@ final class RunDisplay {
     private func show(_ event: Event, _ chain: Chain) {
         if ["stage-failed", "stage-end-failed"].contains(event.name) { shownFailures.insert(event.text) }
         if jsonEvents, !onlyAnswers || event.name == "command-answered" {
-            Terminal.say(event.json(by: chain.clock, chain: name).text())
+            // The writer itself says on standard output what is missing there.
+            let isSaid = event.name == LinesLost.name && event.details["stream"]?.asString == "output"
+            if !isSaid {
+                Terminal.say(
+                    event.json(by: chain.clock, chain: name).text(),
+                    as: event.name == "command-answered" ? .answer : .line)
+            }
         }
         let isWorthALine =
             event.level >= .warning || (verbose && event.level == .debug)
             || (!quiet && event.level == .info && event.name != "state" && event.name != "fps")
-        if isWorthALine, !(jsonEvents && event.name == "command-answered") {
+        // The same holds for the log.
+        let isSaid = event.name == LinesLost.name && event.details["stream"]?.asString == "log"
+        if isWorthALine, !isSaid, !(jsonEvents && event.name == "command-answered") {
             line.clear { RunLog.log(event, text: named(Self.text(event)), chain.clock, chain: name) }
         }
     }
@@ -168,7 +198,9 @@ final class RunDisplay {
 
     /// Shows the last events, and one line on how the run ended.
     func finish(_ chain: Chain, _ result: Chain.Result, elapsed: Double) {
+        linesReported = .min
         update(chain)
+        for reply in replies.take() { answers.add(reply, now: chain.clock.now()) }
         for reply in answers.takeAll() { show(reply.event, chain) }
         line.clear()
         for failure in result.failures where !shownFailures.contains(failure.description) {

@@ -68,20 +68,28 @@ struct RunLogHandler: LogHandler {
     }
 
     func log(event: LogEvent) {
-        switch RunLog.format {
+        let chain = event.metadata?[RunLog.chainKey]?.description
+        Terminal.complain(RunLog.line(event.level, event.message.description, chain: chain))
+    }
+}
+
+extension RunLog {
+    /// A line of the log as it is written, without its line feed.
+    static func line(_ level: Logger.Level, _ text: String, chain: String? = nil) -> String {
+        switch format {
         case .text:
-            let isNamed = event.level == .warning || event.level == .error
-            Terminal.complain("\(isNamed ? "\(event.level.rawValue): " : "")\(event.message)")
+            let isNamed = level == .warning || level == .error
+            return "\(isNamed ? "\(level.rawValue): " : "")\(text)"
         case .json:
             var time = timespec()
             clock_gettime(CLOCK_REALTIME, &time)
             let nanoseconds = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-            let chain = event.metadata?[RunLog.chainKey].map { [("chain", JSONNode.string($0.description))] } ?? []
+            let chain = chain.map { [("chain", JSONNode.string($0))] } ?? []
             let line: JSONNode = .object(
                 [("time", .string(WallTime.text(nanoseconds)))] + chain + [
-                    ("level", .string(event.level.rawValue)), ("message", .string(event.message.description)),
+                    ("level", .string(level.rawValue)), ("message", .string(text)),
                 ])
-            Terminal.complain(line.text())
+            return line.text()
         }
     }
 }

@@ -13,11 +13,53 @@ enum StatsFile {
     /// - Returns: Why they could not be written; nil where they were. The file may have appeared during the run.
     static func write(_ figures: JSONNode, to path: String, _ files: RunFiles) -> FrameHostError? {
         if let fault = fault(ofReplacing: path) { return fault }
-        guard var fault = files.write(path, figures.text(pretty: true) + "\n", as: "--stats")?.fault(path) else {
+        let text = figures.text(pretty: true) + "\n"
+        guard var fault = mayWait(path) ? writeElsewhere(text, to: path, files) : written(text, to: path, files) else {
             return nil
         }
         fault.place = FaultPlace(argument: "--stats")
         return fault
+    }
+
+    private static func written(_ text: String, to path: String, _ files: RunFiles) -> FrameHostError? {
+        files.write(path, text, as: "--stats")?.fault(path)
+    }
+
+    /// Whether somebody must read what is written there: of a pipe, a terminal or standard output.
+    private static func mayWait(_ path: String) -> Bool {
+        var status = stat()
+        return StandardStream.output.paths.contains(path)
+            || stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
+    }
+
+    /// How long a reader may take once somebody has told the program to end, and the pause between two looks, µs.
+    private static let (hurriedPatience, pause): (useconds_t, useconds_t) = (300_000, 2_000)
+
+    /// Writes on a thread of its own: a reader that does not read holds up no end.
+    private static func writeElsewhere(_ text: String, to path: String, _ files: RunFiles) -> FrameHostError? {
+        // What was said before stands before it in standard output.
+        if StandardStream.output.paths.contains(path) { _ = OutputWriter.shared.finish() }
+        let outcome = Locked<FrameHostError??>(nil)
+        do {
+            try ServiceThread.start(name: "stats") {
+                let fault = written(text, to: path, files)
+                outcome.withLock { $0 = .some(fault) }
+            }
+        } catch { return FrameHostError.wrap(error) }
+        var waited: useconds_t = 0
+        while true {
+            if let outcome = outcome.withLock({ $0 }) { return outcome }
+            if OutputWriter.shared.isHurried {
+                waited += pause
+                guard waited < hurriedPatience else {
+                    return FrameHostError(
+                        .unavailable, place: FaultPlace(argument: "--stats"),
+                        what: "'\(path)' was not read in time, so the figures are incomplete",
+                        remedy: "Name a file, or a pipe that is read.")
+                }
+            }
+            usleep(pause)
+        }
     }
 
     /// Why the file is not replaced; nil where it is not there, is empty, or has figures of an earlier run.

@@ -2,39 +2,49 @@
 
 import FrameCore
 import Glibc
-import Synchronization
 
-/// Standard output and standard error, whole lines at a time.
+/// Standard output and standard error, whole lines at a time, by the ``OutputWriter``.
 enum Terminal {
     /// Writes `text` and a line feed to the program's standard output, which is no longer descriptor 1: see
-    /// ``StandardOutput``.
-    static func say(_ text: String) { write(text + "\n", to: StandardOutput.descriptor) }
+    /// ``StandardOutput``. What a terminal would obey is written as `\u{1b}`, since much of it comes from others.
+    static func say(_ text: String, as kind: OutputWriter.Kind = .line) {
+        write(text.printable(keeping: .all) + "\n", to: .output, as: kind)
+    }
 
     /// Writes `text` and a line feed to standard error.
-    static func complain(_ text: String) { write(text.printable(keeping: .all) + "\n", to: STDERR_FILENO) }
+    static func complain(_ text: String) { write(text.printable(keeping: .all) + "\n", to: .log) }
+
+    /// Writes `text` as it is.
+    static func write(_ text: String, to stream: OutputWriter.Stream, as kind: OutputWriter.Kind = .line) {
+        OutputWriter.shared.write(text, to: stream, as: kind)
+    }
 
     /// Whether standard error is a terminal.
     static var isInteractive: Bool { isatty(STDERR_FILENO) == 1 }
 
-    /// How many milliseconds a line waits for a program that does not read. The thread that writes also watches the
-    /// run, so this also limits how long a signal can wait.
-    private static let patience: Int32 = 1000
-    private static let unread = Atomic<Int>(0)
-    /// Descriptors, a bit each, on which a line was not read in time. The next line there does not wait.
-    private static let slowReaders = Atomic<UInt64>(0)
-    /// Descriptors, a bit each, on which only the beginning of the last line was written.
-    private static let tornLines = Atomic<UInt64>(0)
-
-    /// Lines of several threads do not mix.
-    private static let writing = Mutex(())
-    /// errno of the first line that standard output could not take; 0 for none.
-    private static let lost = Atomic<Int32>(0)
+    /// [main thread] From here on no thread waits for a reader of standard output or standard error; see
+    /// ``OutputWriter``. The signals that end the program are blocked by now.
+    ///
+    /// - Parameter hasEvents: Whether standard output has JSON lines.
+    static func begin(hasEvents: Bool = false) {
+        let clock = ChainClock()
+        do {
+            try OutputWriter.shared.begin { count, stream in
+                if stream == .output, hasEvents {
+                    return LinesLost(count, .output).event(clock).json(by: clock).text() + "\n"
+                }
+                return RunLog.line(.warning, LinesLost(count, stream).textAtItsPlace) + "\n"
+            }
+        } catch {
+            RunLog.logger.critical("\(error)")
+            exit(1)
+        }
+    }
 
     /// The fault of output that could not be written, such as a full disk or a closed standard output; nil where
     /// all was written. A reader that has gone (`| head`) is not a fault.
     static var outputFault: FrameHostError? {
-        let code = lost.load(ordering: .relaxed)
-        guard code != 0 else { return nil }
+        guard let code = OutputWriter.shared.faultOfOutput else { return nil }
         return FrameHostError(
             .unavailable, place: "standard output",
             what: "cannot be written: \(String(cString: strerror(code)))",
@@ -45,58 +55,19 @@ enum Terminal {
                     : "Check where standard output goes, or send the output to another file.")
     }
 
-    /// The exit status of a program that would end with `status`. Where output could not be written, logs that and
-    /// turns 0 into 1.
+    /// [at the end of the program] Waits until everything is written, as long as somebody reads it, and returns the exit
+    /// status of a program that would end with `status`.
+    ///
+    /// Where output could not be written, logs that and turns 0 into 1. Lines that nobody has read are logged. Where the
+    /// log is not read either, only the status is left to say that output was lost. Lines of the log that nobody reads
+    /// change no status.
     static func status(_ status: Int32) -> Int32 {
-        guard let fault = outputFault else { return status }
-        RunLog.logger.critical("\(fault)")
-        return max(status, 1)
-    }
-
-    /// Lines that were left out because nobody read them, since the last call.
-    static func takeUnread() -> Int { unread.exchange(0, ordering: .relaxed) }
-
-    /// Says that ``takeUnread()`` has given this many lines.
-    static func leftOut(_ count: Int) -> String {
-        let lines = count == 1 ? "1 line of output was" : "\(count) lines of output were"
-        return "\(lines) left out: the program that gets the output had not read it for 1 s."
-    }
-
-    /// Writes all of `text`. A reader that has gone is not a fault. Where a reader does not read, the text is left
-    /// out and counted.
-    static func write(_ text: String, to file: Int32) { writing.withLock { _ in writeAlone(text, to: file) } }
-
-    private static func writeAlone(_ text: String, to file: Int32) {
-        let bit = UInt64(1) << UInt64(max(file, 0) % 64)
-        // A line that was cut before is ended first.
-        var bytes = Array(((tornLines.load(ordering: .relaxed) & bit != 0 ? "\n" : "") + text).utf8)[...]
-        let whole = bytes.count
-        while !bytes.isEmpty {
-            // For a pipe, poll(2) promises room for PIPE_BUF bytes. More could block.
-            var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
-            let isSlow = slowReaders.load(ordering: .relaxed) & bit != 0
-            let ready = poll(&waiting, 1, isSlow ? 0 : patience)
-            if ready < 0, errno == EINTR { continue }
-            guard ready != 0 else {
-                slowReaders.bitwiseOr(bit, ordering: .relaxed)
-                unread.add(1, ordering: .relaxed)
-                if bytes.count < whole { tornLines.bitwiseOr(bit, ordering: .relaxed) }
-                return
-            }
-            let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, min($0.count, 4096)) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                if count < 0, errno != EPIPE, file == StandardOutput.descriptor {
-                    _ = lost.compareExchange(expected: 0, desired: errno, ordering: .relaxed)
-                }
-                // The disk may be full, for example. The next text begins on a new line.
-                if bytes.count < whole { tornLines.bitwiseOr(bit, ordering: .relaxed) }
-                return
-            }
-            if isSlow { slowReaders.bitwiseAnd(~bit, ordering: .relaxed) }
-            bytes = bytes.dropFirst(count)
-        }
-        tornLines.bitwiseAnd(~bit, ordering: .relaxed)
+        let left = OutputWriter.shared.finish()
+        let fault = outputFault
+        if let fault { RunLog.logger.critical("\(fault)") }
+        if left.output > 0 { RunLog.logger.warning("\(LinesLost(left.output, .output).text)") }
+        let isUnsaid = left.output > 0 && OutputWriter.shared.finish().log > 0
+        return fault != nil || isUnsaid ? max(status, 1) : status
     }
 
     /// Writes a file whole, as ``RunFiles/write(_:_:as:)`` does.

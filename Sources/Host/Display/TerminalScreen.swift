@@ -53,7 +53,7 @@ final class TerminalScreen {
             }
             hasKeys = tcsetattr(STDIN_FILENO, TCSANOW, &state) == 0
         }
-        Terminal.write("\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l\u{1b}[2J", to: output)
+        Terminal.write("\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l\u{1b}[2J", to: .output)
         isEntered = true
     }
 
@@ -63,7 +63,7 @@ final class TerminalScreen {
         isEntered = false
         // The user may have stopped the output (ctrl-S). Writing would then wait forever.
         _ = tcflow(output, TCOON)
-        Terminal.write("\u{1b}[0m\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l", to: output)
+        Terminal.write("\u{1b}[0m\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l", to: .output)
         if var state = saved {
             // Keys that were typed for this program must not reach the shell.
             _ = tcflush(STDIN_FILENO, TCIFLUSH)
@@ -79,12 +79,12 @@ final class TerminalScreen {
         var text = "\u{1b}[H"
         for (index, line) in lines.prefix(rows).enumerated() {
             if index > 0 { text += "\r\n" }
-            let cut = TerminalText.cut(line.text, to: columns)
+            let cut = TerminalText.cut(TerminalText.clean(line.text), to: columns)
             let (begin, end) = colour(line.style)
             // At the end of a whole line the cursor is on its last character, which would be erased.
             text += begin + cut + end + (TerminalText.width(cut) < columns ? "\u{1b}[K" : "")
         }
-        Terminal.write(text + (lines.count < rows ? "\r\n\u{1b}[J" : ""), to: output)
+        Terminal.write(text + (lines.count < rows ? "\r\n\u{1b}[J" : ""), to: .output)
     }
 
     private func colour(_ style: TopTable.Style) -> (String, String) {

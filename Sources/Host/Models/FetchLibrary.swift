@@ -160,8 +160,8 @@ final class FetchProgress {
         let percent = min(bytes, total) * 100 / total
         guard percent != shown else { return }
         shown = percent
-        Terminal.write("\r\(title)  \(percent) %\u{1b}[K", to: STDERR_FILENO)
+        Terminal.write("\r\(title)  \(percent) %\u{1b}[K", to: .log, as: .progress)
     }
 
-    func end() { if shown >= 0 { Terminal.write("\r\u{1b}[K", to: STDERR_FILENO) } }
+    func end() { if shown >= 0 { Terminal.write("\r\u{1b}[K", to: .log, as: .progress) } }
 }

@@ -39,9 +39,11 @@ final class ELFFile {
 
     /// Reads headers and section table.
     init(_ path: String) throws(Fault) {
+        var status = stat()
+        // Before the opening, which a device or the writer of a pipe would notice.
+        guard stat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG else { throw .noRegularFile }
         file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { throw .unreadable(errno) }
-        var status = stat()
         guard fstat(file, &status) == 0 else { throw .unreadable(errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw .noRegularFile }
         size = Int(status.st_size)

@@ -6,7 +6,8 @@ import Glibc
 /// A copy of a plugin's file, in a folder that only this program uses.
 ///
 /// The file may change while it is checked, so the copy is both checked and loaded. The dynamic linker takes the
-/// copy for a new image. The copy keeps the file's name, since backtraces show it. [control thread, desk's thread]
+/// copy for a new image. The copy keeps the file's name, since backtraces show it. [control thread before the run, desk's
+/// thread, thread of ``PluginLookout``]
 struct PluginCopy {
     /// The file that was copied.
     let original: String
@@ -32,6 +33,11 @@ struct PluginCopy {
         guard fstat(source, &before) == 0, before.st_mode & S_IFMT == S_IFREG else {
             throw refuse("must be a regular file", "Remove it from the plugin folder.")
         }
+        guard before.st_size <= Self.mostBytes else {
+            throw refuse(
+                "has \(before.st_size) bytes, more than the \(Self.mostBytes) that a plugin may have",
+                "Remove it from the plugin folder, or build it without its symbols.")
+        }
         guard !Self.isOpenForWriting(source) else {
             throw refuse("is being written", "Wait until the file is complete, and try again.")
         }
@@ -54,18 +60,39 @@ struct PluginCopy {
     /// Removes the copy's files. What is mapped stays.
     func remove() { Self.remove(folder) }
 
-    /// A sum over the bytes of the file at `path`; nil where it cannot be read.
+    /// More bytes than any plugin has: whatever takes its name is not read to an end that it may not have.
+    static let mostBytes: Int64 = 1 << 30
+
+    /// A sum over the bytes of the file at `path`; nil where it cannot be read, is not a regular file, or is larger than
+    /// a plugin may be.
     static func sum(of path: String) -> UInt64? {
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard file >= 0 else { return nil }
+        guard let file = opened(path) else { return nil }
         defer { close(file) }
         return try? copy(file, of: path, to: nil)
     }
 
+    /// Opens what may be a plugin; nil for anything else.
+    private static func opened(_ path: String) -> Int32? {
+        var status = stat()
+        // Before the opening, which a device or the writer of a pipe would notice.
+        guard stat(path, &status) == 0, isPossible(status) else { return nil }
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard file >= 0 else { return nil }
+        // Another file may have taken the name.
+        guard fstat(file, &status) == 0, isPossible(status) else {
+            close(file)
+            return nil
+        }
+        return file
+    }
+
+    private static func isPossible(_ status: stat) -> Bool {
+        status.st_mode & S_IFMT == S_IFREG && status.st_size <= mostBytes
+    }
+
     /// Whether some process has the file at `path` open for writing.
     static func isBeingWritten(_ path: String) -> Bool {
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard file >= 0 else { return false }
+        guard let file = opened(path) else { return false }
         defer { close(file) }
         return isOpenForWriting(file)
     }
@@ -150,11 +177,13 @@ struct PluginCopy {
     private static func makeFolder() throws -> String {
         let base = getenv("TMPDIR").map { String(cString: $0) } ?? ""
         let template = "\(base.isEmpty ? "/tmp" : base)/framehost-plugin-XXXXXX"
-        var name = Array(template.utf8CString)
-        guard mkdtemp(&name) != nil else {
-            throw fault(template, "the folder for a copy of the plugin cannot be made")
+        let folder = Leftovers.shared.makeFolder {
+            var name = Array(template.utf8CString)
+            guard mkdtemp(&name) != nil else { return nil }
+            return String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         }
-        return String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        guard let folder else { throw fault(template, "the folder for a copy of the plugin cannot be made") }
+        return folder
     }
 
     /// - Parameters:
@@ -165,6 +194,7 @@ struct PluginCopy {
         guard path == nil || target >= 0 else { throw fault(path ?? "", "the copy of the plugin cannot be made") }
         defer { if target >= 0 { close(target) } }
         var sum: UInt64 = 0xcbf2_9ce4_8422_2325
+        var total: Int64 = 0
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
             let count = read(source, &buffer, buffer.count)
@@ -175,6 +205,14 @@ struct PluginCopy {
                     remedy: "Build the plugin again.")
             }
             if count == 0 { return sum }
+            total += Int64(count)
+            // It may grow while it is read.
+            guard total <= mostBytes else {
+                throw FrameHostError(
+                    .unusablePlugin, place: original,
+                    what: "has more than the \(mostBytes) bytes that a plugin may have",
+                    remedy: "Remove it from the plugin folder, or build it without its symbols.")
+            }
             for byte in buffer[..<count] { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01b3 }
             guard target >= 0 else { continue }
             var written = 0
@@ -189,14 +227,7 @@ struct PluginCopy {
 
     /// Removes the folder and the files in it. ``init(of:)`` and ``linkLibraries()`` make no folders in it.
     private static func remove(_ folder: String) {
-        guard let handle = opendir(folder) else { return }
-        while let entry = readdir(handle) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name != ".", name != ".." { unlink("\(folder)/\(name)") }
-        }
-        closedir(handle)
-        rmdir(folder)
+        _ = FileFolder.remove(folder)
+        Leftovers.shared.forget(folder: folder)
     }
 }

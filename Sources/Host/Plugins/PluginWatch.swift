@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// Finds out which loaded plugins were rebuilt, by inotify(7) on their folders. [control thread]
+/// Finds out which loaded plugins were rebuilt, by inotify(7) on their folders. [thread of ``PluginLookout``]
 ///
 /// A file counts once it is complete: closed after writing or renamed into place, unchanged for ``settleNs``, and not
 /// open for writing in any process.

@@ -38,10 +38,15 @@ final class SignalSnapshots: Sendable {
     static let nobodyAsked =
         "SIGUSR1 took no picture: no stage was named for it. Start framehost with --snapshot-on-signal STAGE=FILE."
 
+    static let tooEarly =
+        "SIGUSR1 took no picture: the chain does not run. Send it again while it does."
+
     private let requests: [Request]
     private let folder: String
     /// The number of the last picture that was asked for, by request.
     private let numbers: Mutex<[Int]>
+    /// Pictures that could not be taken, and why the first could not.
+    private let failures = Locked<(count: Int, first: String?)>((0, nil))
 
     /// - Parameter folder: The folder to which the names are relative: the program's current one.
     init(_ requests: [Request], folder: String) {
@@ -108,14 +113,32 @@ final class SignalSnapshots: Sendable {
 
     /// Asks for one picture of each stage.
     func take(_ snapshots: Snapshots, reply: @escaping CommandReply) {
+        let counting: CommandReply = { [failures] answer in
+            // A stage that gives no pictures now, or no more, is said, but is no failure of the run.
+            if !answer.faults.allSatisfy(\.mayBeOfEnd) {
+                failures.withLock { $0 = ($0.count + 1, $0.first ?? answer.faults.first?.description) }
+            }
+            reply(answer)
+        }
         for (index, request) in requests.enumerated() {
             let name = numbers.withLock { numbers in
                 numbers[index] += 1
                 while numbers[index] < Self.mostFiles, exists(request.name(numbers[index])) { numbers[index] += 1 }
                 return request.name(numbers[index])
             }
-            snapshots.take(request.stage, ["path": .string(path(name))], reply: reply)
+            snapshots.take(request.stage, ["path": .string(path(name))], reply: counting)
         }
+    }
+
+    /// [at the end] The fault of pictures that could not be taken; nil where all were. The run then counts as failed: who
+    /// sends a signal gets no answer.
+    var fault: FrameHostError? {
+        let (count, first) = failures.withLock { $0 }
+        guard count > 0, let first else { return nil }
+        return FrameHostError(
+            .unavailable, place: FaultPlace(argument: "--snapshot-on-signal"),
+            what: "\(count == 1 ? "1 picture" : "\(count) pictures") could not be taken",
+            remedy: "Correct the cause, and send SIGUSR1 again.", cause: first)
     }
 
     private func path(_ name: String) -> String { name.hasPrefix("/") ? name : "\(folder)/\(name)" }

@@ -58,6 +58,12 @@ struct RawDump: ~Copyable {
         while done < byteCount {
             let count = Glibc.write(descriptor, base + done, byteCount - done)
             if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN {
+                // Another program that shares standard output has made it non-blocking.
+                var output = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&output, 1, -1)
+                continue
+            }
             guard count > 0 else { throw fault() }
             done += count
         }

@@ -20,6 +20,8 @@ final class RunningProgram {
     private var processorSeconds = 0.0
     private var framesAsked = 0
     private var commandsSent = 0
+    /// Whether what it says is read: false is a pager that was stopped.
+    var (readsOutput, readsError) = (true, true)
     private static let spawning = NSLock()
 
     init(_ executable: String, _ arguments: [String], environment: [String: String], folder: String?, onTerminal: Bool)
@@ -271,6 +273,15 @@ final class RunningProgram {
             processorSeconds: processorSeconds)
     }
 
+    /// Waits for its end, and reads nothing meanwhile.
+    ///
+    /// - Returns: The exit status; nil where it did not end.
+    func waitForEnd(seconds: Double) -> Int? {
+        let deadline = Date() + seconds
+        while isRunning, Date() < deadline { usleep(2000) }
+        return status
+    }
+
     /// Whether it has not ended yet.
     var isRunning: Bool {
         reap()
@@ -294,7 +305,7 @@ final class RunningProgram {
         var buffer = [UInt8](repeating: 0, count: 65536)
         while !isEnough() {
             let left = deadline.timeIntervalSinceNow
-            let open = readers.indices.filter { readers[$0] >= 0 }
+            let open = readers.indices.filter { readers[$0] >= 0 && [readsOutput, readsError][$0] }
             guard left > 0, !open.isEmpty else { return }
             var polls = open.map { pollfd(fd: readers[$0], events: Int16(POLLIN), revents: 0) }
             guard poll(&polls, nfds_t(polls.count), Int32(min(left * 1000 + 1, 200))) > 0 else { continue }

@@ -137,7 +137,7 @@ struct BatchDispatch {
             tell("\(what); the report will be \(job.reports[0]).")
             Terminal.write(
                 KubernetesManifest(job: job, image: options.image ?? "framehost:latest", volumes: volumes).text,
-                to: StandardOutput.descriptor)
+                to: .output)
         }
     }
 

@@ -40,6 +40,28 @@ import Testing
         #expect(try flood(stage, sketch).ledger == Ledger(captured: 100, delivered: 100))
     }
 
+    /// The other way round: a command is answered though its thread always has a further item.
+    @Test func aMessageIsReadBetweenItemsThatNeverRunOut() throws {
+        let count = 20_000
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: "{\"count\": \(count)}")
+        try sketch.add(ProbeFilter.self, "probe", link: LinkRequest(queue: 8))
+        try sketch.add(CountSink.self, "sink", link: LinkRequest(queue: 8))
+        let chain = try Chain(sketch.request)
+        let seen = Locked<[Int]>([])
+        let sender = try TestThread("sender") {
+            _ = eventually { chain.progress.captured > 100 }
+            for stage in ["src", "probe", "sink"] {
+                let message = ThreadState.Message(open: { seen.withLock { $0.append(chain.progress.captured) } })
+                _ = chain.graph.runner(id: stage)?.thread.post(message)
+            }
+        }
+        let (result, _) = ChainTests.run(chain)
+        sender.join()
+        #expect(result.isSuccess, "\(result)")
+        #expect(seen.now.count == 3 && seen.now.allSatisfy { $0 < count }, "\(seen.now)")
+    }
+
     @Test func itemsOfAJoinGoOn() throws {
         var sketch = ChainSketch()
         try sketch.add(TimedSource.self, "a", options: #"{"count": 100}"#)
