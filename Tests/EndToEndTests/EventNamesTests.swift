@@ -74,6 +74,10 @@ import Testing
         posted.formUnion(
             try Self.posted(
                 in: Repository.root.appending(path: "Sources/Host/Rules"), pattern: #"\bpost\(\s*("[^,]+),"#))
+        posted.formUnion(
+            try Self.posted(
+                in: Repository.root.appending(path: "Sources/Host/Display"),
+                pattern: #"\bEvent\(\s*name: ("[^,]+),"#))
         #expect(posted == (try Self.declared("chain")))
     }
 

@@ -30,7 +30,7 @@ struct LinesLost {
     /// The event `lines-lost`. On standard output it stands at the place of the gap.
     func event(_ clock: ChainClock) -> Event {
         Event(
-            name: Self.name, level: .warning, text: text,
+            name: "lines-lost", level: .warning, text: text,
             details: [
                 "stream": .string(stream == .output ? "output" : "log"), "lines": .number(count),
             ], time: clock.now())
