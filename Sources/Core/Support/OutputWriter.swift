@@ -96,17 +96,19 @@ public final class OutputWriter: Sendable {
     /// [main thread, before other threads write] From here on nobody waits for a reader. To be called by what must
     /// answer signals, commands and stages, with the signals of the process blocked.
     ///
-    /// - Parameter naming: Says in a stream's own form that so many of its lines were left out at this place; with its
-    ///   line feed.
+    /// - Parameters:
+    ///   - usesOutput: Whether standard output gets lines. Otherwise one thread is enough.
+    ///   - naming: Says in a stream's own form that so many of its lines were left out at this place; with its line
+    ///     feed.
     /// - Throws: ``FrameHostError`` `.exhausted` when the system gives no further thread.
-    public func begin(naming: @escaping @Sendable (Int, Stream) -> String) throws {
+    public func begin(usesOutput: Bool = true, naming: @escaping @Sendable (Int, Stream) -> String) throws {
         guard lanes.withLock({ $0.isEmpty }) else { return }
         self.naming.withLock { $0 = naming }
         let output = Lane()
-        let isOne = Self.isOneFile(descriptor(.output), descriptor(.log))
+        let isOne = !usesOutput || Self.isOneFile(descriptor(.output), descriptor(.log))
         let log = isOne ? output : Lane()
         for lane in isOne ? [output] : [output, log] {
-            try NamedThread.start(name: "output", isBatch: false) { [self] in work(lane) }
+            try ServiceThread.start(name: "output", mostlyWaits: true) { [self] in work(lane) }
         }
         lanes.withLock { $0 = [output, log] }
     }

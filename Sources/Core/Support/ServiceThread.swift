@@ -6,9 +6,17 @@ public enum ServiceThread {
     ///
     /// - Parameters:
     ///   - name: At most 15 bytes are shown by the kernel (proc(5), comm).
+    ///   - mostlyWaits: Whether it waits nearly all the time. Such a thread does not count as one that needs a processor,
+    ///     where a stage thread decides whether to look for work or to sleep.
     ///   - body: What the thread does.
     /// - Throws: ``FrameHostError`` `.exhausted` when the system gives no further thread.
-    public static func start(name: String, _ body: @escaping @Sendable () -> Void) throws {
-        try NamedThread.start(name: name, isBatch: false, body: body)
+    public static func start(
+        name: String, mostlyWaits: Bool = false, _ body: @escaping @Sendable () -> Void
+    ) throws {
+        try NamedThread.start(name: name, isBatch: false) {
+            if mostlyWaits { Spinner.fallAsleep() }
+            body()
+            if mostlyWaits { Spinner.wakeUp() }
+        }
     }
 }

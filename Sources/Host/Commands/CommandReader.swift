@@ -62,7 +62,7 @@ final class CommandReader: Sendable {
     static func start(_ taker: any Taker, _ replies: CommandReplies) -> CommandReader? {
         let reader = CommandReader(taker, replies)
         do {
-            try ServiceThread.start(name: "commands") { reader.read() }
+            try ServiceThread.start(name: "commands", mostlyWaits: true) { reader.read() }
             return reader
         } catch {
             var fault = FrameHostError.wrap(error)

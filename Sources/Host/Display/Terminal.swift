@@ -29,7 +29,7 @@ enum Terminal {
     static func begin(hasEvents: Bool = false) {
         let clock = ChainClock()
         do {
-            try OutputWriter.shared.begin { count, stream in
+            try OutputWriter.shared.begin(usesOutput: hasEvents) { count, stream in
                 if stream == .output, hasEvents {
                     return LinesLost(count, .output).event(clock).json(by: clock).text() + "\n"
                 }

@@ -23,7 +23,7 @@ final class PluginLookout: Sendable {
     func start(_ look: @escaping @Sendable ([String]) -> Void) throws {
         let clock = ChainClock()
         do {
-            try ServiceThread.start(name: "plugin-watch") { [self] in
+            try ServiceThread.start(name: "plugin-watch", mostlyWaits: true) { [self] in
                 while !isOver.load(ordering: .relaxed) {
                     look(watch.withLock { $0.changed(now: clock.now()) })
                     usleep(Self.pause)
