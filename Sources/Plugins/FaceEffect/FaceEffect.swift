@@ -163,7 +163,7 @@ final class FaceEffect: DelayingFilter {
     private func patience(_ format: VideoFormat) -> Int64 {
         if options.latency == .none { return 0 }
         if let given = options.waitMs { return Int64(given) * 1_000_000 }
-        guard context.isLiveChain else { return 2_000_000_000 }
+        guard context.isLiveChain else { return 10_000_000_000 }
         // The other half is for the rest of the thread's work.
         return Int64(0.5e9 / (format.frameRate.isZero ? 30 : format.frameRate.value))
     }

@@ -80,7 +80,7 @@ struct FaceEffectOptions: StageOptions {
     )
     var latency = LatencyName.frame
     @Option(
-        help: "Longest wait for a detection. Default: half a frame's duration in a live chain, 2000 in others.",
+        help: "Longest wait for a detection. Default: half a frame's duration in a live chain, 10,000 in others.",
         range: 0...60_000, unit: "ms")
     var waitMs: Int? = nil
     @Option(
