@@ -395,6 +395,20 @@ import Testing
         #expect(names.map { MarkedFile.marks(of: folder.file($0)).first?.number } == (1...6).map { Int64($0) })
     }
 
+    /// The outputs of a batch are the same bytes whenever they are made; it knows them by its records.
+    @Test func writesNoMarkInABatch() throws {
+        let folder = try ScratchFolder()
+        let runFiles = RunFiles()
+        runFiles.isReproducible = true
+        for isRing in [false, true] {
+            let files = try RecordingFiles(
+                path: "\(isRing)-{n}.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, isRing: isRing,
+                files: runFiles)
+            let file = try files.make(at: 0)
+            #expect((file.mark != nil) == isRing && (file.size > 0) == isRing)
+        }
+    }
+
     // MARK: Names
 
     /// A recorder whose folder has any number of files of one name goes on behind the highest.

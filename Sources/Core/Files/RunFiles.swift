@@ -11,6 +11,14 @@ import Glibc
 public final class RunFiles: Sendable {
     /// A random number that names the run.
     public let id = UInt64.random(in: 1 ... .max)
+    private let reproducible = Locked(false)
+
+    /// Whether what the run writes may depend on its inputs and its chain only, as in a batch, whose outputs are the same
+    /// bytes whenever they are made. Recordings then have no mark, but those of a recorder with retention.
+    public var isReproducible: Bool {
+        get { reproducible.withLock { $0 } }
+        set { reproducible.withLock { $0 = newValue } }
+    }
 
     /// Begins without a file.
     public init() {}

@@ -165,6 +165,8 @@ struct RunCommand: ParsableCommand {
             let chain = try PlanPatience.during {
                 try Chain(request, timed: stats != nil || !services.isEmpty, traced: trace != nil)
             }
+            // A batch knows its outputs by its records, and they are the same bytes whenever they are made.
+            chain.files.isReproducible = supervised != nil
             // A plugin that an attached branch names may have been rebuilt since the registry read it.
             registry.loadsCopies = true
             CrashReport.watch(chain, plugin: document.plugin)

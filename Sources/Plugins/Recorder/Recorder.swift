@@ -69,7 +69,7 @@ final class Recorder: MultiSink {
         files = try RecordingFiles(
             path: options.path, folder: context.folder, overwrite: options.overwrite,
             makesMoreFiles: options.makesMoreFiles, sidecars: options.sidecars, recorder: context.stageID,
-            files: context.files)
+            isRing: options.keepSeconds != nil || options.keepMegabytes != nil, files: context.files)
         own = OwnRecordings(
             files.pattern, recorder: context.stageID, run: context.files.id, start: Self.moment(context.clock))
         retention = RetentionPolicy(seconds: options.keepSeconds, megabytes: options.keepMegabytes)

@@ -23,6 +23,8 @@ final class RecordingFiles {
     private var repeated = (name: "", count: 0)
     /// The recorder's id, for the marks.
     private let recorder: String
+    /// Whether the recorder removes files.
+    private let isRing: Bool
     /// The number of the last mark (``RecordingMark/number``).
     var lastMark: Int64 = 0
     private let boot: UInt64
@@ -34,12 +36,14 @@ final class RecordingFiles {
     ///   - folder: The folder to which a relative path is relative.
     ///   - sidecars: The sidecars that are made with each file.
     ///   - recorder: The recorder's id, which stands in each file's mark.
+    ///   - isRing: Whether the recorder removes files, and so must know them.
     ///   - boot: The machine's start, which stands there too.
     init(
         path: String, folder: String, overwrite: Bool, makesMoreFiles: Bool, sidecars: [Sidecar] = [],
-        recorder: String = "", boot: UInt64 = RecordingMark.currentBoot(), files: RunFiles
+        recorder: String = "", isRing: Bool = false, boot: UInt64 = RecordingMark.currentBoot(), files: RunFiles
     ) throws(OptionFault) {
         self.recorder = recorder
+        self.isRing = isRing
         self.boot = boot
         self.files = files
         self.sidecars = sidecars
@@ -161,7 +165,7 @@ final class RecordingFiles {
 
     /// Writes into a new file who made it.
     private func mark(_ file: OutputFile, _ moment: Moment) {
-        guard let container = Container(path: pattern.ending) else { return }
+        guard isRing || !files.isReproducible, let container = Container(path: pattern.ending) else { return }
         lastMark += 1
         let mark = RecordingMark(
             recorder: recorder, run: files.id, number: lastMark, file: FileNames.name(of: file.path),
