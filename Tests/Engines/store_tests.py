@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""framehost-ray store replaces only what a batch has made. Needs neither Ray nor fsspec nor framehost: stand-ins of a few lines take their place.
+"""framehost-ray store replaces only what a batch has made. Stand-ins of a few lines take the place of Ray, fsspec and framehost.
 
 Runs as Tests/Engines/store_tests.py; EndToEndTests runs it too."""
 import dataclasses
