@@ -260,7 +260,10 @@ import Testing
         try workspace.write("film.mp4", whole.prefix(whole.count * 6 / 10))
         try write("chain.json", "")
         let outcome = try batch("chain.json", "out", "--parts", "2")
-        #expect(outcome.error.contains("film.mp4' ends early: "), "\(outcome.error)")
+        #expect(outcome.status == 1 && outcome.error.contains("film.mp4' ends early"), "\(outcome.error)")
+        #expect(outcome.error.contains("film.mp4: set aside: part "), "\(outcome.error)")
+        let kept = try batch("chain.json", "out", "--parts", "2", "--accept-damaged")
+        #expect(kept.status == 1 && kept.error.contains("film.mp4: made of a damaged input: part "), "\(kept.error)")
     }
 
     /// A recorder that every part would write to.

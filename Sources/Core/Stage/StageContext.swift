@@ -70,6 +70,7 @@ public final class StageContext: @unchecked Sendable {
         var isFirst = false
     }
     private let impaired = Locked<String?>(nil)
+    private let account = Locked<InputAccount?>(nil)
     private let ownFigures = Locked<(@Sendable () -> JSONNode)?>(nil)
     /// Lets only one thread at a time ask for the figures.
     private let figuresTurn = Condition()
@@ -263,6 +264,13 @@ public final class StageContext: @unchecked Sendable {
     public var impairment: String? {
         get { impaired.withLock { $0 } }
         set { impaired.withLock { $0 = newValue } }
+    }
+
+    /// [any thread] Sources: what the input promises and what the stage gave of it; nil where the input has no end of
+    /// its own. Set it in `start`, and again when the source ends.
+    public var inputAccount: InputAccount? {
+        get { account.withLock { $0 } }
+        set { account.withLock { $0 = newValue } }
     }
 
     /// [any thread] Whether the stage said in `start` that it is away, and has been away since.

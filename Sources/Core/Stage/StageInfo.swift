@@ -287,7 +287,9 @@ public struct StageDemand: Sendable, Equatable {
     public var isDivisible = false
     /// Sources: the input lists all its pictures, so that parts of ``expectedDuration`` surely make up the whole.
     public var hasIndex = false
-    /// Files that this instance reads. The plan refuses a chain in which another stage would write one of them.
+    /// Files that this instance reads. The plan refuses a chain in which another stage would write one of them, and
+    /// `framehost batch` makes outputs again where one has changed. It asks before `negotiate`: name here what the options
+    /// name, or lead to.
     public var readsFiles: [String] = []
     /// Files that this instance writes. The plan refuses a chain in which another stage would read or write one of
     /// them.

@@ -11,8 +11,8 @@ struct BatchCommand: ParsableCommand {
             In the chain, ${input} is the input file, ${output} the file to write, ${name} the input's name without folder and ending. An output \
             appears in the folder of --out when it is complete, with a record below .framehost that says what it was made from. An output whose \
             record is still correct is not made again: to continue after an interruption, or to share the work with other batches, run the same \
-            command again. SIGINT (ctrl-C) and SIGTERM stop the batch. Exit status: 0 all files are done, 1 some were set aside or left, 2 \
-            nothing could be started.
+            command again. A file is done when each picture that it promises has arrived. SIGINT (ctrl-C) and SIGTERM stop the batch. Exit \
+            status: 0 all files are done or given up, 1 some were set aside, left or made of damaged files, 2 nothing could be started.
             """)
 
     @Argument(help: "The chain file (JSON with comments).", completion: .file(extensions: ["json"]))
@@ -60,6 +60,18 @@ struct BatchCommand: ParsableCommand {
 
     @Flag(help: "Retry files that were set aside.")
     var retry = false
+
+    @Flag(
+        help:
+            "Keep the outputs of damaged or incomplete files. Every summary names them, and the exit status stays 1."
+    )
+    var acceptDamaged = false
+
+    @ArgumentParser.Option(
+        help: ArgumentHelp(
+            "Give up a file, until it changes: the batch leaves it out, every summary names it, and it no longer counts against the exit status. The name of the input or of its output. Repeatable.",
+            valueName: "name"))
+    var giveUp: [String] = []
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
@@ -199,6 +211,7 @@ struct BatchCommand: ParsableCommand {
             guard units.count > 0 else {
                 throw noUnits(folder, otherFiles: units.passedOver)
             }
+            let abandoned = try givenUp(in: units)
             for path in report where !BatchFolder.canWrite(path) {
                 let code = errno
                 throw FrameHostError(
@@ -221,19 +234,32 @@ struct BatchCommand: ParsableCommand {
             }
             let registry = try plugins.registry()
             let digest = try FetchLibrary()
-            let identity = try ChainIdentity(root, settings: settings, parts: parts, registry: registry, digest)
             let common =
                 settings.flatMap { ["--set", $0] } + plugins.pluginPath.flatMap { ["--plugin-path", $0] } + [chain]
+            let reads = try ReadFiles(ofChain: common, units, in: folder)
+            let identity = try ChainIdentity(
+                root, settings: settings, parts: parts, registry: registry, reads: reads, self.identity, digest)
             let trial = ChainTrial(
                 root: root, settings: settings, arguments: common + (parts.map { ["--parts", "\($0)"] } ?? []),
                 folder: folder)
             try trial.check(units)
+            if !reads.isKnown {
+                RunLog.logger.warning(
+                    "the files that the chain reads beside its input are not known, because a stage could not say: outputs are not made again where such a file changes."
+                )
+            }
             let owner = try BatchOwner(in: folder.owners, lease: lease)
             try folder.checkLinks(owner)
+            for unit in abandoned {
+                let path = units.path(unit, current: BatchFolder.current)
+                try UnitFolder(out: folder.out, name: units.output(unit), key: "").giveUp(
+                    path, path.flatMap { try? InputIdentity($0, self.identity, digest) })
+            }
             let work = BatchWork(
                 units: units, out: folder.out, current: BatchFolder.current, chainFile: chain, chain: identity,
-                stamps: FileStamps([chain] + identity.images),
+                stamps: FileStamps([chain] + identity.images + reads.common, self.identity, digest),
                 identity: self.identity, attempts: attempts, isRetrying: retry,
+                acceptsDamaged: acceptDamaged,
                 arguments: [
                     "run", "--quiet", "--log-format", "json", "--\(BatchConnection.option)",
                     "\(WorkerProcess.lineNumber)",
@@ -246,6 +272,32 @@ struct BatchCommand: ParsableCommand {
             folder.removeEmpty()
             throw error
         }
+    }
+
+    /// The units that `--give-up` names.
+    ///
+    /// - Throws: ``FrameHostErrors`` where a name is that of no unit.
+    private func givenUp(in units: UnitList) throws -> Set<Int> {
+        var found = Set<Int>()
+        var faults: [FrameHostError] = []
+        for name in giveUp {
+            let whole = name.hasPrefix("/") ? name : "\(BatchFolder.current)/\(name)"
+            let named = (0..<units.count).filter {
+                units.output($0) == name || units.shownInput($0) == name
+                    || units.path($0, current: BatchFolder.current) == whole
+            }
+            found.formUnion(named)
+            guard named.isEmpty else { continue }
+            faults.append(
+                FrameHostError(
+                    .invalidConfiguration, place: FaultPlace(argument: "--give-up \(name)"),
+                    what: "no input of this batch has that name, and no output",
+                    remedy:
+                        "Write the name as the batch prints it, such as \(units.shownInput(0)), and name the inputs as before."
+                ))
+        }
+        guard faults.isEmpty else { throw FrameHostErrors(faults) }
+        return found
     }
 
     /// Says why nothing that was named is an input.
@@ -329,6 +381,7 @@ struct BatchCommand: ParsableCommand {
         var options = ["--ending", wholeEnding, "--attempts", "\(attempts)", "--identity", identity.rawValue]
         options += ["--lease", "\(lease)", "--jobs", "\(atOnce)", "--log-format", logFormat.rawValue]
         for setting in settings { options += ["--set", setting] }
+        if acceptDamaged { options.append("--accept-damaged") }
         if let parts { options += ["--parts", "\(parts)"] }
         for folder in plugins.pluginPath { options += ["--plugin-path", whole(folder)] }
         if quiet { options.append("--quiet") }
@@ -393,19 +446,19 @@ struct BatchCommand: ParsableCommand {
         work.owner.end()
         display.finish(isStopped: work.tally.isStopping)
         let figures = work.tally.figures
-        var isDone = figures.setAside == 0 && figures.finished == work.queue.count
+        var status = figures.status(of: work.queue.count)
         for report in reports {
             let text = report.text(work.tally.results, figures, count: work.queue.count, seconds: display.elapsed)
             if let fault = Terminal.writeFile(report.path, text) {
                 RunLog.logger.error(
                     "--report \(report.path): the report cannot be written: \(fault). Correct that and run the same command again: complete outputs are not made again."
                 )
-                isDone = false
+                status = 1
             }
         }
         // No destructors may run while a slot is at work.
         if work.tally.slots > 0 { ProgramEnd.afterRun(1, mayUnwind: false) }
-        return isDone ? 0 : 1
+        return status
     }
 
     /// `60 files into 'out', 2 at once: one for each of 2 processors; workers may take 20.7 GiB of memory together.`

@@ -65,16 +65,47 @@ final class BatchConnection {
         say([("frames", .number(chain.progress.captured))], waits: false)
     }
 
-    /// Reports the frames and the media seconds of the whole run.
+    /// Reports the frames and the media seconds of the whole run, and what of its inputs did not arrive.
     func ended(_ chain: Chain) {
         let progress = chain.progress
+        let accounts = chain.inputAccounts
+        let lacks = Self.cutShort(accounts, chain.plan) + accounts.flatMap { Self.lacks($0.account, of: $0.stage) }
         say([
+            ("lacks", .array(lacks.map { .string($0) })),
+            ("drops", .array(chain.unmeantDrops.map { .string($0.text) })),
+            ("accounts", .object(accounts.map { ($0.stage, $0.account.json) })),
             ("frames", .number(progress.captured)),
             (
                 "mediaSeconds",
                 .number(progress.frameRate.isZero ? 0 : Double(progress.captured) / progress.frameRate.value)
             ),
         ])
+    }
+
+    /// A sentence where the run ended before any source of the batch's input did, as by a rule that drains. Another
+    /// source may be ended because it is no longer needed, as behind a join that has ended.
+    private static func cutShort(
+        _ accounts: [(stage: String, account: InputAccount)], _ plan: ChainPlan
+    ) -> [String] {
+        guard let input = getenv("input").map({ String(cString: $0) }) else { return [] }
+        let own = accounts.filter { entry in
+            plan.stages.contains { $0.id == entry.stage && $0.demand.readsFiles.contains(input) }
+        }
+        guard let first = own.first, !own.contains(where: \.account.hasEnded) else { return [] }
+        return ["the run ended before '\(first.stage)' came to the end of its file"]
+    }
+
+    /// What a source did not give of its input, as sentences without the full stop.
+    static func lacks(_ account: InputAccount, of stage: String) -> [String] {
+        var lacks: [String] = []
+        if let shortfall = account.shortfall { lacks.append(shortfall) }
+        if account.damaged > 0 {
+            lacks.append(
+                account.damaged == 1
+                    ? "1 packet or picture of '\(stage)' was damaged"
+                    : "\(account.damaged) packets or pictures of '\(stage)' were damaged")
+        }
+        return lacks
     }
 
     private func say(_ members: [(String, JSONNode)], waits: Bool = true) {

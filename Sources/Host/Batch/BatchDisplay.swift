@@ -22,6 +22,9 @@ final class BatchDisplay {
     private var repeated: [String: Int] = [:]
     private var withWarnings = 0
     private static let mostWarnings = 50
+    /// Inputs of which every summary speaks.
+    private var givenUp = NameList()
+    private var damaged = NameList()
 
     init(_ tally: BatchTally, count: Int, isQuiet: Bool, isVerbose: Bool) {
         self.tally = tally
@@ -72,6 +75,13 @@ final class BatchDisplay {
             let tries = result.attempts > 1 ? " after \(result.attempts) attempts" : ""
             RunLog.logger.error("\(Self.shown(result.input)): set aside\(tries): \(result.error)")
         }
+        if result.state == .givenUp { givenUp.add(Self.shown(result.input)) }
+        if !result.damage.isEmpty {
+            damaged.add(Self.shown(result.input))
+            if result.state == .made {
+                RunLog.logger.warning("\(Self.shown(result.input)): made of a damaged input: \(result.damage)")
+            }
+        }
         if !result.warnings.isEmpty, result.state == .made { withWarnings += 1 }
         for text in Set(result.warnings).sorted() where result.state == .made {
             if repeated[text] != nil {
@@ -113,20 +123,30 @@ final class BatchDisplay {
         for (text, count) in repeated.sorted(by: { $0.key < $1.key }) where count > 0 {
             RunLog.logger.warning("\(count == 1 ? "1 more file" : "\(count) more files"): \(text)")
         }
-        guard !isQuiet else { return }
         let figures = tally.figures
+        if figures.damaged > 0 {
+            RunLog.logger.warning(
+                "\(figures.damaged == 1 ? "1 output is" : "\(figures.damaged) outputs are") made of damaged inputs, which --accept-damaged permitted: \(damaged.text)."
+            )
+        }
+        guard !isQuiet else { return }
+        if figures.givenUp > 0 { RunLog.logger.notice("Given up by hand: \(givenUp.text).") }
         var parts = ["\(figures.made) made\(withWarnings > 0 ? " (\(withWarnings) with warnings)" : "")"]
         if figures.present > 0 { parts.append("\(figures.present) there already") }
         if figures.madeElsewhere > 0 { parts.append("\(figures.madeElsewhere) made by other batches") }
+        if figures.damaged > 0 { parts.append("\(figures.damaged) of them of damaged inputs") }
         if figures.setAside > 0 { parts.append("\(figures.setAside) set aside") }
+        if figures.givenUp > 0 { parts.append("\(figures.givenUp) given up") }
         if count > figures.finished { parts.append("\(count - figures.finished) left") }
         let speed = figures.mediaSeconds > 0 ? ", \(Terminal.decimal(figures.mediaSeconds / elapsed))x" : ""
-        let how = isStopped ? "Stopped" : figures.setAside > 0 ? "Failed" : "Done"
+        let how = isStopped ? "Stopped" : figures.setAside > 0 ? "Failed" : figures.damaged > 0 ? "Not whole" : "Done"
         let next =
             isStopped
             ? " Run the same command again to continue."
             : figures.setAside > 0
-                ? " Correct the causes, then run the same command again with --retry." : ""
+                ? " Correct the causes, then run the same command again with --retry."
+                : figures.damaged > 0
+                    ? " Replace the damaged inputs, or give them up with --give-up NAME." : ""
         RunLog.logger.notice(
             "\(how): \(Self.files(count)) in \(RunDisplay.time(elapsed)): \(parts.joined(separator: ", ")). \(Self.frames(figures.frames)) (\(Terminal.decimal(Double(figures.frames) / elapsed)) fps\(speed)).\(next)"
         )
@@ -137,6 +157,23 @@ final class BatchDisplay {
         guard name.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7f }) else { return name }
         return String(
             String.UnicodeScalarView(name.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? "?" : $0 }))
+    }
+
+    /// The first names of a list, and how many follow.
+    private struct NameList {
+        private var names: [String] = []
+        private var count = 0
+        private static let most = 20
+
+        mutating func add(_ name: String) {
+            count += 1
+            if names.count < Self.most { names.append(name) }
+        }
+
+        var text: String {
+            names.joined(separator: ", ")
+                + (count > names.count ? " and \(count - names.count) more (--report names them all)" : "")
+        }
     }
 
     static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }

@@ -29,12 +29,14 @@ struct BatchReport {
                 ("frames", .number(result.frames)), ("seconds", .number(result.seconds)),
                 ("mediaSeconds", .number(result.mediaSeconds)), ("bytes", .number(result.bytes)),
                 ("error", .string(result.error)), ("warnings", .array(result.warnings.map { .string($0) })),
-                ("replaced", .string(result.replaced)),
+                ("replaced", .string(result.replaced)), ("damage", .string(result.damage)),
+                ("pictures", result.account),
             ])
         }
         return JSONNode.object([
             ("files", .number(count)), ("made", .number(figures.made)), ("present", .number(figures.present)),
             ("madeElsewhere", .number(figures.madeElsewhere)), ("setAside", .number(figures.setAside)),
+            ("givenUp", .number(figures.givenUp)), ("damaged", .number(figures.damaged)),
             ("left", .number(count - figures.finished)), ("failedAttempts", .number(figures.failedAttempts)),
             ("frames", .number(figures.frames)), ("mediaSeconds", .number(figures.mediaSeconds)),
             ("seconds", .number(seconds)), ("host", .string(WorkRecord.hostName)),
@@ -43,12 +45,12 @@ struct BatchReport {
     }
 
     private static func csv(_ results: [UnitResult]) -> String {
-        var text = "input,output,state,attempts,frames,seconds,mediaSeconds,bytes,error,warnings,replaced\r\n"
+        var text = "input,output,state,attempts,frames,seconds,mediaSeconds,bytes,error,warnings,replaced,damage\r\n"
         for result in results {
             let cells = [
                 result.input, result.output, result.state.rawValue, "\(result.attempts)", "\(result.frames)",
                 Terminal.decimal(result.seconds, places: 3), Terminal.decimal(result.mediaSeconds, places: 3),
-                "\(result.bytes)", result.error, result.warnings.joined(separator: " "), result.replaced,
+                "\(result.bytes)", result.error, result.warnings.joined(separator: " "), result.replaced, result.damage,
             ]
             text += cells.map(cell).joined(separator: ",") + "\r\n"
         }

@@ -57,7 +57,7 @@ final class BatchSlot {
     private func help(_ unit: Int) -> Bool {
         guard work.queue.fault(of: unit) == nil, let (path, input) = try? input(of: unit) else { return false }
         let folder = UnitFolder(out: work.out, name: work.units.output(unit), key: work.chain.key(input, digest))
-        guard !folder.hasRecord else { return false }
+        guard !folder.hasRecord, folder.givenUp == nil else { return false }
         var count = folder.partCount
         if count == nil, work.queue.hasMoreShards, !undivided.contains(unit) {
             count = lookForParts(of: path, unit)
@@ -103,7 +103,36 @@ final class BatchSlot {
     private func input(of unit: Int) throws -> (path: String, input: InputIdentity)? {
         guard let named = work.units.input(unit) else { return nil }
         let path = named.hasPrefix("/") ? named : "\(work.current)/\(named)"
-        return (path, try InputIdentity(path, work.identity, digest))
+        return (path, try InputIdentity(path, work.identity, beside: filesBeside(path, unit), digest))
+    }
+
+    /// The files that the chain reads for this unit alone, beside its input.
+    private func filesBeside(_ path: String, _ unit: Int) -> [String] {
+        work.chain.reads.files(
+            ofInput: path, name: UnitFolder.withoutEnding(UnitFolder.last(work.units.output(unit))))
+    }
+
+    /// Whether somebody has given the unit up, and its input has not changed since. Forgets it otherwise.
+    private func isGivenUp(_ unit: Int, _ result: inout UnitResult) -> Bool {
+        let folder = UnitFolder(out: work.out, name: result.output, key: "")
+        guard let mark = folder.givenUp else { return false }
+        let now = (try? input(of: unit))?.input
+        let isUnchanged: Bool
+        switch (mark.input, now) {
+        case (nil, nil): isUnchanged = true
+        case (let then?, let now?): isUnchanged = now.isUnchanged(since: then)
+        // A file that is away for a while is no other file.
+        case (_?, nil): isUnchanged = true
+        case (nil, _?): isUnchanged = false
+        }
+        guard isUnchanged else {
+            folder.forgetGivenUp()
+            work.tally.note("\(result.input): has changed since it was given up, so it is tried again.")
+            return false
+        }
+        result.state = .givenUp
+        result.error = "given up by hand at \(mark.time). To try it again, remove \(folder.givenUpFile)."
+        return true
     }
 
     /// - Returns: False where it is to be looked at again later.
@@ -111,6 +140,10 @@ final class BatchSlot {
         let output = work.units.output(task.unit)
         var result = UnitResult(
             unit: task.unit, state: .setAside, input: work.units.shownInput(task.unit), output: output)
+        if case .whole = task.kind, isGivenUp(task.unit, &result) {
+            work.tally.add(result)
+            return true
+        }
         do {
             guard let (path, input) = try input(of: task.unit) else {
                 return setAside(task, &result, "its name must be valid UTF-8, as chain files are. Rename the file.")
@@ -125,7 +158,8 @@ final class BatchSlot {
             }
             if work.isRetrying, isFirstLook { folder.forgetFailures() }
             switch try folder.look(
-                attempts: work.attempts, owner: work.owner, path: path, input: input, work.chain)
+                attempts: work.attempts, acceptsDamaged: work.acceptsDamaged, owner: work.owner, path: path,
+                input: input, work.chain)
             {
             case .busy: return false
             case .setAside(let error, let attempts): return setAside(task, &result, error, attempts: attempts)
@@ -211,6 +245,8 @@ final class BatchSlot {
         result.bytes = record.outputs.first?.bytes ?? 0
         result.attempts = record.attempt
         result.warnings = record.warnings
+        result.damage = record.damage
+        result.account = record.account
     }
 
     private func run(_ it: Try, _ path: String, _ input: InputIdentity, _ result: inout UnitResult) -> Bool {
@@ -248,7 +284,8 @@ final class BatchSlot {
         }
         let frames = it.isJoin ? 0 : outcome.frames
         // The input changed during the attempt, so the output may mix old and new content.
-        if let now = try? InputIdentity(path, work.identity, digest), now != input {
+        if let now = try? InputIdentity(path, work.identity, beside: filesBeside(path, task.unit), digest), now != input
+        {
             folder.drop(attempt)
             let count = work.queue.addFailure(of: task, noted: 0)
             guard count < work.attempts else {
@@ -269,12 +306,24 @@ final class BatchSlot {
             work.stop(because: changed)
             return false
         }
+        let lacks = outcome.lacks.joined(separator: "; ")
+        let isRefused = outcome.fault == nil && !lacks.isEmpty && !work.acceptsDamaged
+        if outcome.fault == nil, !outcome.drops.isEmpty {
+            outcome.fault =
+                "pictures were lost on the way: \(outcome.drops.joined(separator: "; ")). Look at the worker's warnings."
+        } else if isRefused {
+            outcome.fault =
+                "not all that the file promises could be read: \(lacks). Replace the file, or add --accept-damaged to keep what can be made of it."
+            outcome.isFinal = true
+        }
         var fault = outcome.fault
         if fault == nil {
             var record = WorkRecord(
                 inputPath: path, input: input, chainFile: work.chainFile, work.chain, attempt: attempt.number,
                 began: began, seconds: ChainWatch.now() - start, frames: outcome.frames,
                 mediaSeconds: outcome.mediaSeconds, warnings: outcome.warnings, replaced: result.replaced)
+            record.damage = lacks
+            record.account = outcome.accounts
             if it.isJoin { add(parts: it, to: &record) }
             do {
                 switch try folder.commit(attempt, record) {
@@ -316,7 +365,9 @@ final class BatchSlot {
         if outcome.isOfMachine {
             folder.drop(attempt)
         } else {
-            folder.fail(attempt, text, isFinal: outcome.isFinal, host: WorkRecord.hostName)
+            folder.fail(
+                attempt, text, isFinal: outcome.isFinal, isDamaged: isRefused && outcome.drops.isEmpty,
+                host: WorkRecord.hostName)
         }
         let count = work.queue.addFailure(of: task, noted: it.failures)
         if count < work.attempts, !outcome.isFinal {
@@ -348,6 +399,9 @@ final class BatchSlot {
         for index in 0..<count {
             guard let part = it.whole.part(index).record else { continue }
             record.seconds += part.seconds
+            if !part.damage.isEmpty {
+                record.damage += (record.damage.isEmpty ? "" : "; ") + "part \(index + 1): \(part.damage)"
+            }
             for warning in part.warnings where record.warnings.count < 20 && !record.warnings.contains(warning) {
                 record.warnings.append(warning)
             }

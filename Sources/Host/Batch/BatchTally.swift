@@ -14,6 +14,8 @@ struct UnitResult: Sendable {
         /// Another batch made it meanwhile.
         case madeElsewhere = "made elsewhere"
         case setAside = "set aside"
+        /// Somebody gave the input up (`--give-up`), and it has not changed since.
+        case givenUp = "given up"
     }
 
     var unit: Int
@@ -26,8 +28,12 @@ struct UnitResult: Sendable {
     var mediaSeconds = 0.0
     var bytes: Int64 = 0
     var attempts = 0
-    /// Why it was set aside.
+    /// Why it was set aside or given up.
     var error = ""
+    /// What the output lacks of its input (`--accept-damaged`); empty for a whole one.
+    var damage = ""
+    /// What the sources said of their inputs.
+    var account: JSONNode = .object([])
     var warnings: [String] = []
     /// Why an older output was made again.
     var replaced = ""
@@ -40,13 +46,19 @@ final class BatchTally: Sendable {
         var present = 0
         var madeElsewhere = 0
         var setAside = 0
+        var givenUp = 0
+        /// How many of those that are there are made of damaged inputs.
+        var damaged = 0
         /// Attempts that failed and were, or will be, followed by another.
         var failedAttempts = 0
         /// Frames of finished and of running workers.
         var frames = 0
         var mediaSeconds = 0.0
 
-        var finished: Int { made + present + madeElsewhere + setAside }
+        var finished: Int { made + present + madeElsewhere + setAside + givenUp }
+
+        /// The exit status of a batch of `count` files.
+        func status(of count: Int) -> Int32 { setAside == 0 && damaged == 0 && finished == count ? 0 : 1 }
     }
 
     /// Something for people, in order.
@@ -86,10 +98,12 @@ final class BatchTally: Sendable {
             case .present: state.figures.present += 1
             case .madeElsewhere: state.figures.madeElsewhere += 1
             case .setAside: state.figures.setAside += 1
+            case .givenUp: state.figures.givenUp += 1
             }
+            if !result.damage.isEmpty { state.figures.damaged += 1 }
             if result.state == .made { state.figures.mediaSeconds += result.mediaSeconds }
             // Outputs that are there already are counted but not told: of a million names, most may be there.
-            if result.state != .present { state.news.append(.result(result)) }
+            if result.state != .present || !result.damage.isEmpty { state.news.append(.result(result)) }
             if keepsResults { state.results.append(result) }
         }
     }

@@ -16,6 +16,8 @@ final class BatchWork: Sendable {
     let identity: InputIdentity.Kind
     let attempts: Int
     let isRetrying: Bool
+    /// Whether outputs of damaged inputs are kept: `--accept-damaged`.
+    let acceptsDamaged: Bool
     /// `run` and what follows, for every worker.
     let arguments: [String]
     let owner: BatchOwner
@@ -27,7 +29,8 @@ final class BatchWork: Sendable {
 
     init(
         units: UnitList, out: String, current: String, chainFile: String, chain: ChainIdentity,
-        stamps: FileStamps, identity: InputIdentity.Kind, attempts: Int, isRetrying: Bool, arguments: [String],
+        stamps: FileStamps, identity: InputIdentity.Kind, attempts: Int, isRetrying: Bool, acceptsDamaged: Bool,
+        arguments: [String],
         owner: BatchOwner,
         gate: MemoryGate, tally: BatchTally, queue: BatchQueue, parts: Double?
     ) {
@@ -40,6 +43,7 @@ final class BatchWork: Sendable {
         self.identity = identity
         self.attempts = attempts
         self.isRetrying = isRetrying
+        self.acceptsDamaged = acceptsDamaged
         self.arguments = arguments
         self.owner = owner
         self.gate = gate

@@ -12,14 +12,20 @@ struct ChainIdentity: Sendable {
     let plugins: [(id: String, sha256: String)]
     /// The files of the plugins.
     let images: [String]
+    /// The files that the chain reads beside its input, and what is in those that are the same for all inputs.
+    let reads: ReadFiles
+    let files: [FileDigest]
 
     /// Variables that differ from unit to unit.
     static let ownVariables: Set<String> = ["input", "output", "name"]
 
     /// - Throws: ``FrameHostError`` where a plugin's file cannot be read.
     init(
-        _ root: JSONNode, settings: [String], parts: Double?, registry: PluginRegistry, _ digest: FetchLibrary
+        _ root: JSONNode, settings: [String], parts: Double?, registry: PluginRegistry, reads: ReadFiles,
+        _ identity: InputIdentity.Kind, _ digest: FetchLibrary
     ) throws {
+        self.reads = reads
+        files = reads.common.map { FileDigest($0, identity, digest) }
         var text = root.withoutPlaces.text() + "\n" + settings.joined(separator: "\n") + "\n"
         for name in Self.variables(in: text).subtracting(Self.ownVariables).sorted() {
             text += "\(name)=\(getenv(name).map { String(cString: $0) } ?? "")\n"
@@ -63,6 +69,8 @@ struct ChainIdentity: Sendable {
     func key(_ input: InputIdentity, _ digest: FetchLibrary) -> String {
         let parts =
             [chain, "\(input.bytes)", "\(input.modified)", input.sha256 ?? ""] + plugins.map { "\($0.id)=\($0.sha256)" }
+            // So keys of chains that read nothing beside the input stay those of earlier versions.
+            + (files + input.beside).map { "reads \($0.content)" }
         return String(digest.sha256(of: parts.joined(separator: "\n")).prefix(16))
     }
 }

@@ -68,8 +68,12 @@ struct ChainTrial {
         case faults([FrameHostError])
     }
 
-    private func trial(of named: String, _ output: String) throws -> Answer {
-        let input = named.hasPrefix("/") ? named : "\(BatchFolder.current)/\(named)"
+    /// Runs `framehost check --json` in a process of its own, since an input may end it.
+    ///
+    /// - Returns: What it printed, nil where that cannot be read; and why it failed, nil where it did not.
+    static func check(
+        _ arguments: [String], variables: [(String, String)], in folder: BatchFolder
+    ) throws -> (words: JSONNode?, fault: String?) {
         var template = Array("\(folder.owners)/check-XXXXXX".utf8CString)
         let file = mkstemp(&template)
         guard file >= 0 else {
@@ -80,18 +84,24 @@ struct ChainTrial {
         unlink(template)
         _ = fcntl(file, F_SETFD, FD_CLOEXEC)
         defer { close(file) }
-        let name = UnitFolder.safe(UnitFolder.last(output))
         let outcome = try WorkerProcess(
-            arguments: ["check", "--json"] + arguments,
-            variables: [
-                ("input", input), ("output", "\(folder.owners)/\(name)"),
-                ("name", UnitFolder.withoutEnding(UnitFolder.last(output))),
-            ], owner: -1, output: file
+            arguments: ["check", "--json"] + arguments, variables: variables, owner: -1, output: file
         ).finish(MemoryGate(), isStopping: { false }, hears: { _ in }, waits: { _ in })
         var bytes = [UInt8](repeating: 0, count: Int(min(max(lseek(file, 0, SEEK_END), 0), 64 << 20)))
         let count = max(0, pread(file, &bytes, bytes.count, 0))
-        let words = try? JSONReader.read(Array(bytes[..<count]), file: "check")
-        guard outcome.fault != nil else { return .plan(words ?? .null) }
+        return (try? JSONReader.read(Array(bytes[..<count]), file: "check"), outcome.fault)
+    }
+
+    private func trial(of named: String, _ output: String) throws -> Answer {
+        let input = named.hasPrefix("/") ? named : "\(BatchFolder.current)/\(named)"
+        let name = UnitFolder.safe(UnitFolder.last(output))
+        let (words, fault) = try Self.check(
+            arguments,
+            variables: [
+                ("input", input), ("output", "\(folder.owners)/\(name)"),
+                ("name", UnitFolder.withoutEnding(UnitFolder.last(output))),
+            ], in: folder)
+        guard fault != nil else { return .plan(words ?? .null) }
         guard let list = words?["faults"]?.asArray else {
             // The input ended the process. The worker that gets it will report that.
             return .faults([])

@@ -17,11 +17,14 @@ struct InputIdentity: Equatable, Sendable {
     /// Nanoseconds since 1970; 0 where ``sha256`` identifies the content.
     var modified: Int64
     var sha256: String?
+    /// Files that the chain reads for this input alone.
+    var beside: [FileDigest] = []
 
     /// Looks at the file.
     ///
+    /// - Parameter beside: Files that the chain reads for this input alone.
     /// - Throws: ``FrameHostError``.
-    init(_ path: String, _ kind: Kind, _ digest: FetchLibrary) throws {
+    init(_ path: String, _ kind: Kind, beside: [String] = [], _ digest: FetchLibrary) throws {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         func cannot(_ verb: String) -> FrameHostError {
             let code = errno
@@ -55,17 +58,27 @@ struct InputIdentity: Equatable, Sendable {
             guard let digest = digest.sha256(of: file) else { throw cannot("read") }
             sha256 = digest
         }
+        self.beside = beside.map { FileDigest($0, kind, digest) }
     }
 
     init(json: JSONNode) {
         bytes = Int64(json["bytes"]?.asInt ?? -1)
         modified = Int64(json["modified"]?.asInt ?? 0)
         sha256 = json["sha256"]?.asString
+        beside = FileDigest.list(json["beside"])
+    }
+
+    /// Whether the file is the one that `earlier` was, as far as both say; `--identity` may have been another then.
+    func isUnchanged(since earlier: InputIdentity) -> Bool {
+        guard bytes == earlier.bytes else { return false }
+        if let sha256, let before = earlier.sha256 { return sha256 == before }
+        return sha256 != nil || earlier.sha256 != nil || modified == earlier.modified
     }
 
     func json(path: String) -> JSONNode {
         .object(
             [("path", .string(path)), ("bytes", .number(bytes))]
-                + (sha256.map { [("sha256", .string($0))] } ?? [("modified", .number(modified))]))
+                + (sha256.map { [("sha256", .string($0))] } ?? [("modified", .number(modified))])
+                + (beside.isEmpty ? [] : [("beside", FileDigest.json(beside))]))
     }
 }

@@ -80,6 +80,56 @@ struct UnitFolder {
     /// Whether the output is in its place.
     var hasOutput: Bool { access("\(out)/\(name)", F_OK) == 0 }
 
+    // MARK: Given up by hand
+
+    /// What ``giveUp(_:_:)`` notes, whatever the key.
+    struct GivenUp {
+        /// What the input was then; nil where it could not be examined.
+        var input: InputIdentity?
+        var time: String
+    }
+
+    private var givenUpPath: String { "\(unit)/given-up" }
+
+    /// Notes that somebody gives the input up.
+    ///
+    /// - Throws: ``FrameHostError`` where the folder cannot be written.
+    func giveUp(_ path: String?, _ input: InputIdentity?) throws {
+        // A symbolic link here would lead to another folder.
+        guard Self.isFolderOrMissing(unit) else { throw Self.fault(unit, "written to", ENOTDIR) }
+        try Self.makeFolders(unit)
+        let words: JSONNode = .object(
+            [
+                ("time", .string(WallTime.text(WorkRecord.now()))), ("host", .string(WorkRecord.hostName)),
+            ] + (input.map { [("input", $0.json(path: path ?? ""))] } ?? []))
+        var random = SystemRandomNumberGenerator()
+        let new = "\(givenUpPath)-\(String(random.next() as UInt32, radix: 16))"
+        let file = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        guard file >= 0 else { throw Self.fault(new, "created", errno) }
+        let isWritten = Self.writeAll(Array((words.text(pretty: true) + "\n").utf8), to: file)
+        let code = errno
+        close(file)
+        guard isWritten, rename(new, givenUpPath) == 0 else {
+            let code = isWritten ? errno : code
+            unlink(new)
+            throw Self.fault(givenUpPath, "written", code)
+        }
+    }
+
+    /// Nil where nobody has given the input up.
+    var givenUp: GivenUp? {
+        guard access(givenUpPath, F_OK) == 0,
+            let json = try? JSONReader.read(path: givenUpPath, takesPipes: false)
+        else { return nil }
+        return GivenUp(
+            input: json["input"].map { InputIdentity(json: $0) }, time: json["time"]?.asString ?? "an unknown time")
+    }
+
+    /// Where the note is, for people.
+    var givenUpFile: String { givenUpPath }
+
+    func forgetGivenUp() { unlink(givenUpPath) }
+
     // MARK: Looking
 
     enum Look {
@@ -98,11 +148,13 @@ struct UnitFolder {
     ///
     /// - Parameters:
     ///   - attempts: A unit with this many failures is set aside.
+    ///   - acceptsDamaged: Whether failures for a damaged input are forgotten.
     ///   - path: The input.
     ///   - chain: What the output would depend on now, to say what has changed.
     /// - Throws: ``FrameHostError`` where the folder cannot be read or written.
     func look(
-        attempts: Int, owner: BatchOwner, path: String, input: InputIdentity, _ chain: ChainIdentity
+        attempts: Int, acceptsDamaged: Bool = false, owner: BatchOwner, path: String, input: InputIdentity,
+        _ chain: ChainIdentity
     ) throws -> Look {
         if let own = FileIdentity(path: path), own == FileIdentity(path: "\(out)/\(name)") {
             return .setAside(
@@ -148,7 +200,11 @@ struct UnitFolder {
             // The record is damaged, so its contents are unknown.
             if FileIdentity(path: done) == seen { unlink(done) }
         }
-        let marks = Self.marks(in: folder)
+        var marks = Self.marks(in: folder)
+        if acceptsDamaged, let last = marks.failures.last, note(last)?["damaged"]?.asBool == true {
+            forgetFailures()
+            marks.failures = []
+        }
         if let last = marks.failures.last, marks.failures.count >= attempts || isFinal(last) {
             return .setAside(failure(last), attempts: marks.failures.count)
         }
@@ -335,10 +391,12 @@ struct UnitFolder {
 
     /// Notes why an attempt failed, and removes what it has made.
     ///
-    /// - Parameter isFinal: Whether another attempt would fail the same way.
-    func fail(_ attempt: Attempt, _ text: String, isFinal: Bool, host: String) {
+    /// - Parameters:
+    ///   - isFinal: Whether another attempt would fail the same way.
+    ///   - isDamaged: Whether `--accept-damaged` would have kept the output.
+    func fail(_ attempt: Attempt, _ text: String, isFinal: Bool, isDamaged: Bool = false, host: String) {
         let words: JSONNode = .object([
-            ("error", .string(text)), ("final", .bool(isFinal)), ("host", .string(host)),
+            ("error", .string(text)), ("final", .bool(isFinal)), ("damaged", .bool(isDamaged)), ("host", .string(host)),
             ("time", .string(WallTime.text(WorkRecord.now()))),
         ])
         let new = "\(folder)/\(attempt.folderName).failed"
@@ -359,12 +417,15 @@ struct UnitFolder {
         for number in marks.claims.dropLast() { unlink("\(folder)/\(number).claim") }
     }
 
-    private func isFinal(_ number: Int) -> Bool {
-        (try? JSONReader.read(path: "\(folder)/\(number).failed", takesPipes: false))?["final"]?.asBool ?? false
+    /// What ``fail(_:_:isFinal:isDamaged:host:)`` has noted.
+    private func note(_ number: Int) -> JSONNode? {
+        try? JSONReader.read(path: "\(folder)/\(number).failed", takesPipes: false)
     }
 
+    private func isFinal(_ number: Int) -> Bool { note(number)?["final"]?.asBool ?? false }
+
     private func failure(_ number: Int) -> String {
-        (try? JSONReader.read(path: "\(folder)/\(number).failed", takesPipes: false))?["error"]?.asString
+        note(number)?["error"]?.asString
             ?? "the last attempt failed, and its reason cannot be read. Add --retry to try the file again."
     }
 

@@ -357,6 +357,13 @@ struct UnitList: Sendable {
         faults.append(FrameHostError(.invalidConfiguration, place: place, what: what, remedy: remedy))
     }
 
+    /// The absolute path of a unit's input; nil for a name that chain files cannot have.
+    ///
+    /// - Parameter current: The folder that relative names start at.
+    func path(_ unit: Int, current: String) -> String? {
+        input(unit).map { $0.hasPrefix("/") ? $0 : "\(current)/\($0)" }
+    }
+
     /// Frees what only the making of the list needs.
     mutating func finish() { known = [:] }
 

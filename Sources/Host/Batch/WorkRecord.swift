@@ -21,6 +21,8 @@ struct WorkRecord: Sendable {
     var chainFile: String
     var chain: String
     var plugins: [(id: String, sha256: String)]
+    /// The files that the chain read for every input.
+    var files: [FileDigest]
     var program: String
     var attempt: Int
     /// The name of the attempt's folder.
@@ -35,6 +37,10 @@ struct WorkRecord: Sendable {
     var mediaSeconds: Double
     /// The first warnings of the worker.
     var warnings: [String]
+    /// Why the output is less than the input promises: it was made with `--accept-damaged`. Empty for a whole one.
+    var damage = ""
+    /// What the input promised and the source gave of it; empty where it is not known.
+    var account: JSONNode = .object([])
     /// Why it was made again; empty for the first output.
     var replaced: String
 
@@ -57,11 +63,12 @@ struct WorkRecord: Sendable {
             ),
             ("chain", .object([("file", .string(chainFile)), ("sha256", .string(chain))])),
             ("plugins", .object(plugins.map { ($0.id, .string($0.sha256)) })),
-            ("program", .string(program)),
+            ("files", FileDigest.json(files)), ("program", .string(program)),
             ("attempt", .number(attempt)), ("folder", .string(folder)), ("host", .string(host)),
             ("began", .string(WallTime.text(began))),
             ("seconds", .number(seconds)), ("frames", .number(frames)), ("mediaSeconds", .number(mediaSeconds)),
             ("warnings", .array(warnings.map { .string($0) })), ("replaced", .string(replaced)),
+            ("damage", .string(damage)), ("pictures", account),
         ])
     }
 
@@ -87,6 +94,7 @@ struct WorkRecord: Sendable {
         chainFile = json["chain"]?["file"]?.asString ?? ""
         chain = json["chain"]?["sha256"]?.asString ?? ""
         plugins = (json["plugins"]?.asObject ?? []).map { ($0.key, $0.value.asString ?? "") }
+        files = FileDigest.list(json["files"])
         program = json["program"]?.asString ?? ""
         self.attempt = attempt
         host = json["host"]?.asString ?? ""
@@ -96,6 +104,8 @@ struct WorkRecord: Sendable {
         mediaSeconds = json["mediaSeconds"]?.asDouble ?? 0
         warnings = (json["warnings"]?.asArray ?? []).compactMap(\.asString)
         replaced = json["replaced"]?.asString ?? ""
+        damage = json["damage"]?.asString ?? ""
+        account = json["pictures"] ?? .object([])
     }
 
     init(
@@ -108,6 +118,7 @@ struct WorkRecord: Sendable {
         self.chainFile = chainFile
         self.chain = chain.chain
         plugins = chain.plugins
+        files = chain.files
         program = FrameHost.configuration.version
         self.attempt = attempt
         host = Self.hostName
@@ -130,12 +141,21 @@ struct WorkRecord: Sendable {
     /// What differs, in words: "the input and the chain".
     func changes(to input: InputIdentity, _ chain: ChainIdentity) -> String {
         var parts: [String] = []
-        if input != self.input { parts.append("the input") }
+        var (own, other) = (self.input, input)
+        (own.beside, other.beside) = ([], [])
+        if own != other { parts.append("the input") }
         if chain.chain != self.chain { parts.append("the chain") }
+        parts += Self.changed(self.input.beside + files, input.beside + chain.files).map { "the file \($0)" }
         let old = Dictionary(plugins, uniquingKeysWith: { first, _ in first })
         parts += chain.plugins.filter { old[$0.id] != $0.sha256 && old[$0.id] != nil }.map { "the plugin of \($0.id)" }
         return parts.count > 1
             ? parts.dropLast().joined(separator: ", ") + " and " + parts.last! : parts.first ?? "its record"
+    }
+
+    /// The paths of those files of `new` that `old` has not or with another content.
+    private static func changed(_ old: [FileDigest], _ new: [FileDigest]) -> [String] {
+        new.enumerated().filter { index, file in old.indices.contains(index) ? old[index] != file : true }
+            .map(\.element.path)
     }
 
     static func nanoseconds(_ time: timespec) -> Int64 {

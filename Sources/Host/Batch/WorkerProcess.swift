@@ -25,6 +25,12 @@ final class WorkerProcess {
         var mediaSeconds = 0.0
         /// The first of its warnings.
         var warnings: [String] = []
+        /// What its sources did not give of their inputs, as sentences without the full stop.
+        var lacks: [String] = []
+        /// What it lost on the way although the chain is not meant to lose it, likewise.
+        var drops: [String] = []
+        /// What its sources say of their inputs, by the stage's id.
+        var accounts: JSONNode = .object([])
     }
 
     private let pid: pid_t
@@ -241,6 +247,9 @@ final class WorkerProcess {
             hears(frames - outcome.frames)
             outcome.frames = frames
         }
+        if let lacks = words["lacks"]?.asArray { outcome.lacks = lacks.compactMap(\.asString) }
+        if let drops = words["drops"]?.asArray { outcome.drops = drops.compactMap(\.asString) }
+        if let accounts = words["accounts"], accounts.asObject != nil { outcome.accounts = accounts }
         if let seconds = words["mediaSeconds"]?.asDouble, seconds >= 0 { outcome.mediaSeconds = seconds }
     }
 

@@ -37,6 +37,12 @@ struct CheckCommand: ParsableCommand {
             valueName: "seconds"), transform: BatchCommand.partLength)
     var parts: Double?
 
+    /// Set by `framehost batch`: prints only which files the stages read.
+    @Flag(name: .customLong(CheckCommand.readsOption), help: .private)
+    var readsFiles = false
+
+    static let readsOption = "reads-files"
+
     @OptionGroup var plugins: PluginOptions
 
     func run() throws {
@@ -45,6 +51,10 @@ struct CheckCommand: ParsableCommand {
             let list = try ChainList(chains)
             isSeveral = list.isSeveral
             if isSeveral { return try checkSeveral(list) }
+            if readsFiles {
+                let paths = try ChainFile.load(chains[0], registry: plugins.registry(), settings: settings).filesRead()
+                return Terminal.say(JSONNode.object([("readsFiles", .array(paths.map { .string($0) }))]).text())
+            }
             let (request, plan, cost) = try PlanPatience.during {
                 let registry = try plugins.registry()
                 let request = try ChainFile.load(chains[0], registry: registry, settings: settings)

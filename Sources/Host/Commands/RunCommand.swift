@@ -65,6 +65,9 @@ struct RunCommand: ParsableCommand {
     @Flag(help: "Leave out those of several chains that are wrong, instead of running none. The exit status is then 1.")
     var skipWrong = false
 
+    @Flag(help: "Succeed although a file gave fewer pictures than it promises. Otherwise the exit status is 1.")
+    var acceptDamaged = false
+
     @Flag(help: "Print only warnings and errors.")
     var quiet = false
 
@@ -137,7 +140,7 @@ struct RunCommand: ParsableCommand {
             isWatchingPlugins: watchPlugins,
             signalSnapshots: SignalSnapshots(
                 signalSnapshots.compactMap { SignalSnapshots.Request($0) }, folder: Self.currentFolder),
-            connection: connection,
+            connection: connection, acceptsDamaged: acceptDamaged,
             plan: { try plan(chains[0]) }
         ).run()
     }
@@ -159,8 +162,13 @@ struct RunCommand: ParsableCommand {
                 path: chain, registry: registry, settings: settings, frameLimit: frames, ownStreams: ownStreams)
             var request = try document.request()
             if let part { request = try part.applied(to: request, registry) }
-            // The batch knows what its other workers take.
-            if supervised != nil { request.memory = AvailableMemory(bytes: .max) }
+            if supervised != nil {
+                // The batch knows what its other workers take.
+                request.memory = AvailableMemory(bytes: .max)
+                // A stage that starts anew leaves a gap in the output, or a second file. The batch tries the whole input
+                // again instead.
+                for index in request.stages.indices { request.stages[index].onError = .stop }
+            }
             let services = try RunServices(request.services)
             let chain = try PlanPatience.during {
                 try Chain(request, timed: stats != nil || !services.isEmpty, traced: trace != nil)
@@ -219,7 +227,7 @@ struct RunCommand: ParsableCommand {
             isWatchingPlugins: false,
             signalSnapshots: SignalSnapshots(
                 pictures.compactMap { SignalSnapshots.Request($0) }, folder: Self.currentFolder),
-            service: nil, plan: { try plan(planning, index) })
+            service: nil, acceptsDamaged: acceptDamaged, plan: { try plan(planning, index) })
     }
 
     /// [thread `chains`] Plans a chain as a single one is planned, with what the chains before it leave.

@@ -50,6 +50,7 @@ final class RunSession: @unchecked Sendable {
     private let signalSnapshots: SignalSnapshots
     /// The connection to the batch, where this is one of its workers.
     private let connection: BatchConnection?
+    private let acceptsDamaged: Bool
     /// Standard streams that were a terminal when the run began.
     private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
     /// Nil where no service manager asks, and for one of several chains.
@@ -74,11 +75,12 @@ final class RunSession: @unchecked Sendable {
     ///   - signalSnapshots: What SIGUSR1 asks for.
     ///   - service: The service manager that is told only of this chain; nil where there is none.
     ///   - connection: The connection to the batch, where this is one of its workers.
+    ///   - acceptsDamaged: Whether a run whose inputs gave less than they promise still succeeds.
     init(
         display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
         trace: (path: String, mostBytes: Int)?, isWatching: Bool, isWatchingPlugins: Bool,
         signalSnapshots: SignalSnapshots, service: ServiceNotify? = ServiceNotify.ofEnvironment(),
-        connection: BatchConnection? = nil,
+        connection: BatchConnection? = nil, acceptsDamaged: Bool = false,
         plan: @escaping () throws -> Planned
     ) {
         self.plan = plan
@@ -92,6 +94,8 @@ final class RunSession: @unchecked Sendable {
         self.isWatchingPlugins = isWatchingPlugins
         self.signalSnapshots = signalSnapshots
         self.connection = connection
+        // The batch judges its inputs itself.
+        self.acceptsDamaged = acceptsDamaged || connection != nil
         self.service = service
     }
 
@@ -430,9 +434,10 @@ final class RunSession: @unchecked Sendable {
         let traceFault = chain.traceFault
         service?.ended(isSuccess: result.isSuccess && traceFault == nil)
         planned.services.stop()
-        display.finish(chain, result, elapsed: elapsed)
+        let shortfalls = acceptsDamaged ? [] : chain.inputAccounts.compactMap(\.account.shortfall)
+        display.finish(chain, result, shortfalls: shortfalls, elapsed: elapsed)
         connection?.ended(chain)
-        var failed = !result.isSuccess
+        var failed = !result.isSuccess || !shortfalls.isEmpty
         if let traceFault {
             display.complain(traceFault)
             failed = true
@@ -445,7 +450,7 @@ final class RunSession: @unchecked Sendable {
         ending.faults =
             result.failures.map(\.description)
             + result.abandoned.map { "\($0) did not return from a call after the stop, and was abandoned." }
-            + result.ledgerFaults + result.losses
+            + result.ledgerFaults + result.losses + shortfalls.map { "\($0)." }
         if let traceFault { ending.faults.append(traceFault.description) }
         let progress = chain.progress
         (ending.captured, ending.dropped) = (progress.captured, progress.dropped)

@@ -197,7 +197,9 @@ final class RunDisplay {
     }
 
     /// Shows the last events, and one line on how the run ended.
-    func finish(_ chain: Chain, _ result: Chain.Result, elapsed: Double) {
+    ///
+    /// - Parameter shortfalls: What inputs did not give of what they promise, where the run counts as failed for it.
+    func finish(_ chain: Chain, _ result: Chain.Result, shortfalls: [String] = [], elapsed: Double) {
         linesReported = .min
         update(chain)
         for reply in replies.take() { answers.add(reply, now: chain.clock.now()) }
@@ -211,10 +213,16 @@ final class RunDisplay {
             let more = result.losses.count == 1 ? "" : " The same happened in \(result.losses.count - 1) more calls."
             complain(.warning, "This run counts as failed: \(loss).\(more)")
         }
+        for shortfall in shortfalls {
+            complain(
+                .warning,
+                "This run counts as failed: \(shortfall). Replace the file, or add --accept-damaged if what it has is enough."
+            )
+        }
         guard !quiet else { return }
         for line in result.drops { complain(.notice, line) }
         let ledger = chain.ledger
-        let how = result.isSuccess ? "Done" : "Failed"
+        let how = result.isSuccess ? shortfalls.isEmpty ? "Done" : "Not whole" : "Failed"
         let frames = ledger.captured - ledger.capturedSound - ledger.capturedMotion
         let fps = elapsed > 0 ? Terminal.decimal(Double(frames) / elapsed) : "–"
         var parts: [String] = []

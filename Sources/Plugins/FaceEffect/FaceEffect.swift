@@ -71,8 +71,17 @@ final class FaceEffect: DelayingFilter {
         demand.warmUp = WarmUp(
             frames: 2 * framesAhead, time: MediaTime(seconds: 3 + (options.privacy ? options.holdSeconds : 0)))
         (demand.writesFiles, demand.claims) = filesAndClaims
-        demand.readsFiles = context.filesRead(options.image, options.model)
+        demand.readsFiles = context.filesRead(options.image) + modelFiles
         return demand
+    }
+
+    /// The model or cascade, also where no option names it.
+    private var modelFiles: [String] {
+        guard givenDetector == nil,
+            let choice = try? DetectorChoice(
+                options.detector, model: options.model.map(context.resolve), folders: folders)
+        else { return context.filesRead(options.model) }
+        return [choice.path]
     }
 
     /// What `facesFile` and `reviewFile` write to: files, or standard output, which takes lines of several stages.

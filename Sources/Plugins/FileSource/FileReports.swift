@@ -193,26 +193,9 @@ final class FileReports {
         )
     }
 
-    /// - Parameters:
-    ///   - missing: How many more pictures the file's index has.
-    ///   - cause: Why reading ended, in libavformat's words; may be empty.
-    func endsEarly(missing: Int, of indexed: Int, cause: String) {
-        let cause = cause.isEmpty ? "" : ": \(cause)"
+    func endsEarly(_ shortfall: FileShortfall) {
         context.post(
-            "file-incomplete", level: .warning,
-            text: missing > 0
-                ? "'\(path)' ends early\(cause); \(missing) of \(Self.count(indexed, "picture")) in its index"
-                    + " \(missing == 1 ? "is" : "are") missing."
-                : "'\(path)' could not be read to its end\(cause).",
-            details: ["missing": .number(missing)])
-    }
-
-    func endsEarly(at end: MediaTime, of length: MediaTime) {
-        context.post(
-            "file-incomplete", level: .warning,
-            text:
-                "'\(path)' ends early: its pictures end at \(end.seconds) s, but its header gives a length of \(length.seconds) s.",
-            details: ["endSeconds": .number(end.seconds), "lengthSeconds": .number(length.seconds)])
+            "file-incomplete", level: .warning, text: "\(shortfall.text(path)).", details: shortfall.details)
     }
 
     /// Reports how many pictures had to be copied, where the decoder writes into the chain's pool.

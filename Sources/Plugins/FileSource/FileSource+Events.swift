@@ -77,7 +77,9 @@ extension FileSource {
         EventDeclaration(
             "file-incomplete", "The file ends early, or could not be read to its end.",
             [
-                .number("missing", "Pictures in its index that are missing."),
+                .number("missing", "Pictures in its index that are missing, or could not be decoded."),
+                .number("missingBytes", "Bytes that its header gives and that are missing."),
+                .number("holeSeconds", "The first place of its index where no picture is (s)."),
                 .number("endSeconds", "End of its pictures (s)."),
                 .number("lengthSeconds", "Length that its header gives (s)."),
             ]),

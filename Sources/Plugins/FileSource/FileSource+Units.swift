@@ -8,7 +8,7 @@ extension FileSource {
     /// ahead to it.
     func negotiateUnits(_ file: MediaFile, _ track: VideoTrack) throws -> EncodedFormat {
         try UnitTrack.check(file, track)
-        let reader = try UnitReader(file, track: track.index)
+        let reader = try UnitReader(file, track: track.index, promise: promise)
         let timeBase = track.format.timeBase
         let asked = options.start > 0 ? track.origin.plus(timeBase.ticks(of: MediaTime(seconds: options.start))) : nil
         var entry: Int64?
@@ -63,7 +63,7 @@ extension FileSource {
     private func give(_ reader: UnitReader, _ output: Output) throws -> SourceProgress {
         let duration = reader.durationTicks
         switch unitTimeline.place(pts: reader.pts, dts: reader.dts, duration: duration) {
-        case .end: return try endPass(reader)
+        case .end: return try endPass(reader, isRangeDone: true)
         case .beyond:
             reports?.timelineIsFull()
             reportEnd(reader, isWhereFileEnds: false)
@@ -85,14 +85,15 @@ extension FileSource {
             shown += 1
             shownInPass += 1
             end = max(end, unit.pts + unit.duration)
+            if let tick = reader.pts { reached = max(reached, timeBase.time(ofTicks: tick) + unit.duration) }
             try output.emit(unit)
             return .more
         }
     }
 
-    private func endPass(_ reader: UnitReader) throws -> SourceProgress {
+    private func endPass(_ reader: UnitReader, isRangeDone: Bool = false) throws -> SourceProgress {
         guard options.loop, shownInPass > 0 else {
-            reportEnd(reader)
+            reportEnd(reader, isRangeDone: isRangeDone)
             if shown == 0 {
                 throw FileFault.nothingPlayed(path, packets: reader.packetsRead, isPart: options.isPart)
             }

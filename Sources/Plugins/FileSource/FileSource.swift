@@ -20,8 +20,8 @@ final class FileSource: Source {
     var options: FileSourceOptions
     let context: StageContext
     let path: String
-    private var file: MediaFile?
-    private var track: VideoTrack?
+    private(set) var file: MediaFile?
+    private(set) var track: VideoTrack?
     private var decoderDemand: DecoderDemand?
     private var ownBytes = 0
     /// The sound that a recorder may carry along; nil with `loop`.
@@ -29,7 +29,9 @@ final class FileSource: Source {
     private var reader: VideoReader?
     private var converter: ScalingConverter?
     private(set) var reports: FileReports?
-    private var timeline = FileTimeline(timeBase: .nanoseconds, origin: 0)
+    /// What the file says of its pictures beforehand; nothing with `loop`.
+    private(set) var promise = FilePromise()
+    private(set) var timeline = FileTimeline(timeBase: .nanoseconds, origin: 0)
     private(set) var orientation = Orientation.up
     var shown = 0
     var shownInPass = 0
@@ -42,6 +44,10 @@ final class FileSource: Source {
     var unitTimeline = UnitTimeline(timeBase: .nanoseconds, origin: 0)
     /// The file's tick of the first picture that was shown; nil where the file does not say.
     private var firstTick: Int64?
+    /// How much damage was found before the first picture of the range.
+    private(set) var damagedBeforeRange = 0
+    /// The latest end of the pictures that were given, in the file's own time.
+    var reached = MediaTime.zero
     /// The latest end of the items that were given.
     var end = MediaTime.zero
     /// Chain-clock time at which PTS 0 is due, once the first picture is there.
@@ -69,6 +75,7 @@ final class FileSource: Source {
         self.file = file
         self.track = track
         orientation = track.format.orientation
+        promise = options.loop ? FilePromise() : FilePromise(file, track: track.index)
         reports = FileReports(context, path: path, track: track)
         let format: MediaFormat
         if options.decode {
@@ -126,7 +133,7 @@ final class FileSource: Source {
         let limit = options.duration.map { max(MediaTime(seconds: $0) + (asked - begin), .zero) }
         demand.expectedDuration = if let rest, let limit { min(rest, limit) } else { rest ?? limit }
         if isWhole, let pictures = file.indexedPictures(track.index) {
-            demand.expectedItems = pictures
+            demand.expectedItems = file.indexed(track.index, after: -1)?.shown ?? pictures
         } else if let length = demand.expectedDuration, !track.format.frameRate.isZero {
             demand.expectedItems = Int((length.seconds * track.format.frameRate.value).rounded())
         }
@@ -134,9 +141,9 @@ final class FileSource: Source {
     }
 
     /// Whether this part reaches the end of the file, and so reports what a whole run reports at its end.
-    private var isLastPart: Bool { context.part != nil && context.part?.end == nil && options.duration == nil }
+    var isLastPart: Bool { context.part != nil && context.part?.end == nil && options.duration == nil }
 
-    private var isWhole: Bool {
+    var isWhole: Bool {
         options.start == 0 && options.duration == nil && !options.loop && context.part == nil
     }
 
@@ -146,6 +153,7 @@ final class FileSource: Source {
             throw FrameHostError(.broken, what: "file-source was started before its file was opened")
         }
         if options.decode { try startDecoder(file, track) }
+        openAccount(file, track)
         if context.part == nil {
             reports?.notCarried(file.otherTracks(than: track.index).filter { !isTaken($0) })
         }
@@ -162,7 +170,8 @@ final class FileSource: Source {
         let loans = decoderDemand.map { DecoderLoans($0, format: track.format, pixels: track.conversion.source) }
         let deinterlacer = options.deinterlace ? try Deinterlacer(timeBase: track.format.timeBase) : nil
         let reader = try VideoReader(
-            file, track: track.index, threads: Self.threads, loans: loans, deinterlacer: deinterlacer)
+            file, track: track.index, threads: Self.threads, loans: loans, deinterlacer: deinterlacer,
+            promise: promise)
         self.reader = reader
         converter = ScalingConverter(to: track.format)
         if let part = context.part { try begin(part, file, track) }
@@ -210,18 +219,23 @@ final class FileSource: Source {
     private func show(_ reader: VideoReader, _ output: Output) throws -> SourceProgress {
         let duration = reader.durationTicks
         switch timeline.place(reader.tick, duration: duration) {
-        case .skip: return .more
-        case .end: return try endPass(reader)
+        case .skip:
+            damagedBeforeRange = reader.damaged
+            return .more
+        case .end: return try endPass(reader, isRangeDone: true)
         case .beyond:
             reports?.timelineIsFull()
             reportEnd(reader, isWhereFileEnds: false)
             return .ended
         case .show(let tick, let isDiscontinuity):
             let pts = timeline.timeBase.time(ofTicks: tick)
-            if let partBegin, pts < partBegin { return .more }
+            if let partBegin, pts < partBegin {
+                damagedBeforeRange = reader.damaged
+                return .more
+            }
             if context.part != nil { try checkTimes(reader.tick, isDiscontinuity, at: pts) }
             if let end = context.part?.end, pts >= end {
-                guard behindPart < context.part?.lookAhead ?? 0 else { return try endPass(reader) }
+                guard behindPart < context.part?.lookAhead ?? 0 else { return try endPass(reader, isRangeDone: true) }
                 behindPart += 1
             }
             guard waits(for: pts) else { return .ended }
@@ -235,6 +249,7 @@ final class FileSource: Source {
             shown += 1
             shownInPass += 1
             end = pts + frame.duration
+            if let tick = reader.tick { reached = max(reached, timeline.timeBase.time(ofTicks: tick) + frame.duration) }
             try output.emit(frame)
             return .more
         }
@@ -284,10 +299,10 @@ final class FileSource: Source {
     }
 
     /// Ends, or begins the next pass, after the file or the requested part of it was played.
-    private func endPass(_ reader: VideoReader) throws -> SourceProgress {
+    private func endPass(_ reader: VideoReader, isRangeDone: Bool = false) throws -> SourceProgress {
         // After a pass without a picture, further passes would go on forever.
         guard options.loop, shownInPass > 0 else {
-            reportEnd(reader)
+            reportEnd(reader, isRangeDone: isRangeDone)
             if shown == 0, context.part == nil {
                 throw FileFault.nothingPlayed(path, packets: reader.packetsRead, isPart: options.isPart)
             }
@@ -313,31 +328,5 @@ final class FileSource: Source {
         if reader.damaged > 0 { reports.damage() }
         reports.packetsBeforeKeyframe(reader.packetsBeforeKeyframe)
         reports.impossibleTimes(reader.times)
-    }
-
-    /// - Parameter isWhereFileEnds: False where the file goes on, but is not played any further.
-    func reportEnd(_ reader: some TrackReader, isWhereFileEnds: Bool = true) {
-        guard let reports, let file, let track else { return }
-        reports.damageAltogether(reader.damaged)
-        reports.impossibleTimesAltogether(reader.times)
-        guard isWhereFileEnds else { return }
-        let indexed = file.indexedPictures(track.index) ?? 0
-        let missing = isWhole ? max(indexed - reader.packetsRead, 0) : 0
-        if missing > 0 || !reader.readFault.isEmpty {
-            reports.endsEarly(missing: missing, of: indexed, cause: reader.readFault)
-        } else if isLastPart, let part = context.part,
-            let length = indexed > 0 ? file.duration(track.index) : file.declaredLength(track.index)
-        {
-            // The pictures before the part were not counted, so only the length can be compared.
-            let rate = track.format.frameRate
-            let tolerance = MediaTime(seconds: max(0.25, rate.isZero ? 0 : 3 / rate.value))
-            let reached = max(end, part.begin)
-            let whole = length + track.format.timeBase.time(ofTicks: track.origin) - timeline.timeRange.shift
-            if reached + tolerance < whole { reports.endsEarly(at: reached, of: whole) }
-        } else if isWhole, indexed == 0, shown > 0, let length = file.declaredLength(track.index) {
-            // Lengths are rounded, and may not include the last picture's duration.
-            let tolerance = max(MediaTime(seconds: 0.25), MediaTime(seconds: 3 * end.seconds / Double(shown)))
-            if end + tolerance < length { reports.endsEarly(at: end, of: length) }
-        }
     }
 }

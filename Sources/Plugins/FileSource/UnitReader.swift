@@ -22,6 +22,11 @@ final class UnitReader: TrackReader {
     private(set) var packetsBeforeKeyframe = 0
     private(set) var readFault = ""
     private(set) var times: TrackTimes
+    private(set) var notes: PacketNotes
+    var damagedAtStart: Int { 0 }
+    private(set) var marked = 0
+    var decoded: Int? { nil }
+    var firstDecodedTick: Int64? { nil }
 
     /// The PTS of the newest unit; nil where the file has none.
     private(set) var pts: Int64?
@@ -44,10 +49,11 @@ final class UnitReader: TrackReader {
     private var hasLost = false
 
     /// [control thread] The file is at its start, and its first keyframe is given first.
-    init(_ file: MediaFile, track: Int) throws {
+    init(_ file: MediaFile, track: Int, promise: FilePromise = FilePromise()) throws {
         self.file = file
         self.track = track
         times = TrackTimes(timeBase: file.timeBase(track))
+        notes = promise.notes(times.timeBase)
         attempts = SeekAttempts(SeekAttempt(nil, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
         filter = try AnnexBFilter(file, track: track)
         guard let packet = av_packet_alloc() else {
@@ -150,7 +156,7 @@ final class UnitReader: TrackReader {
             hasLost = true
             return .again
         }
-        if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { countDamage() }
+        if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0, countDamage() { marked += 1 }
         self.isKeyframe = isKeyframe
         pts = times.tick(packet.pointee.pts)
         let dts = packet.pointee.dts
@@ -165,16 +171,25 @@ final class UnitReader: TrackReader {
         if result == fh_averror_again { return }
         guard result >= 0 else {
             if result != fh_averror_eof { readFault = LibavText.of(result) }
+            notes.isAtEnd = true
             filter.send(nil)
             return
         }
         guard packet!.pointee.stream_index == track else { return av_packet_unref(packet) }
         packetsRead += 1
+        notes.note(packet!.pointee)
         filter.send(packet)
     }
 
     /// Damage that a search finds is only counted when it is played.
-    private func countDamage() { if attempt == nil || attempt?.place == nil { damaged += 1 } }
+    ///
+    /// - Returns: Whether it was counted.
+    @discardableResult
+    private func countDamage() -> Bool {
+        guard attempt == nil || attempt?.place == nil else { return false }
+        damaged += 1
+        return true
+    }
 
     // MARK: Moving
 
@@ -184,7 +199,7 @@ final class UnitReader: TrackReader {
         var search = SeekAttempts(
             SeekAttempt(limit, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
         defer {
-            (damaged, packetsRead, packetsBeforeKeyframe, readFault) = (0, 0, 0, "")
+            (damaged, marked, packetsRead, packetsBeforeKeyframe, readFault) = (0, 0, 0, 0, "")
             times = TrackTimes(timeBase: times.timeBase)
         }
         while true {
@@ -244,5 +259,6 @@ final class UnitReader: TrackReader {
         }
         filter.flush()
         hasLost = false
+        notes = notes.again
     }
 }

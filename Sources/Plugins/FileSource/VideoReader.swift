@@ -29,7 +29,15 @@ final class VideoReader: TrackReader {
     /// Ticks for which it is to be shown; 0 when unknown.
     var durationTicks: Int64 { times.duration(picture.givenDuration) }
     private(set) var times: TrackTimes
+    private(set) var notes: PacketNotes
+    private(set) var damagedAtStart = 0
+    var marked: Int { 0 }
+    /// Interlaced pictures may have a packet for each field.
+    var decoded: Int? { hasSeenInterlacing ? nil : decodedCount }
+    private(set) var firstDecodedTick: Int64?
 
+    private var decodedCount = 0
+    private var startsLate = false
     private let file: MediaFile
     private let decoder: PictureDecoder
     private let deinterlacer: Deinterlacer?
@@ -41,12 +49,16 @@ final class VideoReader: TrackReader {
     private var attempt: SeekAttempt? { attempts.attempt }
 
     /// [control thread] Opens the decoder.
-    init(_ file: MediaFile, track: Int, threads: Int, loans: DecoderLoans?, deinterlacer: Deinterlacer?) throws {
+    init(
+        _ file: MediaFile, track: Int, threads: Int, loans: DecoderLoans?, deinterlacer: Deinterlacer?,
+        promise: FilePromise = FilePromise()
+    ) throws {
         self.file = file
         self.track = track
         self.loans = loans
         self.deinterlacer = deinterlacer
         times = TrackTimes(timeBase: file.timeBase(track))
+        notes = promise.notes(times.timeBase)
         decoder = try PictureDecoder(file, track: track, threads: threads, loans: loans)
         guard let frame = av_frame_alloc(), let packet = av_packet_alloc() else {
             throw FrameHostError(
@@ -102,7 +114,9 @@ final class VideoReader: TrackReader {
         attempts.attempt = nil
         // In some formats showing can begin at a picture that is not a keyframe.
         if !hasDecoded, !picture.isKey { packetsBeforeKeyframe = 0 }
+        if !hasDecoded, picture.givenTick != fh_av_no_pts { firstDecodedTick = picture.givenTick }
         hasDecoded = true
+        decodedCount += 1
         if picture.isInterlaced { hasSeenInterlacing = true }
         guard let deinterlacer else {
             tick = times.tick(picture.givenTick)
@@ -117,19 +131,29 @@ final class VideoReader: TrackReader {
         if result == fh_averror_again { return }
         guard result >= 0 else {
             if result != fh_averror_eof { readFault = LibavText.of(result) }
+            notes.isAtEnd = true
             _ = decoder.send(nil)
             return
         }
         defer { av_packet_unref(packet) }
         guard packet!.pointee.stream_index == track else { return }
         packetsRead += 1
+        notes.note(packet!.pointee)
         if packet!.pointee.flags & AV_PKT_FLAG_KEY != 0 { hasKeyPacket = true }
-        if !hasKeyPacket, !hasDecoded, attempt == nil { packetsBeforeKeyframe += 1 }
+        if !hasKeyPacket, !hasDecoded, attempt == nil {
+            packetsBeforeKeyframe += 1
+            startsLate = true
+        }
         if !decoder.send(packet) { countDamage() }
     }
 
     /// Packets that cannot be decoded because reading began in the middle are not damaged.
-    private func countDamage() { if attempt == nil { damaged += 1 } }
+    private func countDamage() {
+        guard attempt == nil else { return }
+        damaged += 1
+        // A decoder finds the faults of the first packets late, so they are counted up to the first picture.
+        if !hasDecoded, startsLate { damagedAtStart += 1 }
+    }
 
     // MARK: Moving
 
@@ -153,5 +177,6 @@ final class VideoReader: TrackReader {
         decoder.flush()
         deinterlacer?.reset()
         hasEnded = false
+        notes = notes.again
     }
 }

@@ -111,6 +111,12 @@ struct EffectFolders {
             cause: near == nil ? Self.list(names) : "")
     }
 
+    /// The library of an effect as ``StageDemand/readsFiles``; without a library what the option names.
+    func files(of name: String, _ context: StageContext) -> [String] {
+        if let path = try? path(of: name, resolve: context.resolve) { return [path] }
+        return name.contains("/") ? context.filesRead(name) : []
+    }
+
     /// Lines of at most 120 characters.
     private static func list(_ names: [String]) -> String {
         var lines = [""]

@@ -31,7 +31,7 @@ final class Frei0r: Transform {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.cost = cost
-        if options.effect.contains("/") { demand.readsFiles = context.filesRead(options.effect) }
+        demand.readsFiles = EffectFolders().files(of: options.effect, context)
         demand.warmUp = .never("(frei0r) may remember earlier pictures, and effects do not say whether they do")
         return demand
     }

@@ -26,6 +26,12 @@ final class Frei0rMixer: Join {
         self.context = context
     }
 
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.readsFiles = EffectFolders().files(of: options.effect, context)
+        return demand
+    }
+
     /// [control thread] Loads the effect and sets its parameters.
     ///
     /// - Throws: ``FrameHostError`` for an effect that is not there, does not load or is not a mixer, for a wrong

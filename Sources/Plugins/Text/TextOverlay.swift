@@ -36,7 +36,8 @@ final class TextOverlay: Filter {
 
     var demand: StageDemand {
         var demand = Self.declaredDemand
-        demand.readsFiles = context.filesRead(options.font)
+        demand.readsFiles =
+            (try? FontFile.path(options.font.map(context.resolve))).map { [$0] } ?? context.filesRead(options.font)
         if options.text.parts.contains(.frame) {
             demand.warmUp = .never("writes the numbers of frames, which start again in each part")
         } else if options.text.parts.contains(.fps) {

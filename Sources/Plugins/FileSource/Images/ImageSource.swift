@@ -140,6 +140,7 @@ final class ImageSource: Source {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.isLive = options.live
+        let list = self.list ?? (try? ImageList(path, order: options.order, isRelative: false))
         demand.readsFiles = list.map { $0.paths.count <= Self.mostNamed ? $0.paths : [] } ?? []
         // The picture that is shown, and the one that is being made.
         demand.floor = holds ? 2 : 0

@@ -41,6 +41,27 @@ static inline int fh_av_largest_indexed(AVStream *stream, int *count) {
     return largest;
 }
 
+// How many packets a track's index has (0: none), how many of them an edit list does not hide, and how many come after
+// the last one that begins at the file offset `position` (-1: none begins there). Flags are bit fields.
+static inline int fh_av_index(AVStream *stream, int64_t position, int *shown, int *after) {
+    int count = avformat_index_get_entries_count(stream);
+    *shown = 0;
+    *after = -1;
+    for (int index = 0; index < count; index++) {
+        const AVIndexEntry *entry = avformat_index_get_entry(stream, index);
+        if (!entry) continue;
+        if (!(entry->flags & AVINDEX_DISCARD_FRAME)) ++*shown;
+        if (entry->pos == position) *after = count - 1 - index;
+    }
+    return count;
+}
+
+// The time of an entry of a track's index, in its ticks.
+static inline int64_t fh_av_index_tick(AVStream *stream, int index) {
+    const AVIndexEntry *entry = avformat_index_get_entry(stream, index);
+    return entry ? entry->timestamp : AV_NOPTS_VALUE;
+}
+
 // Arrays in an AVFrame are tuples without an index in Swift: copies `rows` rows of `row_bytes` bytes of one plane.
 static inline void fh_av_copy_plane(
     const AVFrame *picture, int plane, uint8_t *target, ptrdiff_t target_stride, ptrdiff_t row_bytes, int rows) {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+/// Compares what was read with what the file promises.
+extension FileSource {
+    /// [setup thread] Says what is promised, before the first picture.
+    func openAccount(_ file: MediaFile, _ track: VideoTrack) {
+        guard !options.loop else { return }
+        context.inputAccount = InputAccount(
+            promised: isWhole ? file.indexed(track.index, after: -1)?.shown : nil)
+        context.showFigures { [context] in context.inputAccount?.json ?? .object([]) }
+    }
+
+    /// [stage thread] Reports what is wrong with the file, and closes the account.
+    ///
+    /// - Parameters:
+    ///   - isWhereFileEnds: False where the file goes on, but is not played any further.
+    ///   - isRangeDone: Whether the chain asked for no more of the file.
+    func reportEnd(_ reader: some TrackReader, isWhereFileEnds: Bool = true, isRangeDone: Bool = false) {
+        guard let reports, let file, let track else { return }
+        reports.damageAltogether(reader.damaged)
+        reports.impossibleTimesAltogether(reader.times)
+        let index = file.indexed(track.index, after: reader.notes.position)
+        var found: FileShortfall?
+        if isWhereFileEnds {
+            found = shortfall(reader, index, file, track, isRangeDone: isRangeDone)
+            if let shown = found ?? (isRangeDone ? nil : doubt(file, track)) { reports.endsEarly(shown) }
+        }
+        guard !options.loop else { return }
+        var account = InputAccount(promised: isWhole ? index?.shown : nil)
+        account.given = shown
+        account.damaged = max(reader.damaged - damagedBeforeRange, 0)
+        // Whoever cuts a recording without an index does not cut it at a keyframe.
+        if index == nil { account.damaged = max(account.damaged - reader.damagedAtStart, 0) }
+        // In streams without a header the mark only says that the stream's count of its packets jumps, as where two
+        // recordings were joined.
+        account.damaged =
+            file.isHeaderless
+            ? max(account.damaged - reader.marked, 0) : max(account.damaged, reader.notes.cut)
+        account.shortfall =
+            isWhereFileEnds
+            ? found?.text(path)
+            : "'\(path)' is played only up to \(end.seconds) s: the times of its next pictures lie beyond the chain's timeline"
+        account.hasEnded = true
+        context.inputAccount = account
+    }
+
+    private func shortfall(
+        _ reader: some TrackReader, _ index: MediaFile.Index?, _ file: MediaFile, _ track: VideoTrack,
+        isRangeDone: Bool
+    ) -> FileShortfall? {
+        let notes = reader.notes
+        if !isRangeDone {
+            let missing = index.map { $0.after ?? (isWhole ? max($0.packets - reader.packetsRead, 0) : 0) } ?? 0
+            if missing > 0 { return .missing(missing, of: index?.packets ?? 0, cause: reader.readFault) }
+            if !reader.readFault.isEmpty { return .unreadable(cause: reader.readFault) }
+            if let early = endsEarly(file, track, hasIndex: index != nil) { return early }
+            if promise.missingBytes > 0 { return .bytes(promise.missingBytes) }
+        }
+        if let hole = notes.missingCues(from: timeline.lower, isToEnd: !isRangeDone) {
+            return .hole(track.format.timeBase.time(ofTicks: hole.first), places: hole.count)
+        }
+        if isWhole, let index, let decoded = reader.decoded, file.hasPicturePerPacket(track.index) {
+            let early = reader.firstDecodedTick.map { notes.early(before: $0) } ?? 0
+            let missing = index.shown - decoded - early
+            if missing > 0 { return .undecoded(missing, of: index.shown) }
+        }
+        return nil
+    }
+
+    /// Whether the pictures end before the length that the file promises. The lengths of containers are rounded, and
+    /// may not include the last picture's duration.
+    private func endsEarly(_ file: MediaFile, _ track: VideoTrack, hasIndex: Bool) -> FileShortfall? {
+        if isLastPart, let part = context.part,
+            let length = hasIndex ? file.duration(track.index) : file.declaredLength(track.index)
+        {
+            // The pictures before the part were not counted, so only the length can be compared.
+            let rate = track.format.frameRate
+            let tolerance = MediaTime(seconds: max(0.25, rate.isZero ? 0 : 3 / rate.value))
+            let reached = max(end, part.begin)
+            let whole = length + track.format.timeBase.time(ofTicks: track.origin) - timeRange.shift
+            return reached + tolerance < whole ? .endsAt(reached, of: whole) : nil
+        }
+        guard context.part == nil, !options.loop, shown > 0, let length = promise.length else { return nil }
+        let wanted = timeRange.end.map { min($0, length) } ?? length
+        return reached + tolerance < wanted ? .endsAt(reached, of: length) : nil
+    }
+
+    private var tolerance: MediaTime {
+        max(MediaTime(seconds: 0.25), MediaTime(seconds: shown > 0 ? 3 * end.seconds / Double(shown) : 0))
+    }
+
+    /// A length that is worth a warning and no promise: such headers are written before the recording.
+    private func doubt(_ file: MediaFile, _ track: VideoTrack) -> FileShortfall? {
+        guard isWhole, file.indexedPictures(track.index) == nil, shown > 0,
+            let length = file.declaredLength(track.index), end + tolerance < length
+        else { return nil }
+        return .endsAt(end, of: length)
+    }
+}
