@@ -93,7 +93,8 @@ extension FileSource {
 
     /// A length that is worth a warning and no promise: such headers are written before the recording.
     private func doubt(_ file: MediaFile, _ track: VideoTrack) -> FileShortfall? {
-        guard isWhole, file.indexedPictures(track.index) == nil, shown > 0,
+        // That of a Matroska file is a promise, or that of another track.
+        guard isWhole, !file.formatName.hasPrefix("matroska"), file.indexedPictures(track.index) == nil, shown > 0,
             let length = file.declaredLength(track.index), end + tolerance < length
         else { return nil }
         return .endsAt(end, of: length)
