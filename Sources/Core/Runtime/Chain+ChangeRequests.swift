@@ -109,12 +109,24 @@ extension Chain {
         } refuse: { [unowned self] refusal in
             reply(CommandAnswer(stage: id, error: refused(id, refusal)))
         } start: { [unowned self] thread, work in
-            beginChanges(thread, work)
+            try beginChanges(thread, work)
         }
     }
 
+    /// The fault of a change for which the system gives no thread.
+    static func withoutThread(_ fault: FrameHostError, _ place: String) -> FrameHostError {
+        var fault = FrameHostError(
+            .exhausted, place: FaultPlace(place), what: "\(fault.what), so nothing was changed",
+            remedy:
+                "Raise the limit of processes (ulimit -u, TasksMax= of a service, or the pids limit of a container), or detach a branch that has a thread of its own, then send the command again."
+        )
+        fault.isBusy = true
+        return fault
+    }
+
     private func refused(_ id: String?, _ refusal: ChangeDesk.Refusal) -> FrameHostError {
-        let isFull = refusal == .full
+        if case .noThread(let fault) = refusal { return Self.withoutThread(fault, id ?? "") }
+        let isFull = if case .full = refusal { true } else { false }
         var fault = FrameHostError(
             .unavailable, place: id ?? "",
             what: isFull
@@ -206,28 +218,35 @@ extension Chain {
             }
         } refuse: { [unowned self] refusal in
             // `Restarts.due` names a stage only once.
-            if refusal == .full { restarts.waitForMore(number, now: ChainClock.system.now()) }
+            switch refusal {
+            case .full, .noThread: restarts.waitForMore(number, now: ChainClock.system.now())
+            case .ended: break
+            }
         } start: { [unowned self] thread, work in
-            beginChanges(thread, work)
+            try beginChanges(thread, work)
         }
     }
 
     // MARK: The desk's thread
 
     /// Starts the thread that makes changes. The run waits for it as for any other thread.
-    func beginChanges(_ thread: ThreadState, _ work: @escaping () -> Void) {
+    ///
+    /// - Throws: ``FrameHostError`` `.exhausted`. The run goes on.
+    func beginChanges(_ thread: ThreadState, _ work: @escaping () -> Void) throws {
+        tracer?.follow(thread)
+        running.add([thread])
         // The closure keeps the chain alive while a change is made.
-        begin([(thread, { [self] in withExtendedLifetime(self) { work() } })], isBatch: false)
+        try start(thread, isBatch: false) { [self] in withExtendedLifetime(self) { work() } }
     }
 
     /// Starts a thread on which something ends, which may take long.
-    func beginEnding(name: String, _ body: @escaping (ThreadState) -> Void) {
+    func beginEnding(name: String, from reserve: ThreadReserve?, _ body: @escaping (ThreadState) -> Void) {
         let thread = ThreadState(name: name)
         endings.withLock { threads in
             threads.removeAll { $0.finished.load(ordering: .acquiring) }
             threads.append(thread)
         }
-        begin([(thread, { body(thread) })], isBatch: false)
+        begin([(thread, { body(thread) })], isBatch: false, from: reserve)
     }
 
     func post(

@@ -5,10 +5,12 @@
 final class ChangeDesk: @unchecked Sendable {
     static let mostWaiting = 64
     /// Why a change is not made.
-    enum Refusal {
+    enum Refusal: Equatable {
         case ended
         /// Too many changes wait.
         case full
+        /// The system gave no thread for the change.
+        case noThread(FrameHostError)
     }
 
     private struct Waiting {
@@ -26,14 +28,25 @@ final class ChangeDesk: @unchecked Sendable {
     private var worker: ThreadState?
 
     /// [control thread] Allows changes from here on.
-    func open(_ start: (ThreadState, @escaping () -> Void) -> Void) {
+    func open(_ start: (ThreadState, @escaping () -> Void) throws -> Void) {
         let thread = condition.locked { () -> ThreadState? in
             guard state == .awaitsStart else { return nil }
             state = .open
             if !waiting.isEmpty { worker = ThreadState(name: "changes") }
             return worker
         }
-        if let thread { start(thread, { [self] in work() }) }
+        if let thread { begin(thread, start) }
+    }
+
+    /// Refuses the changes that wait where there is no thread for them: the chain goes on as it is.
+    private func begin(_ thread: ThreadState, _ start: (ThreadState, @escaping () -> Void) throws -> Void) {
+        do { try start(thread, { [self] in work() }) } catch {
+            let refused = condition.locked { () -> [Waiting] in
+                defer { (waiting, worker) = ([], nil) }
+                return waiting
+            }
+            for one in refused { one.refuse(.noThread(.wrap(error))) }
+        }
     }
 
     /// [any thread] Begins no further change. A change that is under way sees the run's stop signal.
@@ -51,13 +64,13 @@ final class ChangeDesk: @unchecked Sendable {
     /// [any thread] The thread of the change that is under way.
     var threads: [ThreadState] { condition.locked { worker.map { [$0] } ?? [] } }
 
-    /// [any thread] Performs `body` once the changes before it are done, or `refuse` when the chain has ended or too
-    /// many changes wait.
+    /// [any thread] Performs `body` once the changes before it are done, or `refuse` when the chain has ended, too many
+    /// changes wait, or there is no thread for them.
     ///
-    /// - Parameter start: Starts a thread on which the given function runs to its end.
+    /// - Parameter start: Starts a thread on which the given function runs to its end. Throws where it cannot.
     func post(
         _ body: @escaping () -> Void, refuse: @escaping (Refusal) -> Void,
-        start: (ThreadState, @escaping () -> Void) -> Void
+        start: (ThreadState, @escaping () -> Void) throws -> Void
     ) {
         let (refusal, thread) = condition.locked { () -> (Refusal?, ThreadState?) in
             guard state != .closed else { return (.ended, nil) }
@@ -67,7 +80,7 @@ final class ChangeDesk: @unchecked Sendable {
             worker = ThreadState(name: "changes")
             return (nil, worker)
         }
-        if let thread { start(thread, { [self] in work() }) }
+        if let thread { begin(thread, start) }
         if let refusal { refuse(refusal) }
     }
 

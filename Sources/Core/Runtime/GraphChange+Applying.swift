@@ -174,7 +174,7 @@ extension GraphChange {
     private func stop(_ instance: StageInstance, of runner: StageRunner, hasFailed: Bool = false) {
         let title = runner.title
         let chain = chain
-        chain.beginEnding(name: "end:\(runner.id)") { thread in
+        chain.beginEnding(name: "end:\(runner.id)", from: reserve) { thread in
             do {
                 try thread.call(.stop, stage: runner.number) { try instance.stop() }
             } catch {
@@ -293,10 +293,10 @@ extension GraphChange {
         before.setMergeRules()
         keepLateOptions()
         for (earlier, ending) in zip(assembly.earlier, endings) {
-            let (chain, uncut, worker) = (chain, branch.uncut, earlier.worker)
+            let (chain, reserve, uncut, worker) = (chain, reserve, branch.uncut, earlier.worker)
             func end() {
                 ending?.raiseStop()
-                if let ending { chain.begin(workers: [ending]) }
+                if let ending { chain.begin(workers: [ending], from: reserve) }
             }
             guard rewired.contains(where: { $0 === worker }) else {
                 end()

@@ -141,7 +141,7 @@ extension GraphChange {
     private func begin(_ ends: [Worker]) {
         for end in ends {
             end.adoptMembers()
-            chain.begin(workers: [end])
+            chain.begin(workers: [end], from: reserve)
         }
     }
 
@@ -160,7 +160,7 @@ extension GraphChange {
         guard let first = members.first else { return endQueues() }
         let isStopped = chain.stop.isRaised
         // They remain members of the ended thread, as the plan says.
-        chain.beginEnding(name: "end:\(first.id)") { thread in
+        chain.beginEnding(name: "end:\(first.id)", from: reserve) { thread in
             if !isStopped { for member in members { member.drain() } }
             endQueues()
             for member in members { member.stop(on: thread) }

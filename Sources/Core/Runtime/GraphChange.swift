@@ -25,6 +25,8 @@ struct GraphChange {
     private(set) var otherPolicies: [StageRunner] = []
     /// Ids of stages that ended before they could be replaced.
     var missed: [String] = []
+    /// The threads that this change may need. Whatever it leaves with other threads has it too.
+    private(set) var reserve: ThreadReserve?
     /// The first frame for which the whole change holds; nil where no frame number can say it.
     private(set) var frame: UInt64?
 
@@ -200,6 +202,7 @@ struct GraphChange {
                 remedy: "First replace only '\(exchange.runner.id)', then make the other changes.")
         }
         if thread == nil { try refuseOtherFormats() }
+        try reserveThreads(leaving)
         try startStages()
         for runner in assembly.newRunners {
             chain.adopt(runner)
@@ -221,7 +224,7 @@ struct GraphChange {
         assembly.graph.setMergeRules()
         chain.holdReadFiles()
         let held = HeldQueues(queuesOfSeveralThreads, step: stepOfHeldQueues)
-        chain.begin(workers: assembly.newWorkers)
+        chain.begin(workers: assembly.newWorkers, from: reserve)
         do {
             if let thread {
                 try applyAtOnce(on: thread, leaving)
@@ -275,6 +278,20 @@ struct GraphChange {
     /// there. A stage that takes another's place asks at the moment of the exchange.
     private func askForKeyframes() {
         for runner in assembly.newRunners { runner.shown.context.keyframeRequest?.raise() }
+    }
+
+    /// Starts the threads of new stages, of the ends of replaced and removed ones, and of what ends where the change is
+    /// taken back, before anything is touched.
+    ///
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    private mutating func reserveThreads(_ leaving: Leaving) throws {
+        let returning = assembly.rewirings.count { $0.members.contains(where: isNew) }
+        let count = assembly.newWorkers.count + exchanges.count + leaving.inline.count + returning
+        guard count > 0 else { return }
+        do { reserve = try ThreadReserve(count, start: chain.startThread) } catch {
+            let id = assembly.newRunners.first?.id ?? exchanges.first?.runner.id ?? removed.first?.id ?? ""
+            throw Chain.withoutThread(.wrap(error), id)
+        }
     }
 
     /// Starts consumers first, on this thread, which is watched like every other.

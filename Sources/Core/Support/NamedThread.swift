@@ -46,18 +46,22 @@ enum NamedThread {
 
     private static let main: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
         let start = Unmanaged<Start>.fromOpaque(context!).takeRetainedValue()
-        nameCurrentThread(start.name)
-        if start.isBatch {
-            // Refused in some containers; then the thread runs as usual.
-            var parameters = sched_param()
-            _ = sched_setscheduler(0, schedBatch, &parameters)
-        }
+        dress(name: start.name, isBatch: start.isBatch)
         Spinner.wakeUp()
         start.body?()
         start.body = nil
         Spinner.fallAsleep()
         start.ended()
         return nil
+    }
+
+    /// [the thread itself] Gives it its name and its way of being scheduled.
+    static func dress(name: String, isBatch: Bool) {
+        nameCurrentThread(name)
+        guard isBatch else { return }
+        // Refused in some containers; then the thread runs as usual.
+        var parameters = sched_param()
+        _ = sched_setscheduler(0, schedBatch, &parameters)
     }
 
     /// `SCHED_BATCH` of sched.h, which Swift does not import.

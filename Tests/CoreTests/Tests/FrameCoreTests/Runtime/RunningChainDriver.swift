@@ -18,8 +18,10 @@ final class RunningChainDriver: @unchecked Sendable {
     private var ended: Chain.Result?
     private let subscription: EventSubscription
 
-    init(_ sketch: ChainSketch, tracePath: String? = nil) throws {
+    /// - Parameter prepare: Called with the chain before it runs.
+    init(_ sketch: ChainSketch, tracePath: String? = nil, prepare: (Chain) -> Void = { _ in }) throws {
         chain = try Chain(sketch.request, traced: tracePath != nil)
+        prepare(chain)
         if let tracePath { try chain.openTrace(tracePath, as: "--trace", mostBytes: 1 << 30) }
         subscription = chain.subscribe()
         try NamedThread.start(name: "run", isBatch: false) { [self] in
