@@ -87,6 +87,7 @@ final class WorkerProcess {
         posix_spawn_file_actions_adddup2(&actions, said, 2)
         posix_spawn_file_actions_adddup2(&actions, socket, Self.lineNumber)
         if lock >= 0 { posix_spawn_file_actions_adddup2(&actions, lock, Self.lineNumber + 1) }
+        Descriptors.close(from: Self.lineNumber + (lock >= 0 ? 2 : 1), in: &actions)
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }

@@ -72,6 +72,7 @@ enum Graphviz {
         for (number, file) in [input.read, output.write, errors.write].enumerated() {
             posix_spawn_file_actions_adddup2(&actions, file, Int32(number))
         }
+        Descriptors.close(from: STDERR_FILENO + 1, in: &actions)
         // Signals that this program ignores would be ignored in `dot` too.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)

@@ -214,6 +214,7 @@ struct BatchDispatch {
     private func become(_ program: String, _ arguments: [String]) -> FrameHostError {
         // Descriptor 1 is where stages' prints go; the other program wants the real one.
         dup2(StandardOutput.descriptor, STDOUT_FILENO)
+        Descriptors.closeOnExec(from: STDERR_FILENO + 1)
         let words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
         execvp(program, words)
@@ -230,6 +231,7 @@ struct BatchDispatch {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+        Descriptors.close(from: STDERR_FILENO + 1, in: &actions)
         let words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
         var child = pid_t()

@@ -40,7 +40,7 @@ enum YuNetModel: String, Sendable, CaseIterable {
 
     /// At most 64 MB of a file; models have less than one.
     private static func contents(of path: String) throws -> [UInt8] {
-        guard let file = fopen(path, "rb") else { throw FileFault.cannotRead(path, errno) }
+        guard let file = fopen(path, "rbe") else { throw FileFault.cannotRead(path, errno) }
         defer { fclose(file) }
         var bytes = [UInt8](repeating: 0, count: 64 << 20)
         let count = fread(&bytes, 1, bytes.count, file)

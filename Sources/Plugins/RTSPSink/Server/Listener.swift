@@ -10,13 +10,13 @@ enum Listener {
     ///
     /// - Parameters:
     ///   - initialize: Makes a new connection ready. [network loop]
-    ///   - ranShort: Called when a connection cannot be accepted because descriptors or memory are lacking. [network
-    ///     loop]
+    ///   - ranShort: Called when a connection cannot be accepted because descriptors or memory are lacking; with nil when
+    ///     one is closed because its descriptor belongs to the reserve of the process. [network loop]
     /// - Throws: ``FrameHostError`` where the port is taken.
     static func open(
         _ endpoint: ServerEndpoint, group: any EventLoopGroup,
         initialize: @escaping @Sendable (any Channel) throws -> Void,
-        ranShort: @escaping @Sendable (IOError) -> Void
+        ranShort: @escaping @Sendable (IOError?) -> Void
     ) throws -> any Channel {
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1024)
@@ -30,7 +30,10 @@ enum Listener {
             .childChannelOption(.writeBufferWaterMark, value: .init(low: 32 << 10, high: 128 << 10))
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try closeOnExec(channel)
+                    guard try admit(channel) else {
+                        ranShort(nil)
+                        throw IOError(errnoCode: EMFILE, reason: "accept")
+                    }
                     try initialize(channel)
                 }
             }
@@ -39,10 +42,13 @@ enum Listener {
 
     /// [network loop] NIO accepts without close-on-exec: a program that a plugin starts would keep a client's
     /// connection open after it was closed here. A program that starts before this call still does.
-    private static func closeOnExec(_ channel: any Channel) throws {
+    ///
+    /// - Returns: False where the descriptor is one of those that the process keeps for its own work.
+    private static func admit(_ channel: any Channel) throws -> Bool {
         try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable { (socket: NIOBSDSocket.Handle) in
             _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
-        }
+            return Descriptors.mayKeep(socket)
+        } ?? true
     }
 
     private static func bind(_ bootstrap: ServerBootstrap, _ endpoint: ServerEndpoint) throws -> any Channel {
@@ -111,9 +117,9 @@ enum Listener {
 private final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any Channel
     private static let pause = TimeAmount.milliseconds(100)
-    private let ranShort: @Sendable (IOError) -> Void
+    private let ranShort: @Sendable (IOError?) -> Void
 
-    init(ranShort: @escaping @Sendable (IOError) -> Void) { self.ranShort = ranShort }
+    init(ranShort: @escaping @Sendable (IOError?) -> Void) { self.ranShort = ranShort }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         // A client that left before it was accepted (ECONNABORTED) is not a reason to wait.

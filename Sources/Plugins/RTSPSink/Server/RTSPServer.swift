@@ -66,7 +66,7 @@ final class RTSPServer: Sendable {
     ///
     /// - Throws: ``FrameHostError`` where the port is taken or the certificate cannot be used.
     static func open(_ endpoint: ServerEndpoint, policy: SessionPolicy) throws -> RTSPServer {
-        DescriptorLimit.raise()
+        Descriptors.raise()
         try LoopRoom.check(loops: loopCount)
         let server = RTSPServer(endpoint: endpoint, policy: policy)
         do {
@@ -79,21 +79,21 @@ final class RTSPServer: Sendable {
     }
 
     private func listen() throws {
-        let descriptors = DescriptorLimit.raise()
         let tls = try endpoint.tlsContext()
         let channel = try Listener.open(endpoint, group: group) { [self] channel in
             if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
             try channel.pipeline.syncOperations.addHandler(RTSPConnection(server: self, isSecure: tls != nil))
         } ranShort: { [weak self] error in
-            let reason = String(cString: strerror(error.errnoCode))
-            let remedy = error.errnoCode == EMFILE ? " (raise the limit of open files, ulimit -n)" : ""
-            self?.locked { $0.refusals.add("the system gave no socket for it: \(reason)\(remedy)") }
+            let raise = "(raise the limit of open files, ulimit -n)"
+            let reason =
+                switch error?.errnoCode {
+                case nil: "the last descriptors of the process are kept for the chain's own work \(raise)"
+                case EMFILE?: "the system gave no socket for it: \(String(cString: strerror(EMFILE))) \(raise)"
+                case let code?: "the system gave no socket for it: \(String(cString: strerror(code)))"
+                }
+            self?.locked { $0.refusals.add(reason) }
         }
-        locked { state in
-            state.listeners.append(channel)
-            let most = state.readership.signalling.policy.mostConnections
-            state.readership.signalling.policy.mostConnections = min(most, DescriptorLimit.connections(of: descriptors))
-        }
+        locked { $0.listeners.append(channel) }
     }
 
     /// [control thread] The first stream that may go over UDP opens the ports, which then stay open.
@@ -130,9 +130,17 @@ final class RTSPServer: Sendable {
         drainLoops()
         Self.close(locked { Array($0.connections.values) })
         drainLoops()
-        try? group.syncShutdownGracefully()
+        // NIO ends its loops by Dispatch, which waits for ever where the system gives it no thread. Without one the loops
+        // stay, idle, until the process ends.
+        if (try? ThreadRoom.check(2, for: "the end of the RTSP server")) != nil {
+            try? group.syncShutdownGracefully()
+        } else {
+            Self.idleGroups.withLockedValue { $0.append(group) }
+        }
         datagrams.withLockedValue { $0 = nil }
     }
+
+    private static let idleGroups = NIOLockedValueBox<[MultiThreadedEventLoopGroup]>([])
 
     private static func close(_ channels: [any Channel]) {
         for channel in channels { channel.close(promise: nil) }

@@ -34,6 +34,8 @@ struct SessionPolicy: Sendable {
     var timeoutSeconds = 60
     /// How long a session lives without a sign of life, and a connection without a request or session.
     var patience: Int64 { Int64(timeoutSeconds) * 1_250_000_000 }
+    /// How long a connection lives that never sent a request, nanoseconds. Clients send one at once.
+    var firstPatience: Int64 = 10_000_000_000
     var mostConnections = 12_000
     /// The most connections of one address. The machine's own is exempt, since a proxy may use it.
     var mostConnectionsPerAddress = 256

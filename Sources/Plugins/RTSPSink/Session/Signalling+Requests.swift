@@ -36,7 +36,7 @@ extension Signalling {
     /// Answers what a request asks.
     mutating func handle(_ values: RequestValues, from id: ConnectionID, now: Int64) -> [SignallingAction] {
         guard let connection = connections[id] else { return [] }
-        update(id) { $0.lastRequest = now }
+        update(id) { ($0.lastRequest, $0.hasAsked) = (now, true) }
         for sessionID in connection.sessions {
             visits += 1
             updateSession(sessionID) { $0.lastHeard = now }

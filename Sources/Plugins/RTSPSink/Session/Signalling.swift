@@ -18,6 +18,8 @@ struct Signalling: Sendable {
         var nonce: String
         var failures = 0
         var lastRequest: Int64
+        /// Whether it has sent a complete request.
+        var hasAsked = false
         /// The sessions that it has set up and that have not ended.
         var sessions: Set<String> = []
         var tunnel: Tunnel?
@@ -197,11 +199,12 @@ struct Signalling: Sendable {
 
     func expireConnections(now: Int64) -> [SignallingAction] {
         var actions: [SignallingAction] = []
-        for (id, connection) in connections
-        where now - connection.lastRequest > policy.patience && connection.sessions.isEmpty {
+        for (id, connection) in connections where connection.sessions.isEmpty {
+            let patience = connection.hasAsked ? policy.patience : min(policy.firstPatience, policy.patience)
+            guard now - connection.lastRequest > patience else { continue }
             // The POST of a tunnel lives as long as its GET.
             if case .input = connection.tunnel { continue }
-            actions.append(.close(id, "it sent no request for \(policy.patience / 1_000_000_000) s"))
+            actions.append(.close(id, "it sent no request for \(patience / 1_000_000_000) s"))
         }
         return actions
     }
