@@ -75,7 +75,7 @@ public struct ChainPlan: Sendable {
     /// The size of one buffer of each pool in bytes, with all padding.
     public var poolBufferBytes: [Int]
 
-    /// The memory of all pools and slabs, and what stages say they use themselves, in bytes. For a change, only
+    /// The memory of all pools and slabs, and what stages and services say they use themselves, in bytes. For a change, only
     /// what is needed beside what runs.
     public var memoryBytes = 0
 

@@ -128,7 +128,8 @@ struct ChainPlanner {
         plan.slabs = slabs.slabs
         for (missing, reader) in slabs.shortages() { faults.addShortage(missing, for: stages[reader].request, stages) }
         let memory = MemoryCheck(
-            plan, stages, layout, available: request.memory ?? AvailableMemory.now(), running: running)
+            plan, stages, layout, services: request.services, available: request.memory ?? AvailableMemory.now(),
+            running: running)
         memory.check(&faults)
         try faults.throwAll()
         plan.memoryBytes = memory.needed

@@ -9,19 +9,25 @@ struct MemoryCheck {
     private let isKept: [Bool]
     /// By stage: the bytes of the headers that are kept for the items inside it.
     private let headerBytes: [Int]
+    /// What the services keep, by their keys in the chain file.
+    private let serviceBytes: [(key: String, bytes: Int)]
 
     /// - Parameters:
     ///   - layout: The layout of the chain's metadata.
+    ///   - services: The services of the chain.
     ///   - available: Nil where the system does not say.
     ///   - running: The running chain, for a plan that changes it. It has its memory already.
     init(
-        _ plan: ChainPlan, _ stages: [PlannedStage], _ layout: MetadataLayout, available: AvailableMemory?,
-        running: RunningChain? = nil
+        _ plan: ChainPlan, _ stages: [PlannedStage], _ layout: MetadataLayout, services: [ServiceRequest] = [],
+        available: AvailableMemory?, running: RunningChain? = nil
     ) {
         self.plan = plan
         self.available = available
         self.running = running
         isKept = stages.map(\.isKept)
+        // Those of a running chain are the same ones, and have their memory. Faults of their options have been reported
+        // where they were read.
+        serviceBytes = running == nil ? services.map { ($0.key, (try? $0.make())?.ownBytes ?? 0) } : []
         headerBytes = stages.map { stage in
             guard !stage.isTap else { return 0 }
             return HeldHeaders.byteCount(
@@ -68,6 +74,9 @@ struct MemoryCheck {
         }
         for (index, stage) in plan.stages.enumerated() where stage.demand.ownBytes > 0 && !isKept[index] {
             parts.append((stage.demand.ownBytes, "memory that '\(stage.id)' itself uses"))
+        }
+        for service in serviceBytes where service.bytes > 0 {
+            parts.append((service.bytes, "memory that '\(service.key)' keeps for its clients"))
         }
         return parts
     }

@@ -40,6 +40,10 @@ public protocol Service: AnyObject, Sendable, SendableMetatype {
     /// - Parameter folder: The folder where relative paths start.
     func readsFiles(folder: String) -> [String]
 
+    /// [control thread] The most bytes that the service keeps for its clients and for what it watches. The plan counts
+    /// them. None unless the service says so.
+    var ownBytes: Int { get }
+
     /// [control thread] Opens ports and starts threads, before the chain's stages are started.
     ///
     /// - Throws: ``FrameHostError`` to end the run before it begins.
@@ -56,6 +60,8 @@ extension Service {
     public var claims: [StageDemand.Claim] { [] }
     /// None.
     public func readsFiles(folder: String) -> [String] { [] }
+    /// None.
+    public var ownBytes: Int { 0 }
     /// Checks nothing.
     public func check(folder: String) throws {}
 }
