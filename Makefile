@@ -7,7 +7,7 @@ PACKAGES := build-essential pkg-config ca-certificates git \
 TEST_PACKAGES := x264 util-linux mount python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
 	gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav gir1.2-gst-rtsp-server-1.0 python3-gi glib-networking openssl curl mpv python3-opencv \
 	tshark iproute2 python3-websockets python3-pil libimage-exiftool-perl mkvtoolnix prometheus python3-pip tmux xvfb python3-xlib \
-	nats-server mosquitto mosquitto-clients
+	nats-server mosquitto mosquitto-clients nginx-light caddy
 # From PyPI.
 TEST_PYTHON := schemathesis==4.32.5 perfetto==0.59.1 protobuf==7.36.2
 CAMERA_PACKAGES := qemu-system-x86 busybox-static kmod cpio v4l-utils libelf1 libssl3

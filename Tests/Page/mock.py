@@ -77,6 +77,8 @@ class Mock(ThreadingHTTPServer):
         self.token = None
         self.has_pictures = True
         self.has_live = True
+        # As behind a proxy that does not pass on Host.
+        self.refuses_origins = False
         self.state = "streaming"
         self.problems = []
         self.failed = set()
@@ -255,6 +257,11 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = handle_any
 
     def file(self, path):
+        if self.server.refuses_origins and self.headers.get("Origin"):
+            return self.tell({"error": {"what": "the page comes from elsewhere", "remedy": "Pass on Host.",
+                                        "place": "Origin", "code": "forbidden"}}, 403)
+        if self.command == "POST":
+            return self.tell({"error": {"what": "this address does not support POST", "remedy": "Use GET or HEAD."}}, 405)
         name = "index.html" if path == "/" else path[1:]
         kind = TYPES.get(os.path.splitext(name)[1])
         if "/" in name or kind is None or not os.path.exists(os.path.join(PAGE, name)):

@@ -715,6 +715,14 @@ class MockTests(PageTests):
         until(lambda: page.locator("#connection").is_hidden(), "it is found again")
         until(lambda: self.server.listeners, "events are read again")
 
+    def test_says_why_its_modules_are_refused(self):
+        self.server.refuses_origins = True
+        page = self.open()
+        until(lambda: page.locator("#connection").inner_text()
+              == "The page could not be loaded completely. The page comes from elsewhere. Pass on Host.", "it says why")
+        self.assertEqual(page.locator("#state .word").inner_text(), "Not loaded")
+        self.assert_no_violation(page, "refused")
+
     def test_who_wants_less_motion_gets_one_picture_a_second(self):
         page = self.ready(motion="reduce")
         page.locator("#tiles summary").click()

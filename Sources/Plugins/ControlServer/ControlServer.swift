@@ -40,6 +40,9 @@ final class ControlServer: Service {
         if let file = options.tokenFile { _ = try AccessToken.read(file, folder: folder) }
     }
 
+    /// What is on its way to clients, the events that are kept for them, and the inbox for access units.
+    var ownBytes: Int { AnswerMemory.usual + EventRing.mostBytes + UnitFanOut.inboxBytes }
+
     func readsFiles(folder: String) -> [String] {
         options.tokenFile.map { [AccessToken.path($0, folder: folder)] } ?? []
     }
@@ -54,19 +57,20 @@ final class ControlServer: Service {
         let token =
             try options.tokenFile.map { try AccessToken.read($0, folder: control.folder) }
             ?? options.token.flatMap { AccessToken($0) }
-        let pictures = PictureRequests(control)
-        let units = try UnitFanOut(control)
+        let memory = AnswerMemory()
+        let pictures = PictureRequests(control, memory)
+        let units = try UnitFanOut(control, memory)
         // Each run has an id of its own: the wall clock in base 36.
         let ring = EventRing(
             run: String(UInt64(bitPattern: control.clock.unixTime(at: control.clock.now())), radix: 36))
         let subscription = control.subscribe(capacity: EventSubscription.capacity)
-        let threads = [
-            try OwnThread("control/events") { Self.relay(subscription, control, to: ring) },
-            try OwnThread("control/pictures") { pictures.run() },
-            try OwnThread("control/units") { units.run() },
-        ]
         var made: ControlAPI?
         do {
+            let threads = [
+                try OwnThread("control/events") { Self.relay(subscription, control, to: ring) },
+                try OwnThread("control/pictures") { pictures.run() },
+                try OwnThread("control/units") { units.run() },
+            ]
             let server = try HTTPServer(address) { port in
                 let api = ControlAPI(
                     control: control, gate: Gate(address: address, port: port, hosts: options.hosts, token: token),

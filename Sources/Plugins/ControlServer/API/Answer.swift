@@ -7,6 +7,8 @@ struct Answer: Sendable {
     enum Body: Sendable {
         case none
         case bytes([UInt8])
+        /// Bytes that other answers share.
+        case piece(AnswerMemory.Piece)
         /// Written piece by piece until it returns.
         case stream(@Sendable (any StreamWriter) async throws -> Void)
     }
@@ -81,6 +83,8 @@ protocol StreamWriter: Sendable {
     ///
     /// - Throws: Where the client has gone, or has taken less than 64 kB of it in ten seconds.
     func write(_ bytes: [UInt8]) async throws
+    /// The same for bytes that others share, between a head and a tail. The bytes are not copied.
+    func write(_ head: [UInt8], _ piece: AnswerMemory.Piece, _ tail: [UInt8]) async throws
     /// Calls `action` once, when the connection has ended.
     func whenClosed(_ action: @escaping @Sendable () -> Void)
     /// Calls `action` once, when the client has closed its side. It may still read, or have gone: only writing shows
@@ -90,4 +94,7 @@ protocol StreamWriter: Sendable {
 
 extension StreamWriter {
     func whenHalfClosed(_ action: @escaping @Sendable () -> Void) {}
+    func write(_ head: [UInt8], _ piece: AnswerMemory.Piece, _ tail: [UInt8]) async throws {
+        try await write(head + piece.bytes + tail)
+    }
 }

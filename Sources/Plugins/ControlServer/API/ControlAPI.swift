@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameHTTP
 
 /// Everything that the server answers, without a socket: from a request's head and body to an answer.
 struct ControlAPI: Sendable {
@@ -13,6 +14,8 @@ struct ControlAPI: Sendable {
     let units: UnitFanOut
     let events: EventRing
     let viewers = Locked(ViewerCount())
+    /// What is on its way to clients.
+    var memory: AnswerMemory { pictures.memory }
 
     /// A viewer's place. It is free again when the viewer leaves it, or when this object is freed.
     final class Place: Sendable {
@@ -169,10 +172,8 @@ struct ControlAPI: Sendable {
 
     private func answer(to command: JSONNode, within seconds: Double) async -> CommandAnswer? {
         let once = Once<CommandAnswer?>()
-        let timer = Task {
-            try await Task.sleep(nanoseconds: UInt64(seconds * 1e9))
-            once.give(nil)
-        }
+        // Not `Task.sleep`, whose timers need a thread of Swift's pool.
+        let timer = ServerThreads.shared.loop.scheduleTask(in: .nanoseconds(Int64(seconds * 1e9))) { once.give(nil) }
         defer { timer.cancel() }
         return await withCheckedContinuation { continuation in
             once.wait(continuation)

@@ -9,6 +9,8 @@ struct Gate: Sendable {
     /// Names that were configured without a port: they count with this server's port, and with any port that a proxy
     /// shows.
     private let configured: Set<String>
+    /// Names that were configured with a port, which a proxy may show to browsers over TLS.
+    private let configuredPorts: Set<HostName>
     /// Whether any IP address counts as a name of the server: where it listens on all addresses. DNS rebinding does
     /// not work with an address.
     private let takesLiterals: Bool
@@ -25,14 +27,14 @@ struct Gate: Sendable {
         if address.isLoopback || address.isWildcard {
             texts += ["127.0.0.1:\(port)", "localhost:\(port)", "[::1]:\(port)"]
         }
-        var configured: Set<String> = []
+        var (configured, configuredPorts): (Set<String>, Set<HostName>) = ([], [])
         for host in hosts {
             guard let name = HostName(host) else { continue }
-            if name.port == nil { configured.insert(name.name) } else { names.insert(name) }
+            if name.port == nil { configured.insert(name.name) } else { configuredPorts.insert(name) }
         }
         for text in texts { if let name = HostName(text) { names.insert(name) } }
-        self.names = names
-        self.configured = configured
+        self.names = names.union(configuredPorts)
+        (self.configured, self.configuredPorts) = (configured, configuredPorts)
     }
 
     /// The kinds of requests.
@@ -64,8 +66,9 @@ struct Gate: Sendable {
         if let origin = head["origin"] {
             guard isOwn(origin, host: text) else {
                 return Refusal(
-                    403, "forbidden", place: "Origin", "pages of other origins must not use this server",
-                    "\(Self.ownAddress) A proxy with TLS must pass on the field Host, and its name must be in 'hosts' of 'control', without a port."
+                    403, "forbidden", place: "Origin",
+                    "the page comes from '\(origin.prefix(100))', but the server was asked for as '\(text)'; pages of other origins must not use it",
+                    "\(Self.ownAddress) A proxy with TLS must pass on the field Host with the port that browsers use, and 'hosts' of 'control' must have that name, with that port or without one."
                 )
             }
         } else if room == .socket {
@@ -104,14 +107,19 @@ struct Gate: Sendable {
         return takesLiterals && host.isLiteral && (host.port ?? 80) == port
     }
 
-    /// A proxy that speaks TLS shows pages of `https://` under a configured name.
+    /// The origin must be the very host of the request. A proxy that speaks TLS shows pages of `https://` under a
+    /// configured name. A port that was configured is the one that browsers show; they leave out 80 of `http` and 443 of
+    /// `https`.
     private func isOwn(_ origin: String, host: String) -> Bool {
         let origin = origin.lowercased()
         let host = host.lowercased()
-        if origin == "http://\(host)" { return true }
         guard let name = HostName(host) else { return false }
+        if origin == "http://\(host)" {
+            return name.port != nil || configured.contains(name.name) || names.contains(name.at(80))
+                || takesLiterals && name.isLiteral
+        }
         guard origin == "https://\(host)" else { return false }
-        return configured.contains(name.name) || name.port == 443 || name.port == nil && names.contains(name.at(443))
+        return configured.contains(name.name) || configuredPorts.contains(name.at(name.port ?? 443)) || name.port == 443
     }
 
     /// Browsers leave out the port that belongs to the scheme; behind a proxy that is 443.

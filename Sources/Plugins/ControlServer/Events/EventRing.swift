@@ -42,7 +42,7 @@ final class EventRing: Sendable {
     }
 
     /// The most bytes of all texts that are kept.
-    private static let mostBytes = 4 << 20
+    static let mostBytes = 4 << 20
 
     /// Distinguishes the ids of one run from those of another.
     let run: String
@@ -75,12 +75,20 @@ final class EventRing: Sendable {
     var next: Int { state.withLock { $0.next } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
+    /// The most bytes of a batch of several events: each slow client may have one waiting for it.
+    private static let mostBatchBytes = 64 << 10
+
     /// The events from `number` on.
     func read(from number: Int, most: Int = 256) -> Batch {
         state.withLock { state in
             let start = max(number, state.first)
             guard start < state.next else { return Batch(lost: max(state.first - number, 0), next: state.next) }
-            let end = min(start + most, state.next)
+            var (end, bytes) = (start, 0)
+            while end < min(start + most, state.next) {
+                bytes += state.texts[end - state.first].utf8.count
+                if end > start, bytes > Self.mostBatchBytes { break }
+                end += 1
+            }
             return Batch(
                 events: (start..<end).map { ($0, state.texts[$0 - state.first]) }, lost: start - number, next: end)
         }

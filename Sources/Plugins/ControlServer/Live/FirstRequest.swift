@@ -14,6 +14,8 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     private let timing: LiveSocket.Timing
     private let tasks: TaskCount
     private let idle: TimeAmount
+    /// Called when the gate has let a WebSocket through.
+    private let welcome: @Sendable () -> Void
     /// Adds HTTP's handlers behind this one, at once.
     private let goOn: @Sendable (any Channel) -> EventLoopFuture<Void>
     private var received = ByteBuffer()
@@ -22,9 +24,11 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
 
     init(
         _ api: ControlAPI, timing: LiveSocket.Timing, tasks: TaskCount, idle: TimeAmount,
+        welcome: @escaping @Sendable () -> Void,
         goOn: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) {
-        (self.api, self.timing, self.tasks, self.idle, self.goOn) = (api, timing, tasks, idle, goOn)
+        (self.api, self.timing, self.tasks, self.idle) = (api, timing, tasks, idle)
+        (self.welcome, self.goOn) = (welcome, goOn)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -58,6 +62,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
                 let place = api.place(\.sockets, most: LiveProtocol.mostSockets)
             else { return become(context) { [goOn] in goOn(context.channel) } }
             received.moveReaderIndex(forwardBy: request.byteCount)
+            welcome()
             become(context) { self.open(context, request, place) }
         }
     }

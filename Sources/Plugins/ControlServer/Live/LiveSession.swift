@@ -20,7 +20,7 @@ struct LiveSession {
         case watch(Key, stage: String)
         case unwatch(Key)
         case wantKeyframe(stage: String)
-        case binary(LiveHead, [UInt8])
+        case binary(LiveHead, AnswerMemory.Piece)
         case readEvents(after: String?)
         case close(UInt16, String)
     }
@@ -184,6 +184,10 @@ struct LiveSession {
             previews[id]?.hasSaidNone = true
             let none: JSONNode = ["none": .number(Int(id))]
             return [.text(none.text())] + next(id, now)
+        case .crowded:
+            // This picture is lost to all who asked for it.
+            previews[id]?.due = now + preview.request.intervalNs
+            return next(id, now)
         case .shot(let shot):
             guard !preview.isStale else { return next(id, now) }
             let number = preview.number &+ 1
@@ -195,7 +199,7 @@ struct LiveSession {
             let head = LiveHead(
                 kind: .jpeg, preview: id, number: number, sequenceNumber: shot.sequenceNumber,
                 capturedAt: shot.capturedAt)
-            return [.binary(head, shot.bytes)]
+            return [.binary(head, shot.piece)]
         }
     }
 
@@ -211,12 +215,12 @@ struct LiveSession {
             return [.unwatch(key), .text(Self.ended(id, Answer.json(error)))]
         case .unit(let unit):
             let verdict = previews[id]?.flow.offer(
-                isKeyframe: unit.header.isKeyframe, followsGap: unit.followsGap, bytes: unit.bytes.count,
+                isKeyframe: unit.header.isKeyframe, followsGap: unit.followsGap, bytes: unit.piece.count,
                 isCongested: isCongested, now: now)
             switch verdict {
             case .send(let followsGap)?:
                 let number = previews[id]?.flow.number ?? 0
-                return [.binary(LiveHead(unit.header, preview: id, number: number, followsGap: followsGap), unit.bytes)]
+                return [.binary(LiveHead(unit.header, preview: id, number: number, followsGap: followsGap), unit.piece)]
             case .leaveOut(let wantsKeyframe)?:
                 return wantsKeyframe ? [.wantKeyframe(stage: preview.request.stage)] : []
             case nil: return []

@@ -41,6 +41,8 @@ final class LiveSocket: ChannelInboundHandler {
     private var hasSentClose = false
     /// A place for each open preview, which the metrics count.
     private var previews: [ControlAPI.Place] = []
+    /// Its part in ``AnswerMemory`` while it is open.
+    private var reader: AnswerMemory.Reader?
     /// Viewers in ``UnitFanOut``, by preview.
     private var watches: [LiveSession.Key: (stage: String, viewer: Int)] = [:]
 
@@ -53,8 +55,9 @@ final class LiveSocket: ChannelInboundHandler {
         let socket = NIOLoopBound(self, eventLoop: context.eventLoop)
         let every = min(timing.ping, timing.progress, .seconds(1))
         ticker = context.eventLoop.scheduleRepeatedTask(initialDelay: every, delay: every) { _ in socket.value.tick() }
-        let place = place
+        let (place, channel) = (place, context.channel)
         context.channel.closeFuture.whenComplete { _ in place.leave() }
+        reader = api.memory.reader { channel.close(promise: nil) }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) { forget() }
@@ -67,6 +70,7 @@ final class LiveSocket: ChannelInboundHandler {
     private func forget() {
         ticker?.cancel()
         ticker = nil
+        reader = nil
         context = nil
         _ = session.end(1006, "")
         unwatchAll()
@@ -187,7 +191,7 @@ final class LiveSocket: ChannelInboundHandler {
         for action in actions {
             switch action {
             case .text(let text): write(.text, ByteBuffer(string: text))
-            case .binary(let head, let payload): write(.binary, Self.message(head, payload))
+            case .binary(let head, let piece): write(.binary, piece, after: head)
             case .ask(let key, let stage, let form, let delay): ask(key, stage, form, delay)
             case .watch(let key, let stage): watch(key, stage)
             case .unwatch(let key):
@@ -203,18 +207,24 @@ final class LiveSocket: ChannelInboundHandler {
         }
     }
 
-    /// A message with room before it for the frame's head, so that both are one write.
-    private static func message(_ head: LiveHead, _ payload: [UInt8]) -> ByteBuffer {
+    /// The head goes before the payload in one frame, with room before it for the frame's own head. Clients share the
+    /// payload.
+    private func write(_ opcode: WebSocketOpcode, _ piece: AnswerMemory.Piece, after head: LiveHead) {
         let room = 16
-        var buffer = ByteBufferAllocator().buffer(capacity: room + LiveProtocol.headBytes + payload.count)
+        var buffer = ByteBufferAllocator().buffer(capacity: room + LiveProtocol.headBytes)
         buffer.writeRepeatingByte(0, count: room)
         buffer.moveReaderIndex(forwardBy: room)
         buffer.writeBytes(head.bytes)
-        buffer.writeBytes(payload)
-        return buffer
+        write(opcode, piece.buffer, after: buffer, of: piece)
     }
 
-    private func write(_ opcode: WebSocketOpcode, _ payload: ByteBuffer, promise: EventLoopPromise<Void>? = nil) {
+    /// - Parameters:
+    ///   - head: The first bytes of the frame's payload.
+    ///   - piece: Kept until the client has it.
+    private func write(
+        _ opcode: WebSocketOpcode, _ payload: ByteBuffer, after head: ByteBuffer? = nil,
+        of piece: AnswerMemory.Piece? = nil, promise: EventLoopPromise<Void>? = nil
+    ) {
         guard let context else {
             promise?.fail(ChannelError.ioOnClosedChannel)
             return
@@ -224,19 +234,27 @@ final class LiveSocket: ChannelInboundHandler {
             promise?.fail(ChannelError.ioOnClosedChannel)
             return close()
         }
-        if pending == 0 { lastProgress = NIODeadline.now() }
-        let bytes = payload.readableBytes
+        let bytes = payload.readableBytes + (head?.readableBytes ?? 0)
         pending += 1
         pendingBytes += bytes
+        if pending == 1 { hasProgressed() }
         let written = promise ?? context.eventLoop.makePromise()
         let socket = NIOLoopBound(self, eventLoop: context.eventLoop)
         written.futureResult.whenComplete { _ in
+            withExtendedLifetime(piece) {}
             socket.value.pending -= 1
             socket.value.pendingBytes -= bytes
-            socket.value.lastProgress = NIODeadline.now()
+            socket.value.hasProgressed()
         }
+        // NIO's encoder writes the extension data before the data, as parts of one frame, and copies neither.
         context.writeAndFlush(
-            Self.wrapOutboundOut(WebSocketFrame(fin: true, opcode: opcode, data: payload)), promise: written)
+            Self.wrapOutboundOut(WebSocketFrame(fin: true, opcode: opcode, data: payload, extensionData: head)),
+            promise: written)
+    }
+
+    private func hasProgressed() {
+        lastProgress = NIODeadline.now()
+        reader?.progressed(holds: pendingBytes)
     }
 
     private func sayGoodbye(_ code: UInt16, _ reason: String) {
@@ -304,7 +322,7 @@ final class LiveSocket: ChannelInboundHandler {
         let loop = context.eventLoop
         let socket = NIOLoopBound(self, eventLoop: loop)
         tasks.begin()
-        Task { [tasks] in
+        ServerThreads.shared.begin { [tasks] in
             await EventStream.messages(ring, listener, after: last) { text in
                 try await loop.flatSubmit {
                     let promise = loop.makePromise(of: Void.self)

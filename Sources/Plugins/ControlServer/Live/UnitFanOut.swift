@@ -8,7 +8,7 @@ final class UnitFanOut: Sendable {
     struct Unit: Sendable {
         var header: StageUnit.Header
         /// With start codes.
-        var bytes: [UInt8]
+        var piece: AnswerMemory.Piece
         var followsGap: Bool
     }
 
@@ -37,6 +37,8 @@ final class UnitFanOut: Sendable {
         var requestedAt: Int64 = .min
         var makesKeyframes = true
         var wantsKeyframe = false
+        /// The last unit was lost here.
+        var hasLost = false
     }
 
     private struct State {
@@ -45,6 +47,8 @@ final class UnitFanOut: Sendable {
         var isClosed = false
     }
 
+    /// Units that wait for the fan-out's thread.
+    static let inboxBytes = 8 << 20
     /// A larger group is not kept for viewers that join.
     private static let (mostUnits, mostBytes) = (300, 16 << 20)
     /// A viewer that joins within this many units after a keyframe starts there: decoding them takes less time than
@@ -55,14 +59,15 @@ final class UnitFanOut: Sendable {
     /// A stage that gave nothing for this long may have been replaced, and is watched again.
     private static let silenceNs: Int64 = 1_000_000_000
 
+    private let memory: AnswerMemory
     private let control: any RunControl
     private let inbox: UnitInbox
     private let state = Locked(State())
 
     /// - Throws: ``FrameHostError`` `.exhausted`.
-    init(_ control: any RunControl) throws {
-        self.control = control
-        inbox = try UnitInbox()
+    init(_ control: any RunControl, _ memory: AnswerMemory = AnswerMemory()) throws {
+        (self.control, self.memory) = (control, memory)
+        inbox = try UnitInbox(byteCount: Self.inboxBytes)
     }
 
     /// [any thread] Gives the stage's units from its next keyframe on, or from one shortly before.
@@ -207,25 +212,29 @@ final class UnitFanOut: Sendable {
 
     private func take(_ unit: StageUnit, _ name: String) {
         guard let format = state.withLock({ $0.stages[name]?.format }) else { return }
-        let ready: Unit
-        do {
-            ready = Unit(
-                header: unit.header, bytes: try H264Units.annexB(unit, format),
-                followsGap: unit.followsGap || unit.header.isDiscontinuity && unit.header.isKeyframe)
-        } catch {
-            // The next unit follows a gap.
-            return state.withLock { $0.stages[name]?.group = [] }
+        let isAfterLoss = state.withLock { $0.stages[name]?.hasLost } ?? false
+        // The next unit follows a gap where this one is lost.
+        guard let bytes = try? H264Units.annexB(unit, format), let piece = piece(bytes) else {
+            return state.withLock { state in
+                state.stages[name]?.group = []
+                state.stages[name]?.hasLost = true
+            }
         }
+        let followsGap = unit.followsGap || isAfterLoss
+        let ready = Unit(
+            header: unit.header, piece: piece,
+            followsGap: followsGap || unit.header.isDiscontinuity && unit.header.isKeyframe)
         let viewers = state.withLock { state -> [Give] in
             guard var stage = state.stages[name] else { return [] }
             stage.heardAt = SystemTime.now()
+            stage.hasLost = false
             if unit.header.isKeyframe {
                 (stage.group, stage.groupBytes, stage.wantsKeyframe) = ([], 0, false)
             }
-            let goesOn = unit.header.isKeyframe || !stage.group.isEmpty && !unit.followsGap
-            if goesOn, stage.group.count < Self.mostUnits, stage.groupBytes + ready.bytes.count <= Self.mostBytes {
+            let goesOn = unit.header.isKeyframe || !stage.group.isEmpty && !followsGap
+            if goesOn, stage.group.count < Self.mostUnits, stage.groupBytes + piece.count <= Self.mostBytes {
                 stage.group.append(ready)
-                stage.groupBytes += ready.bytes.count
+                stage.groupBytes += piece.count
             } else {
                 (stage.group, stage.groupBytes) = ([], 0)
             }
@@ -233,5 +242,17 @@ final class UnitFanOut: Sendable {
             return stage.viewers.values.filter { !$0.isNew }.map(\.give)
         }
         for give in viewers { give(.unit(ready)) }
+    }
+
+    /// Where there is no room, what is kept for viewers that join goes first.
+    private func piece(_ bytes: [UInt8]) -> AnswerMemory.Piece? {
+        if let piece = memory.piece(bytes) { return piece }
+        state.withLock { state in
+            for name in state.stages.keys {
+                state.stages[name]?.group = []
+                state.stages[name]?.groupBytes = 0
+            }
+        }
+        return memory.piece(bytes)
     }
 }

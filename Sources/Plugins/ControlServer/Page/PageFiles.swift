@@ -31,6 +31,7 @@ public enum PageFiles {
         case "main.js": script(PackageResources.main_js)
         case "model.js": script(PackageResources.model_js)
         case "previews.js": script(PackageResources.previews_js)
+        case "reason.js": script(PackageResources.reason_js)
         case "snapshot.js": script(PackageResources.snapshot_js)
         case "stage.js": script(PackageResources.stage_js)
         case "video.js": script(PackageResources.video_js)

@@ -79,9 +79,10 @@ extension ControlAPI {
             of: id, as: form, isPreview: call.query.flag("preview"), patience: 1_000_000_000)
         {
         case .none: return Answer(204)
+        case .crowded: throw AnswerMemory.full("there is no room for the picture")
         case .failed(let error): throw refusal(of: error, id)
         case .shot(let shot):
-            return Answer(200, "image/\(form.kind.rawValue)", .bytes(shot.bytes), fields: fields(of: shot))
+            return Answer(200, "image/\(form.kind.rawValue)", .piece(shot.piece), fields: fields(of: shot))
         }
     }
 
@@ -130,10 +131,12 @@ extension ControlAPI {
                 // Nothing is being written, so nothing shows whether a client that has closed its side is still there.
                 if isOver(true) { return }
                 due = SystemTime.now()
+            // This viewer has lost a picture, as all have.
+            case .crowded: due = SystemTime.now() + interval
             // The stage has gone, or its pictures cannot be encoded: the stream ends.
             case .failed: return
             case .shot(let shot):
-                try await writer.write(Self.part(shot, fields(of: shot)))
+                try await writer.write(Self.head(of: shot, fields(of: shot)), shot.piece, Array("\r\n".utf8))
                 left -= 1
                 // Keeps the interval. A late picture is not made up for.
                 due = max(due + interval, SystemTime.now() - interval)
@@ -145,10 +148,10 @@ extension ControlAPI {
         if left == 0 { try await writer.write(Array("--framehost--\r\n".utf8)) }
     }
 
-    private static func part(_ shot: PictureRequests.Shot, _ fields: [(name: String, value: String)]) -> [UInt8] {
-        var head = "--framehost\r\nContent-Type: image/jpeg\r\nContent-Length: \(shot.bytes.count)\r\n"
+    private static func head(of shot: PictureRequests.Shot, _ fields: [(name: String, value: String)]) -> [UInt8] {
+        var head = "--framehost\r\nContent-Type: image/jpeg\r\nContent-Length: \(shot.piece.count)\r\n"
         for field in fields { head += "\(field.name): \(field.value)\r\n" }
-        return Array("\(head)\r\n".utf8) + shot.bytes + [13, 10]
+        return Array("\(head)\r\n".utf8)
     }
 
     private func fields(of shot: PictureRequests.Shot) -> [(name: String, value: String)] {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Glibc
 
 /// Asks stages for pictures and encodes them, on one thread of its own, so that neither an event loop nor the chain
 /// waits for an encoder. Each distinct form of a frame is encoded once for all viewers.
 final class PictureRequests: Sendable {
     /// A file's bytes, and which picture they show.
     struct Shot: Sendable {
-        var bytes: [UInt8]
+        var piece: AnswerMemory.Piece
         var sequenceNumber: UInt64
         /// Chain clock, nanoseconds.
         var capturedAt: Int64
@@ -17,6 +18,8 @@ final class PictureRequests: Sendable {
         case shot(Shot)
         /// There was no picture in time.
         case none
+        /// There was a picture, but no room for it: clients that do not read hold too much.
+        case crowded
         case failed(FrameHostError)
     }
 
@@ -43,11 +46,18 @@ final class PictureRequests: Sendable {
     /// A picture that is wanted for a later time may come this much earlier.
     private static let slackNs: Int64 = 4_000_000
 
+    /// How long a picture waits for the room of clients that were just disconnected, microseconds.
+    private static let (waitsForRoom, pauseUs): (Int, UInt32) = (20, 5000)
+
+    /// What pictures on their way to clients may use.
+    let memory: AnswerMemory
     private let control: any RunControl
     private let inbox = PictureInbox()
     private let state = Locked(State())
 
-    init(_ control: any RunControl) { self.control = control }
+    init(_ control: any RunControl, _ memory: AnswerMemory = AnswerMemory()) {
+        (self.control, self.memory) = (control, memory)
+    }
 
     /// [any thread] The next picture that a stage gives after this call.
     ///
@@ -191,14 +201,24 @@ final class PictureRequests: Sendable {
         while let form = requests.first?.form {
             let outcome: Outcome
             do {
-                let bytes = try control.encode(picture, as: form)
-                outcome = .shot(
-                    Shot(bytes: bytes, sequenceNumber: picture.sequenceNumber, capturedAt: picture.capturedAt))
+                let piece = piece(try control.encode(picture, as: form))
+                outcome =
+                    piece.map {
+                        .shot(Shot(piece: $0, sequenceNumber: picture.sequenceNumber, capturedAt: picture.capturedAt))
+                    } ?? .crowded
             } catch {
                 outcome = .failed(FrameHostError.wrap(error))
             }
             for request in requests where request.form == form { request.give(outcome) }
             requests.removeAll { $0.form == form }
         }
+    }
+
+    private func piece(_ bytes: [UInt8]) -> AnswerMemory.Piece? {
+        for _ in 0..<Self.waitsForRoom {
+            if let piece = memory.piece(bytes) { return piece }
+            usleep(Self.pauseUs)
+        }
+        return memory.piece(bytes)
     }
 }

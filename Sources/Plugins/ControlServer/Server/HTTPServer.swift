@@ -6,8 +6,8 @@ import Glibc
 
 /// Serves a ``ControlAPI`` over HTTP/1.1: hummingbird's channels on a listener of ours.
 ///
-/// One event loop; each connection's requests are answered by a task. The listener is ours because hummingbird's opens
-/// sockets that programs which plugins start would inherit, and spins where descriptors run out.
+/// Each connection's requests are answered by a task of ``ServerThreads``. The listener is ours because hummingbird's
+/// opens sockets that programs which plugins start would inherit, and spins where descriptors run out.
 final class HTTPServer: Sendable {
     /// The limits for a client.
     private enum Limits {
@@ -24,6 +24,7 @@ final class HTTPServer: Sendable {
 
     private struct Connections {
         var open: [ObjectIdentifier: any Channel] = [:]
+        var book: ConnectionBook<ObjectIdentifier>
         /// Requests that are answered at this moment, streams aside.
         var busy = 0
         /// Requests so far.
@@ -34,36 +35,37 @@ final class HTTPServer: Sendable {
     }
 
     private let api: ControlAPI
-    private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
     /// The listener's; it belongs to ``listener``.
     private let socket: Int32
     private let connections: Locked<Connections>
     private let tasks: TaskCount
+    /// Closes strangers that are silent for too long.
+    private let expiry: RepeatedTask
 
     /// [control thread] Accepts connections from here on.
     ///
     /// - Parameters:
     ///   - progress: Milliseconds after which a client that reads nothing of a stream is disconnected.
-    ///   - connections: The most connections at once, where descriptors allow as many.
+    ///   - limits: Of connections.
     ///   - ping: Milliseconds between two pings of a WebSocket.
     ///   - makeAPI: Given the port, which the kernel may have chosen.
-    /// - Throws: ``FrameHostError`` where the port is taken.
+    /// - Throws: ``FrameHostError`` where the port is taken, or where descriptors or threads are lacking.
     init(
-        _ address: ListenAddress, progress: Int64 = 10_000, connections mostConnections: Int = 2400,
+        _ address: ListenAddress, progress: Int64 = 10_000,
+        limits: ConnectionBook<ObjectIdentifier>.Limits = .init(),
         ping: Int64 = 20_000, makeAPI: (_ port: Int) -> ControlAPI
     ) throws {
+        let threads = try ServerThreads.ready()
         let socket = try Self.bound(address)
         self.socket = socket
         let port = Self.port(of: socket) ?? address.port
-        let most = min(mostConnections, DescriptorLimit.connections(of: DescriptorLimit.raise()))
         let api = makeAPI(port)
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let connections = Locked(Connections())
+        let connections = Locked(Connections(book: ConnectionBook(limits)))
         let tasks = TaskCount()
         let progress = TimeAmount.milliseconds(progress)
         let timing = LiveSocket.Timing(progress: progress, ping: .milliseconds(ping))
-        (self.api, self.group, self.connections, self.tasks) = (api, group, connections, tasks)
+        (self.api, self.connections, self.tasks) = (api, connections, tasks)
         let logger = Logger(label: "control-server") { _ in SwiftLogNoOpLogHandler() }
         let http = HTTP1Channel(
             responder: { (request: Request, writer: consuming ResponseWriter, channel: any Channel) in
@@ -74,7 +76,7 @@ final class HTTPServer: Sendable {
                 httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
                     maxHeaderFieldSize: Limits.headerField, maxHeaderListSize: Limits.headers,
                     maxHeaderFieldCount: Limits.headerCount)))
-        let bootstrap = ServerBootstrap(group: group)
+        let bootstrap = ServerBootstrap(group: threads.loop)
             .serverChannelOption(.backlog, value: 1024)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -88,17 +90,21 @@ final class HTTPServer: Sendable {
             .childChannelOption(.socketOption(.so_sndbuf), value: 256 << 10)
             .childChannelOption(.writeBufferWaterMark, value: .init(low: 32 << 10, high: 64 << 10))
             .childChannelInitializer { channel in
-                guard Self.take(channel, connections, most: most) else { return Self.turnAway(channel) }
+                do {
+                    guard try Self.take(channel, connections) else { return Self.turnAway(channel) }
+                } catch { return channel.eventLoop.makeFailedFuture(error) }
                 return channel.eventLoop.makeCompletedFuture {
-                    try Self.closeOnExec(channel)
+                    let key = ObjectIdentifier(channel)
                     try channel.pipeline.syncOperations.addHandler(
-                        FirstRequest(api, timing: timing, tasks: tasks, idle: Limits.idle) { channel in
+                        FirstRequest(api, timing: timing, tasks: tasks, idle: Limits.idle) {
+                            connections.withLock { $0.book.welcome(key) }
+                        } goOn: { channel in
                             http.setup(channel: channel, logger: logger).flatMapThrowing { value in
                                 try MessageRules.add(to: channel)
                                 return value
                             }.map { value in
                                 tasks.begin()
-                                Task {
+                                threads.begin {
                                     await http.handle(value: value, logger: logger)
                                     tasks.end()
                                 }
@@ -109,8 +115,10 @@ final class HTTPServer: Sendable {
         do {
             listener = try bootstrap.withBoundSocket(NIOBSDSocket.Handle(socket)).wait()
         } catch {
-            group.shutdownGracefully { _ in }
             throw Self.cannotListen(address, (error as? IOError)?.errnoCode ?? 0)
+        }
+        expiry = threads.loop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
+            Self.close(connections) { $0.book.expire(now: SystemTime.now()) }
         }
     }
 
@@ -128,10 +136,15 @@ final class HTTPServer: Sendable {
     ) async throws {
         let head = RequestHead(request.head)
         let body = BodyReader(request.body, channel)
+        let key = ObjectIdentifier(channel)
+        let isWelcome = head[MessageRules.malformed] == nil && api.gate.refusal(of: head) == nil
         connections.withLock { connections in
             connections.busy += 1
             connections.requests += 1
+            connections.book.beginAnswer(key)
+            if isWelcome { connections.book.welcome(key) }
         }
+        defer { connections.withLock { $0.book.endAnswer(key, now: SystemTime.now()) } }
         let isBusy = Locked(true)
         func isIdle() {
             if isBusy.withLock({ was in
@@ -142,7 +155,7 @@ final class HTTPServer: Sendable {
             }
         }
         defer { isIdle() }
-        let answer: Answer
+        var answer: Answer
         if let fault = head[MessageRules.malformed] {
             answer = .refused(
                 Refusal(
@@ -154,6 +167,13 @@ final class HTTPServer: Sendable {
                     try await channel.writeAndFlush(HTTPResponsePart.head(HTTPResponse(status: .continue))).get()
                 }
                 return try await body.all(most)
+            }
+        }
+        if case .bytes(let bytes) = answer.body, bytes.count >= AnswerMemory.leastBytes {
+            if let piece = api.memory.piece(bytes) {
+                answer.body = .piece(piece)
+            } else {
+                answer = .refused(AnswerMemory.full("there is no room for the answer"))
             }
         }
         // Unread bytes of a body would be taken for the next request.
@@ -180,6 +200,15 @@ final class HTTPServer: Sendable {
             } else {
                 try await writer.write(response: response, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
             }
+        case .piece(let piece):
+            response.headerFields[.contentLength] = "\(piece.count)"
+            if isHead {
+                try await writer.writeResponse(response)
+            } else {
+                let rest = try await writer.writeHead(response)
+                try await ChannelWriter(channel, api.memory).write(piece, stalls: Limits.answer)
+                try await rest.finish(nil)
+            }
         case .none:
             if answer.status != 204 { response.headerFields[.contentLength] = "0" }
             try await writer.writeResponse(response)
@@ -191,7 +220,7 @@ final class HTTPServer: Sendable {
             } else {
                 isIdle()
                 let rest = try await writer.writeHead(response)
-                try await run(ChannelWriter(channel: channel, progress: progress))
+                try await run(ChannelWriter(channel, api.memory, progress: progress))
                 try await rest.finish(nil)
             }
         }
@@ -254,18 +283,52 @@ final class HTTPServer: Sendable {
     }
 
     private struct ChannelWriter: StreamWriter {
-        let channel: any Channel
-        let progress: TimeAmount
+        private let channel: any Channel
+        private let memory: AnswerMemory
+        private let progress: TimeAmount
 
         /// How much must be read within ``progress``. A large picture is sent in such slices.
-        static let slice = 64 << 10
+        private static let slice = 64 << 10
+        /// How often a stream looks for memory again, and how long it waits in between.
+        private static let (attempts, pause) = (20, TimeAmount.milliseconds(100))
+
+        init(_ channel: any Channel, _ memory: AnswerMemory, progress: TimeAmount = .seconds(10)) {
+            (self.channel, self.memory, self.progress) = (channel, memory, progress)
+        }
 
         func write(_ bytes: [UInt8]) async throws {
-            var rest = ByteBuffer(bytes: bytes)
+            guard bytes.count >= AnswerMemory.leastBytes else {
+                return try await write(AnswerMemory.Piece(bytes), stalls: progress)
+            }
+            for _ in 0..<Self.attempts {
+                if let piece = memory.piece(bytes) { return try await write(piece, stalls: progress) }
+                try await channel.eventLoop.scheduleTask(in: Self.pause) {}.futureResult.get()
+            }
+            throw AnswerMemory.full("there is no room for more of the stream")
+        }
+
+        func write(_ head: [UInt8], _ piece: AnswerMemory.Piece, _ tail: [UInt8]) async throws {
+            channel.write(HTTPResponsePart.body(ByteBuffer(bytes: head)), promise: nil)
+            try await write(piece, stalls: progress, then: tail)
+        }
+
+        /// Slices share the piece's memory.
+        ///
+        /// - Parameter limit: How long the client may take for a slice.
+        func write(_ piece: AnswerMemory.Piece, stalls limit: TimeAmount, then tail: [UInt8] = []) async throws {
+            let channel = channel
+            let reader = memory.reader(holds: piece.count) { channel.close(promise: nil) }
+            var rest = piece.buffer
             while let slice = rest.readSlice(length: min(rest.readableBytes, Self.slice)), slice.readableBytes > 0 {
-                let timer = channel.closing(in: progress)
+                let timer = channel.closing(in: limit)
                 defer { timer.cancel() }
-                try await channel.writeAndFlush(HTTPResponsePart.body(slice)).get()
+                if rest.readableBytes == 0, !tail.isEmpty {
+                    channel.write(HTTPResponsePart.body(slice), promise: nil)
+                    try await channel.writeAndFlush(HTTPResponsePart.body(ByteBuffer(bytes: tail))).get()
+                } else {
+                    try await channel.writeAndFlush(HTTPResponsePart.body(slice)).get()
+                }
+                reader.progressed(holds: rest.readableBytes)
             }
         }
 
@@ -280,18 +343,48 @@ final class HTTPServer: Sendable {
 
     // MARK: Connections
 
-    /// [network loop] Registers a connection; false where there are too many, or where the server is stopping.
-    private static func take(_ channel: any Channel, _ connections: Locked<Connections>, most: Int) -> Bool {
+    /// Ends a connection that got one of the very last descriptors, without an answer.
+    private struct NoDescriptor: Error {}
+
+    /// [network loop] Registers a connection, for which another one may have to go. False where there is no room, or where
+    /// the server is stopping.
+    private static func take(_ channel: any Channel, _ connections: Locked<Connections>) throws -> Bool {
         let key = ObjectIdentifier(channel)
-        let isTaken = connections.withLock { connections in
-            guard connections.open.count < most, !connections.isStopping else { return false }
+        let (address, isShort) = try admit(channel)
+        let (entrance, pushedOut) = connections.withLock { connections -> (Entrance, (any Channel)?) in
+            guard !connections.isStopping else { return (.refused, nil) }
+            let entrance = connections.book.open(key, address, isShort: isShort, now: SystemTime.now())
+            guard case .taken(let other) = entrance else { return (entrance, nil) }
             connections.open[key] = channel
-            return true
+            return (entrance, other.flatMap { connections.open.removeValue(forKey: $0) })
         }
-        if isTaken {
-            channel.closeFuture.whenComplete { _ in connections.withLock { $0.open[key] = nil } }
+        pushedOut?.close(promise: nil)
+        guard entrance != .refused else {
+            // An answer would hold the descriptor for longer.
+            if isShort { throw NoDescriptor() }
+            return false
         }
-        return isTaken
+        channel.closeFuture.whenComplete { _ in
+            connections.withLock { connections in
+                // Another channel may have the key by now.
+                guard connections.open[key] === channel else { return }
+                connections.open[key] = nil
+                connections.book.close(key)
+            }
+        }
+        return true
+    }
+
+    private typealias Entrance = ConnectionBook<ObjectIdentifier>.Entrance
+
+    /// [network loop] Closes the connections that `choose` names.
+    private static func close(
+        _ connections: Locked<Connections>, _ choose: (inout Connections) -> [ObjectIdentifier]
+    ) {
+        let channels = connections.withLock { connections in
+            choose(&connections).compactMap { connections.open.removeValue(forKey: $0) }
+        }
+        for channel in channels { channel.close(promise: nil) }
     }
 
     /// [network loop] Answers every request that there is no room.
@@ -313,10 +406,13 @@ final class HTTPServer: Sendable {
 
     /// [network loop] NIO accepts without close-on-exec: a program that a plugin starts would keep a client's
     /// connection open after it was closed here.
-    private static func closeOnExec(_ channel: any Channel) throws {
+    ///
+    /// - Returns: Where the client is, and whether it got one of the process's last descriptors.
+    private static func admit(_ channel: any Channel) throws -> (address: PeerAddress, isShort: Bool) {
         try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable { (socket: NIOBSDSocket.Handle) in
             _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
-        }
+            return (PeerAddress(of: socket), !Descriptors.mayKeep(socket, isControl: true))
+        } ?? (PeerAddress(v4: 0), false)
     }
 
     /// How long requests are answered that were sent before their client could see the end, and without how long a pause,
@@ -359,19 +455,16 @@ final class HTTPServer: Sendable {
         connections.withLock { $0.isLeaving = true }
         waitForQuiet()
         connections.withLock { $0.isStopping = true }
+        expiry.cancel()
         listener.close(promise: nil)
         for _ in 0..<200 where connections.withLock({ $0.busy }) > 0 { usleep(1000) }
         for channel in connections.withLock({ Array($0.open.values) }) {
             channel.pipeline.fireUserInboundEventTriggered(LiveSocket.ServerStops())
             channel.close(promise: nil)
         }
+        // A task may still wait for a stage that does not answer.
         for _ in 0..<400 where tasks.now > 0 { usleep(1000) }
-        // A task may still wait for a stage that does not answer, and then use the loop. So the loop stays, idle, until
-        // the process ends.
-        guard tasks.now == 0 else { return }
-        let hasEnded = Locked(false)
-        group.shutdownGracefully { _ in hasEnded.withLock { $0 = true } }
-        for _ in 0..<200 where !hasEnded.withLock({ $0 }) { usleep(1000) }
+        for _ in 0..<200 where listener.isActive { usleep(1000) }
     }
 }
 

@@ -69,6 +69,12 @@ import Testing
         #expect(status(gate, host: "cam.example:443", [("origin", "https://cam.example:443")]) == 200)
         #expect(status(gate, host: "cam.example:8080") == 421)
         #expect(status(gate, host: "studio.example", [("origin", "https://studio.example")]) == 421)
+        #expect(status(gate, host: "studio.example:8443", [("origin", "https://studio.example:8443")]) == 200)
+        #expect(status(gate, host: "studio.example:8443", [("origin", "http://studio.example:8443")]) == 200)
+        #expect(status(gate, host: "studio.example:8443", [("origin", "https://studio.example")]) == 403)
+        #expect(status(gate, host: "studio.example:443", [("origin", "https://studio.example:443")]) == 421)
+        // Port 443 is not that of http.
+        #expect(status(gate, host: "cam.example", [("origin", "http://cam.example")]) == 403)
     }
 
     @Test(arguments: [
@@ -106,7 +112,7 @@ import Testing
         // As from a proxy that does not pass on Host.
         #expect(
             remedy("origin", "https://cam.example")
-                == "Open the server's own address. A proxy with TLS must pass on the field Host, and its name must be in 'hosts' of 'control', without a port."
+                == "Open the server's own address. A proxy with TLS must pass on the field Host with the port that browsers use, and 'hosts' of 'control' must have that name, with that port or without one."
         )
         #expect(remedy("sec-fetch-site", "cross-site") == "Open the server's own address.")
         let challenge = gate(token: "0123456789abcdef").refusal(

@@ -456,7 +456,9 @@ final class Client {
     ) {
         var made: ControlAPI?
         let address = try #require(ListenAddress("127.0.0.1:0"))
-        let server = try HTTPServer(address, progress: progress, connections: connections) { port in
+        var limits = ConnectionBook<ObjectIdentifier>.Limits()
+        limits.all = connections
+        let server = try HTTPServer(address, progress: progress, limits: limits) { port in
             let api = ControlAPI(
                 control: run, gate: Gate(address: address, port: port, hosts: [], token: nil),
                 pictures: PictureRequests(run), units: try! UnitFanOut(run), events: EventRing(run: "run"))
@@ -492,11 +494,52 @@ final class Client {
         Issue.record("no connection was taken within 120 s")
     }
 
-    @Test func leavesDescriptorsForTheStages() {
-        #expect(DescriptorLimit.connections(of: 16_384) == 16_128)
-        #expect(DescriptorLimit.connections(of: 1024) == 768)
-        #expect(DescriptorLimit.connections(of: 100) == 50)
-        #expect(DescriptorLimit.connections(of: 1) == 1)
+    /// Of one address, idle connections without the token push out only each other.
+    @Test func whoHasTheTokenGetsInBesideAThousandIdleStrangers() throws {
+        let running = try RunningServer { $0.token = "0123456789abcdef" }
+        let owner = try running.connect()
+        func ask(_ client: Client) throws {
+            try client.ask("GET /healthz", port: running.port, "Authorization: Bearer 0123456789abcdef")
+            #expect(try client.answer().hasPrefix("HTTP/1.1 200 "))
+        }
+        try ask(owner)
+        let strangers = try (0..<1000).map { _ in try running.connect() }
+        try ask(owner)
+        try ask(running.connect())
+        // The first of them have made room.
+        #expect(try strangers[0].receive() == "")
+        withExtendedLifetime(strangers) {}
+    }
+
+    /// A hundred clients ask for a picture and read nothing: they share one copy, and the sum is limited.
+    @Test func picturesOnTheirWayHaveALimit() throws {
+        let run = FakeRun()
+        run.state.withLock { $0.padding = 20 << 20 }
+        let (server, api) = try Self.server(run, progress: 10_000, connections: 200)
+        defer { server.stop() }
+        let thread = try OwnThread("test") { api.pictures.run() }
+        defer {
+            api.pictures.close()
+            thread.wait(milliseconds: 2000)
+        }
+        var clients: [Client] = []
+        for _ in 0..<12 {
+            clients += try (0..<8).map { _ in try Client(server.port, receiveBuffer: 4096) }
+            for client in clients.suffix(8) { try client.ask("GET /api/v1/stages/cam/picture", port: server.port) }
+            usleep(20_000)
+            #expect(api.memory.used <= AnswerMemory.usual)
+        }
+        // Once those that read nothing have lost their connections, there is room again.
+        let deadline = Date() + 60
+        while Date() < deadline {
+            let client = try Client(server.port)
+            try client.ask("GET /api/v1/stages/cam/picture", port: server.port)
+            let answer = try client.receive { $0.hasPrefix("HTTP/1.1 200 ") || $0.hasSuffix("}\n") }
+            if answer.hasPrefix("HTTP/1.1 200 ") { return withExtendedLifetime(clients) {} }
+            #expect(answer.contains("what clients have not read yet takes up all 64 MB"))
+            usleep(200_000)
+        }
+        Issue.record("there was no room for a minute")
     }
 }
 

@@ -215,7 +215,11 @@ struct Asked {
 
     var status: Int { answer.status }
     var text: String {
-        if case .bytes(let bytes) = answer.body { String(decoding: bytes, as: UTF8.self) } else { "" }
+        switch answer.body {
+        case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
+        case .piece(let piece): String(decoding: piece.bytes, as: UTF8.self)
+        default: ""
+        }
     }
     var json: JSONNode { FakeRun.node(text) }
     func field(_ name: String) -> String? { answer.fields.first { $0.name == name }?.value }

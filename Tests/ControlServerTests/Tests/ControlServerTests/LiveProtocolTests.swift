@@ -167,7 +167,7 @@ import Testing
 
 @Suite struct LiveSessionTests {
     private static let ms: Int64 = 1_000_000
-    private let shot = PictureRequests.Outcome.shot(.init(bytes: [1, 2, 3], sequenceNumber: 9, capturedAt: 5))
+    private let shot = PictureRequests.Outcome.shot(.init(piece: .init([1, 2, 3]), sequenceNumber: 9, capturedAt: 5))
 
     private func request(_ change: (inout PreviewRequest) -> Void = { _ in }) -> PreviewRequest {
         var request = PreviewRequest(stage: "cam")
@@ -182,7 +182,8 @@ import Testing
     }
 
     private func sent(_ number: UInt32, preview: UInt16 = 1) -> LiveSession.Action {
-        .binary(LiveHead(kind: .jpeg, preview: preview, number: number, sequenceNumber: 9, capturedAt: 5), [1, 2, 3])
+        .binary(
+            LiveHead(kind: .jpeg, preview: preview, number: number, sequenceNumber: 9, capturedAt: 5), .init([1, 2, 3]))
     }
 
     @Test func onePictureIsInFlightAndTheNextIsAskedForWhenItWasDrawn() {

@@ -61,6 +61,19 @@ import Testing
         #expect(await open.ask("GET", path).status == 404)
     }
 
+    /// What `reason.js` asks where the modules were refused: POST has `Origin`, as requests for modules have.
+    @Test func saysWhyItsModulesAreRefused() async {
+        let open = ControlAPI.over(FakeRun(), hosts: ["cam.example"])
+        let asked = await open.ask("POST", "/main.js", fields: ["origin": "https://cam.example"])
+        #expect(asked.status == 403)
+        #expect(
+            asked.what
+                == "the page comes from 'https://cam.example', but the server was asked for as '127.0.0.1:8080'; pages of other origins must not use it"
+        )
+        let right = await open.ask("POST", "/main.js", fields: ["origin": "http://127.0.0.1:8080"])
+        #expect(right.status == 405)
+    }
+
     @Test func isReadAndNothingElse() async {
         let asked = await api.ask("DELETE", "/page.css")
         #expect(asked.status == 405)

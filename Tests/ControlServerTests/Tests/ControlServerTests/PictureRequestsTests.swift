@@ -75,7 +75,7 @@ final class RunningRequests {
                     form.width = number % 2 == 0 ? 64 : 32
                     let outcome = await api.pictures.next(of: "cam", as: form, patience: 60_000_000_000)
                     guard case .shot(let shot) = outcome else { return "none" }
-                    return String(decoding: shot.bytes, as: UTF8.self)
+                    return String(decoding: shot.piece.bytes, as: UTF8.self)
                 }
             }
             group.addTask { [run = requests.run, api = requests.api] in

@@ -279,7 +279,7 @@ private final class RunningUnits {
         var header = StageUnit.Header()
         header.sequenceNumber = number
         header.isKeyframe = isKeyframe
-        return .unit(UnitFanOut.Unit(header: header, bytes: [UInt8(number)], followsGap: false))
+        return .unit(UnitFanOut.Unit(header: header, piece: .init([UInt8(number)]), followsGap: false))
     }
 
     @Test func watchesPausesAndGoesOnWithAKeyframe() {
@@ -289,7 +289,7 @@ private final class RunningUnits {
         #expect(session.take(.open(preview: 4, request), now: 0) == [], "it is open")
         #expect(session.take(unit(1, isKeyframe: false), for: 1, now: 0) == [.wantKeyframe(stage: "h264")])
         let head = LiveHead(kind: .h264, followsGap: true, preview: 4, number: 1, sequenceNumber: 2, capturedAt: 0)
-        #expect(session.take(unit(2, isKeyframe: true), for: 1, now: 0) == [.binary(head, [2])])
+        #expect(session.take(unit(2, isKeyframe: true), for: 1, now: 0) == [.binary(head, .init([2]))])
         #expect(session.take(.shown(preview: 4, number: 1), now: 0) == [])
         #expect(session.take(.pause(preview: 4), now: 0) == [.unwatch(1)])
         #expect(session.take(.pause(preview: 4), now: 0) == [])
