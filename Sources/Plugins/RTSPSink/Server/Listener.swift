@@ -32,13 +32,16 @@ enum Listener {
                 channel.eventLoop.makeCompletedFuture {
                     guard try admit(channel) else {
                         ranShort(nil)
-                        throw IOError(errnoCode: EMFILE, reason: "accept")
+                        throw NoDescriptor()
                     }
                     try initialize(channel)
                 }
             }
         return try bind(bootstrap, endpoint)
     }
+
+    /// Ends a connection that got one of the process's last descriptors.
+    private struct NoDescriptor: Error {}
 
     /// [network loop] NIO accepts without close-on-exec: a program that a plugin starts would keep a client's
     /// connection open after it was closed here. A program that starts before this call still does.
