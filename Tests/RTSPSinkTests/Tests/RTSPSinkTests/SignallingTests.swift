@@ -620,6 +620,13 @@ private final class Dialogue {
 
     @Test func closesConnectionsThatNeverAsk() {
         let client = Dialogue()
+        #expect(client.expire(now: 10 * second).isEmpty)
+        #expect(client.expire(now: 10 * second + 1) == [.close(1, "it sent no request for 10 s")])
+    }
+
+    @Test func closesConnectionsThatAskNoMore() {
+        let client = Dialogue()
+        client.say("OPTIONS")
         #expect(client.expire(now: 75 * second).isEmpty)
         #expect(client.expire(now: 75 * second + 1) == [.close(1, "it sent no request for 75 s")])
     }
