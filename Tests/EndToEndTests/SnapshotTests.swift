@@ -205,7 +205,7 @@ import Testing
         // As a disk that has gone; a full one gives another reason.
         try FileManager.default.removeItem(atPath: String(folder.dropLast(2)))
         var asked = 0
-        while !program.error.contains("No such file or directory"), asked < 10 {
+        while !program.output.contains("No such file or directory"), asked < 10 {
             asked += 1
             program.send(SIGUSR1)
             try program.waitForLines(program.output.split(separator: "\n").count + 1)

@@ -20,7 +20,7 @@ private let vectors: [(text: String, node: JSONNode)] = [
     (#""""#, ""),
     (#""Grüße 👋""#, "Grüße 👋"),
     (#""\"\\/\n\r\t\u0000\u001F""#, "\"\\/\n\r\t\u{0}\u{1F}"),
-    ("\"\u{7F}\u{2028}\"", "\u{7F}\u{2028}"),
+    (#""\u007F\u009B\u2028\u202E""#, "\u{7F}\u{9B}\u{2028}\u{202E}"),
     ("[]", []),
     ("[1,[2,[]],{}]", [1, [2, []], JSONNode(.object([]))]),
     ("{}", JSONNode(.object([]))),
@@ -46,6 +46,11 @@ private func faults(_ text: String, limits: JSONReader.Limits = .init()) -> Stri
 }
 
 struct JSONReaderTests {
+    /// The writer escapes what a terminal would obey; others need not.
+    @Test func readsWhatATerminalWouldObey() throws {
+        #expect(try read("\"\u{7F}\u{9B}\u{2028}\"").withoutPlaces == "\u{7F}\u{9B}\u{2028}")
+    }
+
     @Test(arguments: vectors)
     func readsWhatTheWriterWrites(text: String, node: JSONNode) throws {
         #expect(try read(text).withoutPlaces == node)
