@@ -45,8 +45,9 @@ final class ChainsDisplay {
     func update(_ replies: CommandReplies, now: Int64, isLast: Bool = false) {
         if isLast || !showsAnswers || OutputWriter.shared.hasRoom(for: .output) {
             for reply in replies.take() { answers.add(reply, now: now) }
+            // Not before: one that waits there is not missing.
+            for reply in answers.take(now: now) { show(reply) }
         }
-        for reply in answers.take(now: now) { show(reply) }
         linesLost += OutputWriter.shared.takeLost().output
         guard linesLost > 0, isLast || now - linesReported >= 1_000_000_000 else { return }
         say(.warning, LinesLost(linesLost, .output).text, chain: nil)

@@ -66,8 +66,9 @@ final class RunDisplay {
         // While they cannot be written, no further commands are read.
         if !jsonEvents || OutputWriter.shared.hasRoom(for: .output) {
             for reply in replies.take() { answers.add(reply, now: now) }
+            // Not before: one that waits there is not missing.
+            for reply in answers.take(now: now) { show(reply.event, chain) }
         }
-        for reply in answers.take(now: now) { show(reply.event, chain) }
         if lost > 0 {
             let events = lost == 1 ? "1 event was" : "\(lost) events were"
             complain(.notice, "\(events) lost: more came than could be written.")
