@@ -28,9 +28,11 @@ struct LinesLost {
     }
 
     /// The event `lines-lost`. On standard output it stands at the place of the gap.
-    func event(_ clock: ChainClock) -> Event {
+    ///
+    /// - Parameter words: Why they were left out, where it is not that nobody read them.
+    func event(_ clock: ChainClock, text words: String? = nil) -> Event {
         Event(
-            name: "lines-lost", level: .warning, text: text,
+            name: "lines-lost", level: .warning, text: words ?? text,
             details: [
                 "stream": .string(stream == .output ? "output" : "log"), "lines": .number(count),
             ], time: clock.now())

@@ -61,6 +61,12 @@ final class RunDisplay {
         let now = chain.clock.now()
         reportLostLines(chain, now: now)
         let (events, lost) = subscription.take()
+        let hasLost = "\(lost == 1 ? "1 event was" : "\(lost) events were") lost: more came than could be written."
+        // Where they are missing: they came before those that are there.
+        if lost > 0, jsonEvents, !onlyAnswers {
+            let event = LinesLost(lost, .output).event(chain.clock, text: hasLost)
+            Terminal.say(event.json(by: chain.clock, chain: name).text())
+        }
         for event in events { show(event, chain) }
         // Answers keep the order of the lines they answer.
         // While they cannot be written, no further commands are read.
@@ -69,10 +75,7 @@ final class RunDisplay {
             // Not before: one that waits there is not missing.
             for reply in answers.take(now: now) { show(reply.event, chain) }
         }
-        if lost > 0 {
-            let events = lost == 1 ? "1 event was" : "\(lost) events were"
-            complain(.notice, "\(events) lost: more came than could be written.")
-        }
+        if lost > 0 { complain(.notice, hasLost) }
         let state = chain.currentState
         if state == .finishing { return showJob(chain, now: now) }
         guard state == .streaming || state == .draining else { return }
