@@ -166,7 +166,7 @@ import Testing
         #expect(
             found.first?.hasPrefix("c.json:3:3: stages[0].slatePicture: none.png cannot be read: ") == true, "\(found)")
         #expect(
-            found.last?.hasPrefix("c.json:2:50: stages[0].url: the stream was not opened, so its sound is not known.")
+            found.last?.hasPrefix("c.json:2:42: stages[0].url: the stream was not opened, so its sound is not known.")
                 == true,
             "\(found)")
         let twice = try faults(

@@ -9,7 +9,8 @@
 ///   such as `channel=`, none of the values.
 /// - RTMP: the application, which is its first part.
 /// - `file`: all of it.
-/// - Everything else: a path that is only a word, such as `/live` or `/video.cgi`. Longer ones have tokens: `/…`.
+/// - HTTP, SRT, UDP and TCP: a path that is only a word, such as `/live` or `/video.cgi`. Others may have tokens.
+/// - Everything else: nothing of the path.
 ///
 /// A login, a query and a fragment are never shown, and in doubt nothing but the scheme is: a text that is no host, or an
 /// `@` where none belongs, may be a part of a login whose password contains `/`, `#`, `?` or `@`. `…` stands for what
@@ -254,7 +255,7 @@ private struct AddressParts {
         case "file": shown += text(path)
         case _ where scheme.hasPrefix("rtsp"): takeRTSP(path)
         case _ where scheme.hasPrefix("rtmp"): takeRTMP(path)
-        case _ where Self.isWord(path.dropFirst()): shown += text(path)
+        case _ where Self.wordSchemes.contains(scheme) && Self.isWord(path.dropFirst()): shown += text(path)
         default:
             shown += "/" + Self.hidden
             if path.count > 4 { add(path.dropFirst()) }
@@ -309,6 +310,8 @@ private struct AddressParts {
         "passphrase",
         "key", "token", "auth", "secret", "streamid", "sig", "signature", "session",
     ]
+
+    private static let wordSchemes: Set<String> = ["http", "https", "srt", "udp", "tcp"]
 
     /// Whether it is what servers call a stream: small letters, up to two digits behind them, and an ending.
     private static func isWord(_ part: ArraySlice<UInt8>) -> Bool {

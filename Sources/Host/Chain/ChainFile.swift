@@ -180,8 +180,11 @@ struct ChainFile {
         .map(\.element)
         // Outputs of one stage have its options, and so the same faults.
         var result: [FrameHostError] = []
-        for fault in inOrder where !fault.isConsequence && !result.contains(fault) { result.append(fault) }
-        for fault in inOrder where fault.isConsequence && !result.contains(fault) {
+        var said: Set<String> = []
+        for fault in inOrder where !fault.isConsequence && said.insert(fault.description).inserted {
+            result.append(fault)
+        }
+        for fault in inOrder where fault.isConsequence && said.insert(fault.description).inserted {
             let cause = result.lastIndex { owner($0) == owner(fault) } ?? result.indices.last
             result.insert(fault, at: cause.map { $0 + 1 } ?? 0)
         }

@@ -32,6 +32,7 @@ import Testing
         ("http://127.0.0.1:8080/", "http://127.0.0.1:8080/"),
         ("udp://@239.1.2.3:5000", "udp://@239.1.2.3:5000"), ("udp://:5000", "udp://:5000"),
         ("file:///clips/a.mp4", "file:///clips/a.mp4"), ("mqtts://broker.example:8883", "mqtts://broker.example:8883"),
+        ("mqtt://broker/geheim", "mqtt://broker/…"),
         // Logins, and what may be one.
         ("rtsp://user:geheim@host/a", "rtsp://host/a"), ("RTSP://geheim@host", "rtsp://host"),
         ("rtsp://user:p@geheim@host/", "rtsp://host/"), ("rtsp://user:p/geheim@host/", "rtsp://…"),
