@@ -9,7 +9,8 @@ import Testing
 
 @Suite struct ConnectionBookTests {
     private typealias Book = ConnectionBook<Int>
-    private let (home, shop) = (PeerAddress(v4: 1), PeerAddress(v4: 2))
+    private let home = PeerAddress(v4: 1)
+    private let shop = PeerAddress(v4: 2)
     private static let second: Int64 = 1_000_000_000
 
     private func book(_ all: Int, perAddress: Int = 64) -> Book {
