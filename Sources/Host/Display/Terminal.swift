@@ -66,7 +66,7 @@ enum Terminal {
         let fault = outputFault
         if let fault { RunLog.logger.critical("\(fault)") }
         if left.output > 0 { RunLog.logger.warning("\(LinesLost(left.output, .output).text)") }
-        let isUnsaid = left.output > 0 && OutputWriter.shared.finish().log > 0
+        let isUnsaid = OutputWriter.shared.finish().log > 0 && left.output > 0
         return fault != nil || isUnsaid ? max(status, 1) : status
     }
 
