@@ -70,6 +70,75 @@ import Testing
         #expect(guarded.serials == [2])
     }
 
+    private func covers(_ guarded: PrivacyGuard, _ box: FaceRect) -> Bool {
+        guarded.regions.contains { $0.union(box).area <= $0.area * 1.000001 }
+    }
+
+    /// What passes in front takes the track along, and not the place where the face was seen.
+    @Test func aFaceThatIsOnlyFollowedStaysCoveredWhereItWasSeen() {
+        var guarded = PrivacyGuard(holdTime: Self.second)
+        for frame in 0..<5 {
+            _ = guarded.decide(.answered, after: .none, faces: [face()], time: Int64(frame) * Self.second / 30)
+        }
+        for frame in 5..<34 {
+            var drifting = face(seen: false, speed: 360)
+            drifting.box = Self.box.moved(Double(frame - 4) * 12, 0)
+            // The track ends on the way.
+            let faces = frame < 20 ? [drifting] : []
+            #expect(
+                guarded.decide(.answered, after: .none, faces: faces, time: Int64(frame) * Self.second / 30) == .held)
+            #expect(covers(guarded, Self.box))
+            if frame < 20 { #expect(covers(guarded, drifting.box)) }
+        }
+    }
+
+    /// Another face that takes the track leaves the place of the first one covered, at any rate of frames.
+    @Test(arguments: [5, 30, 60]) func aFaceThatJumpsLeavesItsPlaceCovered(rate: Int64) {
+        var guarded = PrivacyGuard(holdTime: Self.second)
+        _ = guarded.decide(.answered, after: .cut, faces: [face()], time: 0)
+        for frame in 1...rate {
+            var other = face()
+            other.box = Self.box.moved(60, 0)
+            other.hasJumped = frame == 1
+            _ = guarded.decide(.answered, after: .none, faces: [other], time: Self.second * frame / rate)
+            #expect(covers(guarded, Self.box) && covers(guarded, other.box))
+            #expect(!covers(guarded, Self.box.moved(-60, 0)))
+        }
+    }
+
+    @Test func holdsEndThoughEachPictureFollowsAGapOrACut() {
+        for pause in [PrivacyGuard.Break.gap, .cut] {
+            var guarded = PrivacyGuard(holdTime: Self.second)
+            var last = PrivacyGuard.Mode.starting
+            for frame in 0..<300 {
+                // A face of another number after each break.
+                let faces = frame < 200 ? [face(frame)] : []
+                last = guarded.decide(.answered, after: pause, faces: faces, time: Self.second * Int64(frame) / 30)
+                #expect(!last.coversAll)
+            }
+            #expect(last == .searched && guarded.regions.isEmpty)
+        }
+    }
+
+    /// It does not know the faces that the one before it held.
+    @Test func anInstanceThatFollowsAnotherCoversAllForTheHoldTimeAndThreeSearches() {
+        var guarded = PrivacyGuard(holdTime: Self.second, followsAnother: true)
+        for frame in 0...30 {
+            #expect(
+                guarded.decide(.answered, after: .none, faces: [], time: Self.second * Int64(frame) / 30) == .starting)
+        }
+        #expect(guarded.decide(.answered, after: .none, faces: [], time: Self.second * 31 / 30) == .searched)
+        var slow = PrivacyGuard(holdTime: Self.second, followsAnother: true)
+        let modes = (0..<5).map { slow.decide(.answered, after: .none, faces: [], time: Self.second * 10 * $0) }
+        #expect(modes == [.starting, .starting, .starting, .searched, .searched])
+    }
+
+    @Test func aPlaceThatIsNoNumberCoversAll() {
+        let lost = FaceRect(x: .nan, y: 0, width: .infinity, height: 10)
+        let region = EffectRegion(lost, margin: 0.3, feather: 0.1, width: 64, height: 48)
+        #expect(region.map { [$0.left, $0.top, $0.right, $0.bottom] } == [0, 0, 64, 48])
+    }
+
     @Test func aCutForgetsNoFaceBeforeTheHoldTimeIsOver() {
         var guarded = PrivacyGuard(holdTime: Self.second)
         _ = guarded.decide(.answered, after: .cut, faces: [face()], time: 0)

@@ -261,12 +261,23 @@ import Testing
         #expect(changes.map(\.0) == [53], "a fifth of nine tenths of 300 frames")
     }
 
-    @Test func timeThatStepsBackBeginsAnew() {
+    /// Where pictures are dropped too, only those that come count.
+    @Test(arguments: [1, 3, 5]) func aSlowerRateThanDeclaredIsJudgedByWhatComes(rate: Int64) {
         var watch = LateWatch(frameRate: 30)
-        _ = feed(&watch, from: 100, 10) { _ in true }
-        #expect(watch.isTooLate)
-        _ = feed(&watch, from: -20, 1) { _ in false }
-        #expect(!watch.isTooLate)
+        for frame in 0..<(10 * rate) { _ = watch.note(isLate: true, time: frame * 1_000_000_000 / rate) }
+        #expect(watch.isTooLate && watch.share == 1)
+    }
+
+    @Test func timeThatStepsBackForgetsNothing() {
+        var watch = LateWatch(frameRate: 30)
+        var changes = 0
+        for turn in 0..<10 {
+            for frame in 0..<90 where watch.note(isLate: true, time: Int64(frame - turn * 7) * 33_333_333) {
+                changes += 1
+            }
+        }
+        #expect(watch.isTooLate && changes == 1)
+        #expect(watch.note(isLate: true, time: .min) == false && watch.note(isLate: true, time: .max) == false)
     }
 }
 
@@ -284,5 +295,11 @@ import Testing
         #expect(gaps([0, 33, 66, 99], frameDuration: 33, marked: [66]) == [66])
         #expect(gaps([0, 1000, 2000, 3000, 3500, 4500]).isEmpty)
         #expect(gaps([.max, .min, .max]) == [.min, .max])
+    }
+
+    @Test func anUnevenRateHasNoGaps() {
+        #expect(gaps([0, 33, 133, 166, 266, 299, 399], frameDuration: 66).isEmpty)
+        #expect(gaps([0, 33, 33, 66, 66, 99], frameDuration: 33).isEmpty, "times that stand still")
+        #expect(gaps([0, 33, 133, 166, 900], frameDuration: 66) == [900])
     }
 }

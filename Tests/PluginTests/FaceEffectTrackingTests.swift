@@ -122,6 +122,69 @@ import Testing
         #expect(box.x <= 80 && box.y <= 80 && box.right >= 180 && box.bottom >= 200, "\(box)")
     }
 
+    private static func privateRules() -> FaceTracks.Rules {
+        var rules = FaceTracks.Rules()
+        (rules.confirmsAtOnce, rules.leastConfidence) = (true, 0.8)
+        (rules.leastUnseen, rules.unseenPerLook) = (0, 70_000_000)
+        return rules
+    }
+
+    /// A small sharp face within the box of a large one that the search is less sure of, which comes later in the list.
+    @Test func aFaceTakesNoTrackOfOneThatIsFoundToo() {
+        var run = Run(Self.privateRules())
+        let large = Detection.at(100, 100, 200, 240)
+        for _ in 0..<5 { run.step([large]) }
+        let doubtful = Detection.at(100, 100, 200, 240, confidence: 0.7)
+        let small = Detection.at(240, 280, 40, 50, confidence: 1)
+        for _ in 0..<60 {
+            run.step([small, doubtful])
+            let isCovered = run.tracks.tracks.contains {
+                $0.box.union($0.seenBox).union(large.box).area <= $0.box.union($0.seenBox).area * 1.001
+            }
+            #expect(isCovered, "\(run.tracks.tracks.map(\.box))")
+        }
+    }
+
+    /// It may be somebody else, and the one of before still be there.
+    @Test func aFaceThatIsFoundElsewhereHasJumped() {
+        var run = Run(Self.privateRules())
+        for _ in 0..<5 { run.step([.at(100, 100, 40, 50)]) }
+        run.step([.at(102, 100, 40, 50)])
+        #expect(!run.tracks.tracks[0].hasJumped)
+        run.step([.at(140, 100, 40, 50)])
+        #expect(run.tracks.tracks.count == 1 && run.tracks.tracks[0].hasJumped)
+        run.step([.at(140, 100, 40, 50)])
+        #expect(!run.tracks.tracks[0].hasJumped)
+    }
+
+    /// Whatever comes, what this frame's search is sure of lies within a track.
+    @Test(arguments: 1...30) func whatIsFoundIsWithinATrack(seed: UInt64) {
+        var noise = Noise(seed)
+        func roll(_ most: Int) -> Int { (Int(noise.byte()) << 8 | Int(noise.byte())) % most }
+        var run = Run(Self.privateRules())
+        var places = (0..<6).map { _ in (x: roll(400), y: roll(200), side: 20 + roll(100)) }
+        for _ in 0..<100 {
+            for index in places.indices {
+                places[index].x += roll(9) - 4
+                places[index].y += roll(9) - 4
+                if roll(40) == 0 { places[index] = (roll(400), roll(200), 20 + roll(100)) }
+            }
+            let found = places.filter { _ in roll(4) > 0 }.map {
+                Detection.at(
+                    Double($0.x), Double($0.y), Double($0.side), Double($0.side),
+                    confidence: 0.6 + Double(roll(41)) / 100)
+            }
+            run.step(found, isFollowed: roll(5) > 0)
+            for face in found where face.confidence >= 0.8 {
+                let isWithin = run.tracks.tracks.contains { track in
+                    let box = track.box.union(track.seenBox)
+                    return track.lastSeenFrame == run.frame && box.union(face.box).area <= box.area * 1.001
+                }
+                #expect(isWithin, "\(face) \(run.tracks.tracks.map(\.box))")
+            }
+        }
+    }
+
     @Test func saysThatThereAreTooManyFaces() {
         var tracks = FaceTracks()
         let faces = (0..<65).map { Detection.at(Double($0) * 100, 0, 40, 50) }

@@ -319,7 +319,9 @@ class Bench:
         source = {"id": "net", "use": "network-source", "url": f"tcp://127.0.0.1:{listener.getsockname()[1]}", "whileLost": "stop"}
         chain = self.chain(source, {"facesFile": str(self.folder / "faces.jsonl"), "waitMs": 200, "detectionSize": 320}, pipe.name, link={"queue": 0})
         load = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 if busy else 0)]
-        program = subprocess.Popen([PROGRAM, chain, "--for", "12", "--commands", "--quiet"], env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
+        program = subprocess.Popen([PROGRAM, chain, "--for", "12", "--commands", "--quiet"], env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        answers = []
+        threading.Thread(target=lambda: answers.extend(program.stdout), daemon=True).start()
         out = []
         try:
             with open(pipe, "rb") as reader:
@@ -333,14 +335,16 @@ class Bench:
                     time.sleep(slow)
                     if pauses and paused == 0 and time.monotonic() - begin > 2:
                         paused = 1
-                        program.stdin.write('{"id": 1, "command": "pause", "stage": "face"}\n')
+                        program.stdin.write('{"stage": "face", "command": "pause"}\n')
                         program.stdin.flush()
-                        threading.Timer(0.5, lambda: (program.stdin.write('{"id": 2, "command": "resume", "stage": "face"}\n'), program.stdin.flush())).start()
+                        threading.Timer(0.5, lambda: (program.stdin.write('{"stage": "face", "command": "resume"}\n'), program.stdin.flush())).start()
         finally:
             for one in load:
                 one.kill()
             program.terminate()
             program.wait(20)
+            if paused and not any('"ok":true' in answer for answer in answers):
+                raise RuntimeError(f"the pause was not answered: {answers}")
             server.join()
             listener.close()
         raw = subprocess.run(["ffmpeg", "-v", "error", "-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", "640x360", "-i", "-", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], input=b"".join(out), capture_output=True).stdout

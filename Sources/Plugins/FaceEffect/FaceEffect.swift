@@ -155,7 +155,12 @@ final class FaceEffect: DelayingFilter {
                 as: context.stageID
             ) { context.isEnded }
         }
-        privacy = options.privacy ? PrivacyGuard(holdTime: Int64(options.holdSeconds * 1e9)) : nil
+        // An instance that comes after another one does not know the faces that this one still held.
+        privacy =
+            options.privacy
+            ? PrivacyGuard(
+                holdTime: Int64(options.holdSeconds * 1e9), followsAnother: context.repeatsParameterSets)
+            : nil
         knownFaces.reserveCapacity(FaceTracks.mostTracks)
         let finder = FaceFinder(
             format, options, detector, sizes: sizes, patience: patience(format), looksAhead: framesAhead > 0)
@@ -326,6 +331,7 @@ final class FaceEffect: DelayingFilter {
             knownFaces.append(
                 PrivacyGuard.Face(
                     serial: track.serial, box: isSeen ? track.box.union(track.seenBox) : track.box, isSeen: isSeen,
+                    hasJumped: isSeen && track.hasJumped,
                     velocityX: track.velocityX * rate, velocityY: track.velocityY * rate))
         }
         let pause: PrivacyGuard.Break = result.isCut ? .cut : result.isGap ? .gap : .none

@@ -65,7 +65,7 @@ final class LookAhead {
         let small = SmallPicture.squareSize(format, longSide: sizes.trackingSide)
         let each =
             small.width * small.height * 21 / 16 + FaceTracks.mostTracks * MemoryLayout<FaceLine>.stride
-            + 2 * FaceTracks.mostTracks * MemoryLayout<TwoWayGuard.Cover>.stride
+            + TwoWayGuard.mostCovers * MemoryLayout<TwoWayGuard.Cover>.stride
             + OpenCV.mostFindings * MemoryLayout<FaceRect>.stride
         return (frames + 1) * each
     }

@@ -160,10 +160,24 @@ final class YuNetDetector: FaceDetecting {
             let coarser = total
             for index in 0..<min(Int(count), OpenCV.mostFindings) {
                 let face = Self.detection(found[index], in: picture, searched: size)
+                guard Self.isPossible(face.box, in: picture) else {
+                    throw FrameHostError(
+                        .callFailed,
+                        what:
+                            "YuNet found a face of impossible size in a picture of \(picture.width)x\(picture.height), searched on \(size.width)x\(size.height)"
+                    )
+                }
                 if !merge.add(face, to: buffer, count: &total, coarser: coarser) { isFull = true }
             }
         }
         return isFull ? max(total, buffer.count) + 1 : total
+    }
+
+    /// In very thin pictures the network's numbers overflow. Nothing that it says of such a picture can be relied on.
+    private static func isPossible(_ box: FaceRect, in picture: DetectorPicture) -> Bool {
+        let most = 4 * Double(max(picture.width, picture.height))
+        return box.x.isFinite && box.y.isFinite && box.width >= 0 && box.height >= 0
+            && box.width < most && box.height < most
     }
 
     /// Brings a finding from the size that was searched to the picture. The box is made tight in square pixels of about the

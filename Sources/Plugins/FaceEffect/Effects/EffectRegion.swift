@@ -22,6 +22,9 @@ struct EffectRegion: Equatable {
     ///   - face: In stored pixels.
     ///   - keepsFace: Whether the feather lies outside the face, so that the box itself is covered fully (privacy).
     init?(_ face: FaceRect, margin: Double, feather: Double, keepsFace: Bool = false, width: Int, height: Int) {
+        let isKnown = face.centerX.isFinite && face.centerY.isFinite && face.width.isFinite && face.height.isFinite
+        // Nobody knows where it is: the whole picture.
+        let face = isKnown ? face : FaceRect(x: 0, y: 0, width: Double(width), height: Double(height))
         centerX = face.centerX
         centerY = face.centerY
         self.feather = feather

@@ -14,6 +14,9 @@ struct LateWatch {
     private var frames = InlineArray<10, Int>(repeating: 0)
     private var lateFrames = InlineArray<10, Int>(repeating: 0)
     private var part: Int64?
+    private var last: Int64?
+    /// The time that the frames have taken, nanoseconds: a step back takes none, and a long one no more than ``span``.
+    private var elapsed: Int64 = 0
     /// In all.
     private(set) var count = 0
     private(set) var lateCount = 0
@@ -32,9 +35,11 @@ struct LateWatch {
     mutating func note(isLate: Bool, time: Int64) -> Bool {
         count += 1
         if isLate { lateCount += 1 }
-        begin(time / (Self.span / Int64(Self.partCount)))
-        let place = Int((part ?? 0) % Int64(Self.partCount))
-        let index = place < 0 ? place + Self.partCount : place
+        let (step, overflows) = time.subtractingReportingOverflow(last ?? time)
+        last = time
+        elapsed += overflows ? 0 : min(max(step, 0), Self.span)
+        begin(elapsed / (Self.span / Int64(Self.partCount)))
+        let index = Int((part ?? 0) % Int64(Self.partCount))
         frames[index] += 1
         if isLate { lateFrames[index] += 1 }
         var (all, late) = (0, 0)
@@ -43,7 +48,7 @@ struct LateWatch {
             late += lateFrames[index]
         }
         // In the first seconds, what the whole time will have counts.
-        share = Double(late) / max(Double(all), usualCount * 0.9)
+        share = Double(late) / (elapsed >= Self.span / 2 ? Double(all) : max(Double(all), usualCount * 0.9))
         let was = isTooLate
         isTooLate = share >= (was ? Self.wellShare : Self.mostShare)
         return isTooLate != was
@@ -53,11 +58,8 @@ struct LateWatch {
     private mutating func begin(_ next: Int64) {
         defer { part = next }
         guard let last = part, next != last else { return }
-        // Time that steps back, or far ahead, begins anew.
-        let steps = next > last && next - last < Int64(Self.partCount) ? next - last : Int64(Self.partCount)
-        for step in 0..<steps {
-            let place = Int((next - step) % Int64(Self.partCount))
-            let index = place < 0 ? place + Self.partCount : place
+        for step in 0..<min(next - last, Int64(Self.partCount)) {
+            let index = Int((next - step) % Int64(Self.partCount))
             frames[index] = 0
             lateFrames[index] = 0
         }

@@ -119,6 +119,8 @@ struct TwoWayGuard {
     }
 
     private static let mostFaces = 2 * FaceTracks.mostTracks
+    /// The most covers of a frame.
+    static let mostCovers = PrivacyGuard.mostRegions
     /// Only bounds the memory: each kind for each face, and one for the frame.
     private static let mostMoments = 4 * mostFaces + 1
     /// A face that was found fewer than `surely` times may not be a face: it is carried back by no more than this,
@@ -159,7 +161,7 @@ struct TwoWayGuard {
         self.height = Double(height)
         plans = [Plan](repeating: Plan(), count: capacity + 1)
         for index in plans.indices {
-            plans[index].covers.reserveCapacity(Self.mostFaces)
+            plans[index].covers.reserveCapacity(Self.mostCovers)
             plans[index].weak.reserveCapacity(OpenCV.mostFindings)
         }
         faces.reserveCapacity(Self.mostFaces)
@@ -390,7 +392,7 @@ struct TwoWayGuard {
                 (joined.how, joined.confidence) = (other.how, other.confidence)
             }
             plans[place].covers[index] = joined
-        } else if plans[place].covers.count < Self.mostFaces {
+        } else if plans[place].covers.count < Self.mostCovers {
             plans[place].covers.append(joined)
         } else {
             // No room: it is better to cover too much than to leave a face out.

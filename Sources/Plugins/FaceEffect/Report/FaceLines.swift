@@ -24,7 +24,7 @@ struct FaceLine {
 /// Writes a line of JSON for each frame: its faces in pixels of the upright picture. Allocates nothing once open.
 final class FaceLines {
     private let out: LineWriter
-    /// The longest line: 64 faces of at most 300 bytes, three times as many regions, and the text around them.
+    /// The longest line: 64 faces of at most 300 bytes, five times as many regions, and the text around them.
     private static let longestLine = 48 << 10
 
     /// [control thread] See ``LineWriter``.

@@ -73,7 +73,7 @@ struct FaceNotices {
         context.post(
             "crowd", level: .warning,
             text:
-                "There are more than \(FaceTracks.mostTracks) faces, more than can be followed. Pictures are covered completely while that is so.",
+                "There are more faces, or more places where faces were, than can be followed (\(FaceTracks.mostTracks)). Pictures are covered completely while that is so.",
             details: ["most": .number(FaceTracks.mostTracks)])
     }
 

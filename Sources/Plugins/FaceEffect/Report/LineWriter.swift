@@ -9,7 +9,7 @@ final class LineWriter {
     private let file: HeldFile
     private let buffer: UnsafeMutablePointer<UInt8>
     private var count = 0
-    private static let capacity = 1 << 16
+    private static let capacity = 1 << 17
 
     /// [control thread] Creates or empties the file.
     ///

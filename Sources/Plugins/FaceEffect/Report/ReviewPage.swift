@@ -12,7 +12,7 @@ final class ReviewPage {
     /// Long side of a moment's picture.
     private static let longSide = 320
     /// The longest line: the covers of a frame, at most 200 bytes each.
-    private static let longestLine = 40 << 10
+    private static let longestLine = 80 << 10
 
     private let out: LineWriter
     private let small: SmallPicture

@@ -12,6 +12,10 @@ struct FaceTrack {
     private(set) var seenBox: FaceRect
     /// What is shown: the same without the small jumps of detections.
     var shown: FaceRect
+    /// Whether this frame's detection was elsewhere than where it was followed to.
+    private(set) var hasJumped = false
+    /// The least overlap of a detection with the place where a face was followed to.
+    private static let samePlace = 0.25
     var landmarks: Landmarks?
     /// The confidence of the last detection that saw it, 0...1.
     var confidence: Double
@@ -84,6 +88,7 @@ struct FaceTrack {
         }
         shown = change(shown)
         box = change(box)
+        hasJumped = false
         velocityX += (dx - velocityX) * 0.5
         velocityY += (dy - velocityY) * 0.5
         isFollowed = true
@@ -98,6 +103,7 @@ struct FaceTrack {
         shown = shown.moved(velocityX, velocityY)
         landmarks = landmarks?.mapped { FacePoint(x: $0.x + velocityX, y: $0.y + velocityY) }
         isFollowed = false
+        hasJumped = false
         blindFrames += 1
     }
 
@@ -110,6 +116,7 @@ struct FaceTrack {
     /// - Parameter then: Where the track was in the detection's picture.
     mutating func see(_ detection: Detection, then: FaceRect, time: Int64, frame: Int) {
         let agreement = then.overlap(detection.box)
+        hasJumped = agreement < Self.samePlace
         // A cascade is just as sure of a smaller square, and its squares jump.
         let isYuNet = detection.landmarks != nil
         let isHidden = isYuNet && detection.confidence < usualConfidence - 0.07 && detection.box.area < 0.95 * then.area
@@ -143,9 +150,17 @@ struct FaceTrack {
     }
 
     /// Makes its box hold another one of the same face.
-    mutating func hold(_ other: FaceRect) {
-        (box, seenBox, shown) = (box.union(other), seenBox.union(other), shown.union(other))
+    mutating func hold(_ other: FaceRect) { (box, shown) = (box.union(other), shown.union(other)) }
+
+    /// Takes in what this frame's search saw of a track that follows the same face.
+    mutating func take(_ twin: FaceTrack) {
+        hold(twin.seenBox)
+        seenBox = lastSeenFrame == twin.lastSeenFrame ? seenBox.union(twin.seenBox) : twin.seenBox
+        (lastSeen, lastSeenFrame) = (twin.lastSeen, twin.lastSeenFrame)
     }
+
+    /// Says where the face was lost that it is taken for.
+    mutating func comes(from lost: FaceRect) { hasJumped = lost.overlap(box) < Self.samePlace }
 
     mutating func look(_ wasSeen: Bool) {
         looks = looks << 1 | (wasSeen ? 1 : 0)

@@ -73,30 +73,65 @@ struct FaceTracks {
     /// - Returns: False where a face could not be taken in, since there are too many.
     @discardableResult
     mutating func take(
-        _ detections: some Collection<Detection>, frame: Int, now: Int, time: Int64, carry: (FaceRect) -> FaceRect
+        _ detections: some RandomAccessCollection<Detection>, frame: Int, now: Int, time: Int64,
+        carry: (FaceRect) -> FaceRect
     ) -> Bool {
         for index in isMatched.indices { isMatched[index] = false }
         let known = tracks.count
         func see(_ detection: Detection, _ index: Int) {
             isMatched[index] = true
-            let then = tracks[index].box(at: frame, now: now) ?? tracks[index].box
-            tracks[index].see(detection, then: then, time: time, frame: frame)
+            tracks[index].see(detection, then: place(of: index, frame, now), time: time, frame: frame)
         }
         var isTaken = InlineArray<512, Bool>(repeating: false)
         var hasTakenAll = detections.count <= Self.mostDetections
-        for (number, detection) in detections.enumerated() where number < isTaken.count {
-            guard let index = bestTrack(for: detection, among: known, frame: frame, now: now) else { continue }
-            isTaken[number] = true
-            see(detection, index)
+        func detection(_ number: Int) -> Detection {
+            detections[detections.index(detections.startIndex, offsetBy: number)]
         }
-        for (number, detection) in detections.enumerated() where number < isTaken.count && !isTaken[number] {
+        let count = min(detections.count, Self.mostDetections)
+        // First those that lie where a track is, the closest pair of each track, so that no face takes the track of one that
+        // was found too.
+        var claims = InlineArray<64, Int>(repeating: -1)
+        var claimed = InlineArray<64, Double>(repeating: 0)
+        for first in 0..<count {
+            var number = first
+            while number >= 0 {
+                var (best, most) = (-1, 0.0)
+                let box = detection(number).box
+                for index in 0..<known {
+                    let overlap = place(of: index, frame, now).overlap(box)
+                    if overlap >= Self.sameFace, overlap > claimed[index], overlap > most {
+                        (best, most) = (index, overlap)
+                    }
+                }
+                guard best >= 0 else { break }
+                // What had claimed the track looks for another one.
+                swap(&claims[best], &number)
+                claimed[best] = most
+            }
+        }
+        for index in 0..<known where claims[index] >= 0 {
+            isTaken[claims[index]] = true
+            see(detection(claims[index]), index)
+        }
+        // Then those that are partly hidden, or jumped.
+        for number in 0..<count where !isTaken[number] {
+            guard let index = nearTrack(detection(number).box, among: known, frame: frame, now: now) else { continue }
+            isTaken[number] = true
+            see(detection(number), index)
+        }
+        for number in 0..<count where !isTaken[number] {
+            let detection = detection(number)
             // An unmatched face near an unmatched track is the same one: something that passed in front took the
             // track along.
             if let index = (0..<known).first(where: {
                 !isMatched[$0] && tracks[$0].isConfirmed && Self.isBack(tracks[$0], detection.box, after: 0, rules)
             }) {
                 see(detection, index)
-            } else if detection.confidence >= rules.leastConfidence {
+            } else if detection.confidence >= rules.leastConfidence
+                // It would have kept a track that another one has now.
+                || (rules.confirmsAtOnce
+                    && (0..<known).contains { place(of: $0, frame, now).overlap(detection.box) >= Self.sameFace })
+            {
                 if tracks.count < Self.mostTracks {
                     begin(detection, frame: frame, now: now, time: time, carry: carry)
                 } else {
@@ -135,32 +170,32 @@ struct FaceTracks {
         lost.removeAll { abs(time - $0.lastSeen) > rules.remembersLost + rules.longestUnseen }
     }
 
-    private func bestTrack(for detection: Detection, among known: Int, frame: Int, now: Int) -> Int? {
+    /// Where a track was in a frame.
+    private func place(of index: Int, _ frame: Int, _ now: Int) -> FaceRect {
+        tracks[index].box(at: frame, now: now) ?? tracks[index].box
+    }
+
+    /// The unmatched track that a box is most like, where they do not overlap enough to be sure.
+    private func nearTrack(_ box: FaceRect, among known: Int, frame: Int, now: Int) -> Int? {
         var best: Int?
         var most = 0.0
         for index in 0..<known where !isMatched[index] {
-            let then = tracks[index].box(at: frame, now: now) ?? tracks[index].box
-            let agreement = Self.likeness(then, detection.box)
-            if agreement > most {
-                most = agreement
-                best = index
-            }
+            let likeness = Self.likeness(place(of: index, frame, now), box)
+            if likeness > most { (best, most) = (index, likeness) }
         }
         return best
     }
 
-    /// The overlap where there is enough of it. Otherwise a smaller value where one box lies mostly within the other
-    /// (something hides a part of the face), or where boxes of similar size lie side by side (a face jumped); else 0.
+    /// How much speaks for one face where one box lies mostly within the other (something hides a part of the face), or
+    /// where boxes of similar size lie side by side (a face jumped); else 0.
     private static func likeness(_ a: FaceRect, _ b: FaceRect) -> Double {
-        let overlap = a.overlap(b)
-        if overlap >= sameFace { return overlap }
-        if a.containment(b) > hiddenFace { return sameFace * 0.9 }
+        if a.containment(b) > hiddenFace { return 0.9 }
         let distance =
             ((a.centerX - b.centerX) * (a.centerX - b.centerX) + (a.centerY - b.centerY) * (a.centerY - b.centerY))
             .squareRoot()
         let ratio = a.size / b.size
         guard ratio > 0.6, ratio < 1.6, distance < 0.6 * (a.size + b.size) / 2 else { return 0 }
-        return sameFace * (1 - distance / (a.size + b.size))
+        return 1 - distance / (a.size + b.size)
     }
 
     private mutating func begin(
@@ -180,6 +215,7 @@ struct FaceTracks {
             track.id = lost[index].id
             track.age = lost[index].age
             track.seenCount = lost[index].seenCount + 1
+            track.comes(from: lost[index].box)
             track.remember(now)
             lost.remove(at: index)
             tracks.append(track)
@@ -209,7 +245,7 @@ struct FaceTracks {
             while b < tracks.count {
                 if tracks[a].box.containment(tracks[b].box) > Self.hiddenFace {
                     if tracks[b].seenCount > tracks[a].seenCount { tracks.swapAt(a, b) }
-                    if tracks[b].lastSeenFrame == frame { tracks[a].hold(tracks[b].seenBox) }
+                    if tracks[b].lastSeenFrame == frame { tracks[a].take(tracks[b]) }
                     tracks.remove(at: b)
                 } else {
                     b += 1
