@@ -118,7 +118,7 @@ import Testing
         try sketch.add(RecordingSink.self, "file", options: #"{"log": "drops-file"}"#, from: ["src"])
         try sketch.add(
             RecordingSink.self, "slow", options: #"{"log": "drops-slow", "sleepUs": 20000}"#, from: ["src"],
-            link: LinkRequest(whenFull: .latest))
+            link: LinkRequest(whenFull: .dropOldest))
         let driver = try RunningChainDriver(sketch)
         let event = try #require(driver.waitForEvent { $0.name == "frames-dropped" })
         #expect(event.stage == "slow")
@@ -191,24 +191,32 @@ import Testing
         #expect(driver.finish().keepsItsPromises)
     }
 
-    /// Frames that a `latest` link leaves out are wanted so, and so is what a chain without a live source drops.
+    /// What a chain without a live source drops is wanted so.
     @Test func doesNotWarnOfWhatIsDroppedOnPurpose() throws {
-        var newest = ChainSketch()
-        try newest.add(CountingSource.self, "cam", options: #"{"count": 100000000, "everyMs": 1, "live": true}"#)
-        try newest.add(
-            RecordingSink.self, "slow", options: #"{"log": "drops-latest", "sleepUs": 20000}"#,
-            link: LinkRequest(whenFull: .latest))
         var file = ChainSketch()
         try file.add(CountingSource.self, "file", options: #"{"count": 100000000, "everyMs": 1}"#)
         try file.add(
             RecordingSink.self, "slow", options: #"{"log": "drops-file-newest", "sleepUs": 20000}"#,
             link: LinkRequest(whenFull: .dropNewest))
-        for sketch in [newest, file] {
-            let driver = try RunningChainDriver(sketch)
-            let event = try #require(driver.waitForEvent { $0.name == "frames-dropped" })
-            #expect(event.level == .debug && event.details["tooSlow"] == nil, "\(event.text)")
-            let result = driver.finish()
-            #expect(result.isSuccess && result.drops.isEmpty, "\(result.drops)")
-        }
+        let driver = try RunningChainDriver(file)
+        let event = try #require(driver.waitForEvent { $0.name == "frames-dropped" })
+        #expect(event.level == .debug && event.details["tooSlow"] == nil, "\(event.text)")
+        let result = driver.finish()
+        #expect(result.isSuccess && result.drops.isEmpty, "\(result.drops)")
+    }
+
+    /// Frames that a newer one replaces in a `latest` link are no drops, and nothing is said of them.
+    @Test func saysNothingOfWhatANewerOneReplaces() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "cam", options: #"{"count": 300, "everyMs": 1, "live": true}"#)
+        try sketch.add(
+            RecordingSink.self, "slow", options: #"{"log": "drops-latest", "sleepUs": 20000}"#,
+            link: LinkRequest(whenFull: .latest))
+        let chain = try Chain(sketch.request)
+        let events = chain.subscribe()
+        let result = chain.run()
+        #expect(result.isSuccess && result.drops.isEmpty, "\(result.drops)")
+        #expect(chain.ledger.replaced > 0 && chain.ledger.dropped == 0)
+        #expect(!events.take().events.contains { $0.name == "frames-dropped" })
     }
 }
