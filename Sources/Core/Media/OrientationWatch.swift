@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Notices the first frame that lies otherwise than expected, for a stage that can neither turn it nor say how it lies.
+///
+/// Such a stage declares ``event`` and posts it, as a warning.
 public struct OrientationWatch: Sendable {
     /// The event of such a stage.
     public static let event = EventDeclaration(
@@ -12,19 +14,12 @@ public struct OrientationWatch: Sendable {
     /// - Parameter expected: How the format says that frames lie.
     public init(_ expected: Orientation) { self.expected = expected }
 
-    /// [stage thread] Looks at a frame, and posts the event for the first that lies otherwise.
-    ///
-    /// - Parameter consequence: What others see, with its remedy, as whole sentences.
-    public mutating func look(
-        at frame: borrowing Frame, _ context: StageContext, _ consequence: @autoclosure () -> String
-    ) {
+    /// [stage thread] What the event says of this frame, as a sentence; nil but for the first that lies otherwise.
+    public mutating func notice(_ frame: borrowing Frame) -> String? {
         let found = frame.orientation
-        guard found != expected, !hasTold else { return }
+        guard found != expected, !hasTold else { return nil }
         hasTold = true
-        context.post(
-            Self.event.name, level: .warning,
-            text:
-                "From frame \(frame.sequenceNumber) on the pictures are stored \(found), but were declared as \(expected). \(consequence())"
-        )
+        return
+            "From frame \(frame.sequenceNumber) on the pictures are stored \(found), but were declared as \(expected)."
     }
 }

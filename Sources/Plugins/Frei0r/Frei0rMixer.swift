@@ -120,10 +120,12 @@ final class Frei0rMixer: Join {
     /// Says once that inputs lie differently, since they are mixed as they are stored.
     private func look(at first: borrowing Frame, _ other: borrowing Frame) {
         guard first.orientation != other.orientation else { return }
-        let consequence =
-            "The pictures of the other input are not, and this stage mixes them as they are stored. To have all pictures upright, put a 'crop-orient' with a 'size' before this stage at each input."
-        lying.look(at: first, context, consequence)
-        lying.look(at: other, context, consequence)
+        guard let notice = lying.notice(first) ?? lying.notice(other) else { return }
+        context.post(
+            "orientation-not-carried", level: .warning,
+            text:
+                "\(notice) The pictures of another input are not, and this stage mixes them as they are stored. To have all pictures upright, put a 'crop-orient' with a 'size' before this stage at each input."
+        )
     }
 
     private func mix(

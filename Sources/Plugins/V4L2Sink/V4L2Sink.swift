@@ -93,10 +93,13 @@ final class V4L2Sink: Sink {
         guard case .frame(let frame) = consume input, let device else {
             throw FrameHostError(.broken, what: "v4l2-sink was handed access units")
         }
-        lying.look(
-            at: frame, context,
-            "A virtual camera cannot say so, and other programs show them turned wrongly. To have all pictures upright, put a 'crop-orient' with a 'size' before this stage."
-        )
+        if let notice = lying.notice(frame) {
+            context.post(
+                "orientation-not-carried", level: .warning,
+                text:
+                    "\(notice) A virtual camera cannot say so, and other programs show them turned wrongly. To have all pictures upright, put a 'crop-orient' with a 'size' before this stage."
+            )
+        }
         let isShown = try device.show(layout, unless: { context.isStopped }) { copy(frame, to: $0) }
         guard isShown else { throw FrameHostError(.stopped, what: "stopped while '\(path)' took no picture") }
         return .delivered

@@ -100,10 +100,13 @@ final class Y4MSink: Sink {
             throw FrameHostError(.broken, what: "y4m-sink was handed access units")
         }
         look(at: frame.pts)
-        lying.look(
-            at: frame, context,
-            "y4m cannot store that, so players show them turned wrongly. To have all pictures upright, put a 'crop-orient' with a 'size' before this stage."
-        )
+        if let notice = lying.notice(frame) {
+            context.post(
+                "orientation-not-carried", level: .warning,
+                text:
+                    "\(notice) y4m cannot store that, so players show them turned wrongly. To have all pictures upright, put a 'crop-orient' with a 'size' before this stage."
+            )
+        }
         let samples = bytes.baseAddress! + 2 + Self.frameLine.count
         Y4MPicture.pack(frame, to: samples.assumingMemoryBound(to: UInt8.self))
         letGo(frame)
