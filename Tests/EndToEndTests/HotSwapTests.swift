@@ -236,7 +236,7 @@ import Testing
         _ = try finish(program)
     }
 
-    /// Two chains: the first one's trace is there when the second one's plugin is copied.
+    /// Two chains: the first one's trace may be there when the second one's plugin is copied.
     @Test func aSignalWhileChainsArePlannedLeavesNothing() throws {
         try put(try #require(images[1]))
         // Sections lie before what is added. Its copy takes a second or more.
@@ -251,7 +251,6 @@ import Testing
         let deadline = Date() + 120
         while try folders().isEmpty, Date() < deadline { usleep(1000) }
         #expect(try folders().count == 1)
-        #expect(workspace.names.contains { $0.hasPrefix("trace") })
         program.send(SIGTERM)
         let outcome = try program.finish()
         #expect(outcome.status == 1 && outcome.error.contains("Stopped before the chains were ready to run."))
@@ -282,7 +281,7 @@ import Testing
         #expect(data.withUnsafeBytes { write(file, $0.baseAddress, half) } == half)
         let seen = try #require(try ask(program, #""command": "figures""#)["frame"].int)
         try program.waitForFrames(seen + 60)
-        #expect(!program.output.contains(#""replaced":"#), "half a file was loaded")
+        #expect(!program.output.contains(#""replaced":["#), "half a file was loaded")
         #expect(data.withUnsafeBytes { write(file, $0.baseAddress! + half, data.count - half) } == data.count - half)
         close(file)
         try waitForImage(2, program)
