@@ -387,7 +387,7 @@ struct ChainFile {
         for (member, setting) in changes {
             options.removeAll { $0.key == member.key }
             options.append(member)
-            stage.settings[member.key] = "--set \(setting)"
+            stage.settings[member.key] = "--set \(Self.shown(setting))"
         }
         stage.options = options
         return stage
@@ -750,12 +750,20 @@ struct ChainFile {
     /// An option from the command line, and the argument that it came from.
     private typealias Setting = (member: JSONNode.Member, text: String)
 
+    /// A setting as a fault names it: without a value that is, or may be, a secret.
+    static func shown(_ setting: String) -> String {
+        guard let end = setting.firstIndex(of: "=") else { return setting.contains("@") ? "…" : setting }
+        let option = setting[..<end].lowercased()
+        let isSecret = ["token", "login", "password", "credentials", "key"].contains { option.hasSuffix($0) }
+        return isSecret || setting[end...].contains("@") ? "\(setting[...end])…" : setting
+    }
+
     /// Reads `--set stage.option=value`, where the value is JSON or else a string. Returns the settings by index of
     /// the stage.
     private mutating func readSettings(_ settings: [String], ids: [String: Int]) -> [Int: [Setting]] {
         var changes: [Int: [Setting]] = [:]
         for setting in settings {
-            let place = "--set \(setting)"
+            let place = "--set \(Self.shown(setting))"
             func refuse(_ what: String, _ remedy: String) {
                 faults.append(
                     FrameHostError(

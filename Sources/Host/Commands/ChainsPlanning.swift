@@ -33,7 +33,7 @@ final class ChainsPlanning {
         self.settings = try list.share(settings, of: "--set", ends: [".", "="])
         for setting in self.settings.common where ChainFile.parts(of: setting) == nil {
             throw FrameHostError(
-                .invalidConfiguration, place: FaultPlace(argument: "--set \(setting)"),
+                .invalidConfiguration, place: FaultPlace(argument: "--set \(ChainFile.shown(setting))"),
                 what: "must have the form stage.option=value or chain:stage.option=value",
                 remedy: "Write for example --set h264.bitrateKbps=2500.")
         }
@@ -79,7 +79,7 @@ final class ChainsPlanning {
         return settings.common.compactMap { setting in
             guard let stage = ChainFile.parts(of: setting)?.stage, !ids.contains(stage) else { return nil }
             return FrameHostError(
-                .invalidConfiguration, place: FaultPlace(argument: "--set \(setting)"),
+                .invalidConfiguration, place: FaultPlace(argument: "--set \(ChainFile.shown(setting))"),
                 what: "no chain has a stage '\(stage)'",
                 remedy: Suggestion.nearest(to: stage, in: ids.sorted()).map { "Did you mean '\($0)'?" }
                     ?? "Name the id of a stage of one of the chains.")

@@ -32,7 +32,8 @@ struct RecordingsCommand: ParsableCommand {
                 "Only files whose names fit this pattern of the shell. Repeatable.", valueName: "'cam-*.mp4'"))
         var only: [String] = []
 
-        @ArgumentParser.Option(help: ArgumentHelp("Only for the recorder with this id.", valueName: "stage"))
+        @ArgumentParser.Option(
+            help: ArgumentHelp("Only for this recorder: its chain's name and its id.", valueName: "chain/stage"))
         var recorder: String?
 
         @Flag(help: "Mark the files. Without this flag they are only listed.")

@@ -50,6 +50,8 @@ final class NATSConnection: @unchecked Sendable {
     private var (nextPing, pings): (Int64, Int) = (0, 0)
     /// What the server has said last that it does not like.
     private var complaint: String?
+    /// What was sent to log in.
+    private var secrets: [String] = []
 
     /// [control thread] Connects to nothing yet.
     ///
@@ -158,6 +160,7 @@ final class NATSConnection: @unchecked Sendable {
             JSONNode.Member(key: "echo", value: .bool(false)), JSONNode.Member(key: "headers", value: .bool(true)),
             JSONNode.Member(key: "no_responders", value: .bool(true)),
         ]
+        secrets = [login?.password].compactMap(\.self).filter { !$0.isEmpty }
         if let login {
             members.append(JSONNode.Member(key: "user", value: .string(login.name)))
             members.append(JSONNode.Member(key: "pass", value: .string(login.password)))
@@ -170,6 +173,7 @@ final class NATSConnection: @unchecked Sendable {
             throw ServerFault(error.what)
         }
         members.append(JSONNode.Member(key: "jwt", value: .string(read.token)))
+        secrets.append(read.token)
         if !info.nonce.isEmpty {
             guard let signature = read.signature(of: info.nonce) else {
                 throw ServerFault("OpenSSL cannot sign with the key of 'credentials'")
@@ -245,7 +249,9 @@ final class NATSConnection: @unchecked Sendable {
                 if let entry, let info { servers.learn(info.cluster, from: entry) }
             case .ping: try send("PONG\r\n")
             case .pong: pings = max(pings - 1, 0)
-            case .fault(let words): complaint = words
+            case .fault(let words):
+                // A server may say what it was told.
+                complaint = secrets.reduce(words) { $0.replacing($1, with: "…") }
             case .message(let message): if message.subject == reply { found = message }
             case .tooLarge(let subject):
                 if subject == reply { found = NATSMessage(subject: subject) }

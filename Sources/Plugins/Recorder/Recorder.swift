@@ -66,12 +66,14 @@ final class Recorder: MultiSink {
         self.options = options
         self.context = context
         container = Container(path: options.path) ?? .mp4
+        // Two chains may each have a 'recorder' that writes into one folder.
+        let owner = "\(context.chainName)/\(context.stageID)"
         files = try RecordingFiles(
             path: options.path, folder: context.folder, overwrite: options.overwrite,
-            makesMoreFiles: options.makesMoreFiles, sidecars: options.sidecars, recorder: context.stageID,
+            makesMoreFiles: options.makesMoreFiles, sidecars: options.sidecars, recorder: owner,
             isRing: options.keepSeconds != nil || options.keepMegabytes != nil, files: context.files)
         own = OwnRecordings(
-            files.pattern, recorder: context.stageID, run: context.files.id, start: Self.moment(context.clock))
+            files.pattern, recorder: owner, run: context.files.id, start: Self.moment(context.clock))
         retention = RetentionPolicy(seconds: options.keepSeconds, megabytes: options.keepMegabytes)
         state = RecordingState(startsAtOnce: options.record == .atStart)
         isCommanded = options.record == .onCommand

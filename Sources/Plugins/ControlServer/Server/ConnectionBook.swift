@@ -40,6 +40,9 @@ struct ConnectionBook<Key: Hashable & Sendable>: Sendable {
     private var entries: [Key: Entry] = [:]
     private var strangers: [PeerAddress: Int] = [:]
     private var strangerCount = 0
+    /// Connections that are kept though they got one of the last descriptors. While there are any, descriptors are lacking,
+    /// also where the next connection gets a lower number, which another one has left.
+    private var short: Set<Key> = []
 
     init(_ limits: Limits = Limits()) { self.limits = limits }
 
@@ -53,14 +56,14 @@ struct ConnectionBook<Key: Hashable & Sendable>: Sendable {
         var pushedOut: Key?
         if strangers[address] ?? 0 >= limits.strangersPerAddress {
             pushedOut = longestSilent { $0.isStranger && $0.address == address }
-        } else if isShort || entries.count >= limits.all || strangerCount >= limits.strangers {
-            pushedOut =
-                longestSilent { $0.isStranger }
-                ?? (isShort || entries.count >= limits.all ? longestSilent { isForgotten($0, now) } : nil)
-            guard pushedOut != nil else { return .refused }
+        } else if isShort || !short.isEmpty || entries.count >= limits.all || strangerCount >= limits.strangers {
+            let isFull = isShort || entries.count >= limits.all
+            pushedOut = longestSilent { $0.isStranger } ?? (isFull ? longestSilent { isForgotten($0, now) } : nil)
+            guard pushedOut != nil || (!isFull && strangerCount < limits.strangers) else { return .refused }
         }
         if let pushedOut { close(pushedOut) }
         entries[key] = Entry(address: address, since: now)
+        if isShort { short.insert(key) }
         count(address, 1)
         return .taken(pushedOut: pushedOut)
     }
@@ -100,6 +103,7 @@ struct ConnectionBook<Key: Hashable & Sendable>: Sendable {
 
     mutating func close(_ key: Key) {
         guard let entry = entries.removeValue(forKey: key) else { return }
+        short.remove(key)
         if entry.isStranger { count(entry.address, -1) }
     }
 

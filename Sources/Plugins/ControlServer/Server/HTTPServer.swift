@@ -22,6 +22,9 @@ final class HTTPServer: Sendable {
         static let body = TimeAmount.seconds(30)
     }
 
+    /// Connections that may wait to be accepted.
+    private static let backlog: Int32 = 1024
+
     private struct Connections {
         var open: [ObjectIdentifier: any Channel] = [:]
         var book: ConnectionBook<ObjectIdentifier>
@@ -77,7 +80,7 @@ final class HTTPServer: Sendable {
                     maxHeaderFieldSize: Limits.headerField, maxHeaderListSize: Limits.headers,
                     maxHeaderFieldCount: Limits.headerCount)))
         let bootstrap = ServerBootstrap(group: threads.loop)
-            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.backlog, value: Self.backlog)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(AcceptPause())
@@ -114,6 +117,8 @@ final class HTTPServer: Sendable {
             }
         do {
             listener = try bootstrap.withBoundSocket(NIOBSDSocket.Handle(socket)).wait()
+            // NIO listens to a socket that it is handed with a backlog of its own, 128.
+            _ = Glibc.listen(socket, Self.backlog)
         } catch {
             throw Self.cannotListen(address, (error as? IOError)?.errnoCode ?? 0)
         }

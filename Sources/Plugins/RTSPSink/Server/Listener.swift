@@ -6,6 +6,9 @@ import Glibc
 
 /// The TCP port of a server.
 enum Listener {
+    /// Connections that may wait to be accepted.
+    private static let backlog: Int32 = 1024
+
     /// [control thread] Listens at `endpoint`.
     ///
     /// - Parameters:
@@ -19,7 +22,7 @@ enum Listener {
         ranShort: @escaping @Sendable (IOError?) -> Void
     ) throws -> any Channel {
         let bootstrap = ServerBootstrap(group: group)
-            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.backlog, value: backlog)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(AcceptPause(ranShort: ranShort))
@@ -57,7 +60,10 @@ enum Listener {
     private static func bind(_ bootstrap: ServerBootstrap, _ endpoint: ServerEndpoint) throws -> any Channel {
         do {
             let socket = try bound(endpoint)
-            return try bootstrap.withBoundSocket(NIOBSDSocket.Handle(socket)).wait()
+            let channel = try bootstrap.withBoundSocket(NIOBSDSocket.Handle(socket)).wait()
+            // NIO listens to a socket that it is handed with a backlog of its own, 128.
+            _ = Glibc.listen(socket, backlog)
+            return channel
         } catch {
             let shown = endpoint.address.isEmpty ? "port \(endpoint.port)" : "\(endpoint.address) port \(endpoint.port)"
             let code = (error as? IOError)?.errnoCode

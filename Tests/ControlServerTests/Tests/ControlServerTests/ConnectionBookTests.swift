@@ -87,6 +87,20 @@ import Testing
         #expect(book.open(3, home, isShort: true, now: 0) == .refused)
     }
 
+    /// What is pushed out leaves a low number to the next one, which must not count as if there were enough again.
+    @Test func staysShortWhileOneKeepsALastDescriptor() {
+        var book = book(100)
+        for key in 1...5 { _ = book.open(key, home, now: Int64(key)) }
+        #expect(book.open(6, home, isShort: true, now: 6) == .taken(pushedOut: 1))
+        for key in 7...40 {
+            #expect(book.open(key, key % 2 == 0 ? home : shop, isShort: key % 2 == 0, now: Int64(key)) != .refused)
+            #expect(book.count == 5)
+        }
+        for key in book.keys { book.close(key) }
+        #expect(book.open(50, home, now: 50) == .taken(pushedOut: nil))
+        #expect(book.open(51, home, now: 51) == .taken(pushedOut: nil))
+    }
+
     @Test func aNetworkIsOneAddress() {
         let one = PeerAddress(v6: [0x20, 1] + [UInt8](repeating: 0, count: 13) + [1])
         #expect(one == PeerAddress(v6: [0x20, 1] + [UInt8](repeating: 0, count: 13) + [2]))
