@@ -49,6 +49,7 @@ public struct RecordingMark: Equatable, Sendable {
     /// - Parameters:
     ///   - name: The file's present name, without its folder.
     ///   - folder: ``fingerprint(ofFolder:)`` of its present folder.
+    ///   - recorder: The recorder that asks, as it writes itself into marks.
     public func names(_ name: String, in folder: UInt64, recorder: String) -> Bool {
         file == name && self.folder == folder && (self.recorder.isEmpty || self.recorder == recorder)
     }

@@ -4,7 +4,7 @@ extension JSONNode {
     /// The value as JSON; reading it gives the same value, places aside.
     ///
     /// Keeps numbers as written, and non-ASCII characters as they are but for those that a terminal would obey:
-    /// ``Swift/String/printable(keeping:)``. Ends without a line break.
+    /// `String.printable(keeping:)`. Ends without a line break.
     ///
     /// - Parameter pretty: One member or element a line, indented by two spaces; otherwise no white space at all.
     public func text(pretty: Bool = false) -> String {

@@ -40,7 +40,9 @@ public struct Address: Sendable, Hashable {
     /// Another program's words about this address, such as an error text of a library, without its secrets and without
     /// those of other addresses in them. `***` stands for each.
     ///
-    /// - Parameter others: Further secrets, such as a password that was put into the address.
+    /// - Parameters:
+    ///   - others: Further secrets, such as a password that was put into the address.
+    ///   - text: What is to be shown.
     public func hiding(_ others: [String] = [], in text: String) -> String {
         var text = text
         for word in (others.filter { !$0.isEmpty } + secrets).sorted(by: { $0.utf8.count > $1.utf8.count }) {

@@ -77,7 +77,10 @@ public enum Descriptors {
 
     /// [any thread] Whether a server may keep a connection whose descriptor has this number.
     ///
-    /// - Parameter isControl: Whether it is the control server.
+    /// - Parameters:
+    ///   - number: The descriptor's number.
+    ///   - isControl: Whether it is the control server.
+    ///   - limit: How many descriptors the process may have.
     public static func mayKeep(_ number: Int32, isControl: Bool = false, limit: Int = limit) -> Bool {
         number < limit - reserve(of: limit) - (isControl ? 0 : controlReserve(of: limit))
     }
@@ -86,6 +89,7 @@ public enum Descriptors {
     /// libraries that end the process where they cannot get one.
     ///
     /// - Parameters:
+    ///   - count: How many must be free.
     ///   - user: Who needs them: `the control server`.
     ///   - purpose: `its network thread`.
     /// - Throws: ``FrameHostError`` `.unavailable`.
@@ -109,7 +113,9 @@ public enum Descriptors {
 public enum ThreadRoom {
     /// [control thread] Starts so many threads at once, and lets them end.
     ///
-    /// - Parameter user: Who needs them: `the control server cannot start its threads`.
+    /// - Parameters:
+    ///   - count: How many threads.
+    ///   - user: Who needs them: `the control server cannot start its threads`.
     /// - Throws: ``FrameHostError`` `.unavailable`.
     public static func check(_ count: Int, for user: String) throws {
         let gate = Condition()

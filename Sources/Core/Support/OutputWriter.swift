@@ -3,7 +3,7 @@
 import Glibc
 import Synchronization
 
-/// Writes the program's lines to standard output and standard error. Until ``begin(naming:)`` a line is written where
+/// Writes the program's lines to standard output and standard error. Until ``begin(usesOutput:naming:)`` a line is written where
 /// it is said, and waits for its reader.
 ///
 /// From then on no thread waits for a reader: a terminal may be stopped, a pipe full, a log's daemon hang. Lines go
@@ -74,7 +74,7 @@ public final class OutputWriter: Sendable {
 
     /// The descriptor of each stream.
     private let descriptor: @Sendable (Stream) -> Int32
-    /// By stream; empty until ``begin(naming:)``. Set once.
+    /// By stream; empty until ``begin(usesOutput:naming:)``. Set once.
     private let lanes = Locked<[Lane]>([])
     private let naming = Locked<@Sendable (Int, Stream) -> String>({ _, _ in "" })
     /// Lines of several threads do not mix.
@@ -123,9 +123,13 @@ public final class OutputWriter: Sendable {
 
     // MARK: Any thread
 
-    /// [any thread] Writes a text, or passes it to the thread that does. After ``begin(naming:)`` this does not wait.
+    /// [any thread] Writes a text, or passes it to the thread that does. After ``begin(usesOutput:naming:)`` this does not
+    /// wait.
     ///
-    /// - Parameter text: Whole lines, with their line feeds; of `.progress` what overwrites a line.
+    /// - Parameters:
+    ///   - text: Whole lines, with their line feeds; of `.progress` what overwrites a line.
+    ///   - stream: Where it goes.
+    ///   - kind: What happens where there is no room for it.
     public func write(_ text: String, to stream: Stream, as kind: Kind = .line) {
         guard let lane = lane(stream) else { return writing.withLock { _ in put(Array(text.utf8), stream, nil) } }
         lane.condition.locked {
@@ -135,7 +139,7 @@ public final class OutputWriter: Sendable {
         }
     }
 
-    /// [any thread] Whether a line would be taken now. True before ``begin(naming:)``, where writing waits.
+    /// [any thread] Whether a line would be taken now. True before ``begin(usesOutput:naming:)``, where writing waits.
     public func hasRoom(for stream: Stream) -> Bool {
         guard let lane = lane(stream) else { return true }
         return lane.condition.locked { lane.queue.hasRoom }
@@ -177,7 +181,7 @@ public final class OutputWriter: Sendable {
         return code == 0 ? nil : code
     }
 
-    /// [any thread] Somebody has told the program to end: ``finish()`` takes no longer than half a second.
+    /// [any thread] Somebody has told the program to end: ``finish(longest:)`` takes no longer than half a second.
     public func hurry() { hurried.store(true, ordering: .relaxed) }
 
     /// [any thread] Whether somebody has told the program to end.
