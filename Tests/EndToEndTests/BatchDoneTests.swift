@@ -144,7 +144,9 @@ import Testing
     private static let font = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
 
     /// A font for all, and one for each input.
-    @Test(.needs(.ffmpeg), .enabled(if: FileManager.default.fileExists(atPath: font), "fonts-dejavu-core is missing"))
+    @Test(
+        .needs(.ffmpeg),
+        .enabled(if: FileManager.default.fileExists(atPath: font) || Tool.isCI, "fonts-dejavu-core is missing"))
     func knowsTheFilesThatTheChainReads() throws {
         try folder("in")
         for name in ["in/a.mp4", "in/b.mp4"] {
