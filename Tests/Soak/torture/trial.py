@@ -409,7 +409,8 @@ class Trial:
             self.fault("status", f"ended with {status}\n{errors[-500:]}")
         if self.errors != "file":
             return
-        if status in (1, 2) and not re.search(r"\w+ \w+.*\.", errors):
+        # A sentence: two words, whatever quotes or signs stand between them, and a full stop.
+        if status in (1, 2) and not re.search(r"[a-z]{2,}\W+[a-z]{2,}.*\.(\s|$)", errors):
             self.fault("silent", f"ended with {status} and {errors[-300:]!r} on standard error; signals {self.sent}")
         found = FAULTY_TEXT.search(errors)
         if found:
