@@ -258,5 +258,5 @@ format: ## let the formatter lay out everything
 
 clean: ## remove everything that was built
 	rm -rf .build $(CORE_TESTS)/.build Tests/RTSPSinkTests/.build Tests/ControlServerTests/.build Tests/CameraTests/.build Sources/Core/.build \
-	  Sources/Plugins/RTSPSink/.build Sources/Plugins/ControlServer/.build $(CLIP)
+	  Sources/Plugins/sinks/RTSPSink/.build Sources/Plugins/services/ControlServer/.build $(CLIP)
 	find examples/out -mindepth 1 ! -name .gitkeep -delete

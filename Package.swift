@@ -2,8 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import PackageDescription
 
+/// What plugins are for a user: the folder that they lie in.
+enum Room {
+    case sources, filters, encoders, sinks, services
+}
+
 /// A built-in plugin: one folder, one module, one dynamic library.
 struct Plugin {
+    var room: Room
     var name: String
     var shims: [String] = []
     /// Whether it reads or paints pictures with what lies in Shared.
@@ -15,37 +21,40 @@ struct Plugin {
 }
 
 let plugins = [
-    Plugin(name: "TestSource", usesShared: true),
-    Plugin(name: "NullSink", modules: ["PictureStamp"]),
-    Plugin(name: "FPSMeter", usesShared: true),
-    Plugin(name: "Convert", usesShared: true, modules: ["Conversion"]),
-    Plugin(name: "CropOrient", shims: ["CYUV"], usesShared: true),
-    Plugin(name: "Rate"),
-    Plugin(name: "X264Encoder", shims: ["CX264"], modules: ["PictureStamp"]),
-    Plugin(name: "FileSource", shims: ["CAVFormat"], usesShared: true, usesLiveInput: true),
-    Plugin(name: "Y4M"),
-    Plugin(name: "Recorder", shims: ["CAVFormat"]),
-    Plugin(name: "Text", usesShared: true, modules: ["Lettering"]),
-    Plugin(name: "Frei0r", shims: ["CFrei0r"], usesShared: true),
-    Plugin(name: "Replicate", shims: ["CYUV"], usesShared: true),
-    Plugin(name: "Compositor", shims: ["CYUV"], usesShared: true),
-    Plugin(name: "FaceEffect", shims: ["COpenCV", "CTurboJPEG"], usesShared: true, modules: ["Stills"]),
-    Plugin(name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"], usesLiveInput: true),
-    Plugin(name: "V4L2Sink", shims: ["CV4L2"]),
-    Plugin(name: "ALSASource", shims: ["CALSA", "CSWResample"], usesLiveInput: true),
-    Plugin(name: "Motion", shims: ["CAVFormat"]),
-    Plugin(name: "WindowPreview", shims: ["CSDL2"]),
-    Plugin(name: "Pictures", shims: ["CTurboJPEG", "CPNG", "CYUV"], usesShared: true, modules: ["Conversion"]),
-    Plugin(name: "NATSEvents", shims: ["COpenSSL"], usesShared: true, modules: ["Publishing"]),
-    Plugin(name: "Audio", shims: ["CAudio"]),
-    Plugin(name: "MotionSync"),
-    Plugin(name: "VideoSnake", shims: ["CYUV"], usesShared: true),
-    Plugin(name: "MQTTEvents", usesShared: true, modules: ["Publishing"]),
+    Plugin(room: .sources, name: "ALSASource", shims: ["CALSA", "CSWResample"], usesLiveInput: true),
+    Plugin(room: .sources, name: "FileSource", shims: ["CAVFormat"], usesShared: true, usesLiveInput: true),
+    Plugin(room: .sources, name: "Motion", shims: ["CAVFormat"]),
+    Plugin(room: .sources, name: "TestSource", usesShared: true),
+    Plugin(room: .sources, name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"], usesLiveInput: true),
+    Plugin(room: .sources, name: "Y4M"),
+    Plugin(room: .filters, name: "Audio", shims: ["CAudio"]),
+    Plugin(room: .filters, name: "Compositor", shims: ["CYUV"], usesShared: true),
+    Plugin(room: .filters, name: "Convert", usesShared: true, modules: ["Conversion"]),
+    Plugin(room: .filters, name: "CropOrient", shims: ["CYUV"], usesShared: true),
+    Plugin(room: .filters, name: "FPSMeter", usesShared: true),
+    Plugin(
+        room: .filters, name: "FaceEffect", shims: ["COpenCV", "CTurboJPEG"], usesShared: true, modules: ["Stills"]),
+    Plugin(room: .filters, name: "Frei0r", shims: ["CFrei0r"], usesShared: true),
+    Plugin(room: .filters, name: "MotionSync"),
+    Plugin(room: .filters, name: "Rate"),
+    Plugin(room: .filters, name: "Replicate", shims: ["CYUV"], usesShared: true),
+    Plugin(room: .filters, name: "Text", usesShared: true, modules: ["Lettering"]),
+    Plugin(room: .filters, name: "VideoSnake", shims: ["CYUV"], usesShared: true),
+    Plugin(room: .encoders, name: "X264Encoder", shims: ["CX264"], modules: ["PictureStamp"]),
+    Plugin(
+        room: .encoders, name: "Pictures", shims: ["CTurboJPEG", "CPNG", "CYUV"], usesShared: true,
+        modules: ["Conversion"]),
+    Plugin(room: .sinks, name: "NullSink", modules: ["PictureStamp"]),
+    Plugin(room: .sinks, name: "Recorder", shims: ["CAVFormat"]),
+    Plugin(room: .sinks, name: "V4L2Sink", shims: ["CV4L2"]),
+    Plugin(room: .sinks, name: "WindowPreview", shims: ["CSDL2"]),
+    Plugin(room: .services, name: "MQTTEvents", usesShared: true, modules: ["Publishing"]),
+    Plugin(room: .services, name: "NATSEvents", shims: ["COpenSSL"], usesShared: true, modules: ["Publishing"]),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
 /// Built-in plugins that are packages of their own, each with its tests beside it (docs/design/014-packages.md).
-let nestedPlugins = ["ControlServer", "RTSPSink"]
+let nestedPlugins = [(Room.services, "ControlServer"), (.sinks, "RTSPSink")]
 
 /// Optimising the tests would take longer than they run.
 let unoptimised: [SwiftSetting] = [.unsafeFlags(["-Onone"], .when(configuration: .release))]
@@ -64,7 +73,7 @@ let package = Package(
         .package(path: "Sources/Core"),
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
-    ] + nestedPlugins.map { .package(path: "Sources/Plugins/\($0)") },
+    ] + nestedPlugins.map { .package(path: "Sources/Plugins/\($0)/\($1)") },
     targets: [
         .executableTarget(
             name: "framehost",
@@ -75,82 +84,87 @@ let package = Package(
             path: "Sources/Host"),
         // Linked into each plugin that uses it; not a library of its own (docs/design/014-packages.md).
         .target(
-            name: "Shared", dependencies: [core], path: "Sources/Plugins/Shared", exclude: ["README.md"],
+            name: "Shared", dependencies: [core], path: "Sources/Plugins/support/Shared", exclude: ["README.md"],
             swiftSettings: testable),
         .target(
-            name: "LiveInput", dependencies: [core, "Shared", "Lettering", "Stills"], path: "Sources/Plugins/LiveInput",
+            name: "LiveInput", dependencies: [core, "Shared", "Lettering", "Stills"],
+            path: "Sources/Plugins/support/LiveInput",
             exclude: ["README.md"], swiftSettings: testable),
         .target(
-            name: "Lettering", dependencies: [core, "Shared", "CFreeType"], path: "Sources/Plugins/Lettering",
+            name: "Lettering", dependencies: [core, "Shared", "CFreeType"], path: "Sources/Plugins/support/Lettering",
             exclude: ["README.md"], swiftSettings: testable),
         .target(
-            name: "Conversion", dependencies: [core, "Shared", "CYUV"], path: "Sources/Plugins/Conversion",
+            name: "Conversion", dependencies: [core, "Shared", "CYUV"], path: "Sources/Plugins/support/Conversion",
             exclude: ["README.md"],
             // Generic vectors are far slower where they are not specialised: most of the time of the plugins' tests was theirs.
             swiftSettings: [.unsafeFlags(["-O"], .when(configuration: .debug))] + testable),
         .target(
-            name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Sources/Plugins/Stills",
+            name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Sources/Plugins/support/Stills",
             exclude: ["README.md"], swiftSettings: testable),
         .target(
-            name: "PictureStamp", dependencies: [core], path: "Sources/Plugins/PictureStamp", exclude: ["README.md"],
+            name: "PictureStamp", dependencies: [core], path: "Sources/Plugins/support/PictureStamp",
+            exclude: ["README.md"],
             swiftSettings: testable),
         .target(
-            name: "Publishing", dependencies: [core, "COpenSSL"], path: "Sources/Plugins/Publishing",
+            name: "Publishing", dependencies: [core, "COpenSSL"], path: "Sources/Plugins/support/Publishing",
             exclude: ["README.md"],
             swiftSettings: testable),
         // C libraries: a module map and a header each, at most one small .c beside them.
         // Without aligned loops, where the linker happens to put them decides whether scaling takes a fifth longer.
         .target(
-            name: "CYUV", path: "Sources/Plugins/Shims/CYUV", cSettings: [.unsafeFlags(["-falign-loops=32"])],
+            name: "CYUV", path: "Sources/Plugins/support/Shims/CYUV", cSettings: [.unsafeFlags(["-falign-loops=32"])],
             linkerSettings: [.linkedLibrary("yuv")]),
-        .target(name: "CX264", path: "Sources/Plugins/Shims/CX264", linkerSettings: [.linkedLibrary("x264")]),
+        .target(name: "CX264", path: "Sources/Plugins/support/Shims/CX264", linkerSettings: [.linkedLibrary("x264")]),
         .target(
-            name: "CAVFormat", path: "Sources/Plugins/Shims/CAVFormat",
+            name: "CAVFormat", path: "Sources/Plugins/support/Shims/CAVFormat",
             linkerSettings: [
                 .linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("swresample"),
                 .linkedLibrary("avutil"),
             ]),
         // No pkgConfig: a system library has one, and this one stands for four.
         .systemLibrary(
-            name: "CAudio", path: "Sources/Plugins/Shims/CAudio",
+            name: "CAudio", path: "Sources/Plugins/support/Shims/CAudio",
             providers: [.apt(["libavcodec-dev", "libavutil-dev", "libswresample-dev", "libebur128-dev"])]),
         .systemLibrary(
-            name: "CFreeType", path: "Sources/Plugins/Shims/CFreeType", pkgConfig: "freetype2",
+            name: "CFreeType", path: "Sources/Plugins/support/Shims/CFreeType", pkgConfig: "freetype2",
             providers: [.apt(["libfreetype-dev"])]),
         .systemLibrary(
-            name: "CFrei0r", path: "Sources/Plugins/Shims/CFrei0r", pkgConfig: "frei0r",
+            name: "CFrei0r", path: "Sources/Plugins/support/Shims/CFrei0r", pkgConfig: "frei0r",
             providers: [.apt(["frei0r-plugins-dev"])]),
         .systemLibrary(
-            name: "CV4L2", path: "Sources/Plugins/Shims/CV4L2", pkgConfig: "libv4l2", providers: [.apt(["libv4l-dev"])]),
+            name: "CV4L2", path: "Sources/Plugins/support/Shims/CV4L2", pkgConfig: "libv4l2",
+            providers: [.apt(["libv4l-dev"])]),
         // No pkgConfig: alsa.pc has a flag that the package manager warns of; the headers are in the usual place.
-        .systemLibrary(name: "CALSA", path: "Sources/Plugins/Shims/CALSA", providers: [.apt(["libasound2-dev"])]),
         .systemLibrary(
-            name: "CSWResample", path: "Sources/Plugins/Shims/CSWResample", pkgConfig: "libswresample",
+            name: "CALSA", path: "Sources/Plugins/support/Shims/CALSA", providers: [.apt(["libasound2-dev"])]),
+        .systemLibrary(
+            name: "CSWResample", path: "Sources/Plugins/support/Shims/CSWResample", pkgConfig: "libswresample",
             providers: [.apt(["libswresample-dev"])]),
         .systemLibrary(
-            name: "CSDL2", path: "Sources/Plugins/Shims/CSDL2", pkgConfig: "sdl2", providers: [.apt(["libsdl2-dev"])]),
+            name: "CSDL2", path: "Sources/Plugins/support/Shims/CSDL2", pkgConfig: "sdl2",
+            providers: [.apt(["libsdl2-dev"])]),
         .systemLibrary(
-            name: "CTurboJPEG", path: "Sources/Plugins/Shims/CTurboJPEG", pkgConfig: "libturbojpeg",
+            name: "CTurboJPEG", path: "Sources/Plugins/support/Shims/CTurboJPEG", pkgConfig: "libturbojpeg",
             providers: [.apt(["libturbojpeg0-dev"])]),
         .systemLibrary(
-            name: "COpenSSL", path: "Sources/Plugins/Shims/COpenSSL", pkgConfig: "openssl",
+            name: "COpenSSL", path: "Sources/Plugins/support/Shims/COpenSSL", pkgConfig: "openssl",
             providers: [.apt(["libssl-dev"])]),
         // No pkgConfig: opencv4.pc names every module, and a program that links them all loads 375 libraries.
         .target(
-            name: "COpenCV", path: "Sources/Plugins/Shims/COpenCV",
+            name: "COpenCV", path: "Sources/Plugins/support/Shims/COpenCV",
             cxxSettings: [.unsafeFlags(["-isystem", "/usr/include/opencv4"])],
             linkerSettings: ["opencv_objdetect", "opencv_imgproc", "opencv_core"].map { .linkedLibrary($0) }),
         .target(
-            name: "CFetch", path: "Sources/Plugins/Shims/CFetch",
+            name: "CFetch", path: "Sources/Plugins/support/Shims/CFetch",
             linkerSettings: [.linkedLibrary("curl"), .linkedLibrary("nettle")]),
-        .target(name: "CPNG", path: "Sources/Plugins/Shims/CPNG", linkerSettings: [.linkedLibrary("png16")]),
+        .target(name: "CPNG", path: "Sources/Plugins/support/Shims/CPNG", linkerSettings: [.linkedLibrary("png16")]),
     ]
         + plugins.map { plugin in
             .target(
                 name: plugin.name,
                 dependencies: [core] + plugin.shims.map { .target(name: $0) } + (plugin.usesShared ? ["Shared"] : [])
                     + (plugin.usesLiveInput ? ["LiveInput"] : []) + plugin.modules.map { .target(name: $0) },
-                path: "Sources/Plugins/\(plugin.name)",
+                path: "Sources/Plugins/\(plugin.room)/\(plugin.name)",
                 exclude: ["README.md"],
                 swiftSettings: testable,
                 plugins: [.plugin(name: "FramehostManifest", package: "Core")])
@@ -158,8 +172,8 @@ let package = Package(
         + [
             .target(
                 name: "NestedPlugins",
-                dependencies: nestedPlugins.map { .product(name: $0, package: $0) },
-                path: "Sources/Plugins/NestedPlugins"),
+                dependencies: nestedPlugins.map { .product(name: $1, package: $1) },
+                path: "Sources/Plugins/support/NestedPlugins"),
             .testTarget(
                 name: "PluginTests",
                 dependencies: [

@@ -45,7 +45,7 @@ def renewed(text):
 def main():
     wrong = 0
     found = set()
-    for path in [ROOT / 'docs/chain-file.md', ROOT / 'docs/events.md', *sorted(ROOT.glob('Sources/Plugins/*/README.md'))]:
+    for path in [ROOT / 'docs/chain-file.md', ROOT / 'docs/events.md', *sorted(ROOT.glob('Sources/Plugins/*/*/README.md'))]:
         old = path.read_text()
         found |= set(re.findall(r'<!-- options ([a-z0-9-]+) -->', old)) if path.name == 'chain-file.md' else set()
         new = renewed(old)

@@ -10,23 +10,24 @@ let package = Package(
     name: "CameraTests",
     dependencies: [.package(path: "../../Sources/Core")],
     targets: [
-        .target(name: "Shared", dependencies: [core], path: "Plugins/Shared", exclude: ["README.md"]),
+        .target(name: "Shared", dependencies: [core], path: "Plugins/support/Shared", exclude: ["README.md"]),
         .target(
-            name: "Lettering", dependencies: [core, "Shared", "CFreeType"], path: "Plugins/Lettering",
+            name: "Lettering", dependencies: [core, "Shared", "CFreeType"], path: "Plugins/support/Lettering",
             exclude: ["README.md"]),
         .target(
-            name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Plugins/Stills", exclude: ["README.md"]),
+            name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Plugins/support/Stills",
+            exclude: ["README.md"]),
         .target(
-            name: "LiveInput", dependencies: [core, "Shared", "Lettering", "Stills"], path: "Plugins/LiveInput",
+            name: "LiveInput", dependencies: [core, "Shared", "Lettering", "Stills"], path: "Plugins/support/LiveInput",
             exclude: ["README.md"]),
         .target(
             name: "V4L2Source", dependencies: [core, "LiveInput", "CV4L2", "CTurboJPEG", "CYUV"],
-            path: "Plugins/V4L2Source", exclude: ["README.md"]),
-        .target(name: "CYUV", path: "Plugins/Shims/CYUV", linkerSettings: [.linkedLibrary("yuv")]),
-        .target(name: "CPNG", path: "Plugins/Shims/CPNG", linkerSettings: [.linkedLibrary("png16")]),
-        .systemLibrary(name: "CFreeType", path: "Plugins/Shims/CFreeType", pkgConfig: "freetype2"),
-        .systemLibrary(name: "CV4L2", path: "Plugins/Shims/CV4L2", pkgConfig: "libv4l2"),
-        .systemLibrary(name: "CTurboJPEG", path: "Plugins/Shims/CTurboJPEG", pkgConfig: "libturbojpeg"),
+            path: "Plugins/sources/V4L2Source", exclude: ["README.md"]),
+        .target(name: "CYUV", path: "Plugins/support/Shims/CYUV", linkerSettings: [.linkedLibrary("yuv")]),
+        .target(name: "CPNG", path: "Plugins/support/Shims/CPNG", linkerSettings: [.linkedLibrary("png16")]),
+        .systemLibrary(name: "CFreeType", path: "Plugins/support/Shims/CFreeType", pkgConfig: "freetype2"),
+        .systemLibrary(name: "CV4L2", path: "Plugins/support/Shims/CV4L2", pkgConfig: "libv4l2"),
+        .systemLibrary(name: "CTurboJPEG", path: "Plugins/support/Shims/CTurboJPEG", pkgConfig: "libturbojpeg"),
         .testTarget(
             name: "CameraTests", dependencies: [core, "V4L2Source"], path: "Tests",
             // One test of these has an ffmpeg as its peer, and helpers beside it.

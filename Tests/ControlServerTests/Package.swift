@@ -6,7 +6,9 @@ import PackageDescription
 
 let package = Package(
     name: "ControlServerTests",
-    dependencies: [.package(path: "../../Sources/Core"), .package(path: "../../Sources/Plugins/ControlServer")],
+    dependencies: [
+        .package(path: "../../Sources/Core"), .package(path: "../../Sources/Plugins/services/ControlServer"),
+    ],
     targets: [
         .testTarget(
             name: "ControlServerTests",

@@ -32,16 +32,22 @@ import Testing
 
     /// Of one image come all stages of a folder.
     @Test(arguments: [
-        ("ALSASource", ["alsa-source"]),
-        ("Audio", ["audio-encoder", "audio-meter", "audio-resample", "gain", "tone-source"]),
-        ("Compositor", ["mosaic", "source-switch"]), ("Convert", ["convert"]), ("CropOrient", ["crop-orient"]),
-        ("FPSMeter", ["fps-meter"]), ("FaceEffect", ["face-effect"]),
-        ("FileSource", ["file-source", "image-source", "network-source"]), ("Frei0r", ["frei0r", "frei0r-mixer"]),
-        ("Motion", ["motion-source"]), ("MotionSync", ["motion-sync"]), ("VideoSnake", ["video-snake"]),
-        ("NullSink", ["null-sink"]), ("RTSPSink", ["rtsp-sink"]), ("Rate", ["rate"]), ("Recorder", ["recorder"]),
-        ("Replicate", ["replicate"]), ("TestSource", ["test-source"]), ("Text", ["text"]), ("V4L2Sink", ["v4l2-sink"]),
-        ("V4L2Source", ["v4l2-source"]), ("WindowPreview", ["window-preview"]), ("X264Encoder", ["x264-encoder"]),
-        ("Y4M", ["y4m-sink", "y4m-source"]),
+        ("sources/ALSASource", ["alsa-source"]),
+        ("filters/Audio", ["audio-encoder", "audio-meter", "audio-resample", "gain", "tone-source"]),
+        ("filters/Compositor", ["mosaic", "source-switch"]), ("filters/Convert", ["convert"]),
+        ("filters/CropOrient", ["crop-orient"]),
+        ("filters/FPSMeter", ["fps-meter"]), ("filters/FaceEffect", ["face-effect"]),
+        ("sources/FileSource", ["file-source", "image-source", "network-source"]),
+        ("filters/Frei0r", ["frei0r", "frei0r-mixer"]),
+        ("sources/Motion", ["motion-source"]), ("filters/MotionSync", ["motion-sync"]),
+        ("filters/VideoSnake", ["video-snake"]),
+        ("sinks/NullSink", ["null-sink"]), ("sinks/RTSPSink", ["rtsp-sink"]), ("filters/Rate", ["rate"]),
+        ("sinks/Recorder", ["recorder"]),
+        ("filters/Replicate", ["replicate"]), ("sources/TestSource", ["test-source"]), ("filters/Text", ["text"]),
+        ("sinks/V4L2Sink", ["v4l2-sink"]),
+        ("sources/V4L2Source", ["v4l2-source"]), ("sinks/WindowPreview", ["window-preview"]),
+        ("encoders/X264Encoder", ["x264-encoder"]),
+        ("sources/Y4M", ["y4m-sink", "y4m-source"]),
     ]) func everyPluginDeclaresWhatItPosts(folder: String, ids: [String]) throws {
         // `context.post("name"` and, of an extension of the context, `post(`; up to the first comma.
         var posted = try Self.posted(

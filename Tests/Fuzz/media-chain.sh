@@ -2,7 +2,7 @@
 # compile_media_chain OUT FLAG…: the fuzz target of the stages between a file and its recording. Each plugin, and what file-source shares with others, is a module of its own, with the fuzzer's counters; Core
 # and the network stack are the libraries that `swift build -c release` leaves behind, without them.
 compile_media_chain() {
-  local out=$1 built=.build/release work=.build/fuzz/modules shims=Sources/Plugins/Shims sink=Sources/Plugins/RTSPSink module sources source flags
+  local out=$1 built=.build/release work=.build/fuzz/modules shims=Sources/Plugins/support/Shims sink=Sources/Plugins/sinks/RTSPSink module sources source flags
   shift
   [[ -e $built/libFrameCore.so && -e $built/libFrameNetwork.so ]] || swift build -c release
   mkdir -p "$work"
@@ -15,7 +15,7 @@ compile_media_chain() {
   local objects=()
   for module in Shared PictureStamp Lettering Stills LiveInput FileSource X264Encoder Rate Recorder RTSPSink; do
     # Each plugin's entry has the same symbol.
-    mapfile -t sources < <(find "Sources/Plugins/$module" -name .build -prune -o -name '*.swift' ! -name "${module}Plugin.swift" ! -name Package.swift -print | sort)
+    mapfile -t sources < <(find Sources/Plugins/*/"$module" -name .build -prune -o -name '*.swift' ! -name "${module}Plugin.swift" ! -name Package.swift -print | sort)
     swiftc "${flags[@]}" -wmo -module-name "$module" -emit-module -emit-module-path "$work/$module.swiftmodule" -emit-object \
       -o "$work/$module.o" "${sources[@]}"
     objects+=("$work/$module.o")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # compile_rtsp OUT FLAG…: the fuzz target OUT of the RTSP sink's parsers. All of them are one program (RTSPTargets.swift), which the first one builds.
 compile_rtsp() {
-  local out=$1 sink=Sources/Plugins/RTSPSink
+  local out=$1 sink=Sources/Plugins/sinks/RTSPSink
   local program=${out%/*}/rtsp
   shift
   (

@@ -209,7 +209,7 @@ class FilesTests(unittest.TestCase):
                     # The sources and the tests are not installed; neither is what only developers run.
                     target = os.path.normpath(os.path.join(folder, link))
                     inside = os.path.relpath(target, top)
-                    developers = ("Benchmarks", "Tests", "Makefile", ".github", ".ci", "packaging", "Sources/Core", "Sources/Host", "Sources/Plugins/Shims")
+                    developers = ("Benchmarks", "Tests", "Makefile", ".github", ".ci", "packaging", "Sources/Core", "Sources/Host", "Sources/Plugins/support/Shims")
                     if inside.startswith(developers) or inside.endswith(".swift"):
                         continue
                     count += 1

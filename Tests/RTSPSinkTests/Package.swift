@@ -6,7 +6,7 @@ import PackageDescription
 
 let package = Package(
     name: "RTSPSinkTests",
-    dependencies: [.package(path: "../../Sources/Core"), .package(path: "../../Sources/Plugins/RTSPSink")],
+    dependencies: [.package(path: "../../Sources/Core"), .package(path: "../../Sources/Plugins/sinks/RTSPSink")],
     targets: [
         .testTarget(
             name: "RTSPSinkTests",

@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct PageTests {
     private static let folder = URL(fileURLWithPath: #filePath)
-        .appendingPathComponent("../../../../../Sources/Plugins/ControlServer/Page").standardized
+        .appendingPathComponent("../../../../../Sources/Plugins/services/ControlServer/Page").standardized
 
     private let api = ControlAPI.over(FakeRun(), token: "a-token-of-tests-0123456789abcdef")
 
