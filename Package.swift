@@ -18,14 +18,20 @@ struct Plugin {
     var usesLiveInput = false
     /// Further modules that are linked into several plugins.
     var modules: [String] = []
+    /// Whether it reads access units with what lies in CodedVideo.
+    var readsUnits = false
 }
 
 let plugins = [
     Plugin(room: .sources, name: "ALSASource", shims: ["CALSA", "CSWResample"], usesLiveInput: true),
-    Plugin(room: .sources, name: "FileSource", shims: ["CAVFormat"], usesShared: true, usesLiveInput: true),
+    Plugin(
+        room: .sources, name: "FileSource", shims: ["CAVFormat"], usesShared: true, usesLiveInput: true,
+        readsUnits: true),
     Plugin(room: .sources, name: "Motion", shims: ["CAVFormat"]),
     Plugin(room: .sources, name: "TestSource", usesShared: true),
-    Plugin(room: .sources, name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"], usesLiveInput: true),
+    Plugin(
+        room: .sources, name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"], usesLiveInput: true,
+        readsUnits: true),
     Plugin(room: .sources, name: "Y4M"),
     Plugin(room: .filters, name: "Audio", shims: ["CAudio"]),
     Plugin(room: .filters, name: "Compositor", shims: ["CYUV"], usesShared: true),
@@ -56,6 +62,9 @@ let core = Target.Dependency.product(name: "FrameCore", package: "Core")
 /// Built-in plugins that are packages of their own, each with its tests beside it (docs/design/014-packages.md).
 let nestedPlugins = [(Room.services, "ControlServer"), (.sinks, "RTSPSink")]
 
+/// A package of its own as well, since those plugins use it too.
+let codedVideo = Target.Dependency.product(name: "CodedVideo", package: "CodedVideo")
+
 /// Optimising the tests would take longer than they run.
 let unoptimised: [SwiftSetting] = [.unsafeFlags(["-Onone"], .when(configuration: .release))]
 /// With FRAMEHOST_TESTABLE, as `make test` builds: the optimised modules let tests import what is internal in them.
@@ -71,6 +80,7 @@ let package = Package(
         + plugins.map { .library(name: $0.name, type: .dynamic, targets: [$0.name]) },
     dependencies: [
         .package(path: "Sources/Core"),
+        .package(path: "Sources/Plugins/support/CodedVideo"),
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
     ] + nestedPlugins.map { .package(path: "Sources/Plugins/\($0)/\($1)") },
@@ -102,7 +112,7 @@ let package = Package(
             name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Sources/Plugins/support/Stills",
             exclude: ["README.md"], swiftSettings: testable),
         .target(
-            name: "PictureStamp", dependencies: [core], path: "Sources/Plugins/support/PictureStamp",
+            name: "PictureStamp", dependencies: [core, codedVideo], path: "Sources/Plugins/support/PictureStamp",
             exclude: ["README.md"],
             swiftSettings: testable),
         .target(
@@ -163,7 +173,8 @@ let package = Package(
             .target(
                 name: plugin.name,
                 dependencies: [core] + plugin.shims.map { .target(name: $0) } + (plugin.usesShared ? ["Shared"] : [])
-                    + (plugin.usesLiveInput ? ["LiveInput"] : []) + plugin.modules.map { .target(name: $0) },
+                    + (plugin.usesLiveInput ? ["LiveInput"] : []) + (plugin.readsUnits ? [codedVideo] : [])
+                    + plugin.modules.map { .target(name: $0) },
                 path: "Sources/Plugins/\(plugin.room)/\(plugin.name)",
                 exclude: ["README.md"],
                 swiftSettings: testable,
@@ -177,7 +188,8 @@ let package = Package(
             .testTarget(
                 name: "PluginTests",
                 dependencies: [
-                    core, "Shared", "LiveInput", "Lettering", "Stills", "Conversion", "Publishing", "PictureStamp",
+                    core, codedVideo, "Shared", "LiveInput", "Lettering", "Stills", "Conversion", "Publishing",
+                    "PictureStamp",
                 ]
                     + plugins.map { .target(name: $0.name) },
                 path: "Tests/PluginTests",

@@ -8,7 +8,9 @@ let core = Target.Dependency.product(name: "FrameCore", package: "Core")
 
 let package = Package(
     name: "CameraTests",
-    dependencies: [.package(path: "../../Sources/Core")],
+    dependencies: [
+        .package(path: "../../Sources/Core"), .package(path: "../../Sources/Plugins/support/CodedVideo"),
+    ],
     targets: [
         .target(name: "Shared", dependencies: [core], path: "Plugins/support/Shared", exclude: ["README.md"]),
         .target(
@@ -21,7 +23,10 @@ let package = Package(
             name: "LiveInput", dependencies: [core, "Shared", "Lettering", "Stills"], path: "Plugins/support/LiveInput",
             exclude: ["README.md"]),
         .target(
-            name: "V4L2Source", dependencies: [core, "LiveInput", "CV4L2", "CTurboJPEG", "CYUV"],
+            name: "V4L2Source",
+            dependencies: [
+                core, .product(name: "CodedVideo", package: "CodedVideo"), "LiveInput", "CV4L2", "CTurboJPEG", "CYUV",
+            ],
             path: "Plugins/sources/V4L2Source", exclude: ["README.md"]),
         .target(name: "CYUV", path: "Plugins/support/Shims/CYUV", linkerSettings: [.linkedLibrary("yuv")]),
         .target(name: "CPNG", path: "Plugins/support/Shims/CPNG", linkerSettings: [.linkedLibrary("png16")]),

@@ -170,7 +170,7 @@ private final class Stream {
     private var index: UInt64 = 0
 
     init(_ format: EncodedFormat, clock: ManualClock) throws {
-        guard let sets = NALUnits.parameterSets(in: format.parameterSets) else {
+        guard let sets = H264Packetizer.sets(of: format.parameterSets) else {
             preconditionFailure("no parameter sets")
         }
         hub = StreamHub(

@@ -435,31 +435,6 @@ import Testing
     }
 }
 
-@Suite struct AnnexBTests {
-    private static func look(_ bytes: [UInt8]) -> (hasUnits: Bool, isKeyframe: Bool) {
-        bytes.withUnsafeBytes { AnnexB.look(at: $0) }
-    }
-
-    @Test func knowsAnIDRPictureByItsFirstSlice() {
-        #expect(Self.look([0, 0, 0, 1, 9, 0xF0, 0, 0, 1, 0x65, 1]) == (true, true))
-        #expect(Self.look([0, 0, 1, 6, 5, 0, 0, 1, 0x41, 1, 0, 0, 1, 0x65]) == (true, false))
-        #expect(Self.look([0, 0, 1, 9]) == (true, false))
-        for nothing in [[], [0], [0, 0, 1], [1, 2, 3, 4, 5], [0, 0, 0, 0, 0]] as [[UInt8]] {
-            #expect(Self.look(nothing) == (false, false))
-        }
-    }
-
-    @Test func takesParameterSetsInFrontOfTheFirstSlice() {
-        let unit: [UInt8] = [0, 0, 0, 1, 0x67, 1, 2, 0, 0, 0, 1, 0x68, 3, 0, 0, 1, 0x65, 9, 0, 0, 1, 0x67, 7]
-        let sets = unit.withUnsafeBytes { AnnexB.parameterSets(in: $0) }
-        #expect(sets == [0, 0, 0, 1, 0x67, 1, 2, 0, 0, 0, 1, 0x68, 3])
-        #expect(unit.withUnsafeBytes { AnnexB.hasOnly(sets, in: $0) })
-        let other: [UInt8] = [0, 0, 1, 0x67, 1, 3, 0, 0, 1, 0x65, 9]
-        #expect(!other.withUnsafeBytes { AnnexB.hasOnly(sets, in: $0) })
-        #expect(other.withUnsafeBytes { AnnexB.parameterSets(in: $0) }.isEmpty)
-    }
-}
-
 /// The same numbers each time (SplitMix64).
 private struct SeededNumbers: RandomNumberGenerator {
     var state: UInt64

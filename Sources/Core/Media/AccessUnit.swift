@@ -2,12 +2,24 @@
 
 /// One encoded picture, all NAL units of one time, or one packet of encoded sound; leased from a slab of the chain.
 ///
-/// A unit of sound counts as decodable alone: ``isKeyframe`` is true. Its ``pts`` and ``dts`` are equal, and
+/// A unit of sound counts as decodable alone: its ``entry`` is clean. Its ``pts`` and ``dts`` are equal, and
 /// negative for samples that a decoder needs and nobody hears (``AudioTrackFormat/initialPadding``).
 ///
 /// An access unit moves and is never copied; ``share()`` makes a second lease of the same bytes. Nobody writes the
 /// bytes once the unit is emitted.
 public struct AccessUnit: ~Copyable, @unchecked Sendable {
+    /// Whether decoding can begin with a unit.
+    public enum Entry: UInt8, Sendable, Hashable {
+        /// It refers to pictures before it.
+        case none
+        /// It refers to no other picture, and no later one to one before it: IDR of H.264 and H.265, and each packet of
+        /// sound.
+        case clean
+        /// It refers to no other picture, but pictures that follow it and are shown before it may: CRA and BLA of H.265.
+        /// Where decoding begins here, those are left out.
+        case open
+    }
+
     /// Only this value owns it: the invariant behind `@unchecked Sendable`.
     let record: UnsafeMutablePointer<LeaseRecord>
 
@@ -60,10 +72,16 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
         nonmutating set { record.pointee.header.statedOrientation = newValue }
     }
 
-    /// Whether the picture can be decoded without any other (H.264: an IDR picture).
+    /// Whether decoding can begin here; ``Entry/none`` until a stage sets it.
+    public var entry: Entry {
+        get { record.pointee.header.entry }
+        nonmutating set { record.pointee.header.entry = newValue }
+    }
+
+    /// Whether decoding can begin here, at a clean or an open ``entry``; set, it is a clean one.
     public var isKeyframe: Bool {
         get { record.pointee.header.isKeyframe }
-        nonmutating set { record.pointee.header.isKeyframe = newValue }
+        nonmutating set { record.pointee.header.entry = newValue ? .clean : .none }
     }
 
     /// Whether this is the first unit after a gap in time or a loss.

@@ -10,6 +10,8 @@ public struct Codec: Sendable, Hashable, Codable, RawRepresentable, CustomString
 
     /// ITU-T H.264 | ISO/IEC 14496-10.
     public static let h264 = Codec(rawValue: "h264")
+    /// ITU-T H.265 | ISO/IEC 23008-2.
+    public static let h265 = Codec(rawValue: "h265")
     /// Advanced Audio Coding, ISO/IEC 14496-3; packets without ADTS headers.
     public static let aac = Codec(rawValue: "aac")
     /// Opus, RFC 6716.
@@ -17,6 +19,7 @@ public struct Codec: Sendable, Hashable, Codable, RawRepresentable, CustomString
     public var description: String {
         switch self {
         case .h264: "H.264"
+        case .h265: "H.265"
         case .aac: "AAC"
         case .opus: "Opus"
         default: rawValue
@@ -28,7 +31,7 @@ public struct Codec: Sendable, Hashable, Codable, RawRepresentable, CustomString
 public struct EncodedFormat: Sendable, Hashable, CustomStringConvertible {
     /// How NAL units are told apart in the payload.
     public enum Framing: String, Sendable, Hashable, Codable {
-        /// Start codes 00 00 01, H.264 annex B.
+        /// Start codes 00 00 01, annex B of H.264 and H.265.
         case annexB
         /// A 4-byte big-endian size before each, ISO/IEC 14496-15.
         case lengthPrefixed
@@ -38,7 +41,7 @@ public struct EncodedFormat: Sendable, Hashable, CustomStringConvertible {
     public var codec: Codec
     /// How NAL units are told apart.
     public var framing: Framing
-    /// H.264: SPS and PPS, each with a start code, known before the first access unit. Empty where the codec has none.
+    /// H.264: SPS and PPS; H.265: VPS, SPS and PPS; each with a start code, known before the first access unit. Empty where the codec has none.
     public var parameterSets: [UInt8]
     /// What was encoded.
     public var content: Content

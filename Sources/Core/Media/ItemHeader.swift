@@ -24,8 +24,8 @@ struct ItemHeader: ~Copyable {
     let kind: ItemKind
     /// How the stored picture is to be turned; nil in an access unit whose maker has not said it.
     var statedOrientation: Orientation? = .up
-    /// Whether it can be decoded without any other.
-    var isKeyframe = false
+    /// Whether decoding can begin with it.
+    var entry = AccessUnit.Entry.none
     /// Whether it is the first item after a gap.
     var isDiscontinuity = false
     /// Whether a source gives it in place of a picture that it lacks.
@@ -37,6 +37,8 @@ struct ItemHeader: ~Copyable {
         self.kind = kind
         self.metadata = metadata
     }
+
+    var isKeyframe: Bool { entry != .none }
 
     /// The time by which the items of a link rise: access units by decode time, others by PTS.
     @inline(__always)
@@ -54,7 +56,7 @@ struct ItemHeader: ~Copyable {
         capturedAt = 0
         sequenceNumber = 0
         statedOrientation = orientation
-        isKeyframe = false
+        entry = .none
         isDiscontinuity = false
         isSubstitute = false
         isMirroredInPreviews = false
@@ -72,7 +74,7 @@ struct ItemHeader: ~Copyable {
         capturedAt = other.capturedAt
         sequenceNumber = other.sequenceNumber
         statedOrientation = other.statedOrientation
-        isKeyframe = other.isKeyframe
+        entry = other.entry
         isDiscontinuity = other.isDiscontinuity
         isSubstitute = other.isSubstitute
         isMirroredInPreviews = other.isMirroredInPreviews

@@ -19,12 +19,16 @@ let testable: [SwiftSetting] =
 let package = Package(
     name: "ControlServer",
     products: [.library(name: "ControlServer", type: .dynamic, targets: ["ControlServer"])],
-    dependencies: [.package(path: "../../../Core"), .package(path: "../../support/Network")],
+    dependencies: [
+        .package(path: "../../../Core"), .package(path: "../../support/CodedVideo"),
+        .package(path: "../../support/Network"),
+    ],
     targets: [
         .target(
             name: "ControlServer",
             dependencies: [
                 "ControlPage",
+                .product(name: "CodedVideo", package: "CodedVideo"),
                 .product(name: "FrameCore", package: "Core"),
                 .product(name: "FrameNetwork", package: "Network"),
             ],

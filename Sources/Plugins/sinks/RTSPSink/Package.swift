@@ -12,12 +12,16 @@ let testable: [SwiftSetting] =
 let package = Package(
     name: "RTSPSink",
     products: [.library(name: "RTSPSink", type: .dynamic, targets: ["RTSPSink"])],
-    dependencies: [.package(path: "../../../Core"), .package(path: "../../support/Network")],
+    dependencies: [
+        .package(path: "../../../Core"), .package(path: "../../support/CodedVideo"),
+        .package(path: "../../support/Network"),
+    ],
     targets: [
         .target(
             name: "RTSPSink",
             dependencies: [
                 "CDatagram", "CNettle",
+                .product(name: "CodedVideo", package: "CodedVideo"),
                 .product(name: "FrameCore", package: "Core"),
                 .product(name: "FrameNetwork", package: "Network"),
             ],

@@ -57,7 +57,7 @@ final class RTSPSink: MultiSink {
                 remedy: "Name one input with H.264, and at most one with AAC or Opus.")
         }
         guard let format = inputs[place].encoded, format.framing == .annexB,
-            let sets = NALUnits.parameterSets(in: format.parameterSets)
+            let sets = H264Packetizer.sets(of: format.parameterSets)
         else {
             throw FrameHostError(
                 .broken,

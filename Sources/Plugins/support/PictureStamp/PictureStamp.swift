@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CodedVideo
 import FrameCore
 
 /// What an H.264 stream says of its own picture: when it was captured, its number and its faces. It is a message of
@@ -90,74 +91,15 @@ public struct PictureStamp: Equatable, Sendable {
 
     // MARK: Reading
 
-    /// The stamp of an access unit with start codes; nil where there is none. Nothing in the bytes is trusted.
+    /// The stamp of an access unit of H.264 with start codes; nil where there is none. Nothing in the bytes is trusted.
     public init?(_ unit: UnsafeRawBufferPointer) {
-        var start = 0
-        var message = [UInt8]()
-        while let unitStart = Self.startCode(in: unit, from: start) {
-            guard unitStart < unit.count else { return nil }
-            let kind = unit[unitStart] & 31
-            // Messages stand before the picture's slices (H.264 7.4.1.2.3).
-            if (1...5).contains(kind) { return nil }
-            start = unitStart
-            guard kind == 6 else { continue }
-            Self.unescape(unit, from: unitStart + 1, into: &message)
-            if let found = Self.find(in: message) {
-                self = found
-                return
-            }
+        var found: PictureStamp?
+        Messages.forEach(in: unit, .h264, most: 4 * Self.mostBytes) { type, payload in
+            if type == 5 { found = Self.read(payload) }
+            return found == nil
         }
-        return nil
-    }
-
-    /// The first byte after the next start code.
-    private static func startCode(in unit: UnsafeRawBufferPointer, from: Int) -> Int? {
-        var index = from
-        while index + 2 < unit.count {
-            if unit[index + 2] > 1 {
-                index += 3
-            } else if unit[index] == 0, unit[index + 1] == 0, unit[index + 2] == 1 {
-                return index + 3
-            } else {
-                index += 1
-            }
-        }
-        return nil
-    }
-
-    /// The payload of a NAL unit without its emulation prevention (H.264 7.4.1), as far as a message can reach.
-    private static func unescape(_ unit: UnsafeRawBufferPointer, from: Int, into bytes: inout [UInt8]) {
-        bytes.removeAll(keepingCapacity: true)
-        var zeros = 0
-        for index in from..<unit.count where bytes.count < 4 * mostBytes {
-            let byte = unit[index]
-            if zeros >= 2, byte == 1 || byte == 0 { return }
-            if zeros >= 2, byte == 3 {
-                zeros = 0
-                continue
-            }
-            zeros = byte == 0 ? zeros + 1 : 0
-            bytes.append(byte)
-        }
-    }
-
-    /// Goes through the messages of a NAL unit (H.264 7.3.2.3).
-    private static func find(in bytes: [UInt8]) -> PictureStamp? {
-        var place = 0
-        func number() -> Int? {
-            var value = 0
-            while place < bytes.count {
-                value += Int(bytes[place])
-                place += 1
-                if bytes[place - 1] != 255 { return value }
-            }
-            return nil
-        }
-        while let type = number(), let size = number(), place + size <= bytes.count {
-            if type == 5, let stamp = read(bytes[place..<place + size]) { return stamp }
-            place += size
-        }
-        return nil
+        guard let found else { return nil }
+        self = found
     }
 
     private static func read(_ message: ArraySlice<UInt8>) -> PictureStamp? {

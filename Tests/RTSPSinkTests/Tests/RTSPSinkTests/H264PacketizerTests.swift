@@ -156,15 +156,11 @@ struct H264Depacketizer {
         #expect(Self.packets(&packetizer, stream, isKeyframe: true).isEmpty)
     }
 
-    @Test func findsUnitsByAnyStartCode() {
-        let stream: [UInt8] = [9, 9, 0, 0, 1, 0x67, 1, 0, 0, 0, 0, 1, 0x68, 0, 0, 3, 0, 0, 0, 1, 0, 0, 1, 0x65, 0, 0]
-        var found: [[UInt8]] = []
-        stream.withUnsafeBytes { bytes in NALUnits.forEach(in: bytes) { found.append(Array(bytes[$0])) } }
-        #expect(found == [[0x67, 1], [0x68, 0, 0, 3], [0x65]])
+    @Test func takesTheFirstSetsOfAFormat() {
         #expect(
-            NALUnits.parameterSets(in: Self.annexB([Self.sps, Self.pps])).map { [$0.sps, $0.pps] } == [
+            H264Packetizer.sets(of: Self.annexB([Self.sps, Self.pps])).map { [$0.sps, $0.pps] } == [
                 Self.sps, Self.pps,
             ])
-        #expect(NALUnits.parameterSets(in: Self.annexB([Self.pps])) == nil)
+        #expect(H264Packetizer.sets(of: Self.annexB([Self.pps])) == nil)
     }
 }

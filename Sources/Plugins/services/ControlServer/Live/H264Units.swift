@@ -1,55 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CodedVideo
 import FrameCore
 
 /// Access units as viewers get them: with start codes (ITU-T H.264 Annex B), SPS and PPS before each keyframe.
 enum H264Units {
-    private static let startCode: [UInt8] = [0, 0, 0, 1]
-
     /// - Throws: ``FrameHostError`` `.invalidMedia` for sizes that do not fit the unit.
     static func annexB(_ unit: StageUnit, _ format: EncodedFormat) throws -> [UInt8] {
-        let bytes = format.framing == .annexB ? unit.bytes : try withStartCodes(unit.bytes)
-        guard unit.header.isKeyframe, !format.parameterSets.isEmpty, !hasParameterSet(bytes) else { return bytes }
-        return format.parameterSets + bytes
-    }
-
-    /// ISO/IEC 14496-15 §5.3.2: a size of four bytes before each NAL unit.
-    private static func withStartCodes(_ bytes: [UInt8]) throws -> [UInt8] {
-        var result: [UInt8] = []
-        result.reserveCapacity(bytes.count)
-        var at = 0
-        while at < bytes.count {
-            guard bytes.count - at >= 4 else { throw wrongSize }
-            let size = bytes[at..<(at + 4)].reduce(0) { $0 << 8 | Int($1) }
-            guard size > 0, size <= bytes.count - at - 4 else { throw wrongSize }
-            result += startCode
-            result += bytes[(at + 4)..<(at + 4 + size)]
-            at += 4 + size
-        }
-        return result
-    }
-
-    private static var wrongSize: FrameHostError {
-        FrameHostError(
-            .invalidMedia, what: "the sizes of the NAL units do not add up to their access unit",
-            remedy: "Report this to the author of the stage that gives them: it violates ISO/IEC 14496-15.")
-    }
-
-    /// Whether an SPS (NAL unit type 7) stands before the first slice.
-    static func hasParameterSet(_ bytes: [UInt8]) -> Bool {
-        var zeros = 0
-        for index in bytes.indices.dropLast() {
-            let byte = bytes[index]
-            if byte == 1, zeros >= 2 {
-                switch bytes[index + 1] & 31 {
-                case 7: return true
-                case 1...5: return false
-                default: break
-                }
+        var bytes = unit.bytes
+        if format.framing == .lengthPrefixed {
+            guard let units = bytes.withUnsafeBytes({ NALUnits.withStartCodes($0) }) else {
+                throw FrameHostError(
+                    .invalidMedia, what: "the sizes of the NAL units do not add up to their access unit",
+                    remedy: "Report this to the author of the stage that gives them: it violates ISO/IEC 14496-15.")
             }
-            zeros = byte == 0 ? zeros + 1 : 0
+            bytes = units
         }
-        return false
+        guard unit.header.isKeyframe, !format.parameterSets.isEmpty else { return bytes }
+        let hasSet = bytes.withUnsafeBytes { UnitOutline($0, .h264).has(.sequenceParameterSet) }
+        return hasSet ? bytes : format.parameterSets + bytes
     }
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CodedVideo
+
 /// Splits an access unit into RTP packets of at most `mostPacketBytes`. Each follows the four bytes that make it an
 /// interleaved frame.
 ///
@@ -38,6 +40,14 @@ struct H264Packetizer: Sendable {
         /// Bytes of payload; for a cut unit those of all its fragments.
         var payloadBytes: Int
         var packetCount: Int
+    }
+
+    /// The first SPS and the first PPS of a format's parameter sets, without start codes; nil without one of them.
+    static func sets(of bytes: [UInt8]) -> (sps: [UInt8], pps: [UInt8])? {
+        let known = ParameterSets(bytes, .h264)
+        guard let sps = known.first(.sequenceParameterSet), let pps = known.first(.pictureParameterSet), sps.count >= 4
+        else { return nil }
+        return (sps, pps)
     }
 
     let mostPacketBytes: Int
@@ -80,10 +90,10 @@ struct H264Packetizer: Sendable {
         units.removeAll(keepingCapacity: true)
         groups.removeAll(keepingCapacity: true)
         var hasParameterSets = false
-        NALUnits.forEach(in: unit) { range in
-            let kind = unit[range.lowerBound] & 31
-            if kind == NALUnits.Kind.sequenceParameterSet { hasParameterSets = true }
+        NALUnits.forEach(in: unit, .h264, .all) { kind, range in
+            hasParameterSets = hasParameterSets || kind == .sequenceParameterSet
             units.append(Unit(isParameterSet: false, offset: range.lowerBound, byteCount: range.count))
+            return true
         }
         guard !units.isEmpty else { return (0, 0) }
         if isKeyframe, !hasParameterSets { units.insert(contentsOf: parameterUnits, at: 0) }

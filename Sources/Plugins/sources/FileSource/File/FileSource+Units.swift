@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CodedVideo
 import FrameCore
 
 /// Passes on access units as they are: `"decode": false`.
@@ -80,7 +81,7 @@ extension FileSource {
             unit.dts = decodeTime
             unit.duration = timeBase.time(ofTicks: duration)
             unit.orientation = orientation
-            unit.isKeyframe = reader.isKeyframe
+            unit.entry = reader.entry
             unit.isDiscontinuity = isDiscontinuity || reader.followsLoss
             shown += 1
             shownInPass += 1
@@ -107,7 +108,9 @@ extension FileSource {
 
     private func report(_ reader: UnitReader) {
         guard let reports else { return }
-        if reader.isKeyframe, let sets = unitTrack?.format.parameterSets, !AnnexB.hasOnly(sets, in: reader.bytes) {
+        if reader.isKeyframe, let sets = unitTrack?.format.parameterSets,
+            !ParameterSets(sets, .h264).hasAll(in: reader.bytes)
+        {
             reports.parameterSetsChange()
         }
         if reader.damaged > 0 { reports.damage() }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CAVFormat
+import CodedVideo
 import FrameCore
 import Shared
 import Glibc
@@ -431,10 +432,11 @@ final class NetworkSource: Source {
         guard let terms, let format, let packet else { return .more }
         defer { av_packet_unref(packet) }
         let bytes = UnsafeRawBufferPointer(start: packet.pointee.data, count: Int(max(packet.pointee.size, 0)))
-        let (hasUnits, isKeyframe) = AnnexB.look(at: bytes)
-        guard hasUnits, bytes.count <= Self.slabBytes(format) / 2 else {
+        let outline = UnitOutline(bytes, .h264)
+        let isKeyframe = outline.entry != .none
+        guard outline.hasUnits, bytes.count <= Self.slabBytes(format) / 2 else {
             noteDamage()
-            waitsForKeyframe = waitsForKeyframe || hasUnits
+            waitsForKeyframe = waitsForKeyframe || outline.hasUnits
             return .more
         }
         if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { noteDamage() }
@@ -451,7 +453,9 @@ final class NetworkSource: Source {
         }
         waitsForKeyframe = false
         guard let placement = place(decoded, of: terms) else { return .ended }
-        if isKeyframe, let known = encoded?.parameterSets, !AnnexB.hasOnly(known, in: bytes) { reportSets() }
+        if isKeyframe, let known = encoded?.parameterSets, !ParameterSets(known, .h264).hasAll(in: bytes) {
+            reportSets()
+        }
         var unit = try output.makeAccessUnit(byteCount: bytes.count)
         unit.withMutableBytes { $0.copyMemory(from: bytes) }
         // Both lie within ±2^61, so their difference fits in Int64.
@@ -461,7 +465,7 @@ final class NetworkSource: Source {
         unit.capturedAt = placement.time
         unit.duration = format.frameRate.period
         unit.orientation = format.orientation
-        unit.isKeyframe = isKeyframe
+        unit.entry = outline.entry
         unit.isDiscontinuity = followsGap || placement.isJump
         followsGap = false
         figures.add(figures.given)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CAVFormat
+import CodedVideo
 import FrameCore
 
 /// What a connection has found out about its video, before the first packet is decoded. Immutable once made; handed
@@ -82,9 +83,9 @@ final class StreamTerms: @unchecked Sendable {
     ) throws -> [UInt8] {
         guard parameters.pointee.codec_id == AV_CODEC_ID_H264 else { throw NetworkFault.notH264(shown, codec: codec) }
         let filter = try AnnexBFilter(parameters, timeBase: timeBase, of: shown)
-        let sets = AnnexB.parameterSets(in: filter.extradata)
-        guard !sets.isEmpty else { throw NetworkFault.noParameterSets(shown) }
-        return sets
+        let sets = ParameterSets(in: filter.extradata, .h264)
+        guard sets.isComplete else { throw NetworkFault.noParameterSets(shown) }
+        return sets.bytes
     }
 
     /// The rate, if a camera may have it; else 0. Other rates are guesses from a clock.

@@ -15,14 +15,14 @@ enum PartFile {
         var pts: Int64
         var dts: Int64
         var duration: Int64
-        /// Bit 0 keyframe, bit 1 discontinuity, bits 8...11 the orientation.
+        /// Bits 0 and 1 ``AccessUnit/Entry``, bit 2 discontinuity, bits 8...11 the orientation.
         var flags: UInt32
         var size: UInt32
 
         init(_ unit: borrowing AccessUnit) {
             (pts, dts, duration) = (unit.pts.nanoseconds, unit.dts.nanoseconds, unit.duration.nanoseconds)
             flags =
-                (unit.isKeyframe ? 1 : 0) | (unit.isDiscontinuity ? 2 : 0) | UInt32(unit.orientation.rawValue) << 8
+                UInt32(unit.entry.rawValue) | (unit.isDiscontinuity ? 4 : 0) | UInt32(unit.orientation.rawValue) << 8
             size = UInt32(unit.byteCount)
         }
 
@@ -48,8 +48,8 @@ enum PartFile {
         }
 
         var isEnd: Bool { size == Self.end }
-        var isKeyframe: Bool { flags & 1 != 0 }
-        var isDiscontinuity: Bool { flags & 2 != 0 }
+        var entry: AccessUnit.Entry { AccessUnit.Entry(rawValue: UInt8(flags & 3)) ?? .none }
+        var isDiscontinuity: Bool { flags & 4 != 0 }
         var orientation: Orientation { Orientation(rawValue: UInt8(truncatingIfNeeded: flags >> 8)) ?? .up }
         /// Whether all times lie on a chain's timeline.
         var isPossible: Bool {

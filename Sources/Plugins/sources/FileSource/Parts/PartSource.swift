@@ -125,7 +125,7 @@ final class PartSource: Source {
         unit.dts = MediaTime(nanoseconds: dts)
         unit.duration = MediaTime(nanoseconds: head.duration)
         unit.orientation = head.orientation
-        unit.isKeyframe = head.isKeyframe
+        unit.entry = head.entry
         unit.isDiscontinuity = head.isDiscontinuity
         try output.emit(unit)
         return .more

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CodedVideo
+
 /// How many decoded pictures a decoder must keep for an H.264 stream, by its sequence parameter set.
 ///
 /// A level allows many more than most encoders use, and each takes the memory of a picture. Reads no further than
@@ -118,48 +120,5 @@ struct H264PictureCount {
         }
         bits.skip(20)
         return true
-    }
-}
-
-/// Bits of a NAL unit, most significant first, without its emulation prevention bytes (7.4.1). After the end it
-/// reads zeros, and ``isExhausted`` says so.
-private struct BitReader {
-    private let bytes: [UInt8]
-    private var position = 0
-
-    init(_ payload: ArraySlice<UInt8>) {
-        var bytes: [UInt8] = []
-        var zeros = 0
-        for byte in payload {
-            if zeros >= 2, byte == 3 {
-                zeros = 0
-                continue
-            }
-            zeros = byte == 0 ? zeros + 1 : 0
-            bytes.append(byte)
-        }
-        self.bytes = bytes
-    }
-
-    var isExhausted: Bool { position > bytes.count * 8 }
-
-    mutating func read(_ count: Int) -> Int {
-        var value = 0
-        for _ in 0..<count {
-            let bit = position < bytes.count * 8 ? Int(bytes[position / 8]) >> (7 - position % 8) & 1 : 0
-            value = value << 1 | bit
-            position += 1
-        }
-        return value
-    }
-
-    mutating func readFlag() -> Bool { read(1) == 1 }
-    mutating func skip(_ count: Int) { position += count }
-
-    /// Exp-Golomb (9.1), at most 32 bits; 0 after the end.
-    mutating func readCount() -> Int {
-        var zeros = 0
-        while zeros < 32, position < bytes.count * 8, read(1) == 0 { zeros += 1 }
-        return (1 << zeros) - 1 + read(zeros)
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CAVFormat
+import CodedVideo
 import FrameCore
 
 /// Reads the access units of one H.264 track with start codes, from any keyframe of the file.
@@ -31,7 +32,8 @@ final class UnitReader: TrackReader {
     /// The PTS of the newest unit; nil where the file has none.
     private(set) var pts: Int64?
     private(set) var dts: Int64?
-    private(set) var isKeyframe = false
+    private(set) var entry = AccessUnit.Entry.none
+    var isKeyframe: Bool { entry != .none }
     /// Whether a unit before it was damaged and left out.
     private(set) var followsLoss = false
 
@@ -77,8 +79,10 @@ final class UnitReader: TrackReader {
 
     /// SPS and PPS of the newest unit, or else of the container; empty when neither has both.
     var parameterSets: [UInt8] {
-        let own = AnnexB.parameterSets(in: bytes)
-        return own.isEmpty ? AnnexB.parameterSets(in: filter.extradata) : own
+        let own = ParameterSets(in: bytes, .h264)
+        if own.isComplete { return own.bytes }
+        let known = ParameterSets(in: filter.extradata, .h264)
+        return known.isComplete ? known.bytes : []
     }
 
     // MARK: Access units
@@ -150,14 +154,14 @@ final class UnitReader: TrackReader {
     }
 
     private func look() -> Step {
-        let (hasUnits, isKeyframe) = AnnexB.look(at: bytes)
-        guard let packet, hasUnits else {
+        let outline = UnitOutline(bytes, .h264)
+        guard let packet, outline.hasUnits else {
             countDamage()
             hasLost = true
             return .again
         }
         if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0, countDamage() { marked += 1 }
-        self.isKeyframe = isKeyframe
+        entry = outline.entry
         pts = times.tick(packet.pointee.pts)
         let dts = packet.pointee.dts
         self.dts = dts != fh_av_no_pts && TrackTimes.isPossible(dts, times.timeBase) ? dts : nil
