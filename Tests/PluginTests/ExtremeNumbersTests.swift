@@ -43,7 +43,7 @@ import Testing
                 switch timeline.place(times.tick(any()), duration: times.duration(any())) {
                 case .skip: continue
                 case .end, .beyond: break placing
-                case .show(let tick, _):
+                case .show(let tick):
                     #expect(last.map { $0 < tick } ?? true)
                     #expect(base.possibleTime(ofTicks: tick) != nil)
                     last = tick

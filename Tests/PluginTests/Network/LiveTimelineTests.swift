@@ -39,6 +39,18 @@ import Testing
         #expect(line.place(time(0), now: 20_000 * ms).time == 10_000 * ms)
     }
 
+    /// The first picture of an RTSP connection has no time, and more of the burst comes while it is placed.
+    @Test func keepsTheDistancesOfABurstWhoseFirstItemHasNoTime() {
+        var line = LiveTimeline(.arrival)
+        line.begin(age: time(80), period: time(40))
+        var placed = [line.place(nil, now: 9000 * ms).time]
+        line.begin(age: time(1100), period: time(40))
+        for number in Int64(0)..<27 {
+            placed.append(line.place(time(number * 40), now: (9001 + 20 * number) * ms, isBehind: true).time)
+        }
+        #expect(zip(placed.dropFirst(), placed).allSatisfy { $0 - $1 >= 20 * ms }, "\(placed)")
+    }
+
     @Test func followsASlowClock() {
         var line = LiveTimeline(.arrival)
         var late: Int64 = 0

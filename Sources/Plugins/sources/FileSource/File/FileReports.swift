@@ -136,6 +136,27 @@ final class FileReports {
             details: ["ticks": .number(first)])
     }
 
+    /// Reports that the file's times begin anew, as where recordings were joined.
+    func step(_ step: InputTimeline.Step) {
+        let seconds = abs(step.by.seconds)
+        let length = seconds < 10 ? "\((seconds * 100).rounded() / 100)" : "\(Int64(clamping: Int(seconds.rounded())))"
+        context.post(
+            "times-step",
+            text:
+                "The times of '\(path)' step \(step.by < .zero ? "back" : "ahead") by \(length) s, as where recordings were joined. All of its tracks go on without a gap.",
+            details: ["seconds": .number(step.by.seconds), "atSeconds": .number(step.at.seconds)])
+    }
+
+    /// Reports, at the end, single times that were far from their neighbours.
+    func outliers(_ count: Int, first: MediaTime) {
+        context.post(
+            "times-corrected", level: .warning,
+            text: count == 1
+                ? "1 packet of '\(path)' had a time far from those around it, \(first.seconds) s; it is played between its neighbours."
+                : "\(count) packets of '\(path)' had times far from those around them, the first \(first.seconds) s; each is played between its neighbours.",
+            details: ["packets": .number(count), "firstSeconds": .number(first.seconds)])
+    }
+
     /// Reports new parameter sets of access units that are passed on.
     func parameterSetsChange() {
         guard !hasReportedSets else { return }

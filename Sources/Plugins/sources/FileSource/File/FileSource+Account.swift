@@ -19,8 +19,10 @@ extension FileSource {
     ///   - isRangeDone: Whether the chain asked for no more of the file.
     func reportEnd(_ reader: some TrackReader, isWhereFileEnds: Bool = true, isRangeDone: Bool = false) {
         guard let reports, let file, let track else { return }
+        if isWhereFileEnds { audio?.endPictures() }
         reports.damageAltogether(reader.damaged)
         reports.impossibleTimesAltogether(reader.times)
+        if let first = file.timeline.firstOutlier { reports.outliers(file.timeline.outliers, first: first) }
         let index = file.indexed(track.index, after: reader.notes.position)
         var found: FileShortfall?
         if isWhereFileEnds {

@@ -53,6 +53,18 @@ extension FileSource {
                 .number("packets", "Packets before the first keyframe.")
             ]),
         EventDeclaration(
+            "times-step", "The times of the file begin anew, as where recordings were joined; all tracks go on.",
+            [
+                .number("seconds", "How far they step, ahead where positive."),
+                .number("atSeconds", "Where, on the timeline of the file."),
+            ]),
+        EventDeclaration(
+            "times-corrected", "Single times of the file were far from their neighbours, and count as not there.",
+            [
+                .number("packets", "How many."),
+                .number("firstSeconds", "The first of them."),
+            ]),
+        EventDeclaration(
             "times-impossible", "Time stamps of the file lie outside the timeline.",
             [
                 .number("ticks", "The first of them, in ticks."),

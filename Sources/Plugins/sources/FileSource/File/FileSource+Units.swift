@@ -22,12 +22,9 @@ extension FileSource {
         }
         let units = try UnitTrack(file, track, reader)
         if let asked, let entry, entry != asked { noteStart(entry, track) }
-        // An edit list (ISO/IEC 14496-12, 8.6.6) hides times before the track's start, but a decoder must start
-        // there.
-        if asked == nil, let first = reader.pts, first < track.origin {
-            entry = first
-            noteHidden(track.origin.minus(first), track)
-        }
+        // An edit list (ISO/IEC 14496-12, 8.6.6) hides times before the track's start, but a decoder must start there.
+        if asked == nil, let first = reader.pts, first < track.origin { entry = first }
+        noteHidden(file, track)
         unitReader = reader
         unitTrack = units
         unitTimeline = UnitTimeline(
@@ -43,10 +40,12 @@ extension FileSource {
         )
     }
 
-    private func noteHidden(_ ticks: Int64, _ track: VideoTrack) {
-        let length = track.format.timeBase.time(ofTicks: ticks)
+    /// Says how many pictures an edit list hides, which go on.
+    private func noteHidden(_ file: MediaFile, _ track: VideoTrack) {
+        guard let index = file.indexed(track.index, after: -1), index.shown < index.packets else { return }
+        let hidden = index.packets - index.shown
         context.note(
-            "'\(path)' hides its first \((length.seconds * 1000).rounded() / 1000) s by an edit list, but later pictures need the hidden ones to be decoded. With \"decode\": false the hidden pictures are passed on too, so players show them"
+            "'\(path)' hides \(hidden) of its \(index.packets) pictures by an edit list, but later pictures may need the hidden ones to be decoded. With \"decode\": false the hidden pictures are passed on too, so players show them"
         )
     }
 
@@ -69,9 +68,10 @@ extension FileSource {
             reports?.timelineIsFull()
             reportEnd(reader, isWhereFileEnds: false)
             return .ended
-        case .give(let pts, let dts, let isDiscontinuity):
+        case .give(let pts, let dts):
             let timeBase = unitTimeline.timeBase
             let decodeTime = timeBase.time(ofTicks: dts)
+            let isStep = passesStep(at: reader.pts ?? reader.dts)
             guard waits(for: decodeTime) else { return .ended }
             let bytes = reader.bytes
             var unit = try output.makeAccessUnit(byteCount: bytes.count)
@@ -82,7 +82,7 @@ extension FileSource {
             unit.duration = timeBase.time(ofTicks: duration)
             unit.orientation = orientation
             unit.entry = reader.entry
-            unit.isDiscontinuity = isDiscontinuity || reader.followsLoss
+            unit.isDiscontinuity = isStep || reader.followsLoss
             shown += 1
             shownInPass += 1
             end = max(end, unit.pts + unit.duration)
@@ -100,7 +100,7 @@ extension FileSource {
             }
             return .ended
         }
-        shownInPass = 0
+        beginPass()
         unitTimeline.beginPass()
         try reader.enter(at: unitTrack?.firstTick)
         return .more

@@ -35,6 +35,8 @@ final class FileSource: Source {
     private(set) var orientation = Orientation.up
     var shown = 0
     var shownInPass = 0
+    /// How many of the steps in the file's times were passed in this pass.
+    private var stepsPassed = 0
     /// For a part: how many frames were given after its end, and the time of the first frame that may be given.
     private var behindPart = 0
     private var partBegin: MediaTime?
@@ -227,8 +229,9 @@ final class FileSource: Source {
             reports?.timelineIsFull()
             reportEnd(reader, isWhereFileEnds: false)
             return .ended
-        case .show(let tick, let isDiscontinuity):
+        case .show(let tick):
             let pts = timeline.timeBase.time(ofTicks: tick)
+            let isDiscontinuity = passesStep(at: reader.tick)
             if let partBegin, pts < partBegin {
                 damagedBeforeRange = reader.damaged
                 return .more
@@ -253,6 +256,16 @@ final class FileSource: Source {
             try output.emit(frame)
             return .more
         }
+    }
+
+    /// Whether the times of the file step between the last picture and this one. Reports it.
+    func passesStep(at tick: Int64?) -> Bool {
+        guard let tick, let steps = file?.timeline.steps, stepsPassed < steps.count else { return false }
+        let time = (options.decode ? timeline.timeBase : unitTimeline.timeBase).time(ofTicks: tick)
+        let passed = steps[stepsPassed...].prefix { $0.at <= time }
+        for step in passed { reports?.step(step) }
+        stepsPassed += passed.count
+        return !passed.isEmpty && shown > 0
     }
 
     /// Refuses pictures whose times jump: a part cannot know of the jumps before it.
@@ -308,10 +321,15 @@ final class FileSource: Source {
             }
             return .ended
         }
-        shownInPass = 0
+        beginPass()
         timeline.beginPass()
         try reader.enter(at: firstTick, isFirst: timeline.lower == nil)
         return .more
+    }
+
+    func beginPass() {
+        shownInPass = 0
+        stepsPassed = 0
     }
 
     // MARK: Reports

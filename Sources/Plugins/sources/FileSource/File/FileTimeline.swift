@@ -2,14 +2,15 @@
 
 import FrameCore
 
-/// Puts a file's time stamps on the chain's timeline: cut to a range, joined from pass to pass, always rising.
+/// Puts the times of a file's pictures (``InputTimeline``) on the chain's timeline: cut to a range, joined from pass to
+/// pass, always rising.
 ///
 /// All in ticks of the video track. They come in through ``TrackTimes`` and go out within ±``TimeBase/mostTicks``; sums
-/// in between are clamped to Int64. Gaps forward belong to the file and stay.
+/// in between are clamped to Int64.
 struct FileTimeline {
     enum Placement: Equatable {
         /// The picture is shown at this tick.
-        case show(Int64, isDiscontinuity: Bool)
+        case show(Int64)
         /// Before the range.
         case skip
         /// After the range: nothing further is needed.
@@ -22,14 +23,12 @@ struct FileTimeline {
     /// The first tick of the range and the first one after it, in the file's own time.
     private(set) var lower: Int64?
     let upper: Int64?
-    /// Time stamps that did not rise and were corrected.
-    private(set) var repairs = 0
 
     /// Where the track starts in the file.
     private let origin: Int64
     /// Subtracted from each tick, so that the range begins where the file began.
     private let cut: Int64
-    /// Added to each tick: earlier passes, jumps back.
+    /// Added to each tick: earlier passes.
     private var offset: Int64 = 0
     private var lastShown: Int64?
     private var lastRaw: Int64?
@@ -81,7 +80,6 @@ struct FileTimeline {
     ///   - duration: Ticks until the next picture; 0 where they are not known.
     mutating func place(_ tick: Int64?, duration: Int64) -> Placement {
         let raw = tick ?? lastRaw.map { $0.plus(max(lastDuration, 1)) } ?? origin
-        let previousDuration = lastDuration
         lastRaw = raw
         lastDuration = duration
         if let lower, raw < lower { return .skip }
@@ -91,23 +89,11 @@ struct FileTimeline {
             self.joint = nil
         }
         var shown = raw.minus(cut).plus(offset)
-        var isDiscontinuity = false
-        if let lastShown, shown <= lastShown {
-            repairs += 1
-            // A small step back is a single wrong time stamp. A large one begins a new timeline (joined recordings),
-            // which all later pictures share.
-            if timeBase.time(ofTicks: lastShown.minus(shown)) > MediaTime(seconds: 1) {
-                let next = lastShown.plus(max(previousDuration, 1))
-                offset = offset.plus(next.minus(shown))
-                shown = next
-                isDiscontinuity = true
-            } else {
-                shown = lastShown + 1
-            }
-        }
+        // Whatever a decoder makes of the times, they rise.
+        if let lastShown, shown <= lastShown { shown = lastShown + 1 }
         guard TrackTimes.isPossible(shown, timeBase) else { return .beyond }
         lastShown = shown
-        return .show(shown, isDiscontinuity: isDiscontinuity)
+        return .show(shown)
     }
 }
 

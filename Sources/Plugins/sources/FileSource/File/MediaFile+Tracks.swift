@@ -41,8 +41,25 @@ extension MediaFile {
             return try decodable(all[number - 1])
         }
         let known = all.filter { avcodec_find_decoder(parameters($0).codec_id) != nil }
-        return try decodable(
-            known.first { parameters($0).width > 0 && parameters($0).format >= 0 } ?? known.first ?? all[0])
+        let usable = known.filter { parameters($0).width > 0 && parameters($0).format >= 0 }
+        // A picture before the film, as a thumbnail, is no film; and a file may say which of its tracks is meant.
+        let films = usable.filter { !isOnePicture($0) }
+        let meant = films.first { stream($0).pointee.disposition & AV_DISPOSITION_DEFAULT != 0 }
+        return try decodable(meant ?? films.first ?? usable.first ?? known.first ?? all[0])
+    }
+
+    /// Whether a track has a single picture, by its index or by its length.
+    private func isOnePicture(_ index: Int) -> Bool {
+        let about = stream(index).pointee
+        if about.nb_frames > 0 { return about.nb_frames == 1 }
+        // In Matroska the length of a track is a tag, and may be missing.
+        guard let length = tag("DURATION", of: index), let whole = duration else {
+            return [AV_CODEC_ID_MJPEG, AV_CODEC_ID_PNG].contains(about.codecpar.pointee.codec_id)
+                && about.avg_frame_rate.num == 0
+        }
+        let parts = length.split(separator: ":").compactMap { Double($0) }
+        guard parts.count == 3 else { return false }
+        return parts[0] * 3600 + parts[1] * 60 + parts[2] < min(whole.seconds / 10, 0.2)
     }
 
     private func decodable(_ index: Int) throws -> Int {
@@ -83,8 +100,8 @@ extension MediaFile {
 
     /// Where a track starts, in its ticks.
     func origin(_ index: Int) -> Int64 {
-        let start = stream(index).pointee.start_time
-        return start != fh_av_no_pts && TrackTimes.isPossible(start, timeBase(index)) ? start : 0
+        let (start, base) = (stream(index).pointee.start_time, timeBase(index))
+        return start != fh_av_no_pts && TrackTimes.isPossible(start, base) ? start.plus(base.ticks(of: baseShift)) : 0
     }
 
     /// The duration of the track, or else of the file; nil when unknown.

@@ -18,6 +18,11 @@ final class MediaFile {
     private var onlyTrack: Int?
     /// Whether libavformat examines the contents. Otherwise the decoder finds out.
     private let looksInside: Bool
+    private let packets = TimedPackets()
+    /// Where the times of all tracks lie, as far as it was read.
+    var timeline: InputTimeline { packets.timeline }
+    /// Whether the times step somewhere, where that was found out.
+    private var isStepped: Bool?
 
     /// Formats that only name other files. Reading some of them never ends.
     private static let playlists: Set = ["hls", "dash", "concat", "imf", "sdp", "webm_dash_manifest"]
@@ -82,7 +87,9 @@ final class MediaFile {
         guard begun >= 0 else { return .failed(begun) }
         guard looksInside else { return .file }
         let looked = avformat_find_stream_info(container, nil)
-        return looked < 0 ? .failed(looked) : .file
+        guard looked >= 0 else { return .failed(looked) }
+        forgetTimes()
+        return .file
     }
 
     private func fault(_ opened: Opened, _ said: String) -> FrameHostError? {
@@ -97,6 +104,7 @@ final class MediaFile {
     }
 
     private func close() {
+        forgetTimes()
         avformat_close_input(&container)
         avio_closep(&io)
         held = nil
@@ -144,21 +152,97 @@ final class MediaFile {
         return format.pointee.flags & AVFMT_NOTIMESTAMPS != 0 || ["mpegts", "mpeg"].contains(formatName)
     }
 
+    // MARK: Times
+
+    /// Whether the format is one whose times may step, in joined recordings, and wrap.
+    private var mayStep: Bool { (container?.pointee.iformat.pointee.flags ?? 0) & AVFMT_TS_DISCONT != 0 }
+
+    /// What is added to all times. libavformat puts a file whose times wrap before 0; the timeline begins there.
+    var baseShift: MediaTime {
+        guard mayStep, let start = container?.pointee.start_time, start != fh_av_no_pts, start < 0 else { return .zero }
+        return .zero - TimeBase(1, AV_TIME_BASE).time(ofTicks: start)
+    }
+
+    /// Whether times step somewhere in the file, so that a place cannot be found by its time. Looks at the times of some
+    /// places where that is not known yet, and leaves the file at one of them.
+    private func hasSteps() -> Bool {
+        if !timeline.steps.isEmpty { isStepped = true }
+        if let isStepped { return isStepped }
+        let found = mayStep && looksStepped()
+        isStepped = found
+        return found
+    }
+
+    /// How many places are looked at, and how many packets at each for one with a time.
+    private static let surveyPlaces: Int64 = 48
+    private static let surveyPackets = 200
+
+    private func looksStepped() -> Bool {
+        var packet = av_packet_alloc()
+        defer { av_packet_free(&packet) }
+        var times: [MediaTime] = []
+        for place in 0..<Self.surveyPlaces {
+            let offset = Int64(byteCount) / Self.surveyPlaces * place
+            guard avformat_seek_file(container, -1, .min, offset, offset, AVSEEK_FLAG_BYTE) >= 0 else { return false }
+            for _ in 0..<Self.surveyPackets {
+                guard av_read_frame(container, packet) >= 0, let found = packet?.pointee else { break }
+                defer { av_packet_unref(packet) }
+                guard isLookedAt(Int(found.stream_index)),
+                    let time = InputTimeline.Stamp(found, timeBase(Int(found.stream_index))).time
+                else { continue }
+                times.append(time)
+                break
+            }
+        }
+        let steps = zip(times.dropFirst(), times).map { $0 - $1 }
+        guard !steps.isEmpty else { return false }
+        let usual = steps.sorted()[steps.count / 2]
+        // Tracks lie beside each other, so the times of two places may cross a little.
+        let most = MediaTime(nanoseconds: min(usual.nanoseconds, MediaTime.range.upperBound / 32) * 16)
+        return steps.contains { $0 < .zero - MediaTime(seconds: 1) || $0 > InputTimeline.mostAhead + most }
+    }
+
     // MARK: Reading
 
-    /// From here on only the packets of one track are given.
+    /// From here on only the packets of one track are given. The others' times are looked at where they may step
+    /// together with it.
     func giveOnly(track: Int) {
         onlyTrack = track
         for index in 0..<trackCount {
-            stream(index).pointee.discard = index == track ? AVDISCARD_DEFAULT : AVDISCARD_ALL
+            stream(index).pointee.discard = index == track || isLookedAt(index) ? AVDISCARD_DEFAULT : AVDISCARD_ALL
         }
     }
 
-    /// The next packet; an AVERROR at the end and when reading fails.
-    func read(into packet: UnsafeMutablePointer<AVPacket>?) -> Int32 { av_read_frame(container, packet) }
+    /// Whether a track's times are told to the timeline though its packets are not given. Times of an MP4 file cannot
+    /// step; its tracks are read one by one.
+    private func isLookedAt(_ index: Int) -> Bool {
+        let kind = parameters(index).codec_type
+        return !formatName.hasPrefix("mov") && (kind == AVMEDIA_TYPE_AUDIO || kind == AVMEDIA_TYPE_VIDEO)
+            && stream(index).pointee.disposition & AV_DISPOSITION_ATTACHED_PIC == 0
+    }
+
+    /// The next packet, with its times on the file's timeline (``InputTimeline``); an AVERROR at the end and when
+    /// reading fails.
+    func read(into packet: UnsafeMutablePointer<AVPacket>?) -> Int32 {
+        guard let container, let packet else { return fh_averror_invalid_data }
+        return packets.read(container, into: packet) { index in
+            if self.onlyTrack == nil || self.onlyTrack == index { return .given }
+            return self.isLookedAt(index) ? .lookedAt : .leftOut
+        }
+    }
+
+    /// Begins to read at another place, whose times are unrelated to those that were read last.
+    private func forgetTimes(isInMiddle: Bool = false) {
+        if !timeline.steps.isEmpty { isStepped = true }
+        packets.begin(InputTimeline(shift: baseShift, closesGaps: mayStep, isInMiddle: isInMiddle))
+    }
 
     /// Seeks to a keyframe at or before `tick`, as well as the format can; false when it cannot.
     func seek(to tick: Int64, track: Int) -> Bool {
-        avformat_seek_file(container, Int32(track), .min, tick, tick, 0) >= 0
+        guard !hasSteps() else { return false }
+        let place = tick.minus(timeBase(track).ticks(of: baseShift))
+        guard avformat_seek_file(container, Int32(track), .min, place, place, 0) >= 0 else { return false }
+        forgetTimes(isInMiddle: true)
+        return true
     }
 }

@@ -36,6 +36,7 @@ struct LiveTimeline {
     private(set) var offset: Int64?
     /// How long before its arrival the first item was captured.
     private var age: Int64 = 0
+    private var period: Int64 = 0
     private var leastLate = Int64.max
     private var count = 0
 
@@ -43,10 +44,13 @@ struct LiveTimeline {
 
     /// Begins another connection, whose times are unrelated to the earlier ones.
     ///
-    /// - Parameter age: How long before its arrival the first item was captured, judged by the items that came with
-    ///   it. At most 10 s count, and only where items are given when they come.
-    mutating func begin(age: MediaTime = .zero) {
+    /// - Parameters:
+    ///   - age: How long before its arrival the first item was captured, judged by the items that came with it. At most
+    ///     10 s count, and only where items are given when they come.
+    ///   - period: From item to item, as far as that is known.
+    mutating func begin(age: MediaTime = .zero, period: MediaTime = .zero) {
         offset = nil
+        self.period = min(max(period.nanoseconds, 0), Self.mostLate)
         self.age = pace == .arrival ? min(max(age.nanoseconds, 0), Self.mostEarly) : 0
         (leastLate, count) = (.max, 0)
     }
@@ -58,9 +62,13 @@ struct LiveTimeline {
     ///   - now: The time of the chain clock.
     ///   - isBehind: Whether further items wait, so that how late this one is tells nothing of the peer's clock.
     mutating func place(_ given: MediaTime?, now: Int64, isBehind: Bool = false) -> Placement {
-        var placement = Placement(time: now)
+        // A first item without a time is a little older than those that came with it.
+        var placement = Placement(time: offset == nil && age > 0 ? now - age - period : now)
         if let given {
-            if offset == nil { anchor(given, now - age) }
+            // Not before what was given already, so that the first items keep their distances.
+            if offset == nil {
+                anchor(given, max(now - age, min(last.map { $0 + max(period, Self.step) } ?? .min, now)))
+            }
             placement.time = offset! + given.nanoseconds
             let late = now - placement.time
             if late < Self.mostLate { age = 0 }

@@ -58,6 +58,11 @@ final class NetworkInput {
     private let soundTrack: Int?
     private let settings: Settings
     private let interrupt: Interrupt
+    /// Where the times of both tracks lie.
+    private let packets = TimedPackets()
+    /// Whether the container has no times: those that libavformat makes up for it say nothing of when a picture was
+    /// taken, and the time of arrival does.
+    private let isUntimed: Bool
 
     /// The protocols to which a playlist or a description may lead: never to files of this machine.
     private static let protocols =
@@ -110,6 +115,8 @@ final class NetworkInput {
             let length = container.pointee.duration
             isFinite = settings.address.scheme.mayEnd && length != fh_av_no_pts && length > 0
             isOneFile = settings.address.scheme.mayEnd && !Self.isPlaylist(container)
+            isUntimed = container.pointee.iformat.pointee.flags & AVFMT_NOTIMESTAMPS != 0 && !isFinite
+            packets.begin(InputTimeline(closesGaps: true, isInMiddle: true))
             self.container = container
         } catch {
             Self.close(&container, interrupt)
@@ -194,9 +201,11 @@ final class NetworkInput {
 
     /// Waits for the next packet.
     func read(into packet: UnsafeMutablePointer<AVPacket>) -> Step {
-        let result = av_read_frame(container, packet)
+        guard let container else { return .ended }
+        let result = packets.read(container, into: packet) { $0 == track || $0 == soundTrack ? .given : .leftOut }
         switch result {
         case 0...:
+            if isUntimed { (packet.pointee.pts, packet.pointee.dts) = (fh_av_no_pts, fh_av_no_pts) }
             if let soundTrack, packet.pointee.stream_index == Int32(soundTrack), packet.pointee.size > 0,
                 !interrupt.mustStop
             {

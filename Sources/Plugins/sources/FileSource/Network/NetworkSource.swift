@@ -93,6 +93,9 @@ final class NetworkSource: Source {
             color: options.slateColor, picturePath: options.slatePicture.map(context.resolve), text: options.slateText)
         let login = try options.login.map { try ServerLogin.read($0, resolve: context.resolve) }
         let settings = NetworkInput.Settings(
+        if let login, let most = address.scheme.mostLoginBytes, login.encoded.utf8.count > most {
+            throw NetworkFault.loginTooLong(login.encoded.utf8.count, most: most)
+        }
             address: address, login: login,
             trust: try CertificateTrust(verify: options.verify, caFile: options.caFile.map(context.resolve)),
             isDecoded: options.decode, takesSound: context.takenOutputs.contains("audio"),
@@ -301,7 +304,9 @@ final class NetworkSource: Source {
         reader?.clock.set(nil, of: terms)
         // A moment for the packets that were read to examine the stream: `ticksWaiting` counts them.
         _ = context.sleep(until: context.clock.now() + 20_000_000)
-        times.begin(age: terms.timeBase.time(ofTicks: reader?.queue.ticksWaiting ?? 0))
+        times.begin(
+            age: terms.timeBase.time(ofTicks: reader?.queue.ticksWaiting ?? 0),
+            period: format?.frameRate.period ?? .zero)
         pacer.begin()
         waitsForKeyframe = true
         isFresh = true
@@ -356,7 +361,7 @@ final class NetworkSource: Source {
         let time = times.offset.map { $0 + given.nanoseconds } ?? context.clock.now() - waiting.nanoseconds
         guard time < context.resumedAt else {
             stale = 0
-            if times.offset == nil { times.begin(age: waiting) }
+            if times.offset == nil { times.begin(age: waiting, period: format?.frameRate.period ?? .zero) }
             return false
         }
         stale -= 1

@@ -2,14 +2,14 @@
 
 import FrameCore
 
-/// Puts the time stamps of a file's access units on the chain's timeline: cut at the keyframe where it begins, joined
+/// Puts the times of a file's access units (``InputTimeline``) on the chain's timeline: cut at the keyframe where it begins, joined
 /// from pass to pass, decode times always rising, no picture shown before it is decoded.
 ///
 /// Like ``FileTimeline`` in ticks of the track, which come in through ``TrackTimes`` and go out within
 /// ±``TimeBase/mostTicks``. PTS and DTS are shifted equally, so their distance is the file's own.
 struct UnitTimeline {
     enum Placement: Equatable {
-        case give(pts: Int64, dts: Int64, isDiscontinuity: Bool)
+        case give(pts: Int64, dts: Int64)
         /// After the range: nothing further is needed.
         case end
         /// Beyond the chain's timeline (``MediaTime/range``), like everything that follows.
@@ -17,8 +17,6 @@ struct UnitTimeline {
     }
 
     let timeBase: TimeBase
-    /// Time stamps that did not rise and were corrected.
-    private(set) var repairs = 0
 
     /// PTS of the keyframe where it begins, in the file's own time; nil: from the start of the file.
     private let entry: Int64?
@@ -28,7 +26,7 @@ struct UnitTimeline {
     /// Subtracted from each tick, so that the range begins where the file began.
     private let cut: Int64
     private let reorderDepth: Int
-    /// Added to each tick: earlier passes, jumps back.
+    /// Added to each tick: earlier passes.
     private var offset: Int64 = 0
     private var lastGivenDTS: Int64?
     /// When the given picture that is shown last ends.
@@ -85,26 +83,14 @@ struct UnitTimeline {
             isJoining = false
             offset = end.minus(rawPTS.minus(cut))
         }
-        var isDiscontinuity = false
         var given = (pts: rawPTS.minus(cut).plus(offset), dts: rawDTS.minus(cut).plus(offset))
-        if let lastGivenDTS, let end, given.dts <= lastGivenDTS {
-            repairs += 1
-            // As in FileTimeline: a small step back is a single wrong time stamp, a large one a new timeline.
-            if timeBase.time(ofTicks: lastGivenDTS.minus(given.dts)) > MediaTime(seconds: 1) {
-                let shift = max(end.minus(given.pts), lastGivenDTS.plus(1).minus(given.dts))
-                offset = offset.plus(shift)
-                given = (given.pts.plus(shift), given.dts.plus(shift))
-                isDiscontinuity = true
-            } else {
-                given.dts = lastGivenDTS + 1
-            }
-        }
+        if let lastGivenDTS, given.dts <= lastGivenDTS { given.dts = lastGivenDTS + 1 }
         given.pts = max(given.pts, given.dts)
         guard TrackTimes.isPossible(given.pts, timeBase), TrackTimes.isPossible(given.dts, timeBase) else {
             return .beyond
         }
         lastGivenDTS = given.dts
         end = max(end ?? .min, given.pts.plus(step))
-        return .give(pts: given.pts, dts: given.dts, isDiscontinuity: isDiscontinuity)
+        return .give(pts: given.pts, dts: given.dts)
     }
 }
