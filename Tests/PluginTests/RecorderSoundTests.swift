@@ -10,6 +10,7 @@ import Testing
 final class MadeUpSound: AudioOrigin {
     let tracks: [AudioTrackFormat]
     private let packets: [[AudioPacket]]
+    nonisolated(unsafe) var hasGivenAllPictures = false
 
     init(_ tracks: [(format: AudioTrackFormat, packets: [AudioPacket])]) {
         self.tracks = tracks.map(\.format)
@@ -173,6 +174,17 @@ final class MadeUpSound: AudioOrigin {
         #expect(try RecorderStreams.packets(of: folder.file("a.mp4")).packets.count == 5)
     }
 
+    /// A still with a song: the sound goes on behind pictures that came to their own end, and ends with those that were
+    /// only ended early.
+    @Test(arguments: [true, false]) func recordsSoundThatIsLongerThanItsPictures(isWhole: Bool) throws {
+        let given = MadeUpSound.aac(from: 0, to: 6)
+        let origin = MadeUpSound([given])
+        origin.hasGivenAllPictures = isWhole
+        _ = try record(RecorderStreams.steady(50) { $0 % 25 == 0 }, origin)
+        let got = try sound("a.mp4")
+        #expect(got.map(\.bytes) == given.packets.filter { isWhole || Double($0.pts) / 48_000 < 2 }.map(\.bytes))
+    }
+
     @Test func goesOnWhenTheSoundIsDamaged() throws {
         var given = MadeUpSound.aac(from: 0, to: 4)
         given.packets[20].bytes = []
@@ -186,7 +198,7 @@ final class MadeUpSound: AudioOrigin {
     }
 
     @Test(arguments: [
-        ("vorbis", "mov", "a MOV file"), ("pcm_s16le", "mp4", "an MP4 file"), ("nonsense", "mkv", "a Matroska file"),
+        ("truehd", "mov", "a MOV file"), ("pcm_s16le", "mp4", "an MP4 file"), ("nonsense", "mkv", "a Matroska file"),
     ])
     func refusesWhatAContainerCannotHold(codec: String, ending: String, name: String) throws {
         var given = MadeUpSound.aac(from: 0, to: 1)

@@ -105,11 +105,20 @@ public protocol AudioOrigin: AnyObject, Sendable {
     /// The tracks there are.
     var tracks: [AudioTrackFormat] { get }
 
+    /// [any thread] Whether all pictures beside which the sound runs were given, to their own end: sound after them then
+    /// belongs to them. False where they were only ended early.
+    var hasGivenAllPictures: Bool { get }
+
     /// [control thread, or setup thread in `start`] Opens a reader of a track, which begins at the track's start.
     /// The track then counts as carried.
     ///
     /// - Parameter track: The track's index in ``tracks``.
     func open(track: Int) throws -> any AudioReader
+}
+
+extension AudioOrigin {
+    /// False: sound ends with the pictures.
+    public var hasGivenAllPictures: Bool { false }
 }
 
 /// Reads one sound track from its start to its end. Only the thread of the stage that opened it uses it.

@@ -75,6 +75,7 @@ final class PlacedAudio: AudioOrigin {
     }
 
     var tracks: [AudioTrackFormat] { origin.tracks }
+    var hasGivenAllPictures: Bool { origin.hasGivenAllPictures }
 
     func open(track: Int) throws -> any AudioReader {
         Reader(try origin.open(track: track), tracks[track].timeBase, offset)

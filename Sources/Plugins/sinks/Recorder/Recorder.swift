@@ -386,11 +386,11 @@ final class Recorder: MultiSink {
         try ring?.forEach { unit, bytes in try write(unit, bytes, recording) }
     }
 
-    /// Finishes the recording with the sound up to a time; nil: up to the end of its pictures.
-    private func finishRecording(soundUpTo time: MediaTime? = nil) throws {
+    /// Finishes the recording with the sound up to the end of its pictures, or of the input.
+    private func finishRecording(isInputEnd: Bool = false) throws {
         guard let recording else { return }
-        try giveSound(before: time ?? recording.end, recording)
-        try recording.finish()
+        try giveSound(before: isInputEnd ? .max : recording.end, recording)
+        try recording.finish(isInputEnd: isInputEnd)
         self.recording = nil
     }
 
@@ -417,7 +417,7 @@ final class Recorder: MultiSink {
             guard recording != nil else { return }
             if phase != .stopping { postWillStop() }
             // At the end of the input, sound may be longer than its pictures.
-            try finishRecording(soundUpTo: isDraining && phase != .stopping ? .max : nil)
+            try finishRecording(isInputEnd: isDraining && phase != .stopping)
         } catch { throw failed(error) }
     }
 

@@ -324,9 +324,12 @@ final class Recording {
     }
 
     /// Ends the recording. Everything that was appended is in its files.
-    func finish() throws {
+    ///
+    /// - Parameter isInputEnd: Whether it ends because its input does: sound that is longer than the pictures is then
+    ///   part of it.
+    func finish(isInputEnd: Bool = false) throws {
         guard muxer != nil else { return }
-        try sound?.take(shownBefore: end, write)
+        try sound?.take(shownBefore: isInputEnd && sound?.goesOnAfterPictures == true ? .max : end, write)
         try finishTail()
         try takeMotion(before: end)
         finishCaptions(at: end)

@@ -14,12 +14,14 @@ final class SoundFeed {
     }
 
     private var tracks: [Track]
+    private let origin: any AudioOrigin
     /// Reports a track that cannot be read any further.
     private let report: (String) -> Void
 
     /// [control thread] Opens all tracks.
     init(_ origin: any AudioOrigin, report: @escaping (String) -> Void) throws {
         self.report = report
+        self.origin = origin
         tracks = try origin.tracks.enumerated().map { Track(format: $1, reader: try origin.open(track: $0)) }
     }
 
@@ -30,6 +32,9 @@ final class SoundFeed {
             return tracks[index].next != nil
         }
     }
+
+    /// Whether what follows the last picture belongs to the recording.
+    var goesOnAfterPictures: Bool { origin.hasGivenAllPictures }
 
     func format(of track: Int) -> AudioTrackFormat { tracks[track].format }
 

@@ -106,7 +106,10 @@ final class PartSource: Source {
     /// [stage thread] One access unit, or the step to the next part. Waits for the disk.
     func produce(_ output: Output) throws -> SourceProgress {
         if reader == nil {
-            guard next < options.parts.count else { return .ended }
+            guard next < options.parts.count else {
+                audio?.endPictures()
+                return .ended
+            }
             reader = try PartReader(context.resolve(options.parts[next]), as: context.stageID)
             next += 1
         }

@@ -14,6 +14,7 @@ final class CarriedTracks: AudioOrigin {
     private let context: StageContext
     /// A bit for each track that has a reader.
     private let carried = Atomic<UInt64>(0)
+    private let arePicturesAllGiven = Atomic<Bool>(false)
 
     /// [control thread]
     init(_ file: MediaFile, range: FileTimeRange, context: StageContext) {
@@ -26,6 +27,11 @@ final class CarriedTracks: AudioOrigin {
         self.range = range
         self.context = context
     }
+
+    var hasGivenAllPictures: Bool { arePicturesAllGiven.load(ordering: .acquiring) }
+
+    /// [stage thread of the pictures] Says that the pictures have come to their end.
+    func endPictures() { arePicturesAllGiven.store(true, ordering: .releasing) }
 
     /// The index of a track among all tracks of the file.
     func index(ofTrack track: Int) -> Int { indices[track] }
