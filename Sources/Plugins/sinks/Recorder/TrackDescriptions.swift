@@ -84,7 +84,7 @@ struct TrackDescriptions {
         // Given with start codes. The muxer converts it, and each access unit, into the container's own form (ISO/IEC
         // 14496-15).
         try Self.setExtradata(parameters, video.parameterSets)
-        guard orientation != .up, carriesOrientation else { return }
+        guard orientation != .up, container.carriesOrientation else { return }
         let aspect = picture.sampleAspectRatio.isZero ? 1 : picture.sampleAspectRatio.value
         // The offsets are 16.16 fixed point, which excludes longer sides. No player shows those.
         let width = min((Double(picture.width) * aspect).rounded(), 32767)
@@ -130,7 +130,7 @@ struct TrackDescriptions {
             return unfit
         }
         guard avformat_query_codec(kind, id, compliance) == 1 else { return unfit }
-        guard container != .mkv else { return nil }
+        guard container != .mkv else { return takesHeader(kind, format) ? nil : unfit }
         // libavformat's movenc.c, mov_init: these are only for MP4.
         if container == .mov, [AV_CODEC_ID_OPUS, AV_CODEC_ID_FLAC, AV_CODEC_ID_TRUEHD].contains(id) { return unfit }
         // Each packet of a transport stream begins with its own header (ADTS, ISO/IEC 13818-7 6.2). MP4 has it in one
@@ -139,7 +139,24 @@ struct TrackDescriptions {
             return
                 "AAC with ADTS headers, as in transport streams, cannot be stored unchanged in \(container.name)"
         }
-        return nil
+        return takesHeader(kind, format) ? nil : unfit
+    }
+
+    /// Whether the muxer can describe a track: some only find out when they write the header (`avformat_write_header`).
+    private static func takesHeader(_ kind: UnsafePointer<AVOutputFormat>, _ format: AudioTrackFormat) -> Bool {
+        var context: UnsafeMutablePointer<AVFormatContext>?
+        guard avformat_alloc_output_context2(&context, kind, nil, nil) >= 0, let context else { return true }
+        defer { avformat_free_context(context) }
+        guard let stream = avformat_new_stream(context, nil), (try? describe(stream, format)) != nil,
+            avio_open_dyn_buf(&context.pointee.pb) >= 0
+        else { return true }
+        context.pointee.strict_std_compliance = compliance
+        let written = avformat_write_header(context, nil)
+        if written >= 0 { av_write_trailer(context) }
+        var bytes: UnsafeMutablePointer<UInt8>?
+        avio_close_dyn_buf(context.pointee.pb, &bytes)
+        av_free(bytes)
+        return written >= 0
     }
 
     /// libavformat calls FLAC in MP4 experimental, but all present readers can read it.
