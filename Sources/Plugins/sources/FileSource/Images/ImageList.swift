@@ -45,7 +45,7 @@ struct ImageList: Equatable {
                 throw ImageFault.missing(path, code, isRelative: isRelative)
             }
             kind = .pattern
-            (paths, unreadableNames) = try Self.matches(of: path)
+            (paths, unreadableNames) = try Self.matches(of: Self.pattern(path))
             guard !paths.isEmpty else {
                 throw unreadableNames.isEmpty ? ImageFault.noMatch(path) : ImageFault.noUTF8(unreadableNames)
             }
@@ -70,6 +70,16 @@ struct ImageList: Equatable {
             try add(Array((folder == "/" ? "/" : folder + "/").utf8) + bytes, to: &found, of: folder)
         }
         return found
+    }
+
+    /// The pattern with its folder taken as it is written, where there is a folder of that very name.
+    private static func pattern(_ path: String) -> String {
+        var status = stat()
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex,
+            stat(String(path[..<slash]), &status) == 0, status.st_mode & S_IFMT == S_IFDIR
+        else { return path }
+        let folder = path[..<slash].map { "*?[\\".contains($0) ? "\\\($0)" : String($0) }.joined()
+        return folder + path[slash...]
     }
 
     private static func matches(of pattern: String) throws -> Found {
