@@ -112,13 +112,17 @@ import Testing
         for (name, text) in [
             ("good", "\nbob:p:w \n"), ("two", "bob:secret\neve:secret\n"), ("empty", ""),
             ("large", "bob:" + String(repeating: "s", count: 4096)),
+            ("mark", "\u{FEFF}bob:p"), ("without", "admin:\n"), ("colon", ":"),
         ] { try text.write(toFile: folder.file(name), atomically: false, encoding: .utf8) }
+        #expect(try ServerLogin.read("mark") { folder.file($0) }.name == "bob")
+        let without = try ServerLogin.read("without") { folder.file($0) }
+        #expect(without.name == "admin" && without.password.isEmpty)
         let login = try ServerLogin.read("good") { folder.file($0) }
         #expect(login.name == "bob" && login.password == "p:w " && "\(login)" == "a login")
-        for name in ["two", "empty"] {
+        for name in ["two", "empty", "colon"] {
             #expect(
                 fault(name)
-                    == "login: the file '\(folder.file(name))' must contain exactly one line, of the form name:password. Write only the name, a colon and the password."
+                    == "login: the file '\(folder.file(name))' must contain exactly one line, of the form name:password. Write only the name, a colon and the password, which may be empty."
             )
         }
         #expect(

@@ -27,14 +27,16 @@ package struct ServerLogin: Sendable, CustomStringConvertible, CustomReflectable
     package static func read(_ place: String, resolve: (String) -> String) throws -> ServerLogin {
         let (text, shown) = try RunFiles.secret(
             at: place, option: "login", content: "name:password", mostBytes: mostBytes, resolve: resolve)
-        let lines = text.split(whereSeparator: \.isNewline).filter { !$0.allSatisfy(\.isWhitespace) }
+        // Editors of other systems begin a file with a byte order mark.
+        let content = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
+        let lines = content.split(whereSeparator: \.isNewline).filter { !$0.allSatisfy(\.isWhitespace) }
         guard lines.count == 1, let colon = lines[0].firstIndex(of: ":"),
-            lines[0].utf8.allSatisfy({ $0 >= 32 && $0 != 127 }), lines[0].index(after: colon) != lines[0].endIndex
+            lines[0].utf8.allSatisfy({ $0 >= 32 && $0 != 127 }), lines[0].utf8.count > 1
         else {
             throw FrameHostError(
                 .invalidConfiguration, place: "login",
                 what: "\(shown) must contain exactly one line, of the form name:password",
-                remedy: "Write only the name, a colon and the password.")
+                remedy: "Write only the name, a colon and the password, which may be empty.")
         }
         return ServerLogin(
             name: String(lines[0][..<colon]), password: String(lines[0][lines[0].index(after: colon)...]))

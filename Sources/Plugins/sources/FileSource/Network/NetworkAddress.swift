@@ -14,6 +14,15 @@ struct NetworkAddress: Sendable {
         var mayEnd: Bool { isPacedByStream }
         /// Whether its server shows a certificate.
         var isSecured: Bool { self == .https || self == .rtmps || self == .rtsps }
+        /// How many bytes of a login libavformat takes as an address has it, and would cut a longer one; nil where it takes
+        /// any (libavformat 59, `rtsp.c`, `rtmpproto.c`, `http.c`).
+        var mostLoginBytes: Int? {
+            switch self {
+            case .rtsp, .rtsps: 127
+            case .http, .https: 1023
+            case .rtmp, .rtmps, .srt, .udp, .tcp: nil
+            }
+        }
         /// Whether the address may contain a login.
         var takesLogin: Bool { self != .srt && self != .udp && self != .tcp }
     }

@@ -5,6 +5,15 @@ import FrameCore
 
 /// Why a stream cannot be played, as sentences. `shown` is an ``Address`` without its secrets.
 enum NetworkFault {
+    /// - Parameter count: Bytes of the login as an address has it.
+    static func loginTooLong(_ count: Int, most: Int) -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration, place: "login",
+            what:
+                "the login is too long: name and password together have \(count) bytes as an address has them, where each sign other than a letter or a digit counts three, and libavformat takes \(most)",
+            remedy: "Give the camera a user with a shorter password for this.")
+    }
+
     /// The fault for libavformat's answer.
     ///
     /// - Parameters:

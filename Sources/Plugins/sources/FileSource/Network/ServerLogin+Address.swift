@@ -7,7 +7,10 @@ extension ServerLogin {
     /// `name:password` as a URL has it.
     var encoded: String { "\(Self.encode(name)):\(Self.encode(password))" }
     /// The texts that must be hidden.
-    var secrets: [String] { [encoded, "\(name):\(password)", Self.encode(password), password].filter { $0 != ":" } }
+    var secrets: [String] {
+        guard !password.isEmpty else { return [] }
+        return [encoded, "\(name):\(password)", Self.encode(password), password]
+    }
 
     /// RFC 3986, 2.1: all but unreserved characters.
     private static func encode(_ text: String) -> String {
