@@ -142,7 +142,7 @@ import Testing
         let codec = try fault("old.mp4", then: #"{ "use": "recorder", "path": "out.mp4" }"#)
         #expect(
             codec.contains(
-                "stages[0].decode: 'decode' is false, which needs H.264, but the video of 'old.mp4' is mpeg4."
+                "stages[0].decode: 'decode' is false, which needs H.264 or H.265, but the video of 'old.mp4' is mpeg4."
                     + " Leave 'decode' out and put an encoder after this stage."), "\(codec)")
     }
 

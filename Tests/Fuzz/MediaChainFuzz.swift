@@ -165,12 +165,12 @@ extension ChainUnderTest {
 /// What ``RTSPSink`` does with an access unit, without its sockets: packets, times, sender reports.
 private final class Stream {
     private let hub: StreamHub
-    private var packetizer: H264Packetizer
+    private var packetizer: NALPacketizer
     private var ring = BlockRing(count: 4)
     private var index: UInt64 = 0
 
     init(_ format: EncodedFormat, clock: ManualClock) throws {
-        guard let sets = H264Packetizer.sets(of: format.parameterSets) else {
+        guard let sets = NALPacketizer.sets(of: format.parameterSets) else {
             preconditionFailure("no parameter sets")
         }
         hub = StreamHub(
@@ -178,8 +178,9 @@ private final class Stream {
             queueLimits: .init(mostAge: 1 << 30, mostBytes: 1 << 20, mostStillness: 1 << 40), requestKeyframe: {},
             now: { clock.now() },
             unixTime: { clock.unixTime(at: $0) })
-        packetizer = H264Packetizer(
-            sps: sets.sps, pps: sets.pps, mostPacketBytes: 256, payloadType: 96, ssrc: 1, firstSequenceNumber: .max)
+        packetizer = NALPacketizer(
+            NALPacketizer.Sets(sps: sets.sps, pps: sets.pps), mostPacketBytes: 256, payloadType: 96, ssrc: 1,
+            firstSequenceNumber: .max)
     }
 
     func publish(_ unit: borrowing AccessUnit) {

@@ -9,10 +9,11 @@ func fuzzRTCP(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
         precondition(RTCP.parse(RTCP.bytes(written)) == written, "other packets came back")
     }
     _ = RTPHeader(Array(input))
-    var packetizer = H264Packetizer(
-        sps: [0x67, 1, 2, 3], pps: [0x68, 1], mostPacketBytes: 64, payloadType: 96, ssrc: 1, firstSequenceNumber: 0xfff0
+    var packetizer = NALPacketizer(
+        NALPacketizer.Sets(sps: [0x67, 1, 2, 3], pps: [0x68, 1]), mostPacketBytes: 64, payloadType: 96, ssrc: 1,
+        firstSequenceNumber: 0xfff0
     )
-    var extents: [H264Packetizer.Extent] = []
+    var extents: [NALPacketizer.Extent] = []
     for isKeyframe in [false, true] {
         let plan = packetizer.plan(input, isKeyframe: isKeyframe)
         let target = UnsafeMutableRawBufferPointer.allocate(byteCount: plan.byteCount, alignment: 16)

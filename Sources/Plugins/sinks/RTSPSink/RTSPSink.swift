@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CodedVideo
 import FrameCore
 import FrameNetwork
 
@@ -9,7 +10,7 @@ import FrameNetwork
 /// waits for a reader.
 final class RTSPSink: MultiSink {
     static let info = StageInfo(
-        id: "rtsp-sink", summary: "Serves encoded video and its sound over RTSP.", input: .encoded(.h264),
+        id: "rtsp-sink", summary: "Serves encoded video and its sound over RTSP.", input: .encoded(.h264, .h265),
         furtherInputs: .encoded(.aac, .opus), service: .unbounded,
         commands: [
             CommandInfo("readers", "Posts the event 'readers': each reader with its transport, delay and losses.")
@@ -23,13 +24,13 @@ final class RTSPSink: MultiSink {
     var options: RTSPSinkOptions
     private let context: StageContext
     private var format: EncodedFormat?
-    private var sets: (sps: [UInt8], pps: [UInt8])?
+    private var sets: NALPacketizer.Sets?
     /// The input of the pictures; another one has the sound.
     private var pictureInput = 0
     private var sound: SoundTrack?
     private var hub: StreamHub?
     private var server: RTSPServer?
-    private var pictures: PackedTrack<H264Packetizer>?
+    private var pictures: PackedTrack<NALPacketizer>?
     private var sounds: PackedTrack<SoundPacketizer>?
     private var pair = SoundPair()
     private var nextIndex: UInt64 = 0
@@ -54,15 +55,16 @@ final class RTSPSink: MultiSink {
                 .invalidConfiguration, place: "from",
                 what:
                     "'from' must name exactly one input with pictures and at most one with sound, but names \(places.count) with pictures and \(inputs.count - places.count) with sound",
-                remedy: "Name one input with H.264, and at most one with AAC or Opus.")
+                remedy: "Name one input with H.264 or H.265, and at most one with AAC or Opus.")
         }
         guard let format = inputs[place].encoded, format.framing == .annexB,
-            let sets = H264Packetizer.sets(of: format.parameterSets)
+            let coding = VideoCoding(format.codec),
+            let sets = NALPacketizer.sets(of: format.parameterSets, coding)
         else {
             throw FrameHostError(
                 .broken,
                 what:
-                    "the RTSP sink needs H.264 with start codes and parameter sets, but was offered \(inputs[place])",
+                    "the RTSP sink needs H.264 or H.265 with start codes and parameter sets, but was offered \(inputs[place])",
                 remedy: "Report this to the author of the stage before it.")
         }
         self.format = format
@@ -142,11 +144,11 @@ final class RTSPSink: MultiSink {
         sayWhere(endpoint)
     }
 
-    private func makeTracks(_ hub: StreamHub, _ sets: (sps: [UInt8], pps: [UInt8])) {
+    private func makeTracks(_ hub: StreamHub, _ sets: NALPacketizer.Sets) {
         pictures = PackedTrack(
             .pictures, clock: hub.clock, pictureClock: hub.clock,
-            packetizer: H264Packetizer(
-                sps: sets.sps, pps: sets.pps, mostPacketBytes: options.packetBytes, payloadType: 96, ssrc: hub.ssrc,
+            packetizer: NALPacketizer(
+                sets, mostPacketBytes: options.packetBytes, payloadType: 96, ssrc: hub.ssrc,
                 firstSequenceNumber: .random(in: .min ... .max)),
             ring: BlockRing(count: Self.ringBlocks))
         guard let sound, let track = hub.sound else { return }
@@ -181,14 +183,13 @@ final class RTSPSink: MultiSink {
             now: { chainClock.now() }, unixTime: { chainClock.unixTime(at: $0) })
     }
 
-    private func servedPath(_ format: EncodedFormat, _ sets: (sps: [UInt8], pps: [UInt8]), _ hub: StreamHub) throws
+    private func servedPath(_ format: EncodedFormat, _ sets: NALPacketizer.Sets, _ hub: StreamHub) throws
         -> ServedPath
     {
         let rate = (format.video?.frameRate ?? Rational(0))
         var description = SessionDescription(
             sessionID: UInt64(UInt32.random(in: 1 ... .max)), address: "", name: String(options.path.dropFirst()),
-            sps: sets.sps,
-            pps: sets.pps,
+            vps: sets.vps, sps: sets.sps, pps: sets.pps,
             bitrateKbps: format.bitrateKbps, frameRate: rate.isZero ? nil : Self.decimal(rate))
         description.sound = sound?.description
         var served = ServedPath(description: description, ssrc: hub.ssrc, soundSSRC: hub.sound?.ssrc)

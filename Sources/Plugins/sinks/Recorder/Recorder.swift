@@ -9,7 +9,7 @@ import FrameCore
 final class Recorder: MultiSink {
     static let info = StageInfo(
         id: "recorder", summary: "Writes encoded video, sound and motion to MP4, MOV or MKV files.",
-        input: .encoded(.h264),
+        input: .encoded(.h264, .h265),
         furtherInputs: .several([.encoded(.aac, .opus), .motion]), service: .unbounded,
         commands: [
             CommandInfo(
@@ -101,14 +101,16 @@ final class Recorder: MultiSink {
                 .invalidConfiguration, place: "from",
                 what:
                     "exactly one input must have pictures, but \(places.isEmpty ? "none has" : "\(places.count) have")",
-                remedy: "In 'from', name one stage that gives H.264. The others must give sound or motion.")
+                remedy: "In 'from', name one stage that gives H.264 or H.265. The others must give sound or motion.")
         }
         guard let format = inputs[place].encoded, let pictures = format.video, format.framing == .annexB,
             !format.parameterSets.isEmpty
         else {
             throw FrameHostError(
                 .broken,
-                what: "the recorder needs H.264 with start codes and parameter sets, but was offered \(inputs[place])")
+                what:
+                    "the recorder needs H.264 or H.265 with start codes and parameter sets, but was offered \(inputs[place])"
+            )
         }
         pictureInput = place
         soundFormats = inputs.compactMap(\.encoded?.audio)

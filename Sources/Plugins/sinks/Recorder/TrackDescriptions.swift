@@ -24,7 +24,7 @@ struct TrackDescriptions {
         -> [UnsafeMutablePointer<AVStream>]
     {
         let picture = try Self.newStream(context)
-        try describePictures(picture, carriesOrientation: container.carriesOrientation)
+        try describePictures(picture, in: container)
         picture.pointee.time_base = AVRational(num: 1, den: container.ticksPerSecond(for: pictures.timeBase))
         return try [picture]
             + audio.map { format in
@@ -57,11 +57,13 @@ struct TrackDescriptions {
 
     // MARK: Pictures
 
-    private func describePictures(_ stream: UnsafeMutablePointer<AVStream>, carriesOrientation: Bool) throws {
+    private func describePictures(_ stream: UnsafeMutablePointer<AVStream>, in container: Container) throws {
         let parameters = stream.pointee.codecpar!
         let picture = pictures
         parameters.pointee.codec_type = AVMEDIA_TYPE_VIDEO
-        parameters.pointee.codec_id = AV_CODEC_ID_H264
+        parameters.pointee.codec_id = video.codec == .h265 ? AV_CODEC_ID_HEVC : AV_CODEC_ID_H264
+        // The form that players of phones and browsers take: parameter sets beside the samples (ISO/IEC 14496-15, 8.4.1).
+        if video.codec == .h265, container != .mkv { parameters.pointee.codec_tag = 0x3163_7668 }
         parameters.pointee.width = Int32(picture.width)
         parameters.pointee.height = Int32(picture.height)
         parameters.pointee.format = AV_PIX_FMT_YUV420P.rawValue

@@ -47,7 +47,7 @@ import Testing
     }
 
     /// A keyframe of one slice in packets of 300 bytes.
-    private static func block(_ index: UInt64, _ packetizer: inout H264Packetizer) -> (
+    private static func block(_ index: UInt64, _ packetizer: inout NALPacketizer) -> (
         block: MediaBlock, units: [[UInt8]]
     ) {
         let slice = H264PacketizerTests.unit(0x65, 5000)

@@ -97,8 +97,9 @@ import Testing
     /// Packs and publishes units as the stage does.
     private struct Publisher {
         let hub: StreamHub
-        var packetizer = H264Packetizer(
-            sps: H264PacketizerTests.sps, pps: H264PacketizerTests.pps, mostPacketBytes: 256, payloadType: 96, ssrc: 1,
+        var packetizer = NALPacketizer(
+            NALPacketizer.Sets(sps: H264PacketizerTests.sps, pps: H264PacketizerTests.pps), mostPacketBytes: 256,
+            payloadType: 96, ssrc: 1,
             firstSequenceNumber: .max - 50)
         var ring = BlockRing(count: 4)
         var index: UInt64 = 0

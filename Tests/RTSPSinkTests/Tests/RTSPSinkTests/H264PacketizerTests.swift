@@ -59,20 +59,20 @@ struct H264Depacketizer {
         units.enumerated().flatMap { ($0 == 0 ? [0, 0, 0, 1] : [0, 0, 1]) + $1 }
     }
 
-    static func packetizer(_ mostPacketBytes: Int = 112, first: UInt16 = 0xfffe) -> H264Packetizer {
-        H264Packetizer(
-            sps: sps, pps: pps, mostPacketBytes: mostPacketBytes, payloadType: 96, ssrc: 0xabcd,
+    static func packetizer(_ mostPacketBytes: Int = 112, first: UInt16 = 0xfffe) -> NALPacketizer {
+        NALPacketizer(
+            NALPacketizer.Sets(sps: sps, pps: pps), mostPacketBytes: mostPacketBytes, payloadType: 96, ssrc: 0xabcd,
             firstSequenceNumber: first)
     }
 
     /// Headers and payloads of the packets of one unit; checks the interleaving headers on the way.
-    static func packets(_ packetizer: inout H264Packetizer, _ stream: [UInt8], isKeyframe: Bool = false) -> [(
+    static func packets(_ packetizer: inout NALPacketizer, _ stream: [UInt8], isKeyframe: Bool = false) -> [(
         RTPHeader, [UInt8]
     )] {
         stream.withUnsafeBytes { bytes in
             let plan = packetizer.plan(bytes, isKeyframe: isKeyframe)
             var target = [UInt8](repeating: 0xee, count: plan.byteCount)
-            var extents: [H264Packetizer.Extent] = []
+            var extents: [NALPacketizer.Extent] = []
             target.withUnsafeMutableBytes { packetizer.write(bytes, timestamp: 777, to: $0, packets: &extents) }
             #expect(extents.count == plan.packetCount)
             #expect(extents.last?.end ?? 0 == target.count)
@@ -158,9 +158,9 @@ struct H264Depacketizer {
 
     @Test func takesTheFirstSetsOfAFormat() {
         #expect(
-            H264Packetizer.sets(of: Self.annexB([Self.sps, Self.pps])).map { [$0.sps, $0.pps] } == [
+            NALPacketizer.sets(of: Self.annexB([Self.sps, Self.pps])).map { [$0.sps, $0.pps] } == [
                 Self.sps, Self.pps,
             ])
-        #expect(H264Packetizer.sets(of: Self.annexB([Self.pps])) == nil)
+        #expect(NALPacketizer.sets(of: Self.annexB([Self.pps])) == nil)
     }
 }

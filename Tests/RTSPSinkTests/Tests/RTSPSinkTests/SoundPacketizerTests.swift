@@ -15,7 +15,7 @@ import Testing
             let plan = packetizer.plan(bytes, isKeyframe: true)
             let target = UnsafeMutableRawBufferPointer.allocate(byteCount: plan.byteCount, alignment: 16)
             defer { target.deallocate() }
-            var extents: [H264Packetizer.Extent] = []
+            var extents: [NALPacketizer.Extent] = []
             if plan.packetCount > 0 { packetizer.write(bytes, timestamp: 777, to: target, packets: &extents) }
             #expect(extents.count == plan.packetCount && (extents.last?.end ?? 0) == plan.byteCount)
             return extents.map { extent in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The session description of one H.264 track (RFC 4566; attributes of RFC 2326, C.1, and RFC 6184, 8.1), and of its
-/// sound where it has some.
+/// The session description of one track of H.264 or H.265 (RFC 4566; attributes of RFC 2326, C.1, RFC 6184, 8.1, and
+/// RFC 7798, 7.1), and of its sound where it has some.
 ///
 /// A fixed template: one pair of parameter sets, and `c=` with the unspecified address. A multicast address would make
 /// players choose multicast.
@@ -12,7 +12,8 @@ struct SessionDescription: Sendable, Equatable {
     var address: String
     var name: String
     var payloadType: UInt8 = 96
-    /// SPS and PPS without start codes.
+    /// VPS, SPS and PPS without start codes; without a VPS it is H.264.
+    var vps: [UInt8] = []
     var sps: [UInt8]
     var pps: [UInt8]
     /// `b=AS:` in kbit/s, where it is known.
@@ -35,11 +36,19 @@ struct SessionDescription: Sendable, Equatable {
             "a=tool:framehost", "a=control:*", "a=range:npt=now-", "m=video 0 RTP/AVP \(payloadType)",
         ]
         if let bitrateKbps { lines.append("b=AS:\(bitrateKbps)") }
-        lines += [
-            "a=rtpmap:\(payloadType) H264/90000",
-            "a=fmtp:\(payloadType) packetization-mode=1; profile-level-id=\(profileLevelID); "
-                + "sprop-parameter-sets=\(Base64.encode(sps)),\(Base64.encode(pps))",
-        ]
+        if vps.isEmpty {
+            lines += [
+                "a=rtpmap:\(payloadType) H264/90000",
+                "a=fmtp:\(payloadType) packetization-mode=1; profile-level-id=\(profileLevelID); "
+                    + "sprop-parameter-sets=\(Base64.encode(sps)),\(Base64.encode(pps))",
+            ]
+        } else {
+            lines += [
+                "a=rtpmap:\(payloadType) H265/90000",
+                "a=fmtp:\(payloadType) sprop-vps=\(Base64.encode(vps)); sprop-sps=\(Base64.encode(sps)); "
+                    + "sprop-pps=\(Base64.encode(pps))",
+            ]
+        }
         if let frameRate { lines.append("a=framerate:\(frameRate)") }
         lines.append("a=control:\(control)")
         if let sound { lines += sound.lines }
@@ -48,7 +57,7 @@ struct SessionDescription: Sendable, Equatable {
 }
 
 extension SessionDescription {
-    /// Reads a description of one H.264 track; nil for any other.
+    /// Reads a description of one track of H.264 or H.265; nil for any other.
     init?(parsing text: String) {
         self.init(sessionID: 0, address: "", name: "", sps: [], pps: [])
         control = ""
@@ -80,11 +89,17 @@ extension SessionDescription {
         if value.hasPrefix("control:") { control = String(value.dropFirst(8)) }
         if value.hasPrefix("framerate:") { frameRate = String(value.dropFirst(10)) }
         guard value.hasPrefix("fmtp:") else { return }
-        for parameter in value.drop(while: { $0 != " " }).split(separator: ";").map({ ASCII.trimmed($0) })
-        where parameter.hasPrefix("sprop-parameter-sets=") {
-            let sets = parameter.dropFirst(21).split(separator: ",").compactMap { Base64.decode(String($0)) }
-            guard sets.count == 2 else { continue }
-            (sps, pps) = (sets[0], sets[1])
+        for parameter in value.drop(while: { $0 != " " }).split(separator: ";").map({ ASCII.trimmed($0) }) {
+            guard let equals = parameter.firstIndex(of: "=") else { continue }
+            let sets = parameter[parameter.index(after: equals)...].split(separator: ",")
+                .compactMap { Base64.decode(String($0)) }
+            switch (parameter[..<equals], sets.count) {
+            case ("sprop-parameter-sets", 2): (sps, pps) = (sets[0], sets[1])
+            case ("sprop-vps", 1): vps = sets[0]
+            case ("sprop-sps", 1): sps = sets[0]
+            case ("sprop-pps", 1): pps = sets[0]
+            default: continue
+            }
         }
     }
 }

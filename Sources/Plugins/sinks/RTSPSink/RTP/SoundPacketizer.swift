@@ -63,13 +63,13 @@ struct SoundPacketizer: UnitPacketizer {
         let most = form == .aac ? Self.mostUnitBytes : Self.mostOpusBytes
         guard (1...most).contains(unit.count) else { return (0, 0) }
         let packetCount = (unit.count + mostPartBytes - 1) / mostPartBytes
-        let perPacket = H264Packetizer.interleavingBytes + RTPHeader.byteCount + overhead
+        let perPacket = NALPacketizer.interleavingBytes + RTPHeader.byteCount + overhead
         return (packetCount, unit.count + packetCount * perPacket)
     }
 
     mutating func write(
         _ unit: UnsafeRawBufferPointer, timestamp: UInt32, to target: UnsafeMutableRawBufferPointer,
-        packets: inout [H264Packetizer.Extent]
+        packets: inout [NALPacketizer.Extent]
     ) {
         packets.removeAll(keepingCapacity: true)
         guard let base = target.baseAddress, let source = unit.baseAddress else { return }
@@ -82,7 +82,7 @@ struct SoundPacketizer: UnitPacketizer {
             head.storeBytes(of: 0x24, as: UInt8.self)
             head.storeBytes(of: Self.channel, toByteOffset: 1, as: UInt8.self)
             head.storeBytes(of: UInt16(packetBytes).bigEndian, toByteOffset: 2, as: UInt16.self)
-            let packet = head + H264Packetizer.interleavingBytes
+            let packet = head + NALPacketizer.interleavingBytes
             RTPHeader(
                 // RFC 7587, 4.1: the marker would say that speech begins.
                 marker: form == .aac && done + count == unit.count, payloadType: payloadType,
@@ -101,9 +101,9 @@ struct SoundPacketizer: UnitPacketizer {
             }
             (packet + RTPHeader.byteCount + overhead).copyMemory(from: source + done, byteCount: count)
             packets.append(
-                H264Packetizer.Extent(offset: position + H264Packetizer.interleavingBytes, byteCount: packetBytes))
+                NALPacketizer.Extent(offset: position + NALPacketizer.interleavingBytes, byteCount: packetBytes))
             sequenceNumber &+= 1
-            position += H264Packetizer.interleavingBytes + packetBytes
+            position += NALPacketizer.interleavingBytes + packetBytes
             done += count
         }
     }

@@ -18,7 +18,7 @@ protocol UnitPacketizer: Sendable {
     ///   - packets: Emptied, then filled with where each packet lies.
     mutating func write(
         _ unit: UnsafeRawBufferPointer, timestamp: UInt32, to target: UnsafeMutableRawBufferPointer,
-        packets: inout [H264Packetizer.Extent])
+        packets: inout [NALPacketizer.Extent])
 }
 
-extension H264Packetizer: UnitPacketizer {}
+extension NALPacketizer: UnitPacketizer {}

@@ -49,7 +49,7 @@ final class DatagramScratch {
         parts.deallocate()
     }
 
-    func setParts(_ packets: [H264Packetizer.Extent], _ base: UnsafeMutableRawPointer) {
+    func setParts(_ packets: [NALPacketizer.Extent], _ base: UnsafeMutableRawPointer) {
         if packets.count > parts.count {
             parts.deallocate()
             parts = .allocate(capacity: 2 * packets.count)

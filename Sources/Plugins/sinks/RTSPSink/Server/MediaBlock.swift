@@ -31,12 +31,12 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
     /// Interleaved frames one after the other: the sender report of the other medium and of its own, where they are
     /// due, then the packets. Pictures are on channel 0 and their reports on 1, sound on 2 and its reports on 3.
     private(set) var buffer = ByteBuffer()
-    private(set) var packets: [H264Packetizer.Extent]
+    private(set) var packets: [NALPacketizer.Extent]
     private(set) var runs: [Run]
     /// Bytes of the packets, which lie at the end, without the sender reports.
     private(set) var mediaByteCount = 0
     /// Where the sender report of each medium lies.
-    private(set) var reports = PerMedium<H264Packetizer.Extent?>(nil)
+    private(set) var reports = PerMedium<NALPacketizer.Extent?>(nil)
     /// Where the frames of its own medium begin.
     private var ownOffset = 0
 
@@ -102,10 +102,10 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
     }
 
     /// Writes a report as an interleaved frame; returns where it lies.
-    private func write(_ report: [UInt8], _ channel: UInt8) -> H264Packetizer.Extent {
+    private func write(_ report: [UInt8], _ channel: UInt8) -> NALPacketizer.Extent {
         buffer.writeMultipleIntegers(UInt8(0x24), channel, UInt16(report.count))
         defer { buffer.writeBytes(report) }
-        return H264Packetizer.Extent(offset: buffer.writerIndex, byteCount: report.count)
+        return NALPacketizer.Extent(offset: buffer.writerIndex, byteCount: report.count)
     }
 
     /// [network loop] Copies a unit of a kept group. ``findPackets()`` must follow.
@@ -124,10 +124,10 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
         packets.removeAll(keepingCapacity: true)
         buffer.withUnsafeReadableBytes { bytes in
             var offset = 0
-            while bytes.count - offset >= H264Packetizer.interleavingBytes {
+            while bytes.count - offset >= NALPacketizer.interleavingBytes {
                 let byteCount = Int(bytes[offset + 2]) << 8 | Int(bytes[offset + 3])
-                offset += H264Packetizer.interleavingBytes
-                packets.append(H264Packetizer.Extent(offset: offset, byteCount: byteCount))
+                offset += NALPacketizer.interleavingBytes
+                packets.append(NALPacketizer.Extent(offset: offset, byteCount: byteCount))
                 offset += byteCount
             }
         }
@@ -180,7 +180,7 @@ extension MediaBlock {
     /// The sender report of a medium as an interleaved frame on this channel; nil where none is due with this block.
     func interleavedReport(of medium: Medium, on channel: UInt8) -> ByteBuffer? {
         guard let report = reports[medium] else { return nil }
-        let header = H264Packetizer.interleavingBytes
+        let header = NALPacketizer.interleavingBytes
         guard var frame = buffer.getSlice(at: report.offset - header, length: header + report.byteCount) else {
             return nil
         }

@@ -132,7 +132,7 @@ final class TCPReader {
         for medium in Medium.allCases {
             guard let pair = channels[medium] else { continue }
             let bytes = packets[medium]
-            var buffer = channel.allocator.buffer(capacity: bytes.count + H264Packetizer.interleavingBytes)
+            var buffer = channel.allocator.buffer(capacity: bytes.count + NALPacketizer.interleavingBytes)
             buffer.writeMultipleIntegers(UInt8(0x24), pair.rtcp, UInt16(bytes.count))
             buffer.writeBytes(bytes)
             channel.write(buffer, promise: nil)

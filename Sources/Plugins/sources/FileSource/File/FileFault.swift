@@ -180,10 +180,10 @@ enum FileFault {
 
     private static let decodeInstead = "Leave 'decode' out and put an encoder after this stage"
 
-    static func passesOnlyH264(_ path: String, codec: String) -> FrameHostError {
+    static func passesOnlyNALUnits(_ path: String, codec: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
-            what: "'decode' is false, which needs H.264, but the video of '\(path)' is \(codec)",
+            what: "'decode' is false, which needs H.264 or H.265, but the video of '\(path)' is \(codec)",
             remedy: "\(decodeInstead).")
     }
 
@@ -201,7 +201,7 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "'decode' is false, which needs a keyframe (IDR picture) to start at, but '\(path)' has none"
+                "'decode' is false, which needs a keyframe (IDR, of H.265 also CRA or BLA) to start at, but '\(path)' has none"
                 + (searched > 1 ? " among its first \(searched) access units" : ""),
             remedy: "\(decodeInstead).")
     }
@@ -210,7 +210,7 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "'decode' is false, which needs parameter sets (SPS and PPS), but neither the header of '\(path)' nor the first keyframe to be played has them",
+                "'decode' is false, which needs parameter sets (SPS and PPS, of H.265 also VPS), but neither the header of '\(path)' nor the first keyframe to be played has them",
             remedy: "Check the file with 'ffprobe': it may be damaged.")
     }
 

@@ -109,7 +109,7 @@ extension FileSource {
     private func report(_ reader: UnitReader) {
         guard let reports else { return }
         if reader.isKeyframe, let sets = unitTrack?.format.parameterSets,
-            !ParameterSets(sets, .h264).hasAll(in: reader.bytes)
+            !ParameterSets(sets, reader.coding).hasAll(in: reader.bytes)
         {
             reports.parameterSetsChange()
         }

@@ -35,7 +35,7 @@ struct FileSourceOptions: StageOptions {
     @Option(help: "Deinterlaces interlaced pictures.")
     var deinterlace = false
 
-    @Option(help: "Decodes to pictures. false passes the H.264 on unchanged, for recorder or rtsp-sink.")
+    @Option(help: "Decodes to pictures. false passes the H.264 or H.265 on unchanged, for recorder or rtsp-sink.")
     var decode = true
 
     func validate() throws(OptionFault) {

@@ -134,10 +134,10 @@ enum NetworkFault {
             remedy: "Set the sender to another pixel format, such as yuv420p.")
     }
 
-    static func notH264(_ shown: String, codec: String) -> FrameHostError {
+    static func passesOnlyNALUnits(_ shown: String, codec: String) -> FrameHostError {
         FrameHostError(
             .unavailable,
-            what: "'decode' is false, which needs H.264, but the video of '\(shown)' is \(codec)",
+            what: "'decode' is false, which needs H.264 or H.265, but the video of '\(shown)' is \(codec)",
             remedy: "Leave 'decode' out and put an encoder after this stage.")
     }
 
@@ -145,7 +145,7 @@ enum NetworkFault {
         FrameHostError(
             .unavailable,
             what:
-                "'decode' is false, which needs parameter sets (SPS and PPS), but '\(shown)' did not send them within 'analyzeSeconds' and 'probeBytes'",
+                "'decode' is false, which needs parameter sets (SPS and PPS, of H.265 also VPS), but '\(shown)' did not send them within 'analyzeSeconds' and 'probeBytes'",
             remedy: lookLonger)
     }
 

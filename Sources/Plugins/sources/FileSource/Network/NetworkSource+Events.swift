@@ -31,7 +31,7 @@ extension NetworkSource {
                 .string("to", "Size that is given."),
             ]),
         EventDeclaration(
-            "parameter-sets-changed", "The parameter sets of the H.264 stream change."),
+            "parameter-sets-changed", "The parameter sets of the H.264 or H.265 stream change."),
         EventDeclaration(
             "sound-damaged", "Of the output 'audio': a packet was damaged. Posted only for the first."),
         EventDeclaration(

@@ -17,7 +17,7 @@ final class NetworkSource: Source {
         summary:
             "Plays a network stream (RTSP, RTMP, SRT, HTTP, HLS, UDP). Reconnects when the stream is lost.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
-        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)),
+        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264, .h265)),
         furtherOutputs: [StageInfo.FurtherOutput("audio", NetworkSound.type)], events: events)
 
     var options: NetworkSourceOptions
@@ -58,6 +58,7 @@ final class NetworkSource: Source {
     private var droppedBefore: Int?
     /// Whether no access unit is given before a keyframe.
     private var waitsForKeyframe = true
+    private var leading = LeadingPictures()
     private var refusals: Set<String> = []
     private var shape: PictureShape?
     private var hasReportedDamage = false
@@ -92,10 +93,10 @@ final class NetworkSource: Source {
         slate = try Slate(
             color: options.slateColor, picturePath: options.slatePicture.map(context.resolve), text: options.slateText)
         let login = try options.login.map { try ServerLogin.read($0, resolve: context.resolve) }
-        let settings = NetworkInput.Settings(
         if let login, let most = address.scheme.mostLoginBytes, login.encoded.utf8.count > most {
             throw NetworkFault.loginTooLong(login.encoded.utf8.count, most: most)
         }
+        let settings = NetworkInput.Settings(
             address: address, login: login,
             trust: try CertificateTrust(verify: options.verify, caFile: options.caFile.map(context.resolve)),
             isDecoded: options.decode, takesSound: context.takenOutputs.contains("audio"),
@@ -158,7 +159,7 @@ final class NetworkSource: Source {
         guard !options.decode else { return .video(format) }
         reader?.plan(size)
         let encoded = EncodedFormat(
-            codec: .h264, framing: .annexB, parameterSets: terms.parameterSets, video: format,
+            codec: (terms.coding ?? .h264).codec, framing: .annexB, parameterSets: terms.parameterSets, video: format,
             reorderDepth: terms.reorderDepth)
         self.encoded = encoded
         return .encoded(encoded)
@@ -437,7 +438,8 @@ final class NetworkSource: Source {
         guard let terms, let format, let packet else { return .more }
         defer { av_packet_unref(packet) }
         let bytes = UnsafeRawBufferPointer(start: packet.pointee.data, count: Int(max(packet.pointee.size, 0)))
-        let outline = UnitOutline(bytes, .h264)
+        let coding = terms.coding ?? .h264
+        let outline = UnitOutline(bytes, coding)
         let isKeyframe = outline.entry != .none
         guard outline.hasUnits, bytes.count <= Self.slabBytes(format) / 2 else {
             noteDamage()
@@ -450,6 +452,10 @@ final class NetworkSource: Source {
             figures.add(figures.skipped)
             return .more
         }
+        if leading.leavesOut(outline, begins: waitsForKeyframe) {
+            figures.add(figures.skipped)
+            return .more
+        }
         let shown = time(packet.pointee.pts, terms)
         let decoded = time(packet.pointee.dts, terms) ?? (terms.reorderDepth == 0 ? shown : nil)
         if isStale(decoded) {
@@ -458,7 +464,7 @@ final class NetworkSource: Source {
         }
         waitsForKeyframe = false
         guard let placement = place(decoded, of: terms) else { return .ended }
-        if isKeyframe, let known = encoded?.parameterSets, !ParameterSets(known, .h264).hasAll(in: bytes) {
+        if isKeyframe, let known = encoded?.parameterSets, !ParameterSets(known, coding).hasAll(in: bytes) {
             reportSets()
         }
         var unit = try output.makeAccessUnit(byteCount: bytes.count)

@@ -26,7 +26,7 @@ struct NetworkSourceOptions: StageOptions {
     )
     var verify = true
     @Option(help: "A PEM file with the trusted certificates, in place of the system's.") var caFile: String? = nil
-    @Option(help: "Decodes to pictures. false passes the H.264 on unchanged, for recorder or rtsp-sink.")
+    @Option(help: "Decodes to pictures. false passes the H.264 or H.265 on unchanged, for recorder or rtsp-sink.")
     var decode = true
     @Option(
         help:

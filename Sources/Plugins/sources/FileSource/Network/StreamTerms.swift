@@ -14,9 +14,11 @@ final class StreamTerms: @unchecked Sendable {
     let orientation: Orientation
     /// The nominal frame rate; zero where the stream has none.
     let rate: Rational
-    /// SPS and PPS with start codes; empty where there are none, or where they were not asked for.
+    /// Parameter sets with start codes; empty where there are none, or where they were not asked for.
     let parameterSets: [UInt8]
     let reorderDepth: Int
+    /// What its access units are made of; nil where they cannot be passed on.
+    var coding: VideoCoding? { VideoCoding(parameters.pointee.codec_id) }
     /// Nil where it was not asked for, or where there is none that can be given.
     let sound: SoundTerms?
     /// `h264 1280x720 at 25 fps`.
@@ -81,9 +83,11 @@ final class StreamTerms: @unchecked Sendable {
     private static func parameterSets(
         _ parameters: UnsafeMutablePointer<AVCodecParameters>, _ timeBase: AVRational, _ shown: String, _ codec: String
     ) throws -> [UInt8] {
-        guard parameters.pointee.codec_id == AV_CODEC_ID_H264 else { throw NetworkFault.notH264(shown, codec: codec) }
+        guard let coding = VideoCoding(parameters.pointee.codec_id) else {
+            throw NetworkFault.passesOnlyNALUnits(shown, codec: codec)
+        }
         let filter = try AnnexBFilter(parameters, timeBase: timeBase, of: shown)
-        let sets = ParameterSets(in: filter.extradata, .h264)
+        let sets = ParameterSets(in: filter.extradata, coding)
         guard sets.isComplete else { throw NetworkFault.noParameterSets(shown) }
         return sets.bytes
     }

@@ -3,8 +3,8 @@
 import CAVFormat
 import FrameCore
 
-/// libavcodec's bitstream filter `h264_mp4toannexb`: length-prefixed H.264 in, start codes out, with the parameter sets
-/// in front of each IDR picture that has none. The only place that calls bitstream filters.
+/// libavcodec's bitstream filters `h264_mp4toannexb` and `hevc_mp4toannexb`: length-prefixed access units in, start codes
+/// out, with the parameter sets in front of each keyframe that has none. The only place that calls bitstream filters.
 ///
 /// Units that have start codes already pass unchanged. Used by one thread at a time.
 final class AnnexBFilter {
@@ -30,9 +30,10 @@ final class AnnexBFilter {
     ///
     /// - Parameter name: The input's name in messages.
     init(_ parameters: UnsafePointer<AVCodecParameters>, timeBase: AVRational, of name: String) throws {
-        guard let filter = av_bsf_get_by_name("h264_mp4toannexb") else {
+        let wanted = parameters.pointee.codec_id == AV_CODEC_ID_HEVC ? "hevc_mp4toannexb" : "h264_mp4toannexb"
+        guard let filter = av_bsf_get_by_name(wanted) else {
             throw FrameHostError(
-                .unavailable, what: "this libavcodec has no bitstream filter h264_mp4toannexb",
+                .unavailable, what: "this libavcodec has no bitstream filter \(wanted)",
                 remedy: "Install a libavcodec that has this filter, such as the one from your distribution.")
         }
         guard av_bsf_alloc(filter, &context) >= 0, let context else {

@@ -4,7 +4,7 @@ import CAVFormat
 import CodedVideo
 import FrameCore
 
-/// Reads the access units of one H.264 track with start codes, from any keyframe of the file.
+/// Reads the access units of one track of H.264 or H.265 with start codes, from any keyframe of the file.
 ///
 /// Used by one thread at a time. `step()` leaves the newest unit in `bytes`, where it is valid until the next step.
 final class UnitReader: TrackReader {
@@ -17,6 +17,9 @@ final class UnitReader: TrackReader {
     static let mostPacketsBeforeKeyframe = 10_000
 
     let track: Int
+    let coding: VideoCoding
+    /// Pictures that cannot be decoded where reading begins.
+    private(set) var leading = LeadingPictures()
     private(set) var damaged = 0
     private(set) var packetsRead = 0
     /// Access units before the first keyframe, at the start of the file, which cannot be decoded.
@@ -32,7 +35,8 @@ final class UnitReader: TrackReader {
     /// The PTS of the newest unit; nil where the file has none.
     private(set) var pts: Int64?
     private(set) var dts: Int64?
-    private(set) var entry = AccessUnit.Entry.none
+    private var outline: UnitOutline
+    var entry: AccessUnit.Entry { outline.entry }
     var isKeyframe: Bool { entry != .none }
     /// Whether a unit before it was damaged and left out.
     private(set) var followsLoss = false
@@ -54,9 +58,11 @@ final class UnitReader: TrackReader {
     init(_ file: MediaFile, track: Int, promise: FilePromise = FilePromise()) throws {
         self.file = file
         self.track = track
+        coding = VideoCoding(file.parameters(track).codec_id) ?? .h264
         times = TrackTimes(timeBase: file.timeBase(track))
         notes = promise.notes(times.timeBase)
         attempts = SeekAttempts(SeekAttempt(nil, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
+        outline = UnitOutline(UnsafeRawBufferPointer(start: nil, count: 0), coding)
         filter = try AnnexBFilter(file, track: track)
         guard let packet = av_packet_alloc() else {
             throw FrameHostError(
@@ -77,11 +83,11 @@ final class UnitReader: TrackReader {
     /// Ticks for which the newest unit's picture is to be shown; 0 when unknown.
     var durationTicks: Int64 { packet.map { times.duration($0.pointee.duration) } ?? 0 }
 
-    /// SPS and PPS of the newest unit, or else of the container; empty when neither has both.
+    /// The parameter sets of the newest unit, or else of the container; empty when neither has all.
     var parameterSets: [UInt8] {
-        let own = ParameterSets(in: bytes, .h264)
+        let own = ParameterSets(in: bytes, coding)
         if own.isComplete { return own.bytes }
-        let known = ParameterSets(in: filter.extradata, .h264)
+        let known = ParameterSets(in: filter.extradata, coding)
         return known.isComplete ? known.bytes : []
     }
 
@@ -100,7 +106,9 @@ final class UnitReader: TrackReader {
             try goBack()
             return .again
         case .unit:
-            if attempt != nil, try !hasArrived() { return .again }
+            let begins = attempt != nil
+            if begins, try !hasArrived() { return .again }
+            if leading.leavesOut(outline, begins: begins) { return .again }
             hasGiven = true
             return .unit
         }
@@ -154,14 +162,14 @@ final class UnitReader: TrackReader {
     }
 
     private func look() -> Step {
-        let outline = UnitOutline(bytes, .h264)
+        let outline = UnitOutline(bytes, coding)
         guard let packet, outline.hasUnits else {
             countDamage()
             hasLost = true
             return .again
         }
         if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0, countDamage() { marked += 1 }
-        entry = outline.entry
+        self.outline = outline
         pts = times.tick(packet.pointee.pts)
         let dts = packet.pointee.dts
         self.dts = dts != fh_av_no_pts && TrackTimes.isPossible(dts, times.timeBase) ? dts : nil

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CAVFormat
+import CodedVideo
 import FrameCore
 
 /// What is known of a track whose access units are passed on as they are, before the first one is given.
@@ -19,8 +20,8 @@ struct UnitTrack {
     /// [control thread] Throws where the file's description of the track shows that it cannot be passed on as it
     /// is.
     static func check(_ file: MediaFile, _ track: VideoTrack) throws {
-        guard file.parameters(track.index).codec_id == AV_CODEC_ID_H264 else {
-            throw FileFault.passesOnlyH264(file.path, codec: file.codecName(track.index))
+        guard VideoCoding(file.parameters(track.index).codec_id) != nil else {
+            throw FileFault.passesOnlyNALUnits(file.path, codec: file.codecName(track.index))
         }
         guard let name = file.formatName.split(separator: ",").first, containers.contains(String(name)) else {
             throw FileFault.hasNoTimes(file.path, format: file.formatName)
@@ -39,7 +40,7 @@ struct UnitTrack {
         guard !sets.isEmpty else { throw FileFault.noParameterSets(file.path) }
         let kbps = parameters.bit_rate / 1000
         format = EncodedFormat(
-            codec: .h264, framing: .annexB, parameterSets: sets, video: track.format,
+            codec: reader.coding.codec, framing: .annexB, parameterSets: sets, video: track.format,
             reorderDepth: min(max(Int(parameters.video_delay), 0), 16),
             bitrateKbps: (1...100_000_000).contains(kbps) ? Int(kbps) : nil)
         // Room for start codes and parameter sets is added to the largest packet of the file's index. Where the

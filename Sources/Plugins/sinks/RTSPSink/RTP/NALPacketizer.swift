@@ -5,14 +5,24 @@ import CodedVideo
 /// Splits an access unit into RTP packets of at most `mostPacketBytes`. Each follows the four bytes that make it an
 /// interleaved frame.
 ///
-/// Small NAL units are sent alone, neighbours are joined (STAP-A), large ones are cut (FU-A). A keyframe without
+/// Small NAL units are sent alone, neighbours are joined (STAP-A; H.265: AP), large ones are cut (FU-A; H.265: FU). A keyframe without
 /// parameter sets gets them in front. The marker bit is set on the last packet. All packets of a unit lie one after the
 /// other. A TCP reader gets them as they are, a UDP reader the parts between the interleaving headers. There are two
 /// steps, so that the caller can take memory of the right size in between: ``plan(_:isKeyframe:)``, then
 /// ``write(_:timestamp:to:packets:)`` with the same unit.
 ///
-/// - SeeAlso: RFC 6184, 5.6 to 5.8; RFC 2326, 10.12.
-struct H264Packetizer: Sendable {
+/// - SeeAlso: RFC 6184, 5.6 to 5.8; RFC 7798, 4.4.1 to 4.4.3; RFC 2326, 10.12.
+struct NALPacketizer: Sendable {
+    /// The parameter sets of a stream, each without its start code.
+    struct Sets: Sendable, Equatable {
+        /// Empty for H.264.
+        var vps: [UInt8] = []
+        var sps: [UInt8]
+        var pps: [UInt8]
+
+        var coding: VideoCoding { vps.isEmpty ? .h264 : .h265 }
+    }
+
     /// Dollar sign, channel, 16 bits of size.
     static let interleavingBytes = 4
 
@@ -42,12 +52,13 @@ struct H264Packetizer: Sendable {
         var packetCount: Int
     }
 
-    /// The first SPS and the first PPS of a format's parameter sets, without start codes; nil without one of them.
-    static func sets(of bytes: [UInt8]) -> (sps: [UInt8], pps: [UInt8])? {
-        let known = ParameterSets(bytes, .h264)
+    /// The first parameter set of each kind of a format; nil without one of them.
+    static func sets(of bytes: [UInt8], _ coding: VideoCoding = .h264) -> Sets? {
+        let known = ParameterSets(bytes, coding)
         guard let sps = known.first(.sequenceParameterSet), let pps = known.first(.pictureParameterSet), sps.count >= 4
         else { return nil }
-        return (sps, pps)
+        guard coding == .h265 else { return Sets(sps: sps, pps: pps) }
+        return known.first(.videoParameterSet).map { Sets(vps: $0, sps: sps, pps: pps) }
     }
 
     let mostPacketBytes: Int
@@ -55,7 +66,8 @@ struct H264Packetizer: Sendable {
     let ssrc: UInt32
     /// The sequence number of the next packet.
     private(set) var sequenceNumber: UInt16
-    /// SPS and PPS, one after the other.
+    private let coding: VideoCoding
+    /// All parameter sets, one after the other.
     private let parameterSets: [UInt8]
     private let parameterUnits: [Unit]
     // Reused from unit to unit.
@@ -63,21 +75,25 @@ struct H264Packetizer: Sendable {
     private var groups: [Group] = []
 
     private var mostPayloadBytes: Int { mostPacketBytes - RTPHeader.byteCount }
+    /// What stands before the bytes of each fragment.
+    private var fragmentHeaderBytes: Int { coding.headerBytes + 1 }
 
     /// - Parameter mostPacketBytes: RTP header and payload; at least 64.
     init(
-        sps: [UInt8], pps: [UInt8], mostPacketBytes: Int, payloadType: UInt8, ssrc: UInt32, firstSequenceNumber: UInt16
+        _ sets: Sets, mostPacketBytes: Int, payloadType: UInt8, ssrc: UInt32, firstSequenceNumber: UInt16
     ) {
         precondition((64...65_000).contains(mostPacketBytes), "a packet has 64 to 65,000 bytes")
         self.mostPacketBytes = mostPacketBytes
         self.payloadType = payloadType
         self.ssrc = ssrc
         sequenceNumber = firstSequenceNumber
-        parameterSets = sps + pps
-        parameterUnits = [
-            Unit(isParameterSet: true, offset: 0, byteCount: sps.count),
-            Unit(isParameterSet: true, offset: sps.count, byteCount: pps.count),
-        ]
+        coding = sets.coding
+        parameterSets = sets.vps + sets.sps + sets.pps
+        var offset = 0
+        parameterUnits = [sets.vps, sets.sps, sets.pps].filter { !$0.isEmpty }.map { set in
+            defer { offset += set.count }
+            return Unit(isParameterSet: true, offset: offset, byteCount: set.count)
+        }
         units.reserveCapacity(256)
         groups.reserveCapacity(256)
     }
@@ -90,8 +106,10 @@ struct H264Packetizer: Sendable {
         units.removeAll(keepingCapacity: true)
         groups.removeAll(keepingCapacity: true)
         var hasParameterSets = false
-        NALUnits.forEach(in: unit, .h264, .all) { kind, range in
+        NALUnits.forEach(in: unit, coding, .all) { kind, range in
             hasParameterSets = hasParameterSets || kind == .sequenceParameterSet
+            // What is shorter than a header is no unit.
+            guard range.count >= coding.headerBytes else { return true }
             units.append(Unit(isParameterSet: false, offset: range.lowerBound, byteCount: range.count))
             return true
         }
@@ -111,20 +129,21 @@ struct H264Packetizer: Sendable {
         var index = 0
         while index < units.count {
             if units[index].byteCount > mostPayloadBytes {
-                // Each fragment repeats the type in two bytes, and the unit's own header byte is left out.
-                let rest = units[index].byteCount - 1
-                let perPacket = mostPayloadBytes - 2
+                // Each fragment repeats the header and one byte with the type, and the unit's own header is left out.
+                let rest = units[index].byteCount - coding.headerBytes
+                let perPacket = mostPayloadBytes - fragmentHeaderBytes
                 let packetCount = (rest + perPacket - 1) / perPacket
                 groups.append(
                     Group(
-                        shape: .fragments, firstUnit: index, unitCount: 1, payloadBytes: rest + 2 * packetCount,
+                        shape: .fragments, firstUnit: index, unitCount: 1,
+                        payloadBytes: rest + fragmentHeaderBytes * packetCount,
                         packetCount: packetCount)
                 )
                 index += 1
                 continue
             }
             var end = index + 1
-            var joined = 1 + 2 + units[index].byteCount
+            var joined = coding.headerBytes + 2 + units[index].byteCount
             while end < units.count, joined + 2 + units[end].byteCount <= mostPayloadBytes {
                 joined += 2 + units[end].byteCount
                 end += 1
@@ -188,34 +207,72 @@ struct H264Packetizer: Sendable {
                 case .aggregate:
                     var cursor = begin(payloadBytes: group.payloadBytes, isLast: isLast)
                     let head = cursor
-                    cursor += 1
-                    var forbidden: UInt8 = 0
-                    var importance: UInt8 = 0
+                    cursor += coding.headerBytes
+                    var header = AggregateHeader(coding)
                     for unitIndex in group.firstUnit..<group.firstUnit + group.unitCount {
                         let source = bytes(unitIndex)
-                        forbidden |= source[0] & 0x80
-                        importance = max(importance, source[0] & 0x60)
+                        header.add(source)
                         cursor.storeBytes(of: UInt16(source.count).bigEndian, as: UInt16.self)
                         (cursor + 2).copyMemory(from: source.baseAddress!, byteCount: source.count)
                         cursor += 2 + source.count
                     }
-                    head.storeBytes(of: forbidden | importance | 24, as: UInt8.self)
+                    header.write(to: head)
                 case .fragments:
                     let source = bytes(group.firstUnit)
-                    var done = 1
+                    var done = coding.headerBytes
                     for fragment in 0..<group.packetCount {
-                        let count = min(mostPayloadBytes - 2, source.count - done)
+                        let count = min(mostPayloadBytes - fragmentHeaderBytes, source.count - done)
                         let isEnd = fragment == group.packetCount - 1
-                        let payload = begin(payloadBytes: count + 2, isLast: isLast && isEnd)
-                        payload.storeBytes(of: source[0] & 0xe0 | 28, as: UInt8.self)
+                        let payload = begin(payloadBytes: count + fragmentHeaderBytes, isLast: isLast && isEnd)
                         let flags: UInt8 = (fragment == 0 ? 0x80 : 0) | (isEnd ? 0x40 : 0)
-                        payload.storeBytes(of: flags | source[0] & 31, toByteOffset: 1, as: UInt8.self)
-                        (payload + 2).copyMemory(from: source.baseAddress! + done, byteCount: count)
+                        switch coding {
+                        case .h264:
+                            payload.storeBytes(of: source[0] & 0xe0 | 28, as: UInt8.self)
+                            payload.storeBytes(of: flags | source[0] & 31, toByteOffset: 1, as: UInt8.self)
+                        case .h265:
+                            payload.storeBytes(of: source[0] & 0x81 | 49 << 1, as: UInt8.self)
+                            payload.storeBytes(of: source[1], toByteOffset: 1, as: UInt8.self)
+                            payload.storeBytes(of: flags | source[0] >> 1 & 63, toByteOffset: 2, as: UInt8.self)
+                        }
+                        (payload + fragmentHeaderBytes).copyMemory(from: source.baseAddress! + done, byteCount: count)
                         done += count
                     }
                 }
             }
         }
         self.sequenceNumber = sequenceNumber
+    }
+}
+
+/// The header of a packet that joins several units: of what their own headers say, the most that holds for all.
+private struct AggregateHeader {
+    private let coding: VideoCoding
+    private var forbidden: UInt8 = 0
+    /// H.264: `nal_ref_idc`, the highest.
+    private var importance: UInt8 = 0
+    /// H.265: `nuh_layer_id` and `nuh_temporal_id_plus1`, the lowest of each.
+    private var layer: UInt8 = 63
+    private var temporal: UInt8 = 7
+
+    init(_ coding: VideoCoding) { self.coding = coding }
+
+    mutating func add(_ unit: UnsafeRawBufferPointer) {
+        forbidden |= unit[0] & 0x80
+        switch coding {
+        case .h264: importance = max(importance, unit[0] & 0x60)
+        case .h265:
+            layer = min(layer, (unit[0] & 1) << 5 | unit[1] >> 3)
+            temporal = min(temporal, unit[1] & 7)
+        }
+    }
+
+    /// RFC 6184, 5.7.1; RFC 7798, 4.4.2.
+    func write(to head: UnsafeMutableRawPointer) {
+        switch coding {
+        case .h264: head.storeBytes(of: forbidden | importance | 24, as: UInt8.self)
+        case .h265:
+            head.storeBytes(of: forbidden | 48 << 1 | layer >> 5, as: UInt8.self)
+            head.storeBytes(of: layer << 3 | temporal, toByteOffset: 1, as: UInt8.self)
+        }
     }
 }
