@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 
 /// How much letters and the line around them cover each pixel of a rectangle: two planes, made anew when the text
 /// changes.

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+extension Orientation {
+    /// What one gets who brings a picture upright by this orientation, and then mirrors and turns the result as `next`
+    /// says.
+    package func then(_ next: Orientation) -> Orientation {
+        // Mirroring after a turn equals mirroring before the opposite turn.
+        Orientation(
+            quarterTurns: next.quarterTurns + (next.isMirrored ? -quarterTurns : quarterTurns),
+            mirrored: isMirrored != next.isMirrored)
+    }
+
+    /// Where `rectangle` of the shown picture of `size` lies in the stored one.
+    package func stored(_ rectangle: Rectangle, shown size: PictureSize) -> Rectangle {
+        var result = rectangle
+        var (width, height) = (size.width, size.height)
+        // One quarter turn clockwise takes the stored (x, y) to (storedHeight - 1 - y, x).
+        for _ in 0..<quarterTurns {
+            result = Rectangle(
+                x: result.y, y: width - result.x - result.width, width: result.height, height: result.width)
+            swap(&width, &height)
+        }
+        if isMirrored { result.x = width - result.x - result.width }
+        return result
+    }
+}
+
+extension PictureSize {
+    /// From the size of a stored picture to that of the shown one, and back.
+    package func turned(by orientation: Orientation) -> PictureSize {
+        orientation.swapsSides ? PictureSize(height, width) : self
+    }
+}
