@@ -2,6 +2,7 @@
 
 import FrameCore
 import Foundation
+import Shared
 import Testing
 
 @testable import CropOrient
@@ -136,33 +137,6 @@ import Testing
         } else {
             #expect(throws: OptionFault.self) { _ = try CropRectangle.decodeOption(.string(text)) }
         }
-    }
-
-    @Test(arguments: Orientation.allCases, [0, 1, 2, 3]) func composesTurnsAndMirrors(start: Orientation, turns: Int) {
-        for mirror in [false, true] {
-            let composed = start.turned(turns, thenMirrored: mirror)
-            // Follow one corner region of a 5x3 picture both ways.
-            let stored = Rectangle(x: 1, y: 0, width: 2, height: 1)
-            let size = composed.swapsSides ? (width: 3, height: 5) : (width: 5, height: 3)
-            var seen = shown(stored, start, 5, 3)
-            let upright = start.swapsSides ? (3, 5) : (5, 3)
-            seen = shown(seen, Orientation(quarterTurns: turns, mirrored: false), upright.0, upright.1)
-            if mirror { seen.x = size.width - seen.x - seen.width }
-            #expect(composed.stored(seen, shown: size) == stored)
-        }
-    }
-
-    /// Where a stored rectangle is shown, by its definition: mirrored, then turned.
-    private func shown(_ rectangle: Rectangle, _ orientation: Orientation, _ width: Int, _ height: Int) -> Rectangle {
-        var result = rectangle
-        var (width, height) = (width, height)
-        if orientation.isMirrored { result.x = width - result.x - result.width }
-        for _ in 0..<orientation.quarterTurns {
-            result = Rectangle(
-                x: height - result.y - result.height, y: result.x, width: result.height, height: result.width)
-            swap(&width, &height)
-        }
-        return result
     }
 }
 

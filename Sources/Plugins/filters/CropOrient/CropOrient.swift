@@ -80,7 +80,7 @@ final class CropOrient: Transform {
         }
         guard let usual = orienter else {
             // What is left to do: nothing, unless the frame has another orientation than its link's.
-            let left = frame.orientation.turned(options.rotate.quarterTurns, thenMirrored: options.mirror)
+            let left = frame.orientation.then(options.rotate.orientation).then(options.mirror ? .upMirrored : .up)
             if left != .up { warn(of: frame) }
             frame.orientation = left
             return try output.emit(frame)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 
 struct CropOrientOptions: StageOptions {
     @Option(
@@ -30,30 +31,6 @@ struct CropOrientOptions: StageOptions {
             "'aspect' \(aspect) and 'size' \(size) must have the same shape",
             remedy: "Leave 'aspect' out, because 'size' sets the shape too.")
     }
-}
-
-/// How a picture is fitted into a frame of another shape.
-enum Fit: String, OptionChoice { case fill, contain, stretch }
-
-/// Quarter turns clockwise, written in degrees: 0, 90, 180 or 270.
-enum Rotation: Int, OptionValue, CaseIterable {
-    case none = 0
-    case right = 90
-    case around = 180
-    case left = 270
-
-    var quarterTurns: Int { rawValue / 90 }
-
-    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Rotation {
-        guard let degrees = node.asInt, let rotation = Rotation(rawValue: degrees) else {
-            throw OptionFault(
-                "\(node.text()) must be 0, 90, 180 or 270", remedy: "Write the number of degrees to rotate clockwise")
-        }
-        return rotation
-    }
-    var optionJSON: JSONNode { .number(rawValue) }
-    static var optionTypeName: String { "0, 90, 180, 270" }
-    static var optionSchema: JSONNode { ["enum": [0, 90, 180, 270]] }
 }
 
 /// Width to height, written `"9:16"`.

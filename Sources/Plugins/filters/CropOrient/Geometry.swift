@@ -1,39 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
-
-/// A rectangle in whole pixels.
-struct Rectangle: Equatable {
-    var x: Int
-    var y: Int
-    var width: Int
-    var height: Int
-}
-
-extension Orientation {
-    /// Where `rectangle` of the shown picture of `size` lies in the stored one.
-    func stored(_ rectangle: Rectangle, shown size: (width: Int, height: Int)) -> Rectangle {
-        var result = rectangle
-        var (width, height) = size
-        // One quarter turn clockwise takes the stored (x, y) to (storedHeight - 1 - y, x).
-        for _ in 0..<quarterTurns {
-            result = Rectangle(
-                x: result.y, y: width - result.x - result.width, width: result.height, height: result.width)
-            swap(&width, &height)
-        }
-        if isMirrored { result.x = width - result.x - result.width }
-        return result
-    }
-
-    /// This orientation, then turned clockwise, then mirrored.
-    func turned(_ quarterTurns: Int, thenMirrored isMirrored: Bool) -> Orientation {
-        let turns = self.quarterTurns + quarterTurns
-        // Mirroring last equals mirroring first and turning the other way.
-        return isMirrored
-            ? Orientation(quarterTurns: -turns, mirrored: !self.isMirrored)
-            : Orientation(quarterTurns: turns, mirrored: self.isMirrored)
-    }
-}
+import Shared
 
 /// All steps of the options as one: a part of the stored picture, its orientation, and the part of the output that it
 /// is scaled into.
@@ -51,7 +19,7 @@ struct Geometry: Equatable {
 
     /// Whether the output equals the input.
     func isIdentity(of format: VideoFormat) -> Bool {
-        let whole = Rectangle(x: 0, y: 0, width: format.width, height: format.height)
+        let whole = Rectangle(width: format.width, height: format.height)
         return orientation == .up && source == whole && target == whole
             && output == PictureSize(format.width, format.height)
     }
@@ -64,75 +32,47 @@ struct Geometry: Equatable {
     init(
         _ options: CropOrientOptions, of format: VideoFormat, lying: Orientation? = nil, into fixed: VideoFormat? = nil
     ) throws {
-        let lying = lying ?? format.orientation
-        let isSubsampled = format.pixelFormat == .i420 || format.pixelFormat == .nv12
-        let stored = (width: format.width, height: format.height)
-        let upright = lying.swapsSides ? (width: stored.height, height: stored.width) : stored
-        let part = try Self.part(options.crop, of: upright, isCut: fixed != nil)
-        let cut = lying.stored(part, shown: upright)
-        orientation = lying.turned(options.rotate.quarterTurns, thenMirrored: options.mirror)
-        let swapsSides = orientation.swapsSides
-        let shown = swapsSides ? (width: cut.height, height: cut.width) : (width: cut.width, height: cut.height)
-        let ratio = format.sampleAspectRatio
-        sampleAspectRatio = swapsSides && !ratio.isZero ? Rational(ratio.denominator, ratio.numerator) : ratio
-        // Width of a pixel over its height, as shown.
-        let pixel = sampleAspectRatio.isZero ? 1 : sampleAspectRatio.value
-
-        func rounded(_ value: Double, most: Int) -> Int {
-            guard isSubsampled else { return min(max(Int(value.rounded()), 1), most) }
-            // Even, so that chroma samples are not cut in two.
-            return min(max(Int((value / 2).rounded()) * 2, 2), most < 2 ? most : most / 2 * 2)
-        }
-        /// The largest size of a shape (in pixels of the picture) within `box`; a side that fills the box is left as it
-        /// is.
-        func within(_ box: (width: Int, height: Int), shape: Double) -> (width: Int, height: Int) {
-            if Double(box.width) > Double(box.height) * shape * (1 + 1e-9) {
-                return (rounded(Double(box.height) * shape, most: box.width), box.height)
-            }
-            if Double(box.width) < Double(box.height) * shape * (1 - 1e-9) {
-                return (box.width, rounded(Double(box.width) / shape, most: box.height))
-            }
-            return box
-        }
-
-        var used = Rectangle(x: 0, y: 0, width: shown.width, height: shown.height)
-        func keepMiddle(_ size: (width: Int, height: Int)) {
-            used = Rectangle(
-                x: (shown.width - size.width) / 2, y: (shown.height - size.height) / 2, width: size.width,
-                height: size.height)
-        }
-        /// The picture's own shape, in pixels of the output.
-        var placed: (width: Int, height: Int)?
+        let step = format.pixelFormat == .i420 || format.pixelFormat == .nv12 ? 2 : 1
+        var picture = PictureGeometry(format, lying: lying ?? format.orientation)
+        let upright = picture.upright.size
+        let cut = picture.orientation.stored(
+            try Self.part(options.crop, of: upright, isCut: fixed != nil), shown: upright)
+        picture.size = cut.size
+        picture.orientation = picture.orientation.then(options.rotate.orientation)
+            .then(options.mirror ? .upMirrored : .up)
+        orientation = picture.orientation
+        let shown = picture.upright
+        let pixel = shown.pixelAspect
+        sampleAspectRatio = shown.sampleAspectRatio
+        let whole = Rectangle(shown.size)
+        var placement = PicturePlacement(whole, pixelAspect: pixel, into: whole, .stretch, step: step)
+        output = shown.size
         if let size = fixed.map({ PictureSize($0.width, $0.height) }) ?? options.size {
             output = size
             if !sampleAspectRatio.isZero { sampleAspectRatio = fixed?.sampleAspectRatio ?? Rational(1) }
-            let pixel = pixel / (sampleAspectRatio.isZero ? 1 : sampleAspectRatio.value)
-            switch options.fit {
-            case .fill: keepMiddle(within(shown, shape: Double(size.width) / Double(size.height) / pixel))
-            case .contain:
-                placed = within((size.width, size.height), shape: Double(shown.width) * pixel / Double(shown.height))
-            case .stretch: break
-            }
+            let ratio = pixel / PictureGeometry(size, sampleAspectRatio: sampleAspectRatio).pixelAspect
+            placement = PicturePlacement(whole, pixelAspect: ratio, into: Rectangle(size), options.fit, step: step)
         } else if let aspect = options.aspect {
             let shape = Double(aspect.width) / Double(aspect.height) / pixel
             switch options.fit {
             case .fill:
-                keepMiddle(within(shown, shape: shape))
-                output = PictureSize(used.width, used.height)
+                placement.source = whole.largest(shape: shape, step: step)
+                output = placement.source.size
+                placement.target = Rectangle(output)
             case .stretch:
-                let size = within(shown, shape: shape)
-                output = PictureSize(size.width, size.height)
+                output = whole.largest(shape: shape, step: step).size
+                placement.target = Rectangle(output)
             case .contain:
-                let isWide = Double(shown.width) > Double(shown.height) * shape
+                let (long, high) = (Double(shown.size.width), Double(shown.size.height))
+                func side(_ length: Double, _ least: Int) -> Int {
+                    max(Rectangle.side(length, step: step, most: .max), least)
+                }
                 output =
-                    isWide
-                    ? PictureSize(shown.width, rounded(Double(shown.width) / shape, most: .max))
-                    : PictureSize(rounded(Double(shown.height) * shape, most: .max), shown.height)
-                output = PictureSize(max(output.width, shown.width), max(output.height, shown.height))
-                placed = shown
+                    long > high * shape
+                    ? PictureSize(shown.size.width, side(long / shape, shown.size.height))
+                    : PictureSize(side(high * shape, shown.size.width), shown.size.height)
+                placement.target = Rectangle(output).middle(shown.size).aligned(to: step)
             }
-        } else {
-            output = PictureSize(shown.width, shown.height)
         }
         guard PictureSize.range.contains(output.width), PictureSize.range.contains(output.height) else {
             throw FrameHostError(
@@ -141,26 +81,15 @@ struct Geometry: Equatable {
                 remedy: options.aspect == nil
                     ? "Set 'size' or 'crop'." : "Set another 'aspect', or set a 'size' of this shape too.")
         }
-        let size = placed ?? (output.width, output.height)
-        target = Rectangle(
-            x: (output.width - size.width) / 2, y: (output.height - size.height) / 2, width: size.width,
-            height: size.height)
-        source = orientation.stored(used, shown: shown)
-        source.x += cut.x
-        source.y += cut.y
-        if isSubsampled {
-            isMoved = source.x % 2 == 1 || source.y % 2 == 1
-            source.x -= source.x % 2
-            source.y -= source.y % 2
-            target.x -= target.x % 2
-            target.y -= target.y % 2
-        }
+        target = placement.target
+        let part = orientation.stored(placement.source, shown: shown.size)
+        let wanted = Rectangle(x: part.x + cut.x, y: part.y + cut.y, width: part.width, height: part.height)
+        source = wanted.aligned(to: step)
+        isMoved = source != wanted
     }
 
-    private static func part(_ crop: CropRectangle?, of size: (width: Int, height: Int), isCut: Bool) throws
-        -> Rectangle
-    {
-        guard var crop else { return Rectangle(x: 0, y: 0, width: size.width, height: size.height) }
+    private static func part(_ crop: CropRectangle?, of size: PictureSize, isCut: Bool) throws -> Rectangle {
+        guard var crop else { return Rectangle(size) }
         if isCut {
             crop.size = PictureSize(min(crop.size.width, size.width), min(crop.size.height, size.height))
             crop.origin = crop.origin.map {
@@ -172,7 +101,7 @@ struct Geometry: Equatable {
         guard x + crop.size.width <= size.width, y + crop.size.height <= size.height else {
             throw FrameHostError(
                 .invalidConfiguration, place: "crop",
-                what: "\(crop) must lie within the picture, which is \(size.width)x\(size.height)",
+                what: "\(crop) must lie within the picture, which is \(size)",
                 remedy: "Choose a part inside it.")
         }
         return Rectangle(x: x, y: y, width: crop.size.width, height: crop.size.height)
