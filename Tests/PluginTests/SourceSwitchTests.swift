@@ -115,7 +115,7 @@ final class ClockedDriver<S: Join> {
         let output = VideoFormat(.i420, width: 64, height: 64)
         let target = ScratchPicture(.i420, width: 64, height: 64)
         var placement = UprightPlacement(
-            of: stored, into: Area(x: 0, y: 0, width: 64, height: 64), .contain, output: output)
+            of: stored, into: Rectangle(x: 0, y: 0, width: 64, height: 64), .contain, output: output)
         placement.draw(source.picture, orientation, into: target.picture)
         let area = placement.area(orientation)
         #expect((area.width, area.height) == (orientation.swapsSides ? (32, 64) : (64, 32)))
@@ -126,6 +126,34 @@ final class ClockedDriver<S: Join> {
         let (w, h) = (area.width, area.height)
         #expect(at(area.x + w / 4, area.y + h / 4) == 200)
         for (x, y) in [(3, 1), (1, 3), (3, 3)] { #expect(at(area.x + x * w / 4, area.y + y * h / 4) == 20) }
+    }
+
+    /// Pixels of 4:3 in an output with the same pixels fill it, and are not squeezed once more.
+    @Test(arguments: [Fit.contain, .fill]) func anAnamorphicPictureFillsAnOutputOfItsOwnShape(fit: Fit) {
+        var format = VideoFormat(.i420, width: 64, height: 48, sampleAspectRatio: Rational(4, 3))
+        let whole = Rectangle(width: 64, height: 48)
+        let placement = UprightPlacement(of: format, into: whole, fit, output: format).usual
+        #expect(placement.isWhole && placement.from == whole && placement.to == whole)
+        // Square pixels among those of 4:3: as high, and three quarters as wide.
+        let output = format
+        format.sampleAspectRatio = Rational(1)
+        var square = UprightPlacement(of: format, into: whole, .contain, output: output)
+        #expect(square.usual.to == Rectangle(x: 8, y: 0, width: 48, height: 48))
+        // On its side: 48x64 in the height of 48 is 36 wide, 27 of the output's pixels.
+        #expect(square.area(.right) == Rectangle(x: 18, y: 0, width: 28, height: 48))
+    }
+
+    @Test func aMosaicKeepsTheShapeOfAnamorphicPictures() throws {
+        let format = VideoFormat(
+            .i420, width: 64, height: 48, frameRate: Rational(25), sampleAspectRatio: Rational(4, 3))
+        let driver = try ClockedDriver(
+            Mosaic.self, #"{ "places": [ { "input": "0", "x": 0, "y": 0, "width": 1, "height": 1 } ] }"#,
+            [format, format])
+        try driver.send(0, luma: 200)
+        try driver.advance(to: 40)
+        let picture = try #require(driver.take().last)
+        #expect(driver.driver.outputFormat?.video?.sampleAspectRatio == Rational(4, 3))
+        #expect(picture.luma(1, 24) == 200 && picture.luma(62, 24) == 200 && picture.luma(32, 1) == 200)
     }
 
     /// The output is upright and stays so: what a camera says in its stream does not turn it.

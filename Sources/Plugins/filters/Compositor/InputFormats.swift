@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 
 /// What both stages require of their inputs, and the format that they give.
 struct InputFormats {
@@ -72,7 +73,7 @@ struct InputFormats {
         )
     }
 
-    var whole: Area { Area(x: 0, y: 0, width: output.width, height: output.height) }
+    var whole: Rectangle { Rectangle(width: output.width, height: output.height) }
 }
 
 extension VideoFormat {

@@ -28,7 +28,7 @@ final class Mosaic: Join {
 
     private struct Cell {
         var input: Int
-        var area: Area
+        var area: Rectangle
         var placement: UprightPlacement
         /// The input's id in characters of the font.
         var label: [UInt8]

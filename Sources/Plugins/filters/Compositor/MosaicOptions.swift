@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 
 /// Where inputs are shown when the chain file does not say it for each.
 enum MosaicLayout: String, OptionChoice {
@@ -94,10 +95,10 @@ struct MosaicPlace: OptionValue {
     }
 
     /// The place in pixels of a picture of this size, with even numbers.
-    func area(_ width: Int, _ height: Int) -> Area {
+    func area(_ width: Int, _ height: Int) -> Rectangle {
         func even(_ share: Double, _ whole: Int) -> Int { min(Int((share * Double(whole)).rounded()), whole) & ~1 }
         let (left, top) = (even(x, width), even(y, height))
-        return Area(
+        return Rectangle(
             x: left, y: top, width: even(x + self.width, width) - left, height: even(y + self.height, height) - top)
     }
 }

@@ -7,24 +7,24 @@ import Shared
 /// Draws the pictures of one input into a place of the output: copied where no pixel is scaled, otherwise scaled by
 /// libyuv's box filter. I420. Allocates nothing per picture. [one thread]
 struct Placement {
-    let from: Area
-    let to: Area
+    let from: Rectangle
+    let to: Rectangle
     /// Whether the picture is copied as it is, and fills the output.
     let isWhole: Bool
 
-    /// - Parameter place: In the output.
-    init(of input: VideoFormat, into place: Area, _ fit: Fit, output: VideoFormat) {
-        let pixel = input.sampleAspectRatio.isZero ? 1 : input.sampleAspectRatio.value
-        (from, to) = Area.fitting(
-            input.width, input.height, shape: Double(input.width) * pixel / Double(max(input.height, 1)), into: place,
-            fit)
-        isWhole =
-            from == to && to == Area(x: 0, y: 0, width: output.width, height: output.height)
-            && (input.width, input.height) == (output.width, output.height)
+    /// - Parameters:
+    ///   - input: Upright.
+    ///   - place: In the output. Even, as all rectangles here: two pixels of 4:2:0 share chroma in each direction.
+    init(of input: PictureGeometry, into place: Rectangle, _ fit: Fit, output: PictureGeometry) {
+        let even = Rectangle(width: input.size.width & ~1, height: input.size.height & ~1)
+        let placement = PicturePlacement(
+            even, pixelAspect: input.pixelAspect / output.pixelAspect, into: place, fit, step: 2)
+        (from, to) = (placement.source.aligned(to: 2), placement.target)
+        isWhole = from == to && to == Rectangle(output.size) && input.size == output.size
     }
 
     func draw(_ picture: Picture, into target: Picture) {
-        guard from.width > 0, from.height > 0, to.width > 0, to.height > 0 else { return }
+        guard !from.isEmpty, !to.isEmpty else { return }
         let source = picture.part(x: from.x, y: from.y, width: from.width, height: from.height)
         let part = target.part(x: to.x, y: to.y, width: to.width, height: to.height)
         for plane in 0..<source.planeCount {

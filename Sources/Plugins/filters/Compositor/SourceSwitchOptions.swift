@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 
 /// What a switch does when the input that is shown is lost.
 enum WhenLost: String, OptionChoice {

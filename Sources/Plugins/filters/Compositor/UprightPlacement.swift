@@ -12,19 +12,19 @@ struct UprightPlacement {
     /// For pictures that are stored upright.
     let usual: Placement
     private let input: VideoFormat
-    private let place: Area
+    private let place: Rectangle
     private let fit: Fit
-    private let output: VideoFormat
+    private let output: PictureGeometry
     private var turned: (orientation: Orientation, picture: ScratchPicture, placement: Placement)?
 
     /// - Parameter place: In the output.
-    init(of input: VideoFormat, into place: Area, _ fit: Fit, output: VideoFormat) {
-        usual = Placement(of: input, into: place, fit, output: output)
-        (self.input, self.place, self.fit, self.output) = (input, place, fit, output)
+    init(of input: VideoFormat, into place: Rectangle, _ fit: Fit, output: VideoFormat) {
+        usual = Placement(of: PictureGeometry(input), into: place, fit, output: PictureGeometry(output))
+        (self.input, self.place, self.fit, self.output) = (input, place, fit, PictureGeometry(output))
     }
 
     /// Where a picture that lies like this is drawn in the output.
-    mutating func area(_ orientation: Orientation) -> Area {
+    mutating func area(_ orientation: Orientation) -> Rectangle {
         orientation == .up ? usual.to : turned(orientation).placement.to
     }
 
@@ -48,14 +48,9 @@ struct UprightPlacement {
         _ orientation: Orientation
     ) -> (orientation: Orientation, picture: ScratchPicture, placement: Placement) {
         if let turned, turned.orientation == orientation { return turned }
-        var upright = input
-        if orientation.swapsSides {
-            (upright.width, upright.height) = (input.height, input.width)
-            let aspect = input.sampleAspectRatio
-            if !aspect.isZero { upright.sampleAspectRatio = Rational(aspect.denominator, aspect.numerator) }
-        }
+        let upright = PictureGeometry(input, lying: orientation).upright
         let made = (
-            orientation, ScratchPicture(.i420, width: upright.width, height: upright.height),
+            orientation, ScratchPicture(.i420, width: upright.size.width, height: upright.size.height),
             Placement(of: upright, into: place, fit, output: output)
         )
         turned = made
