@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 import Testing
 
 @testable import Pictures
@@ -22,7 +23,7 @@ import Testing
     @Test func keepsThePicturesOwnSize() throws {
         let plan = try plan(nil, nil, of: (1280, 720))
         #expect(plan.size == PictureSize(1280, 720) && plan.scaled == plan.size && plan.fillsAll)
-        #expect(plan.region == PicturePart(width: 1280, height: 720) && plan.orientation == .up)
+        #expect(plan.region == Rectangle(width: 1280, height: 720) && plan.orientation == .up)
     }
 
     @Test func keepsTheShapeWhereOneSideIsNamed() throws {
@@ -45,30 +46,30 @@ import Testing
         #expect(try plan(nil, 288, of: (720, 576), aspect: Rational(64, 45)).size == PictureSize(512, 288))
         // Half as wide as stored: the middle half of the rows.
         let plan = try plan(100, 100, fit: .fill, of: (400, 400), aspect: Rational(1, 2))
-        #expect(plan.region == PicturePart(x: 0, y: 100, width: 400, height: 200))
+        #expect(plan.region == Rectangle(x: 0, y: 100, width: 400, height: 200))
     }
 
     @Test func cutsEvenlyWhatStandsOver() throws {
         #expect(
-            try plan(360, 360, fit: .fill, of: (1280, 720)).region == PicturePart(x: 280, y: 0, width: 720, height: 720)
+            try plan(360, 360, fit: .fill, of: (1280, 720)).region == Rectangle(x: 280, y: 0, width: 720, height: 720)
         )
         #expect(
             try plan(640, 180, fit: .fill, of: (1280, 720)).region
-                == PicturePart(x: 0, y: 180, width: 1280, height: 360))
+                == Rectangle(x: 0, y: 180, width: 1280, height: 360))
         // Of the stored picture, which lies on its side.
         let plan = try plan(360, 360, fit: .fill, of: (1280, 720), lying: .right)
-        #expect(plan.region == PicturePart(x: 280, y: 0, width: 720, height: 720) && plan.orientation == .right)
+        #expect(plan.region == Rectangle(x: 280, y: 0, width: 720, height: 720) && plan.orientation == .right)
         #expect(plan.fillsAll)
     }
 
     @Test func putsAllOfItInTheMiddle() throws {
         let plan = try plan(640, 640, of: (1280, 720))
         #expect(
-            plan.scaled == PictureSize(640, 360) && plan.place == PicturePart(x: 0, y: 140, width: 640, height: 360))
+            plan.scaled == PictureSize(640, 360) && plan.place == Rectangle(x: 0, y: 140, width: 640, height: 360))
         #expect(!plan.fillsAll)
         let turned = try self.plan(640, 640, turns: 1, of: (1280, 720))
         #expect(turned.scaled == PictureSize(640, 360))
-        #expect(turned.place == PicturePart(x: 140, y: 0, width: 360, height: 640))
+        #expect(turned.place == Rectangle(x: 140, y: 0, width: 360, height: 640))
         // A small one is enlarged to touch two sides.
         #expect(try self.plan(100, 300, of: (10, 10)).scaled == PictureSize(100, 100))
     }

@@ -50,7 +50,7 @@ final class PicturePainter {
     }
 
     /// Fills `target` from a region: cropped, scaled, and converted to RGB.
-    private func fill(_ target: Picture, from picture: Picture, _ format: VideoFormat, _ region: PicturePart) throws {
+    private func fill(_ target: Picture, from picture: Picture, _ format: VideoFormat, _ region: Rectangle) throws {
         let color = Self.color(format)
         if target.width == region.width && target.height == region.height {
             return try convert(picture, color, region, into: target)
@@ -73,7 +73,7 @@ final class PicturePainter {
     // MARK: Luma and chroma
 
     /// A region's planes of luma and chroma, 8 bit; nil for a format without such planes.
-    private func planes(of picture: Picture, _ region: PicturePart) throws -> [PixelPlane]? {
+    private func planes(of picture: Picture, _ region: Rectangle) throws -> [PixelPlane]? {
         let part = picture.part(x: region.x, y: region.y, width: region.width, height: region.height)
         let chroma = PictureSize((region.width + 1) / 2, (region.height + 1) / 2)
         switch picture.pixelFormat {
@@ -112,7 +112,7 @@ final class PicturePainter {
     // MARK: RGB
 
     private func fill(
-        _ target: Picture, packed picture: Picture, _ color: ColorDescription, _ region: PicturePart
+        _ target: Picture, packed picture: Picture, _ color: ColorDescription, _ region: Rectangle
     ) throws {
         let size = PictureSize(region.width, region.height)
         let planes = try Self.planes([size, size, size], in: split)
@@ -134,7 +134,7 @@ final class PicturePainter {
 
     /// A region in its own size. It may begin between two pixels that share their chroma.
     private func convert(
-        _ picture: Picture, _ color: ColorDescription, _ region: PicturePart, into target: Picture
+        _ picture: Picture, _ color: ColorDescription, _ region: Rectangle, into target: Picture
     ) throws {
         let unit = Self.unit(of: picture.pixelFormat)
         let (left, above) = (region.x % unit.x, region.y % unit.y)

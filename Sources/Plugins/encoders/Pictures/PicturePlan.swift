@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
-
-/// A part of a picture, in whole pixels.
-struct PicturePart: Equatable {
-    var x = 0
-    var y = 0
-    var width: Int
-    var height: Int
-}
+import Shared
 
 /// The steps that make a stored picture look as a form says.
 ///
@@ -16,12 +9,12 @@ struct PicturePart: Equatable {
 /// `place` of a grey picture of `size`.
 struct PicturePlan: Equatable {
     /// In the stored picture.
-    let region: PicturePart
+    let region: Rectangle
     /// What the region is scaled to, before it is turned.
     let scaled: PictureSize
     let orientation: Orientation
     /// Where the turned part lies in the file's picture.
-    let place: PicturePart
+    let place: Rectangle
     let size: PictureSize
 
     /// Pixels that a file's picture may have: 256 MiB of memory while it is made.
@@ -33,45 +26,17 @@ struct PicturePlan: Equatable {
     /// - Throws: ``FrameHostError`` `.invalidConfiguration`.
     init(_ form: PictureForm, of format: VideoFormat, lying: Orientation) throws {
         try Self.check(form)
-        orientation = lying.turned(form.quarterTurns, thenMirrored: form.isMirrored)
-        let swapsSides = orientation.swapsSides
-        let ratio = format.sampleAspectRatio
-        // Width of a sample over its height, as stored.
-        let sample = ratio.isZero || !VideoFormat.aspectRatios.contains(ratio.value) ? 1 : ratio.value
-        // In square pixels.
-        let stored = (width: Double(format.width) * sample, height: Double(format.height))
-        let shown =
-            swapsSides
-            ? (width: stored.height, height: stored.width) : (width: stored.width, height: stored.height)
-        let size = try Self.size(form, shown: shown)
-        self.size = size
-        let whole = PicturePart(width: format.width, height: format.height)
-        /// The size that it has to fill, before it is turned.
-        let box = swapsSides ? PictureSize(size.height, size.width) : size
-        let across = Double(box.width) / stored.width
-        let down = Double(box.height) / stored.height
-        func within(_ value: Double, _ most: Int) -> Int { min(max(Int(value.rounded()), 1), most) }
-        if form.width == nil || form.height == nil {
-            // Its own shape, except for rounding.
-            region = whole
-            scaled = box
-        } else if form.fit == .fill {
-            let scale = max(across, down)
-            let width = within(Double(box.width) / (scale * sample), format.width)
-            let height = within(Double(box.height) / scale, format.height)
-            region = PicturePart(
-                x: (format.width - width) / 2, y: (format.height - height) / 2, width: width, height: height)
-            scaled = box
-        } else {
-            let scale = min(across, down)
-            region = whole
-            scaled = PictureSize(
-                within(stored.width * scale, box.width), within(stored.height * scale, box.height))
-        }
-        let turned = swapsSides ? PictureSize(scaled.height, scaled.width) : scaled
-        place = PicturePart(
-            x: (size.width - turned.width) / 2, y: (size.height - turned.height) / 2, width: turned.width,
-            height: turned.height)
+        orientation = lying.then(Orientation(quarterTurns: form.quarterTurns, mirrored: false))
+            .then(form.isMirrored ? .upMirrored : .up)
+        let stored = PictureGeometry(format, lying: orientation)
+        size = try Self.size(form, shown: stored.shownSides)
+        // With one side its own shape, except for rounding.
+        let fit: Fit = form.width == nil || form.height == nil ? .stretch : form.fit == .fill ? .fill : .contain
+        let placement = PicturePlacement(
+            Rectangle(stored.size), pixelAspect: stored.pixelAspect, into: Rectangle(size.turned(by: orientation)), fit)
+        region = placement.source
+        scaled = placement.target.size
+        place = Rectangle(size).middle(scaled.turned(by: orientation))
     }
 
     /// Whether no grey shows.
@@ -125,16 +90,5 @@ struct PicturePlan: Equatable {
                 remedy: "Set a smaller width or height.")
         }
         return size
-    }
-}
-
-extension Orientation {
-    /// This orientation, then turned clockwise, then mirrored.
-    func turned(_ quarterTurns: Int, thenMirrored isMirrored: Bool) -> Orientation {
-        let turns = self.quarterTurns + quarterTurns
-        // Mirroring last equals mirroring first and turning the other way.
-        return isMirrored
-            ? Orientation(quarterTurns: -turns, mirrored: !self.isMirrored)
-            : Orientation(quarterTurns: turns, mirrored: self.isMirrored)
     }
 }
