@@ -45,25 +45,4 @@ import Testing
         let anamorphic = place(720, 576, aspect: Rational(16, 11), in: (1047.2727, 576))
         #expect(abs(anamorphic.target.width - 1047.27) < 0.01 && abs(anamorphic.target.height - 576) < 0.01)
     }
-
-    /// Upright, then mirrored, then turned: the same as one mirroring and a turn behind it.
-    @Test(arguments: Orientation.allCases, [false, true]) func composesMirrorsAndTurns(
-        _ orientation: Orientation, isMirrored: Bool
-    ) {
-        for turns in 0..<4 {
-            let (composed, mirrored) = PicturePlace.compose(orientation, quarterTurns: turns, isMirrored: isMirrored)
-            for start in [(1, 0), (0, 1), (2, 1)] {
-                var wanted = moved(start, orientation.isMirrored, orientation.quarterTurns)
-                wanted = moved(wanted, isMirrored, turns)
-                #expect(moved(start, mirrored, composed) == wanted, "\(orientation) \(isMirrored) \(turns)")
-            }
-        }
-    }
-
-    /// A place around the centre, mirrored left to right if asked, then turned clockwise.
-    private func moved(_ place: (Int, Int), _ isMirrored: Bool, _ turns: Int) -> (Int, Int) {
-        var (x, y) = (isMirrored ? -place.0 : place.0, place.1)
-        for _ in 0..<turns { (x, y) = (-y, x) }
-        return (x, y)
-    }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 
 /// The place of a picture in a window: which part of it is drawn where, and how it is turned and mirrored.
 ///
@@ -30,9 +31,10 @@ struct PicturePlace: Equatable {
         _ format: VideoFormat, orientation: Orientation, view: WindowView, isMirrored: Bool,
         window: (width: Double, height: Double)
     ) {
-        let (turns, mirrored) = Self.compose(orientation, quarterTurns: view.quarterTurns, isMirrored: isMirrored)
+        let lying = orientation.then(isMirrored ? .upMirrored : .up)
+            .then(Orientation(quarterTurns: view.quarterTurns, mirrored: false))
         let (width, height) = (Double(format.width), Double(format.height))
-        let shown = Self.shownSize(format, swapsSides: turns % 2 == 1)
+        let shown = PictureGeometry(format, lying: lying).shownSides
         let scales = (window.width / shown.width, window.height / shown.height)
         let scale = view.fit == .contain ? min(scales.0, scales.1) : max(scales.0, scales.1)
         // The picture as it lies in the window. With `fill` the parts outside are cropped from the source.
@@ -42,7 +44,7 @@ struct PicturePlace: Equatable {
             part = (min(1, window.width / size.width), min(1, window.height / size.height))
             size = (min(size.width, window.width), min(size.height, window.height))
         }
-        if turns % 2 == 1 {
+        if lying.swapsSides {
             size = (size.height, size.width)
             part = (part.height, part.width)
         }
@@ -52,22 +54,7 @@ struct PicturePlace: Equatable {
         target = Area(
             x: (window.width - size.width) / 2, y: (window.height - size.height) / 2, width: size.width,
             height: size.height)
-        quarterTurns = turns
-        self.isMirrored = mirrored
-    }
-
-    /// The picture upright, then mirrored, then turned, as one mirroring and the turn after it.
-    static func compose(_ orientation: Orientation, quarterTurns: Int, isMirrored: Bool) -> (turns: Int, mirrored: Bool)
-    {
-        // Mirroring after a turn equals mirroring before the opposite turn.
-        let upright = isMirrored ? -orientation.quarterTurns : orientation.quarterTurns
-        return (((upright + quarterTurns) % 4 + 4) % 4, orientation.isMirrored != isMirrored)
-    }
-
-    /// The size with square samples.
-    static func shownSize(_ format: VideoFormat, swapsSides: Bool) -> (width: Double, height: Double) {
-        let aspect = format.sampleAspectRatio.isZero ? 1 : format.sampleAspectRatio.value
-        let (width, height) = (Double(format.width) * aspect, Double(format.height))
-        return swapsSides ? (height, width) : (width, height)
+        quarterTurns = lying.quarterTurns
+        self.isMirrored = lying.isMirrored
     }
 }

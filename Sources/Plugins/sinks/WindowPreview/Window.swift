@@ -2,6 +2,7 @@
 
 import CSDL2
 import FrameCore
+import Shared
 
 /// One window: what SDL has for it, and drawing. Belongs to the window thread.
 final class Window {
@@ -166,10 +167,8 @@ final class Window {
     /// The size of the upright picture with square samples, limited to nine tenths of the screen.
     private static func firstSize(_ slot: WindowSlot) -> (width: Int32, height: Int32) {
         if let size = slot.size { return (Int32(size.width), Int32(size.height)) }
-        let turns = PicturePlace.compose(
-            slot.format.orientation, quarterTurns: slot.view.quarterTurns, isMirrored: false
-        ).turns
-        let shown = PicturePlace.shownSize(slot.format, swapsSides: turns % 2 == 1)
+        let lying = slot.format.orientation.then(Orientation(quarterTurns: slot.view.quarterTurns, mirrored: false))
+        let shown = PictureGeometry(slot.format, lying: lying).shownSides
         var room = SDL_Rect()
         var scale = 1.0
         if SDL_GetDisplayUsableBounds(0, &room) == 0, room.w > 0, room.h > 0 {

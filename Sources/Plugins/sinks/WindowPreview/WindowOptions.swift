@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 
 struct WindowOptions: StageOptions {
     @Option(help: "Title of the window. Default: the stage's id.") var title: String? = nil
@@ -10,7 +11,7 @@ struct WindowOptions: StageOptions {
         help: "How the picture fits the window: contain shows all of it on grey, fill crops it to its middle.",
         live: true)
     var fit = WindowFit.contain
-    @Option(help: "Rotates the picture clockwise.", unit: "degrees", live: true) var rotate = WindowRotation.none
+    @Option(help: "Rotates the picture clockwise.", unit: "degrees", live: true) var rotate = Rotation.none
     @Option(
         help: "Mirrors the picture left to right: on, off, or auto, which follows the camera's 'facing' and 'mirror'.",
         live: true)
@@ -35,27 +36,6 @@ struct WindowOptions: StageOptions {
 
 enum WindowFit: String, OptionChoice { case contain, fill }
 enum WindowMirror: String, OptionChoice { case auto, on, off }
-
-/// Quarter turns clockwise, written in degrees.
-enum WindowRotation: Int, OptionValue, CaseIterable {
-    case none = 0
-    case right = 90
-    case around = 180
-    case left = 270
-
-    var quarterTurns: Int { rawValue / 90 }
-
-    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> WindowRotation {
-        guard let degrees = node.asInt, let rotation = WindowRotation(rawValue: degrees) else {
-            throw OptionFault(
-                "\(node.text()) must be 0, 90, 180 or 270", remedy: "Write the number of degrees to rotate clockwise")
-        }
-        return rotation
-    }
-    var optionJSON: JSONNode { .number(rawValue) }
-    static var optionTypeName: String { "0, 90, 180, 270" }
-    static var optionSchema: JSONNode { ["enum": [0, 90, 180, 270]] }
-}
 
 /// How pictures are shown; what live options change.
 struct WindowView: Sendable, Equatable {
