@@ -2,6 +2,7 @@
 
 import FrameCore
 import Foundation
+import Shared
 import Testing
 
 @testable import FileSource
@@ -105,21 +106,22 @@ import Testing
     }
 }
 
-@Suite struct PictureFitTests {
+@Suite struct ScalingConverterPlaceTests {
     static let format = VideoFormat(.i420, width: 640, height: 480)
 
     @Test(arguments: [
         // The same shape, larger, smaller, nearly the same.
-        (320, 240, Rational(0), PictureFit(x: 0, y: 0, width: 640, height: 480)),
-        (1280, 960, Rational(1), PictureFit(x: 0, y: 0, width: 640, height: 480)),
-        (648, 480, Rational(0), PictureFit(x: 0, y: 0, width: 640, height: 480)),
+        (320, 240, Rational(0), Rectangle(x: 0, y: 0, width: 640, height: 480)),
+        (1280, 960, Rational(1), Rectangle(x: 0, y: 0, width: 640, height: 480)),
+        (648, 480, Rational(0), Rectangle(x: 0, y: 0, width: 640, height: 480)),
         // Wider: bars above and below. Higher: at the sides.
-        (1280, 720, Rational(1), PictureFit(x: 0, y: 60, width: 640, height: 360)),
-        (480, 640, Rational(0), PictureFit(x: 140, y: 0, width: 360, height: 480)),
+        (1280, 720, Rational(1), Rectangle(x: 0, y: 60, width: 640, height: 360)),
+        (480, 640, Rational(0), Rectangle(x: 140, y: 0, width: 360, height: 480)),
         // Samples that are not square.
-        (720, 576, Rational(64, 45), PictureFit(x: 0, y: 60, width: 640, height: 360)),
-        (10_000, 2, Rational(0), PictureFit(x: 0, y: 238, width: 640, height: 2)),
-    ]) func putsThePictureInTheMiddle(width: Int, height: Int, aspect: Rational, expected: PictureFit) {
-        #expect(PictureFit(width: width, height: height, aspect: aspect, in: Self.format) == expected)
+        (720, 576, Rational(64, 45), Rectangle(x: 0, y: 60, width: 640, height: 360)),
+        (10_000, 2, Rational(0), Rectangle(x: 0, y: 238, width: 640, height: 2)),
+    ]) func putsThePictureInTheMiddle(width: Int, height: Int, aspect: Rational, expected: Rectangle) {
+        let picture = PictureGeometry(PictureSize(width, height), sampleAspectRatio: aspect)
+        #expect(ScalingConverter.place(of: picture, in: Self.format) == expected)
     }
 }

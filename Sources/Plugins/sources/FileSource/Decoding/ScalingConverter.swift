@@ -3,6 +3,7 @@
 import CAVFormat
 import CSWScale
 import FrameCore
+import Shared
 
 /// Converts pictures of another size or format into the chain's, with libswscale.
 ///
@@ -21,18 +22,30 @@ final class ScalingConverter {
     private let targetFormat: AVPixelFormat
     private var setup: Setup?
     private var scaler: OpaquePointer?
-    private var fit: PictureFit
+    /// Of the picture within the frame.
+    private var place: Rectangle
 
     init(to target: VideoFormat) {
         self.target = target
         targetFormat = PixelConversion.libavFormat(target.pixelFormat)
-        fit = PictureFit(x: 0, y: 0, width: target.width, height: target.height)
+        place = Rectangle(width: target.width, height: target.height)
     }
 
     deinit { sws_freeContext(scaler) }
 
     /// [any thread] Whether this format can be converted.
     static func canConvert(_ format: AVPixelFormat) -> Bool { sws_isSupportedInput(format) > 0 }
+
+    /// The place of a picture within the chain's: in the middle, undistorted, as large as possible. Sides and corner lie on
+    /// whole chroma samples of 4:2:0.
+    static func place(of picture: PictureGeometry, in target: VideoFormat) -> Rectangle {
+        PicturePlacement(
+            Rectangle(picture.size), pixelAspect: picture.pixelAspect / PictureGeometry(target).pixelAspect,
+            into: Rectangle(width: target.width, height: target.height), .contain, step: 2,
+            // Coded sizes are whole blocks, so equal shapes can differ slightly.
+            tolerance: 0.02
+        ).target
+    }
 
     /// [stage thread] Fills `frame`, with black bars where the picture has another shape.
     ///
@@ -44,7 +57,7 @@ final class ScalingConverter {
         for index in 0..<frame.planeCount {
             frame.withMutablePlane(index) { fh_av_add_plane(&planes, Int32(index), $0.baseAddress, $0.strideBytes) }
         }
-        if fit.width != target.width || fit.height != target.height {
+        if place.size != PictureSize(target.width, target.height) {
             let range = target.color.range == .full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG
             fh_av_fill_black(planes, targetFormat, range, Int32(target.width), Int32(target.height))
             var inner = fh_av_no_planes()
@@ -70,8 +83,8 @@ final class ScalingConverter {
     private func offset(_ plane: MutablePlane, _ index: Int) -> Int {
         // The corner is even, so both divide exactly: a plane's row has `rowBytes` for `width` pixels, rounded up.
         let perTwoPixels = target.pixelFormat.rowBytes(plane: index, width: 2)
-        let rows = target.pixelFormat.rows(plane: index, height: fit.y)
-        return rows * plane.strideBytes + fit.x / 2 * perTwoPixels
+        let rows = target.pixelFormat.rows(plane: index, height: place.y)
+        return rows * plane.strideBytes + place.x / 2 * perTwoPixels
     }
 
     private func prepare(_ picture: DecodedPicture, _ aspect: Rational) throws {
@@ -82,7 +95,8 @@ final class ScalingConverter {
         guard wanted != setup else { return }
         setup = nil
         sws_freeContext(scaler)
-        fit = PictureFit(width: picture.width, height: picture.height, aspect: aspect, in: target)
+        place = Self.place(
+            of: PictureGeometry(PictureSize(picture.width, picture.height), sampleAspectRatio: aspect), in: target)
         let flags = SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INP
         let isFull = conversion.isRGB || conversion.isFullRangeByName || picture.color.range == .full
         let isFullTarget = target.pixelFormat.isRGB || target.color.range == .full
@@ -90,7 +104,7 @@ final class ScalingConverter {
         scaler = sws_alloc_context()
         let settings: [(String, Int)] = [
             ("srcw", picture.width), ("srch", picture.height), ("src_format", Int(conversion.plainSource.rawValue)),
-            ("src_range", isFull ? 1 : 0), ("dstw", fit.width), ("dsth", fit.height),
+            ("src_range", isFull ? 1 : 0), ("dstw", place.width), ("dsth", place.height),
             ("dst_format", Int(targetFormat.rawValue)), ("dst_range", isFullTarget ? 1 : 0),
             ("sws_flags", Int(flags)),
         ]
