@@ -110,7 +110,7 @@ final class TextOverlay: Filter {
         guard let format, let layout, let overlay else { return }
         drawCount += 1
         let stored = PictureSize(format.width, format.height)
-        let shown = orientation.swapsSides ? PictureSize(stored.height, stored.width) : stored
+        let shown = stored.turned(by: orientation)
         let size = min(max(Int(options.size.pixels(of: shown.height).rounded()), 1), Self.largestFont)
         try layout.set(size: size, outline: min(options.outline.pixels(of: size), Double(size)))
         try layout.lay(values.text, align: options.align)

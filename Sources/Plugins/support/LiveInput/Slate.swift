@@ -79,9 +79,8 @@ package struct Slate {
                 Double(room.width) / Double(layout.width), Double(room.height) / Double(layout.height))
             size = max(min(Int(Double(size) * share), size - 1), 4)
         }
-        let box = Rectangle(
-            x: (canvas.width - layout.width) / 2, y: (canvas.height - layout.height) / 2, width: layout.width,
-            height: layout.height)
+        let box = Rectangle(width: canvas.width, height: canvas.height)
+            .middle(PictureSize(layout.width, layout.height))
         let visible = box.clipped(to: PictureSize(canvas.width, canvas.height))
         guard !visible.isEmpty else { return }
         let mask = CoverageMask()
@@ -103,12 +102,12 @@ extension StillPicture {
     ///
     /// - Parameter aspect: Width of a sample of the result over its height; 0 for square ones.
     fileprivate func draw(into canvas: Picture, aspect: Rational) {
-        let square = aspect.isZero ? 1 : aspect.value
-        let scale = min(
-            Double(canvas.width) * square / Double(width), Double(canvas.height) / Double(height))
-        let wide = min(max(Int((Double(width) * scale / square).rounded()), 1), canvas.width)
-        let high = min(max(Int((Double(height) * scale).rounded()), 1), canvas.height)
-        let (left, top) = ((canvas.width - wide) / 2, (canvas.height - high) / 2)
+        let pixel = PictureGeometry(PictureSize(canvas.width, canvas.height), sampleAspectRatio: aspect).pixelAspect
+        let place = PicturePlacement(
+            Rectangle(width: width, height: height), pixelAspect: 1 / pixel,
+            into: Rectangle(width: canvas.width, height: canvas.height), .contain
+        ).target
+        let (left, top, wide, high) = (place.x, place.y, place.width, place.height)
         let layer = canvas[0]
         pixels.withUnsafeBufferPointer { pixels in
             for y in 0..<high {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 
 /// Which detector a chain gets, from its options and what is installed.
 struct DetectorChoice {
@@ -114,9 +115,8 @@ struct DetectorChoice {
             case .haar, .lbp: try openCascade(options)
             }
         guard let first = sizes.first else { return detector }
-        let copy = SmallPicture.copySize(first, format, detector.input)
-        let (width, height) =
-            format.orientation.swapsSides ? (copy.height, copy.width) : (copy.width, copy.height)
+        let copy = SmallPicture.copySize(first, format, detector.input).turned(by: format.orientation)
+        let (width, height) = (copy.width, copy.height)
         let count = width * height * (detector.input == .bgr ? 3 : 1)
         try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { pixels in
             pixels.initialize(repeating: 128)
@@ -276,8 +276,8 @@ struct DetectorChoice {
                 "on \(searched.joined(separator: " and ")) pixels; finds 95 % of the faces that are \(smallest) pixels wide, and fewer of the smaller ones"
         }
         let copy = SmallPicture.squareSize(format, longSide: sizes.copySide)
-        let upright = format.orientation.swapsSides ? copy.width : copy.height
-        let full = format.orientation.swapsSides ? format.width : format.height
+        let upright = copy.turned(by: format.orientation).height
+        let full = PictureGeometry(format).upright.size.height
         let smallest = max(Double(upright) * options.smallestFace, 20) * Double(full) / Double(max(upright, 1))
         return
             "on \(copy.width)x\(copy.height) pixels; finds upright faces seen from the front that are at least \(Int(smallest.rounded(.up))) pixels wide"

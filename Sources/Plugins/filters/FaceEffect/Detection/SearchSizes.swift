@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 
 /// How finely pictures are searched, and so how small a face may be. All sides are those of square pixels.
 struct SearchSizes: Equatable {
@@ -100,8 +101,7 @@ struct SearchSizes: Equatable {
 
     /// Sides of the pictures that are searched, upright, in square pixels.
     func searched(_ format: VideoFormat, _ orientation: Orientation) -> [PictureSize] {
-        let stored = searched(format)
-        return orientation.swapsSides ? stored.map { PictureSize($0.height, $0.width) } : stored
+        searched(format).map { $0.turned(by: orientation) }
     }
 
     /// Sides of the pictures that are searched, as stored, in square pixels.

@@ -83,7 +83,7 @@ final class SmallPicture {
 
     /// Sides of the copy when it is turned upright.
     func uprightSize(_ orientation: Orientation) -> PictureSize {
-        orientation.swapsSides ? PictureSize(height, width) : PictureSize(width, height)
+        PictureSize(width, height).turned(by: orientation)
     }
 
     /// Brings a detection from the upright copy to the stored picture in full size.
