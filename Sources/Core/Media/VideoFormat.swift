@@ -37,7 +37,8 @@ public struct ColorDescription: Sendable, Hashable, Codable {
 /// What all raw pictures of a link have in common.
 ///
 /// To change only the size, copy the input's format and set ``width`` and ``height``: colours and orientation then
-/// stay.
+/// stay. But where no matrix is named (2), players assume BT.709 from 720 rows on and BT.601 for fewer. A stage that
+/// changes the height names the one that held before.
 public struct VideoFormat: Sendable, Hashable, CustomStringConvertible {
     /// How the samples lie in memory.
     public var pixelFormat: PixelFormat
