@@ -17,7 +17,7 @@ import Testing
         let sizes =
             [(source.bitDepth == 10 ? 2048 : 512, 2), (71, 33), (1, 1), (2, 19)] + (source.isRGB ? [(18, 720)] : [])
         for size in sizes.map({ (width: $0.0, height: $0.1) }) {
-            for matrix: UInt8 in source.isRGB ? [0] : [1, 6, 9] {
+            for matrix: UInt8 in source.isRGB ? [0] : [1, 4, 6, 7, 9] {
                 for range in source.isRGB ? [ColorRange.full] : [.video, .full] {
                     var format = VideoFormat(source, width: size.width, height: size.height)
                     format.color = ColorDescription(range: range, matrix: matrix, primaries: 1, transfer: 1)
@@ -198,6 +198,8 @@ struct SampleReference {
     private var weights: (red: Double, green: Double, blue: Double) {
         switch format.color.matrix {
         case 1: (0.2126, 0.7152, 0.0722)
+        case 4: (0.3, 0.59, 0.11)
+        case 7: (0.212, 0.701, 0.087)
         case 9: (0.2627, 0.678, 0.0593)
         default: (0.299, 0.587, 0.114)
         }

@@ -141,6 +141,21 @@ import Testing
 }
 
 @Suite struct CropOrientTests {
+    /// Players assume the matrix by the height where none is named.
+    @Test(arguments: [
+        ((640, 480), "1280x720", UInt8(2), UInt8(6)), ((1280, 720), "640x360", 2, 1), ((640, 480), "320x240", 2, 2),
+        ((640, 480), "1280x720", 9, 9), ((1280, 640), nil, 2, 6),
+    ])
+    func namesTheMatrixThatHeldBeforeTheHeightChanged(
+        stored: (Int, Int), size: String?, matrix: UInt8, expected: UInt8
+    ) throws {
+        let format = VideoFormat(
+            .i420, width: stored.0, height: stored.1, color: ColorDescription(matrix: matrix), orientation: .right)
+        let options = size.map { #"{ "size": "\#($0)" }"# } ?? "{}"
+        let driver = try StageDriver(CropOrient.self, options: options, input: .video(format))
+        #expect(driver.outputFormat?.video?.color.matrix == expected)
+    }
+
     @Test(arguments: [PixelFormat.i420, .nv12, .bgra], Orientation.allCases)
     func bringsEveryOrientationUpright(pixels: PixelFormat, orientation: Orientation) throws {
         for (width, height) in [(64, 48), (33, 17), (1, 5), (130, 1)] {

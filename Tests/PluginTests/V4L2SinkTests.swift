@@ -324,6 +324,19 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         }
     }
 
+    /// Where no matrix is named, the height says it.
+    @Test(arguments: [
+        (480, UInt8(2), V4L2_COLORSPACE_SMPTE170M), (720, 2, V4L2_COLORSPACE_REC709), (480, 1, V4L2_COLORSPACE_REC709),
+        (720, 6, V4L2_COLORSPACE_SMPTE170M), (720, 7, V4L2_COLORSPACE_SMPTE240M), (720, 9, V4L2_COLORSPACE_BT2020),
+    ]) func tellsTheDeviceTheMatrix(height: Int, matrix: UInt8, expected: v4l2_colorspace) throws {
+        let calls = ScriptedOutput("/dev/video3")
+        let color = ColorDescription(matrix: matrix)
+        let driver = try open(
+            calls, "{}", VideoFormat(.i420, width: 640, height: height, frameRate: Rational(25), color: color))
+        #expect(calls.format.colorspace == expected.rawValue)
+        try driver.stop()
+    }
+
     @Test func refusesOddSides() {
         var format = Self.format
         format.width = 7

@@ -158,7 +158,7 @@ final class PicturePainter {
     /// The colour description of a picture whose height may change. Where no matrix is named, the height decides.
     static func color(_ format: VideoFormat) -> ColorDescription {
         var color = format.color
-        if ![1, 4, 5, 6, 9, 10].contains(color.matrix) { color.matrix = format.height >= 720 ? 1 : 6 }
+        color.matrix = format.assumedMatrix
         return color
     }
 

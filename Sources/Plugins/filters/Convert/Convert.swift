@@ -63,7 +63,7 @@ final class Convert: Transform {
             result.color.chromaSiting = 0
         } else if format.pixelFormat.isRGB {
             result.color.range = .video
-            result.color.matrix = format.height >= 720 ? 1 : 6
+            result.color.matrix = ColorDescription().assumedMatrix(height: format.height)
             // A chroma sample is the mean of its pixels, so it lies in their middle.
             result.color.chromaSiting = target == .i420 || target == .nv12 ? 2 : 0
         } else if target == .gray8 {

@@ -53,8 +53,7 @@ final class CropOrient: Transform {
         self.input = video
         let geometry = try Geometry(options, of: video)
         self.geometry = geometry
-        video.width = geometry.output.width
-        video.height = geometry.output.height
+        video = video.resized(to: geometry.output)
         video.orientation = .up
         video.sampleAspectRatio = geometry.sampleAspectRatio
         output = video

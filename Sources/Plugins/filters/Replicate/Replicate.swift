@@ -42,10 +42,7 @@ final class Replicate: Transform {
     /// [control thread]
     func negotiate(_ input: MediaFormat) throws -> MediaFormat {
         guard let video = input.video else { throw FrameHostError(.broken, what: "replicate was handed access units") }
-        var result = video
-        if let size = options.size { (result.width, result.height) = (size.width, size.height) }
-        // Where no matrix is named, the height decides. It is named here, so that a new height does not change it.
-        if result.color.matrix == 2, result.height != video.height { result.color.matrix = video.height >= 720 ? 1 : 6 }
+        let result = options.size.map(video.resized) ?? video
         self.input = video
         output = result
         return .video(result)

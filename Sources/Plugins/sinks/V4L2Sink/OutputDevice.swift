@@ -2,6 +2,7 @@
 
 import CV4L2
 import FrameCore
+import Shared
 import Glibc
 
 /// An open output device. The only place that knows the kernel's structs. One thread at a time.
@@ -103,7 +104,12 @@ final class OutputDevice {
         value.fmt.pix.bytesperline = UInt32(format.pixelFormat.rowBytes(plane: 0, width: format.width))
         value.fmt.pix.sizeimage = UInt32(Self.bytes(format, stride: Int(value.fmt.pix.bytesperline)))
         value.fmt.pix.colorspace =
-            format.color.matrix == 1 ? V4L2_COLORSPACE_REC709.rawValue : V4L2_COLORSPACE_SMPTE170M.rawValue
+            switch format.assumedMatrix {
+            case 1: V4L2_COLORSPACE_REC709.rawValue
+            case 7: V4L2_COLORSPACE_SMPTE240M.rawValue
+            case 9, 10: V4L2_COLORSPACE_BT2020.rawValue
+            default: V4L2_COLORSPACE_SMPTE170M.rawValue
+            }
         value.fmt.pix.quantization =
             format.color.range == .full
             ? UInt32(V4L2_QUANTIZATION_FULL_RANGE.rawValue) : UInt32(V4L2_QUANTIZATION_LIM_RANGE.rawValue)

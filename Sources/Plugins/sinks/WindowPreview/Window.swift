@@ -190,14 +190,13 @@ final class Window {
         return UInt32(code.rawValue)
     }
 
-    /// SDL knows BT.601 and BT.709 in video range, and BT.601 in full range. Where no matrix is named it is BT.709 from
-    /// 720 rows on, as players assume.
+    /// SDL knows BT.601 and BT.709 in video range, and BT.601 in full range.
     private static func conversion(_ format: VideoFormat) -> SDL_YUV_CONVERSION_MODE {
         if format.color.range == .full { return SDL_YUV_CONVERSION_JPEG }
-        return switch format.color.matrix {
-        case 1, 9, 10: SDL_YUV_CONVERSION_BT709
-        case 4, 5, 6: SDL_YUV_CONVERSION_BT601
-        default: format.height >= 720 ? SDL_YUV_CONVERSION_BT709 : SDL_YUV_CONVERSION_BT601
+        return switch format.assumedMatrix {
+        // The nearest for SMPTE 240M and BT.2020.
+        case 1, 7, 9, 10: SDL_YUV_CONVERSION_BT709
+        default: SDL_YUV_CONVERSION_BT601
         }
     }
 }

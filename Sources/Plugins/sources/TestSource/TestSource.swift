@@ -57,7 +57,7 @@ final class TestSource: Source {
     /// BT.709 from 720 rows on, BT.601 below, both in video range; RGB in full range. Chroma sits left, as in MPEG.
     static func format(_ options: TestSourceOptions) -> VideoFormat {
         let isRGB = options.format.isRGB
-        let code: UInt8 = options.size.height >= 720 ? 1 : 6
+        let code = ColorDescription().assumedMatrix(height: options.size.height)
         let color = ColorDescription(
             range: isRGB ? .full : .video, matrix: isRGB ? 0 : code, primaries: isRGB ? 1 : code,
             transfer: isRGB ? 13 : code,

@@ -123,6 +123,7 @@ struct DriverLayout: Equatable {
         let primaries: UInt8 =
             switch space {
             case V4L2_COLORSPACE_SMPTE170M.rawValue: 6
+            case V4L2_COLORSPACE_SMPTE240M.rawValue: 7
             case V4L2_COLORSPACE_470_SYSTEM_BG.rawValue: 5
             case V4L2_COLORSPACE_REC709.rawValue, V4L2_COLORSPACE_SRGB.rawValue, V4L2_COLORSPACE_JPEG.rawValue: 1
             case V4L2_COLORSPACE_BT2020.rawValue: 9
@@ -132,9 +133,15 @@ struct DriverLayout: Equatable {
             switch answer.ycbcr_enc {
             case UInt32(V4L2_YCBCR_ENC_601.rawValue): 6
             case UInt32(V4L2_YCBCR_ENC_709.rawValue): 1
+            case UInt32(V4L2_YCBCR_ENC_SMPTE240M.rawValue): 7
             case UInt32(V4L2_YCBCR_ENC_BT2020.rawValue): 9
             default:
-                space == V4L2_COLORSPACE_REC709.rawValue ? 1 : space == V4L2_COLORSPACE_BT2020.rawValue ? 9 : 6
+                switch space {
+                case V4L2_COLORSPACE_REC709.rawValue: 1
+                case V4L2_COLORSPACE_SMPTE240M.rawValue: 7
+                case V4L2_COLORSPACE_BT2020.rawValue: 9
+                default: 6
+                }
             }
         let isFull =
             answer.quantization == V4L2_QUANTIZATION_FULL_RANGE.rawValue

@@ -9,18 +9,20 @@ package struct LumaWeights: Sendable, Equatable {
     package var green: Double { 1 - red - blue }
 
     package static let bt601 = LumaWeights(red: 0.299, blue: 0.114)
+    package static let fcc = LumaWeights(red: 0.3, blue: 0.11)
+    package static let smpte240M = LumaWeights(red: 0.212, blue: 0.087)
     package static let bt709 = LumaWeights(red: 0.2126, blue: 0.0722)
     package static let bt2020 = LumaWeights(red: 0.2627, blue: 0.0593)
 
-    /// The weights of a format. Where no matrix is named it is BT.709 from 720 rows on and BT.601 for fewer, as players
-    /// assume.
+    /// The weights of a format; see ``FrameCore/VideoFormat/assumedMatrix``.
     package init(of format: VideoFormat) {
         self =
-            switch format.color.matrix {
+            switch format.assumedMatrix {
             case 1: .bt709
-            case 4, 5, 6: .bt601
+            case 4: .fcc
+            case 7: .smpte240M
             case 9, 10: .bt2020
-            default: format.height >= 720 ? .bt709 : .bt601
+            default: .bt601
             }
     }
 
