@@ -13,8 +13,12 @@ import Testing
     ///
     /// - Parameter second: The pictures, and what ffmpeg is told besides.
     static func joined(_ first: String, _ second: [String], in folder: ScratchFolder) throws -> String {
+        try joined([first], second, in: folder)
+    }
+
+    static func joined(_ first: [String], _ second: [String], in folder: ScratchFolder) throws -> String {
         let program = try #require(Tool.ffmpeg, "ffmpeg is not installed: make test-packages")
-        for (name, source, begin) in [("1.ts", [first], "0"), ("2.ts", second, "5")] {
+        for (name, source, begin) in [("1.ts", first, "0"), ("2.ts", second, "5")] {
             try Tool.run(
                 program,
                 [
@@ -68,8 +72,89 @@ import Testing
         #expect(read.pictures.count == 10)
         #expect(
             read.events.filter { $0.name == "aspect-changed" }.map(\.text) == [
-                "The sample aspect ratio changes from 1:1 to 4:3. The chain keeps that of the file's first pictures."
+                "The sample aspect ratio changes from 1:1 to 4:3. The pictures are scaled to keep their shape."
             ])
+        // 160x120 of 4:3 is as wide as before and 90 rows high.
+        let white = try Self.joined(
+            ClipMaker.moving("160x120", count: 5) + ",setsar=1",
+            ["color=white:size=160x120:rate=25,trim=end_frame=5,setsar=4/3"], in: folder)
+        let columns = try Self.frames(white).map { planes in (0..<120).map { planes[0][$0 * 160 + 80] } }
+        let column = try #require(columns.last)
+        #expect(column[..<14].allSatisfy { $0 < 20 } && column[16..<104].allSatisfy { $0 > 230 }, "\(column)")
+        #expect(column[106...].allSatisfy { $0 < 20 }, "\(column)")
+    }
+
+    /// The planes of all pictures of a file.
+    static func frames(_ path: String) throws -> [[[UInt8]]] {
+        let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(path)" }"#)
+        var frames: [[[UInt8]]] = []
+        while try source.produce() == .more {
+            while let frame = source.takeFrame() { frames.append(frame.planeBytes) }
+        }
+        return frames
+    }
+
+    /// Pictures of one colour, whose range and matrix ffmpeg converts to and declares; an empty matrix: none declared.
+    private static func red(_ size: String, range: String, matrix: String) -> [String] {
+        let declared =
+            matrix.isEmpty ? [] : ["-colorspace", matrix, "-color_primaries", "bt709", "-color_trc", "bt709"]
+        let made = matrix.isEmpty ? "smpte170m" : matrix
+        return [
+            "color=red:size=\(size):rate=25,trim=end_frame=5,format=gbrp,scale=out_color_matrix=\(made):out_range=\(range)"
+                + ",format=yuv420p", "-color_range", range, "-qp", "2",
+        ] + declared
+    }
+
+    /// Range and matrix change in the middle, at the same size: the samples become those of the first pictures.
+    @Test(
+        .needsFFmpeg,
+        arguments: [
+            ("160x120", "pc", "bt709"), ("160x120", "tv", "smpte170m"), ("160x120", "pc", "smpte240m"),
+            ("160x120", "tv", "bt2020nc"), ("320x240", "tv", "smpte170m"),
+        ])
+    func convertsRangeAndMatrixThatChange(size: String, range: String, matrix: String) throws {
+        let folder = try ScratchFolder()
+        let first = Self.red("160x120", range: "tv", matrix: "bt709")
+        let path = try Self.joined(first, Self.red(size, range: range, matrix: matrix), in: folder)
+        let frames = try Self.frames(path)
+        #expect(frames.count == 10)
+        for frame in frames {
+            // Red by BT.709 in video range: 63, 102, 240.
+            let found = (0..<3).map { Int(frame[$0][$0 == 0 ? 160 * 60 + 80 : 80 * 30 + 40]) }
+            #expect(zip(found, [63, 102, 240]).allSatisfy { abs($0 - $1) <= 3 }, "\(found)")
+        }
+        let events = try ClipMaker.play(path).events
+        #expect(size != "160x120" || events.contains { $0.name == "color-changed" && $0.text.contains("converted") })
+    }
+
+    /// A small picture without a matrix is BT.601, also among large ones without a matrix, which are BT.709.
+    @Test(.needsFFmpeg) func assumesTheMatrixOfEachPictureByItsOwnHeight() throws {
+        let folder = try ScratchFolder()
+        let large = ["color=black:size=1280x720:rate=25,trim=end_frame=5,format=yuv420p"]
+        let path = try Self.joined(large, Self.red("640x360", range: "tv", matrix: ""), in: folder)
+        let last = try #require(try Self.frames(path).last)
+        #expect(abs(Int(last[0][1280 * 360 + 640]) - 63) <= 3, "\(last[0][1280 * 360 + 640])")
+    }
+
+    /// Machine vision gives grey without a declared range.
+    @Test(.needsFFmpeg, arguments: [("gray", ""), ("gray", "tv"), ("gray10le", ""), ("gray16le", ""), ("ya8", "")])
+    func takesGrayForFullRangeWhereNoneIsDeclared(pixels: String, range: String) throws {
+        let folder = try ScratchFolder()
+        let ramp = (0..<256).map { UInt8($0) }
+        try Data((0..<64).flatMap { _ in ramp }).write(to: URL(fileURLWithPath: folder.file("ramp.raw")))
+        let program = try #require(Tool.ffmpeg, "ffmpeg is not installed: make test-packages")
+        try Tool.run(
+            program,
+            [
+                "-nostdin", "-v", "error", "-f", "rawvideo", "-pix_fmt", "gray", "-s", "256x64", "-i",
+                folder.file("ramp.raw"),
+            ]
+                + ["-frames:v", "1", "-pix_fmt", pixels] + (range.isEmpty ? [] : ["-color_range", range])
+                + ["-c:v", pixels == "ya8" ? "png" : "ffv1", folder.file("ramp.mkv")])
+        let format = try ClipMaker.play(folder.file("ramp.mkv")).format
+        #expect(format.color.range == (range == "tv" ? .video : .full))
+        let row = try #require(try Self.frames(folder.file("ramp.mkv")).first)[0][..<256]
+        #expect(range == "tv" || zip(row, ramp).allSatisfy { abs(Int($0) - Int($1)) <= 1 }, "\(row)")
     }
 
     @Test(.needsFFmpeg) func playsTheTrackThatIsNamed() throws {

@@ -416,6 +416,28 @@ import Testing
         peer.kill()
     }
 
+    /// White in full range, in a chain that was planned for video range and square pixels.
+    @Test(.needsFFmpeg) func convertsAStreamOfAnotherRangeAndShapeThanPlanned() throws {
+        let port = try Peer.freePort()
+        let url = "tcp://127.0.0.1:\(port)"
+        let driver = try Self.driver(
+            url, ##""ifMissing": "wait", "size": "160x120", "whileLost": "slate", "slateColor": "#000000""##)
+        let peer = try Peer.ffmpeg(
+            to: url + "?listen=1",
+            encoder: ["-vf", "drawbox=t=fill:color=white,setsar=4/3,scale=out_range=pc", "-pix_fmt", "yuvj420p"])
+        // The planned format shows the pictures as 160x90: three quarters are white.
+        let mean = 16 + (235 - 16) * 3 / 4
+        let pictures = try Self.pictures(driver, seconds: 60) { ($0.last?.mean ?? 0) > 100 }
+        #expect(abs((pictures.last?.mean ?? 0) - mean) <= 3, "\(pictures.last?.mean ?? 0)")
+        #expect(
+            driver.takeEvents().contains {
+                $0.name == "color-changed" && $0.text.hasPrefix("The pictures' colour is full ")
+                    && $0.text.contains("and is converted to video 1-1-1")
+            })
+        try driver.stop()
+        peer.kill()
+    }
+
     @Test(.needsFFmpeg) func holdsThePictureOfAStreamThatComesBackWithoutIt() throws {
         let port = try Peer.freePort()
         let url = "tcp://127.0.0.1:\(port)"

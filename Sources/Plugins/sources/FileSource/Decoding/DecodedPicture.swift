@@ -24,7 +24,7 @@ struct DecodedPicture {
         ColorDescription(
             libav: frame.pointee.color_range, frame.pointee.colorspace, frame.pointee.color_primaries,
             frame.pointee.color_trc,
-            frame.pointee.chroma_location)
+            frame.pointee.chroma_location, of: PixelConversion(pixelFormat))
     }
 
     /// Copies the planes, row by row, into a frame of the same size and format.
@@ -48,14 +48,20 @@ struct DecodedPicture {
 extension ColorDescription {
     /// libav's numbers are those of ISO/IEC 23091-2, like ours. 0 and numbers larger than a byte are not assigned
     /// there.
+    ///
+    /// What is left open follows from the pixels: RGB and grey have full range, as libswscale takes them; luma and chroma
+    /// have video range.
     init(
         libav range: AVColorRange, _ matrix: AVColorSpace, _ primaries: AVColorPrimaries,
         _ transfer: AVColorTransferCharacteristic,
-        _ siting: AVChromaLocation
+        _ siting: AVChromaLocation, of pixels: PixelConversion
     ) {
         func code(_ value: UInt32) -> UInt8 { value == 0 || value > 255 ? 2 : UInt8(value) }
+        let isFull =
+            range == AVCOL_RANGE_JPEG || pixels.isFullRangeByName || pixels.isRGB
+            || range == AVCOL_RANGE_UNSPECIFIED && pixels.isGray
         self.init(
-            range: range == AVCOL_RANGE_JPEG ? .full : .video, matrix: code(matrix.rawValue),
+            range: isFull ? .full : .video, matrix: pixels.isRGB ? 0 : code(matrix.rawValue),
             primaries: code(primaries.rawValue),
             transfer: code(transfer.rawValue), chromaSiting: UInt8(clamping: siting.rawValue))
     }

@@ -2,8 +2,10 @@
 
 import CAVFormat
 import FrameCore
+import Shared
 
-/// What pictures of a track have in common until the file changes it.
+/// The full description of a decoded picture, as ``ScalingConverter`` is asked with it: what pictures of a track have in
+/// common until the file changes it.
 struct PictureShape: Equatable {
     var pixels: AVPixelFormat
     var width: Int
@@ -24,7 +26,7 @@ struct PictureShape: Equatable {
         self.aspect = aspect
         color = ColorDescription(
             libav: parameters.color_range, parameters.color_space, parameters.color_primaries, parameters.color_trc,
-            parameters.chroma_location)
+            parameters.chroma_location, of: PixelConversion(pixels))
     }
 
     init(_ picture: DecodedPicture, aspect: Rational) {
@@ -33,6 +35,19 @@ struct PictureShape: Equatable {
         height = picture.height
         self.aspect = aspect
         color = picture.color
+    }
+
+    /// The pixels, whatever their name says of the range.
+    var plainPixels: AVPixelFormat { PixelConversion(pixels).plainSource }
+    var geometry: PictureGeometry { PictureGeometry(PictureSize(width, height), sampleAspectRatio: aspect) }
+
+    /// Whether samples mean the same as those of `format`: the same range, and where there is chroma the same matrix.
+    func hasSamples(of format: VideoFormat) -> Bool {
+        let pixels = PixelConversion(pixels)
+        guard !pixels.isRGB, !format.pixelFormat.isRGB else { return pixels.isRGB == format.pixelFormat.isRGB }
+        let hasMatrix = pixels.hasMatrix && format.pixelFormat != .gray8
+        return color.range == format.color.range
+            && (!hasMatrix || color.assumedMatrix(height: height) == format.assumedMatrix)
     }
 
     /// [control thread] The shape of the first picture that can be decoded; nil when there is none. Afterwards the

@@ -45,20 +45,28 @@ struct PixelConversion {
     /// The same format under the name without the range.
     var plainSource: AVPixelFormat { Self.full.first { $0.0 == source }?.1 ?? source }
 
-    var isRGB: Bool { av_pix_fmt_desc_get(source).map { $0.pointee.flags & UInt64(AV_PIX_FMT_FLAG_RGB) != 0 } ?? false }
+    var isRGB: Bool { hasFlag(AV_PIX_FMT_FLAG_RGB) }
+
+    /// Whether pixels have luma, and perhaps transparency, but no chroma.
+    var isGray: Bool {
+        av_pix_fmt_desc_get(source).map { $0.pointee.nb_components <= 2 } ?? false
+            && !hasFlag(AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL)
+    }
+
+    /// Whether a matrix leads from the samples to RGB; grey, RGB and palettes have none.
+    var hasMatrix: Bool { !isGray && !hasFlag(AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL) }
+
+    private func hasFlag(_ flags: Int32) -> Bool {
+        av_pix_fmt_desc_get(source).map { $0.pointee.flags & UInt64(flags) != 0 } ?? false
+    }
 
     /// The colour of the frames, from that of the file.
     func color(_ color: ColorDescription) -> ColorDescription {
         var color = color
-        if isFullRangeByName { color.range = .full }
-        guard isRGB else { return color }
-        if isConverted {
+        if isRGB, isConverted {
             // BT.601, video range: the result of ``ScalingConverter`` for RGB.
             color.matrix = 6
             color.range = .video
-        } else {
-            color.matrix = 0
-            color.range = .full
         }
         return color
     }

@@ -5,22 +5,17 @@ import CSWScale
 import FrameCore
 import Shared
 
-/// Converts pictures of another size or format into the chain's, with libswscale.
+/// Brings pictures into the chain's format: copies their planes where that is all, else converts them with libswscale.
 ///
-/// Range and matrix of the samples are respected on both sides. One thread at a time.
+/// It is asked with two full descriptions, a ``PictureShape`` and the chain's format. Size, shape of pixels, pixel format,
+/// range and matrix become the chain's. Primaries, transfer and the place of chroma stay. One thread at a time.
 final class ScalingConverter {
-    /// The setup of libswscale.
-    private struct Setup: Equatable {
-        var width: Int
-        var height: Int
-        var format: Int32
-        var color: ColorDescription
-        var aspect: Rational
-    }
-
     private let target: VideoFormat
     private let targetFormat: AVPixelFormat
-    private var setup: Setup?
+    /// What is known of the last picture's shape: most pictures have that of the one before.
+    private var shape: PictureShape?
+    private var isCopied = false
+    /// Nil until a picture of this shape is to be converted.
     private var scaler: OpaquePointer?
     /// Of the picture within the frame.
     private var place: Rectangle
@@ -47,11 +42,24 @@ final class ScalingConverter {
         ).target
     }
 
+    /// [stage thread] Whether the planes of such pictures are the chain's as they are.
+    func copies(_ found: PictureShape) -> Bool {
+        guard found != shape else { return isCopied }
+        sws_freeContext(scaler)
+        scaler = nil
+        shape = found
+        place = Self.place(of: found.geometry, in: target)
+        let conversion = PixelConversion(found.pixels)
+        isCopied =
+            !conversion.isConverted && conversion.target == target.pixelFormat && found.hasSamples(of: target)
+            && place.size == found.geometry.size && place.size == PictureSize(target.width, target.height)
+        return isCopied
+    }
+
     /// [stage thread] Fills `frame`, with black bars where the picture has another shape.
-    ///
-    /// - Parameter aspect: The picture's sample aspect ratio; 0 when unknown.
-    func convert(_ picture: DecodedPicture, aspect: Rational, into frame: inout Frame) throws {
-        try prepare(picture, aspect)
+    func convert(_ picture: DecodedPicture, _ shape: PictureShape, into frame: inout Frame) throws {
+        guard !copies(shape) else { return picture.copy(to: &frame) }
+        if scaler == nil { scaler = try makeScaler(shape) }
         // Planes of a frame are lent one at a time. They stay at their place as long as this function has the frame.
         var planes = fh_av_no_planes()
         for index in 0..<frame.planeCount {
@@ -87,41 +95,32 @@ final class ScalingConverter {
         return rows * plane.strideBytes + place.x / 2 * perTwoPixels
     }
 
-    private func prepare(_ picture: DecodedPicture, _ aspect: Rational) throws {
-        let conversion = PixelConversion(picture.pixelFormat)
-        let wanted = Setup(
-            width: picture.width, height: picture.height, format: picture.frame.pointee.format, color: picture.color,
-            aspect: aspect)
-        guard wanted != setup else { return }
-        setup = nil
-        sws_freeContext(scaler)
-        place = Self.place(
-            of: PictureGeometry(PictureSize(picture.width, picture.height), sampleAspectRatio: aspect), in: target)
+    private func makeScaler(_ shape: PictureShape) throws -> OpaquePointer {
+        let conversion = PixelConversion(shape.pixels)
         let flags = SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INP
-        let isFull = conversion.isRGB || conversion.isFullRangeByName || picture.color.range == .full
+        let isFull = shape.color.range == .full
         let isFullTarget = target.pixelFormat.isRGB || target.color.range == .full
         // The ranges are set first. Otherwise libswscale would choose to copy planes of equal format and size.
-        scaler = sws_alloc_context()
         let settings: [(String, Int)] = [
-            ("srcw", picture.width), ("srch", picture.height), ("src_format", Int(conversion.plainSource.rawValue)),
+            ("srcw", shape.width), ("srch", shape.height), ("src_format", Int(conversion.plainSource.rawValue)),
             ("src_range", isFull ? 1 : 0), ("dstw", place.width), ("dsth", place.height),
             ("dst_format", Int(targetFormat.rawValue)), ("dst_range", isFullTarget ? 1 : 0),
             ("sws_flags", Int(flags)),
         ]
-        for (name, value) in settings {
-            av_opt_set_int(UnsafeMutableRawPointer(scaler), name, Int64(value), 0)
+        guard let scaler = sws_alloc_context() else {
+            throw FileFault.unconvertible(conversion.name, width: shape.width, height: shape.height)
         }
-        guard scaler != nil, sws_init_context(scaler, nil, nil) >= 0 else {
+        for (name, value) in settings { av_opt_set_int(UnsafeMutableRawPointer(scaler), name, Int64(value), 0) }
+        guard sws_init_context(scaler, nil, nil) >= 0 else {
             sws_freeContext(scaler)
-            scaler = nil
-            throw FileFault.unconvertible(conversion.name, width: picture.width, height: picture.height)
+            throw FileFault.unconvertible(conversion.name, width: shape.width, height: shape.height)
         }
-        // RGB has no matrix, and some pictures do not state theirs. Then the target's matrix is used.
-        let isSilent = conversion.isRGB || picture.color.matrix == 2
-        let matrix = sws_getCoefficients(Int32(isSilent ? target.color.matrix : picture.color.matrix))
-        let targetMatrix = target.pixelFormat.isRGB ? matrix : sws_getCoefficients(Int32(target.color.matrix))
+        // Where one side has no matrix, that of the other is used for both.
+        let matrix = conversion.hasMatrix ? shape.color.assumedMatrix(height: shape.height) : target.assumedMatrix
+        let targetMatrix = target.pixelFormat.isRGB ? matrix : target.assumedMatrix
         _ = sws_setColorspaceDetails(
-            scaler, matrix, isFull ? 1 : 0, targetMatrix, isFullTarget ? 1 : 0, 0, 1 << 16, 1 << 16)
-        setup = wanted
+            scaler, sws_getCoefficients(Int32(matrix)), isFull ? 1 : 0, sws_getCoefficients(Int32(targetMatrix)),
+            isFullTarget ? 1 : 0, 0, 1 << 16, 1 << 16)
+        return scaler
     }
 }

@@ -61,21 +61,23 @@ final class FileReports {
     func look(at found: PictureShape) {
         guard found != shape else { return }
         defer { shape = found }
-        if found.width != shape.width || found.height != shape.height || found.pixels != shape.pixels {
+        if found.width != shape.width || found.height != shape.height || found.plainPixels != shape.plainPixels {
             return scaling(found)
         }
         if found.aspect != shape.aspect {
             context.post(
-                "aspect-changed", level: .warning,
+                "aspect-changed",
                 text:
-                    "The sample aspect ratio changes from \(shape.aspect.ratio) to \(found.aspect.ratio). The chain keeps that of the file's first pictures.",
+                    "The sample aspect ratio changes from \(shape.aspect.ratio) to \(found.aspect.ratio). The pictures are scaled to keep their shape.",
                 details: ["from": .string(shape.aspect.ratio), "to": .string(found.aspect.ratio)])
         }
         if found.color.codes != shape.color.codes {
+            let first = track.shape.color
+            let isKept = found.color.primaries != first.primaries || found.color.transfer != first.transfer
             context.post(
-                "color-changed", level: .warning,
+                "color-changed", level: isKept ? .warning : .info,
                 text:
-                    "The pictures' colour changes from \(shape.color.codes) to \(found.color.codes) (range, then primaries-transfer-matrix in numbers of H.273). The chain keeps that of the file's first pictures.",
+                    "The pictures' colour changes from \(shape.color.codes) to \(found.color.codes) (range, then primaries-transfer-matrix in numbers of H.273). Range and matrix are converted to those of the file's first pictures\(isKept ? ", but primaries and transfer are not" : "").",
                 details: ["from": .string(shape.color.codes), "to": .string(found.color.codes)])
         }
     }
@@ -241,7 +243,7 @@ extension PictureShape {
 
 extension ColorDescription {
     /// `video 1-1-1`: range, primaries, transfer, matrix in the numbers of H.273.
-    fileprivate var codes: String { "\(range.rawValue) \(primaries)-\(transfer)-\(matrix)" }
+    var codes: String { "\(range.rawValue) \(primaries)-\(transfer)-\(matrix)" }
 }
 
 extension Rational {

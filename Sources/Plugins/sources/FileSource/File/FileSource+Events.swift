@@ -22,13 +22,13 @@ extension FileSource {
         EventDeclaration(
             "rotation-not-carried", "The file asks for a rotation that is not a multiple of 90°."),
         EventDeclaration(
-            "aspect-changed", "The sample aspect ratio changes; the chain keeps the first.",
+            "aspect-changed", "The sample aspect ratio changes; the pictures are scaled to the first.",
             [
                 .string("from", "Before."),
                 .string("to", "From here on."),
             ]),
         EventDeclaration(
-            "color-changed", "The pictures' colour changes; the chain keeps the first.",
+            "color-changed", "The pictures' colour changes; range and matrix are converted to the first.",
             [
                 .string("from", "Before."),
                 .string("to", "From here on."),

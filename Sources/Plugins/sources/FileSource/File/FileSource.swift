@@ -280,18 +280,12 @@ final class FileSource: Source {
 
     /// The picture as a frame of the chain: the one it was decoded into, or else a copied or converted one.
     private func makeFrame(_ reader: VideoReader, _ output: Output) throws -> Frame? {
-        guard let track else { return nil }
+        guard let converter else { return nil }
         let picture = reader.picture
-        let isAsAgreed =
-            picture.width == track.format.width && picture.height == track.format.height
-            && picture.pixelFormat == track.conversion.source
-        if isAsAgreed, let frame = reader.loans?.frame(of: picture) { return frame }
+        let shape = PictureShape(picture, aspect: reader.sampleAspectRatio)
+        if converter.copies(shape), let frame = reader.loans?.frame(of: picture) { return frame }
         guard var frame = try output.makeFrame() else { return nil }
-        if isAsAgreed, !track.conversion.isConverted {
-            picture.copy(to: &frame)
-        } else {
-            try converter?.convert(picture, aspect: reader.sampleAspectRatio, into: &frame)
-        }
+        try converter.convert(picture, shape, into: &frame)
         return frame
     }
 

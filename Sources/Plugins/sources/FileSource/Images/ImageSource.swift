@@ -2,6 +2,7 @@
 
 import CAVFormat
 import FrameCore
+import Shared
 
 /// Shows pictures: one, those of a folder, or those whose names match a pattern, each for a while.
 ///
@@ -86,7 +87,7 @@ final class ImageSource: Source {
 
     /// BT.709 from 720 rows on, BT.601 for fewer, both in video range; RGB in full range. test-source does the same.
     private static func format(_ pixels: PixelFormat, _ size: PictureSize, rate: FrameRate) -> VideoFormat {
-        let code: UInt8 = size.height >= 720 ? 1 : 6
+        let code = ColorDescription().assumedMatrix(height: size.height)
         let color = ColorDescription(
             range: pixels.isRGB ? .full : .video, matrix: pixels.isRGB ? 0 : code, primaries: pixels.isRGB ? 1 : code,
             transfer: pixels.isRGB ? 13 : code, chromaSiting: pixels.isRGB || pixels == .gray8 ? 0 : 1)
@@ -275,7 +276,7 @@ final class ImageSource: Source {
                 _ = pace.wait(tick, context)
                 return nil
             }
-            try converter.convert(picture, aspect: Rational(1), into: &frame)
+            try converter.convert(picture, PictureShape(picture, aspect: Rational(1)), into: &frame)
             frame.orientation = found
             look(at: found, path)
             return frame

@@ -90,7 +90,6 @@ final class StillReader {
             throw ImageFault.noPicture(path, cause: cause)
         }
         guard !picture.isDamaged else { throw ImageFault.damaged(path) }
-        picture.sayThatGrayIsFullRange()
         return picture
     }
 
@@ -183,17 +182,9 @@ final class StillReader {
 }
 
 extension DecodedPicture {
-    private var about: AVPixFmtDescriptor? { av_pix_fmt_desc_get(pixelFormat)?.pointee }
-
     /// Whether parts of it may be transparent.
-    var hasAlpha: Bool { about.map { $0.flags & UInt64(AV_PIX_FMT_FLAG_ALPHA) != 0 } ?? false }
-
-    /// Decoders of grey pictures do not set the range; those of video do.
-    func sayThatGrayIsFullRange() {
-        guard let about, about.nb_components <= 2, about.flags & UInt64(AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL) == 0,
-            frame.pointee.color_range == AVCOL_RANGE_UNSPECIFIED
-        else { return }
-        frame.pointee.color_range = AVCOL_RANGE_JPEG
+    var hasAlpha: Bool {
+        av_pix_fmt_desc_get(pixelFormat).map { $0.pointee.flags & UInt64(AV_PIX_FMT_FLAG_ALPHA) != 0 } ?? false
     }
 
     /// The orientation in the picture itself: a display matrix that its decoder made from Exif, or the Exif number

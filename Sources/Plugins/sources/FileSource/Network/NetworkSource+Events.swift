@@ -31,6 +31,13 @@ extension NetworkSource {
                 .string("to", "Size that is given."),
             ]),
         EventDeclaration(
+            "color-changed",
+            "The pictures' range or matrix differs from the planned one and is converted, or no longer differs.",
+            [
+                .string("from", "The colour of the stream."),
+                .string("to", "The colour that is given."),
+            ]),
+        EventDeclaration(
             "parameter-sets-changed", "The parameter sets of the H.264 or H.265 stream change."),
         EventDeclaration(
             "sound-damaged", "Of the output 'audio': a packet was damaged. Posted only for the first."),

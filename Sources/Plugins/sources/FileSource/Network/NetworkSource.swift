@@ -151,9 +151,10 @@ final class NetworkSource: Source {
         let isScaled = size != PictureSize(terms.shape.width, terms.shape.height)
         let rate = options.rate?.rational ?? (terms.rate.isZero ? Rational(25) : terms.rate)
         let format = VideoFormat(
-            terms.conversion.target, width: size.width, height: size.height, frameRate: rate,
+            terms.conversion.target, width: terms.shape.width, height: terms.shape.height, frameRate: rate,
             color: terms.conversion.color(terms.shape.color),
-            sampleAspectRatio: isScaled ? Rational(1) : terms.shape.aspect, orientation: terms.orientation)
+            sampleAspectRatio: isScaled ? Rational(1) : terms.shape.aspect, orientation: terms.orientation
+        ).resized(to: size)
         self.format = format
         context.note("'\(address.shown)' gives \(terms.text)\(isScaled ? ", scaled to \(size)" : "")")
         guard !options.decode else { return .video(format) }
@@ -380,16 +381,9 @@ final class NetworkSource: Source {
         if isStale(given) { return .more }
         guard let placement = place(given, of: terms) else { return .ended }
         guard var frame = try output.makeFrame() else { return .more }
-        look(at: PictureShape(picture, aspect: terms.shape.aspect), format)
-        if picture.width == format.width, picture.height == format.height,
-            picture.pixelFormat == PixelConversion.libavFormat(format.pixelFormat)
-                || PixelConversion(picture.pixelFormat).target == format.pixelFormat
-                    && !PixelConversion(picture.pixelFormat).isConverted
-        {
-            picture.copy(to: &frame)
-        } else {
-            try converter?.convert(picture, aspect: terms.shape.aspect, into: &frame)
-        }
+        let found = PictureShape(picture, aspect: terms.shape.aspect)
+        look(at: found, format)
+        try converter?.convert(picture, found, into: &frame)
         frame.pts = MediaTime(nanoseconds: placement.time)
         frame.capturedAt = placement.time
         frame.duration = format.frameRate.period
@@ -406,6 +400,7 @@ final class NetworkSource: Source {
     private func look(at found: PictureShape, _ format: VideoFormat) {
         defer { shape = found }
         let isScaled = found.width != format.width || found.height != format.height
+        lookAtColor(found, format)
         guard shape.map({ $0.width != found.width || $0.height != found.height }) ?? (isScaled && planned == nil)
         else { return }
         let (from, to) = ("\(found.width)x\(found.height)", "\(format.width)x\(format.height)")
@@ -414,6 +409,21 @@ final class NetworkSource: Source {
             text: isScaled
                 ? "The pictures are \(from) and are scaled to \(to)."
                 : "The pictures are \(from) and are no longer scaled.",
+            details: ["from": .string(from), "to": .string(to)])
+    }
+
+    /// Reports where range or matrix begin to be converted, and where they end to be.
+    private func lookAtColor(_ found: PictureShape, _ format: VideoFormat) {
+        let isConverted = !found.hasSamples(of: format)
+        guard isConverted != (shape.map { !$0.hasSamples(of: format) } ?? false),
+            !PixelConversion(found.pixels).isRGB
+        else { return }
+        let (from, to) = (found.color.codes, format.color.codes)
+        context.post(
+            "color-changed",
+            text: isConverted
+                ? "The pictures' colour is \(from) and is converted to \(to) (range, then primaries-transfer-matrix in numbers of H.273)."
+                : "The pictures' colour is \(from) and is no longer converted.",
             details: ["from": .string(from), "to": .string(to)])
     }
 
