@@ -143,6 +143,25 @@ final class ClockedDriver<S: Join> {
         #expect(square.area(.right) == Rectangle(x: 18, y: 0, width: 28, height: 48))
     }
 
+    /// White in full range beside white in video range.
+    @Test func aMosaicShowsInputsOfOtherRangesAndMatrices() throws {
+        let first = VideoFormat(
+            .i420, width: 64, height: 48, frameRate: Rational(25), color: ColorDescription(range: .video, matrix: 1))
+        var second = first
+        second.color = ColorDescription(range: .full, matrix: 6)
+        let driver = try ClockedDriver(Mosaic.self, #"{ "layout": "row", "fit": "stretch" }"#, [first, second])
+        try driver.send(0, luma: 235)
+        try driver.send(1, luma: 255)
+        try driver.advance(to: 40)
+        let picture = try #require(driver.take().last)
+        #expect(picture.luma(10, 24) == 235 && picture.luma(50, 24) == 235)
+        let notes = driver.driver.takeEvents().map(\.text)
+        #expect(
+            notes.contains(
+                "the pictures of '1' differ from those of '0' in colour matrix or range, and are converted to them."),
+            "\(notes)")
+    }
+
     @Test func aMosaicKeepsTheShapeOfAnamorphicPictures() throws {
         let format = VideoFormat(
             .i420, width: 64, height: 48, frameRate: Rational(25), sampleAspectRatio: Rational(4, 3))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Conversion
 import FrameCore
 import Shared
 
@@ -35,15 +36,13 @@ struct InputFormats {
                 remedy: "Name another input.")
         }
         var output = inputs[0]
-        if let size { (output.width, output.height) = (size.width, size.height) }
+        if let size { output = output.resized(to: size) }
         guard output.width % 2 == 0, output.height % 2 == 0 else {
             throw FrameHostError(
                 .invalidConfiguration, place: "size",
                 what: "the width and height must be even, but the size is \(output.width)x\(output.height)",
                 remedy: "Set \"size\": \"\(max(output.width & ~1, 2))x\(max(output.height & ~1, 2))\".")
         }
-        // Where no matrix is named, the height decides. It is named here, so that a new height does not change it.
-        if output.color.matrix == 2 { output.color.matrix = inputs[0].height >= 720 ? 1 : 6 }
         output.sampleAspectRatio = size == nil ? inputs[0].sampleAspectRatio : Rational(0)
         output.timeBase = .nanoseconds
         if let rate { output.frameRate = rate.rational }
@@ -59,10 +58,10 @@ struct InputFormats {
                 "this stage does not pass on the sound of its inputs. To keep a file's sound, link it (\"from\": \"clip.audio\") to an 'audio-encoder', and link the encoder to the sink",
                 isWarning: true)
         }
-        for (index, input) in inputs.enumerated() where !input.hasColors(of: inputs[0]) {
+        for (index, input) in inputs.enumerated() where YUVToYUV(from: input, to: inputs[0]) != nil {
             context.note(
-                "the pictures of '\(context.inputIDs[index])' differ from those of '\(context.inputIDs[0])' in colour matrix or range, but are shown as if they did not, so their colours are wrong. Set the same matrix and range in the devices or encoders that produce them. Or put a 'crop-orient' and then a 'convert' with \"format\": \"bgra\" after each of these two inputs, and set the same \"size\" in both 'crop-orient' stages",
-                isWarning: true)
+                "the pictures of '\(context.inputIDs[index])' differ from those of '\(context.inputIDs[0])' in colour matrix or range, and are converted to them"
+            )
         }
     }
 
@@ -74,13 +73,4 @@ struct InputFormats {
     }
 
     var whole: Rectangle { Rectangle(width: output.width, height: output.height) }
-}
-
-extension VideoFormat {
-    fileprivate func hasColors(of other: VideoFormat) -> Bool {
-        func matrix(_ format: VideoFormat) -> UInt8 {
-            format.color.matrix == 2 ? (format.height >= 720 ? 1 : 6) : UInt8(truncatingIfNeeded: format.color.matrix)
-        }
-        return color.range == other.color.range && matrix(self) == matrix(other)
-    }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CYUV
+import Conversion
 import FrameCore
 import Shared
 
@@ -15,12 +16,15 @@ struct UprightPlacement {
     private let place: Rectangle
     private let fit: Fit
     private let output: PictureGeometry
+    /// Nil where the samples mean the same as those of the output.
+    private let colors: YUVToYUV?
     private var turned: (orientation: Orientation, picture: ScratchPicture, placement: Placement)?
 
     /// - Parameter place: In the output.
     init(of input: VideoFormat, into place: Rectangle, _ fit: Fit, output: VideoFormat) {
         usual = Placement(of: PictureGeometry(input), into: place, fit, output: PictureGeometry(output))
         (self.input, self.place, self.fit, self.output) = (input, place, fit, PictureGeometry(output))
+        colors = YUVToYUV(from: input.resized(to: PictureSize(output.width, output.height)), to: output)
     }
 
     /// Where a picture that lies like this is drawn in the output.
@@ -29,6 +33,13 @@ struct UprightPlacement {
     }
 
     mutating func draw(_ picture: Picture, _ orientation: Orientation, into target: Picture) {
+        drawUpright(picture, orientation, into: target)
+        let area = area(orientation)
+        guard let colors, !area.isEmpty else { return }
+        colors.convert(target.part(x: area.x, y: area.y, width: area.width, height: area.height))
+    }
+
+    private mutating func drawUpright(_ picture: Picture, _ orientation: Orientation, into target: Picture) {
         guard orientation != .up else { return usual.draw(picture, into: target) }
         let (_, scratch, placement) = turned(orientation)
         for plane in 0..<picture.planeCount {
