@@ -23,9 +23,13 @@ let package = Package(
             name: "LiveInput", dependencies: [core, "Shared", "Lettering", "Stills"], path: "Plugins/support/LiveInput",
             exclude: ["README.md"]),
         .target(
+            name: "Conversion", dependencies: [core, "Shared", "CYUV"], path: "Plugins/support/Conversion",
+            exclude: ["README.md"]),
+        .target(
             name: "V4L2Source",
             dependencies: [
-                core, .product(name: "CodedVideo", package: "CodedVideo"), "LiveInput", "CV4L2", "CTurboJPEG", "CYUV",
+                core, .product(name: "CodedVideo", package: "CodedVideo"), "Shared", "LiveInput", "Conversion", "CV4L2",
+                "CTurboJPEG", "CYUV",
             ],
             path: "Plugins/sources/V4L2Source", exclude: ["README.md"]),
         .target(name: "CYUV", path: "Plugins/support/Shims/CYUV", linkerSettings: [.linkedLibrary("yuv")]),

@@ -572,6 +572,20 @@ import Testing
         #expect(figures(driver)["copied"]?.asInt == 1)
     }
 
+    /// JPEG has full range, but a chain without its camera is planned for video range.
+    @Test func convertsAJPEGCameraThatComesLaterToThePlannedRange() throws {
+        camera.nodes = []
+        camera.offers = [.init(code: "MJPG", sizes: [(64, 32)], intervals: [(1, 25)])]
+        camera.compressed = Self.jpeg(TJSAMP_420, gray: 255)
+        let driver = try driver(##"{ "ifMissing": "wait", "size": "64x32", "rate": 25, "slateColor": "#000000" }"##)
+        #expect(driver.outputFormat?.video?.color.range == .video)
+        #expect(Self.luma(try next(driver)) == 16)
+        camera.nodes = ["/dev/video0"]
+        var frame = try next(driver)
+        while Self.luma(frame) == 16 { frame = try next(driver) }
+        #expect(Self.luma(frame) == 235)
+    }
+
     /// Between the choice of its mode and the start.
     @Test func startsWithoutACameraThatGoesMeanwhile() throws {
         camera.faults[fh_vidioc_s_fmt] = [ENODEV]

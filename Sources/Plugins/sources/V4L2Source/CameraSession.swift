@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CV4L2
+import Conversion
 import FrameCore
 
 /// An open camera with the agreed settings. Belongs to the setup thread, then to the stage thread.
@@ -12,6 +13,8 @@ final class CameraSession {
     let rate: Rational
     let copy: PictureCopy
     let decoder: JPEGDecoder?
+    /// Nil where the samples mean the same as the chain was planned for.
+    let colors: YUVToYUV?
     private(set) var controls: [CameraControl] = []
     private(set) var queue: CaptureQueue?
 
@@ -35,6 +38,9 @@ final class CameraSession {
         // A driver without this call has one rate (V4L2, VIDIOC_S_PARM).
         rate = (try? device.setRate(self.mode.rate.isZero ? asked.rate : self.mode.rate)) ?? Rational(0)
         copy = PictureCopy(layout)
+        var copied = format
+        copied.color = layout.videoFormat(rate: Rational(0)).color
+        colors = YUVToYUV(from: copied, to: format)
         decoder = self.mode.pixels == .mjpeg ? try JPEGDecoder(self.mode.size) : nil
     }
 

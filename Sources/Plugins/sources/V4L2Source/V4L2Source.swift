@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 import Glibc
 import LiveInput
 
@@ -331,6 +332,8 @@ final class V4L2Source: Source, DeviceStage {
     }
 
     private func begin(_ session: CameraSession, _ output: Output) throws(CallFault) -> CaptureQueue {
+        // Pictures whose colours are converted are copied before.
+        let lends = lends && session.colors == nil
         let queue = try session.begin(depth: options.buffers, lender: lends ? output.lender : nil)
         lastPictureAt = context.clock.now()
         times.restart()
@@ -362,11 +365,13 @@ final class V4L2Source: Source, DeviceStage {
         guard let bytes = picture.bytes, var frame = try output.makeFrame() else { return nil }
         guard let decoder = session.decoder else {
             session.copy.copy(bytes, to: &frame)
+            if let colors = session.colors { frame.withMutablePicture(colors.convert) }
             figures.add(figures.copied)
             return frame
         }
         switch decoder.decode(bytes, to: &frame) {
         case .decoded:
+            if let colors = session.colors { frame.withMutablePicture(colors.convert) }
             figures.add(figures.decoded)
             unknownInARow = 0
             return frame
