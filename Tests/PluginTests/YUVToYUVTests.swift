@@ -50,4 +50,32 @@ import Testing
         #expect(YUVToYUV(from: format(48, 2), to: format(720, 2)) != nil)
         #expect(YUVToYUV(from: format(48, 5), to: format(48, 1, .bgra)) == nil)
     }
+
+    /// Two full descriptions: pixel format, range and matrix at once.
+    @Test(arguments: [
+        (PixelFormat.bgra, ColorDescription(range: .full, matrix: 0), PixelFormat.i420),
+        (.rgb24, ColorDescription(range: .full, matrix: 0), .yuyv), (.i420, ColorDescription(matrix: 6), .nv12),
+        (.yuyv, ColorDescription(matrix: 7), .i420), (.i010, ColorDescription(matrix: 9), .yuyv),
+    ]) func convertsThePixelFormatToo(from: PixelFormat, color: ColorDescription, to: PixelFormat) throws {
+        let source = VideoFormat(from, width: 512, height: 4, color: color)
+        let target = VideoFormat(to, width: 512, height: 4, color: ColorDescription(range: .full, matrix: 1))
+        let maker = try StageDriver(Convert.self, input: .video(source))
+        let taker = try StageDriver(
+            Convert.self, options: #"{ "format": "\#(to.rawValue)" }"#, input: .video(target))
+        let converter = PictureConverter(from: source, to: target)
+        for pattern in [Pattern.bars, .ramp] {
+            let colors = (0..<512).map { pattern.color(x: $0, width: 512) }
+            let before = SampleReference(source)
+            let frame = try maker.makeFrame { before.write(colors, to: &$0) }
+            var result = try taker.makeFrame()
+            frame.withPicture { picture in result.withMutablePicture { converter.convert(picture, into: $0) } }
+            let reference = SampleReference(target)
+            let expected = colors.map { reference.samples(of: before.exact($0)) }
+            let worst =
+                result.planeBytes.enumerated()
+                .map { reference.worstError(of: $1, plane: $0, expected: expected) }.max() ?? 0
+            // Two conversions, each within 2.
+            #expect(worst <= 4, "\(pattern)")
+        }
+    }
 }

@@ -3,7 +3,8 @@
 import FrameCore
 import Shared
 
-/// Converts pictures of one format into another, by libyuv's direct conversions or two or three of them in a row.
+/// Converts pictures of one format into another of equal size, by libyuv's direct conversions or two or three of them in a
+/// row. Pixel format, range and matrix become those of the target.
 ///
 /// Where several are needed the picture is converted in bands of 16 rows. The intermediate results then stay in the
 /// processor's cache, and need memory for only one band.
@@ -14,10 +15,19 @@ package final class PictureConverter {
     private let height: Int
     /// Formats between source and target; empty where one conversion does it.
     private let between: [ScratchPicture]
+    /// Nil where the kernels make the range and matrix of the target.
+    private let colors: YUVToYUV?
 
     package init(from source: VideoFormat, to target: VideoFormat) {
         kernels = YUVKernels(from: source, to: target)
         height = source.height
+        var made = target
+        // From RGB the kernels make video range; between luma and chroma they change nothing.
+        made.color =
+            source.pixelFormat.isRGB
+            ? ColorDescription(matrix: target.assumedMatrix)
+            : ColorDescription(range: source.color.range, matrix: source.assumedMatrix)
+        colors = YUVToYUV(from: made, to: target)
         between = Self.between(source.pixelFormat, target.pixelFormat).map {
             ScratchPicture($0, width: source.width, height: Self.bandRows)
         }
@@ -35,6 +45,11 @@ package final class PictureConverter {
 
     /// Converts a picture of the one format into one of the other. Allocates nothing.
     package func convert(_ source: Picture, into target: Picture) {
+        convertPixels(source, into: target)
+        colors?.convert(target)
+    }
+
+    private func convertPixels(_ source: Picture, into target: Picture) {
         guard !between.isEmpty else { return kernels.convert(source, into: target) }
         for top in stride(from: 0, to: height, by: Self.bandRows) {
             let rows = min(Self.bandRows, height - top)

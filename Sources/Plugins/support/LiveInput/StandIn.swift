@@ -52,7 +52,7 @@ package final class StandIn {
     /// [stage thread]
     package func paint(_ frame: inout Frame) {
         frame.isSubstitute = true
-        guard hasPicture else { return show(slate.picture, in: &frame) }
+        guard hasPicture else { return frame.withMutablePicture { $0.copy(slate.picture) } }
         bytes.withUnsafeBufferPointer { buffer in
             var source = buffer.baseAddress!
             for index in 0..<frame.planeCount {
@@ -61,18 +61,6 @@ package final class StandIn {
                         (plane.baseAddress + y * plane.strideBytes).update(from: source, count: plane.rowBytes)
                         source += plane.rowBytes
                     }
-                }
-            }
-        }
-    }
-
-    private func show(_ slate: Picture, in frame: inout Frame) {
-        frame.withMutablePicture { target in
-            for index in 0..<target.planeCount {
-                let (from, to) = (slate[index], target[index])
-                for y in 0..<to.rows {
-                    (to.base + y * to.strideBytes).copyMemory(
-                        from: from.base + y * from.strideBytes, byteCount: to.rowBytes)
                 }
             }
         }

@@ -28,6 +28,14 @@ extension Picture {
         }
     }
 
+    /// Copies a picture of the same format and size.
+    package func copy(_ picture: Picture) {
+        for plane in 0..<planeCount {
+            let (from, to) = (picture[plane], self[plane])
+            for y in 0..<to.rows { memcpy(to.base + y * to.strideBytes, from.base + y * from.strideBytes, to.rowBytes) }
+        }
+    }
+
     /// Fills the rows `top..<bottom` with copies of the first row of `model`, which has the same format and width.
     package func copyRows(top: Int, bottom: Int, of model: Picture) {
         for plane in 0..<planeCount {
