@@ -53,7 +53,7 @@ let plugins = [
     Plugin(room: .sinks, name: "NullSink", modules: ["PictureStamp"]),
     Plugin(room: .sinks, name: "Recorder", shims: ["CAVFormat"]),
     Plugin(room: .sinks, name: "V4L2Sink", shims: ["CV4L2"], usesShared: true),
-    Plugin(room: .sinks, name: "WindowPreview", shims: ["CSDL2"], usesShared: true),
+    Plugin(room: .sinks, name: "WindowPreview", shims: ["CSDL2"], usesShared: true, modules: ["Conversion"]),
     Plugin(room: .services, name: "MQTTEvents", usesShared: true, modules: ["Publishing"]),
     Plugin(room: .services, name: "NATSEvents", shims: ["COpenSSL"], usesShared: true, modules: ["Publishing"]),
 ]

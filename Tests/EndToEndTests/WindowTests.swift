@@ -121,6 +121,38 @@ import Testing
         #expect(outcome.isDoneOrBusy, "\(outcome.error)")
     }
 
+    /// SDL has no BT.709 in full range, no BT.2020 and no SMPTE 240M.
+    @Test(
+        .needs(Tool(name: "Xvfb")),
+        arguments: [("bt709", "pc"), ("smpte170m", "pc"), ("bt709", "tv"), ("bt2020nc", "tv"), ("smpte240m", "pc")])
+    func showsEveryRangeAndMatrix(matrix: String, range: String) throws {
+        try writeQuarters()
+        let made = try Tool(name: "ffmpeg").run(
+            "-v", "error", "-loop", "1", "-i", workspace.path("quarters.png"), "-t", "2", "-vf",
+            "format=gbrp,scale=out_color_matrix=\(matrix):out_range=\(range),format=yuv420p", "-c:v", "libx264", "-qp",
+            "1", "-color_range", range, "-colorspace", matrix, "-color_primaries", "bt709", "-color_trc", "bt709",
+            workspace.path("quarters.mp4"))
+        guard made.status == 0 else { throw TestFault(made.error) }
+        let screen = try Screen()
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [
+                { "id": "clip", "use": "file-source", "path": "quarters.mp4", "pace": "realtime", "loop": true },
+                { "id": "shown", "use": "window-preview" } ] }
+            """)
+        let program = try framehost.start(
+            ["chain.json", "--events"], environment: screen.environment, folder: workspace.folder.path)
+        let names = ["red", "green", "blue", "white"]
+        let corners = try screen.pixels("shown", ["20,20", "300,20", "20,220", "300,220"]) {
+            $0.count == 4 && zip($0, names).allSatisfy(Self.isNear)
+        }
+        #expect(zip(corners, names).allSatisfy(Self.isNear), "\(corners)")
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
+    }
+
     @Test(.needs(Tool(name: "Xvfb"))) func severalWindowsKeysAndClosing() throws {
         try writeQuarters()
         let screen = try Screen()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CSDL2
+import Conversion
 import FrameCore
 import Shared
 
@@ -11,6 +12,9 @@ final class Window {
     private let window: OpaquePointer
     private let renderer: OpaquePointer
     private let texture: OpaquePointer
+    /// Nil where SDL knows the picture's range and matrix.
+    private let colors: YUVToYUV?
+    private let converted: ScratchPicture?
     /// The orientation of the last picture, so that it can be drawn again when the window changes.
     private var last: (orientation: Orientation, isMirroredInPreviews: Bool)?
     private var isFullscreen = false
@@ -51,7 +55,8 @@ final class Window {
             throw giveUp(WindowFault.tooLarge(format, Int(info.max_texture_width), Int(info.max_texture_height)))
         }
         // A texture takes this setting when it is made.
-        SDL_SetYUVConversionMode(Self.conversion(format))
+        let drawn = Self.drawn(format)
+        SDL_SetYUVConversionMode(Self.conversion(drawn))
         guard
             let texture = SDL_CreateTexture(
                 renderer, Self.pixels(format.pixelFormat), Int32(SDL_TEXTUREACCESS_STREAMING.rawValue),
@@ -62,6 +67,8 @@ final class Window {
         SDL_SetTextureScaleMode(texture, SDL_ScaleModeLinear)
         (self.slot, self.window, self.renderer, self.texture) = (slot, window, renderer, texture)
         self.isSoftware = isSoftware
+        colors = YUVToYUV(from: format, to: drawn)
+        converted = colors.map { _ in ScratchPicture(format.pixelFormat, width: format.width, height: format.height) }
         id = SDL_GetWindowID(window)
         clear()
         SDL_RenderPresent(renderer)
@@ -135,30 +142,31 @@ final class Window {
     }
 
     private func upload(_ frame: borrowing Frame) throws {
-        let status =
-            switch slot.format.pixelFormat {
-            case .i420:
-                frame.withPlane(0) { y in
-                    frame.withPlane(1) { u in
-                        frame.withPlane(2) { v in
-                            SDL_UpdateYUVTexture(
-                                texture, nil, y.baseAddress, Int32(y.strideBytes), u.baseAddress, Int32(u.strideBytes),
-                                v.baseAddress, Int32(v.strideBytes))
-                        }
-                    }
-                }
-            case .nv12:
-                frame.withPlane(0) { y in
-                    frame.withPlane(1) { uv in
-                        SDL_UpdateNVTexture(
-                            texture, nil, y.baseAddress, Int32(y.strideBytes), uv.baseAddress, Int32(uv.strideBytes))
-                    }
-                }
-            default:
-                frame.withPlane(0) { SDL_UpdateTexture(texture, nil, $0.baseAddress, Int32($0.strideBytes)) }
-            }
+        let status = frame.withPicture { picture in
+            guard let colors, let converted else { return update(picture) }
+            converted.picture.copy(picture)
+            colors.convert(converted.picture)
+            return update(converted.picture)
+        }
         guard status == 0 else {
             throw WindowFault.texture("updating the texture", Self.reason, isSoftware: isSoftware)
+        }
+    }
+
+    private func update(_ picture: Picture) -> Int32 {
+        func plane(_ index: Int) -> (bytes: UnsafePointer<UInt8>, stride: Int32) {
+            (UnsafePointer(picture[index].base.assumingMemoryBound(to: UInt8.self)), Int32(picture[index].strideBytes))
+        }
+        let first = plane(0)
+        switch picture.pixelFormat {
+        case .i420:
+            let (u, v) = (plane(1), plane(2))
+            return SDL_UpdateYUVTexture(
+                texture, nil, first.bytes, first.stride, u.bytes, u.stride, v.bytes, v.stride)
+        case .nv12:
+            let pairs = plane(1)
+            return SDL_UpdateNVTexture(texture, nil, first.bytes, first.stride, pairs.bytes, pairs.stride)
+        default: return SDL_UpdateTexture(texture, nil, first.bytes, first.stride)
         }
     }
 
@@ -190,13 +198,18 @@ final class Window {
         return UInt32(code.rawValue)
     }
 
-    /// SDL knows BT.601 and BT.709 in video range, and BT.601 in full range.
+    /// The nearest description that SDL knows: BT.601 and BT.709 in video range, and BT.601 in full range.
+    static func drawn(_ format: VideoFormat) -> VideoFormat {
+        var result = format
+        switch (format.color.range, format.assumedMatrix) {
+        case (_, 5), (_, 6), (.video, 1): break
+        default: result.color = ColorDescription(range: .video, matrix: 1)
+        }
+        return result
+    }
+
     private static func conversion(_ format: VideoFormat) -> SDL_YUV_CONVERSION_MODE {
         if format.color.range == .full { return SDL_YUV_CONVERSION_JPEG }
-        return switch format.assumedMatrix {
-        // The nearest for SMPTE 240M and BT.2020.
-        case 1, 7, 9, 10: SDL_YUV_CONVERSION_BT709
-        default: SDL_YUV_CONVERSION_BT601
-        }
+        return format.assumedMatrix == 1 ? SDL_YUV_CONVERSION_BT709 : SDL_YUV_CONVERSION_BT601
     }
 }
