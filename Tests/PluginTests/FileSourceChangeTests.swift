@@ -136,6 +136,18 @@ import Testing
         #expect(abs(Int(last[0][1280 * 360 + 640]) - 63) <= 3, "\(last[0][1280 * 360 + 640])")
     }
 
+    /// Red up to column 32, then blue. Chroma of columns 32 and 33 lies left, at 32: three quarters of it are red.
+    @Test(.needsFFmpeg) func putsChromaWhereTheChainHasIt() throws {
+        let folder = try ScratchFolder()
+        try ClipMaker.ffmpeg(
+            "-f", "lavfi", "-i",
+            "color=red:size=64x48:rate=25,format=yuv444p,drawbox=x=33:w=31:h=48:color=blue:t=fill", "-frames:v", "1",
+            "-c:v", "ffv1", folder.file("edge.mkv"))
+        let planes = try #require(try Self.frames(folder.file("edge.mkv")).first)
+        let (red, blue, between) = (Double(planes[1][0]), Double(planes[1][31]), Double(planes[1][16]))
+        #expect(abs(between - (3 * red + blue) / 4) < 8, "\(red), \(between), \(blue)")
+    }
+
     /// Machine vision gives grey without a declared range.
     @Test(.needsFFmpeg, arguments: [("gray", ""), ("gray", "tv"), ("gray10le", ""), ("gray16le", ""), ("ya8", "")])
     func takesGrayForFullRangeWhereNoneIsDeclared(pixels: String, range: String) throws {

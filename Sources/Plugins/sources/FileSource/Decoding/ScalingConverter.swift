@@ -8,7 +8,8 @@ import Shared
 /// Brings pictures into the chain's format: copies their planes where that is all, else converts them with libswscale.
 ///
 /// It is asked with two full descriptions, a ``PictureShape`` and the chain's format. Size, shape of pixels, pixel format,
-/// range and matrix become the chain's. Primaries, transfer and the place of chroma stay. One thread at a time.
+/// range, matrix and, where pixels are converted, the place of chroma become the chain's. Primaries and transfer stay. One
+/// thread at a time.
 final class ScalingConverter {
     private let target: VideoFormat
     private let targetFormat: AVPixelFormat
@@ -95,18 +96,30 @@ final class ScalingConverter {
         return rows * plane.strideBytes + place.x / 2 * perTwoPixels
     }
 
+    /// Where chroma lies, in 1/256 of a pixel, as libswscale takes it: only in directions in which two pixels share it. What is
+    /// not named is left, as in MPEG.
+    private static func chromaPlace(_ side: String, _ siting: UInt8, _ format: AVPixelFormat) -> [(String, Int)] {
+        guard let layout = av_pix_fmt_desc_get(format)?.pointee else { return [] }
+        let across = [2, 4, 6].contains(siting) ? 128 : 0
+        let down = [3, 4].contains(siting) ? 0 : [5, 6].contains(siting) ? 256 : 128
+        return (layout.log2_chroma_w == 1 ? [("\(side)_h_chr_pos", across)] : [])
+            + (layout.log2_chroma_h == 1 ? [("\(side)_v_chr_pos", down)] : [])
+    }
+
     private func makeScaler(_ shape: PictureShape) throws -> OpaquePointer {
         let conversion = PixelConversion(shape.pixels)
         let flags = SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INP
         let isFull = shape.color.range == .full
         let isFullTarget = target.pixelFormat.isRGB || target.color.range == .full
         // The ranges are set first. Otherwise libswscale would choose to copy planes of equal format and size.
-        let settings: [(String, Int)] = [
+        var settings: [(String, Int)] = [
             ("srcw", shape.width), ("srch", shape.height), ("src_format", Int(conversion.plainSource.rawValue)),
             ("src_range", isFull ? 1 : 0), ("dstw", place.width), ("dsth", place.height),
             ("dst_format", Int(targetFormat.rawValue)), ("dst_range", isFullTarget ? 1 : 0),
             ("sws_flags", Int(flags)),
         ]
+        settings += Self.chromaPlace("src", shape.color.chromaSiting, conversion.plainSource)
+        settings += Self.chromaPlace("dst", target.color.chromaSiting, targetFormat)
         guard let scaler = sws_alloc_context() else {
             throw FileFault.unconvertible(conversion.name, width: shape.width, height: shape.height)
         }
