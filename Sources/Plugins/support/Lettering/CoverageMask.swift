@@ -76,11 +76,18 @@ package final class CoverageMask {
         scratch.reset(width: swaps ? height : width, height: swaps ? width : height)
         scratch.hasEdge = hasEdge
         for y in 0..<height {
-            for x in 0..<width {
+            func target(_ x: Int) -> Int {
                 let place = orientation.stored(
                     Rectangle(x: x, y: y, width: 1, height: 1), shown: PictureSize(width, height))
-                scratch.ink[place.y * scratch.width + place.x] = ink[y * width + x]
-                if hasEdge { scratch.edge[place.y * scratch.width + place.x] = edge[y * width + x] }
+                return place.y * scratch.width + place.x
+            }
+            // Neighbours in a row stay neighbours.
+            var to = target(0)
+            let step = target(1) - to
+            for from in y * width..<(y + 1) * width {
+                scratch.ink[to] = ink[from]
+                if hasEdge { scratch.edge[to] = edge[from] }
+                to += step
             }
         }
         swap(&ink, &scratch.ink)
