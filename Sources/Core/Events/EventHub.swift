@@ -9,6 +9,7 @@ final class EventHub: @unchecked Sendable {
         let capacity: Int
         var events: [Event] = []
         var lost = 0
+        var isEnding = false
 
         mutating func add(_ event: Event) {
             if events.count >= capacity {
@@ -73,8 +74,17 @@ final class EventHub: @unchecked Sendable {
 
     fileprivate func wait(_ number: Int, until deadline: Int64) -> Bool {
         condition.locked {
-            while boxes[number]!.events.isEmpty, ChainClock.system.now() < deadline { condition.wait(until: deadline) }
+            while boxes[number]!.events.isEmpty, !boxes[number]!.isEnding, ChainClock.system.now() < deadline {
+                condition.wait(until: deadline)
+            }
             return !boxes[number]!.events.isEmpty
+        }
+    }
+
+    fileprivate func endWaits(_ number: Int) {
+        condition.locked {
+            boxes[number]!.isEnding = true
+            condition.broadcast()
         }
     }
 }
@@ -107,4 +117,7 @@ public final class EventSubscription: Sendable {
     public func wait(seconds: Double) -> Bool {
         hub.wait(number, until: ChainClock.system.now() + MediaTime(seconds: min(max(seconds, 0), 1e9)).nanoseconds)
     }
+
+    /// [any thread] From here on ``wait(seconds:)`` does not wait, for a listener that ends.
+    public func endWaits() { hub.endWaits(number) }
 }

@@ -9,8 +9,8 @@
 /// @c(framehost_plugin_v1)
 /// public func pluginEntry() -> OpaquePointer { PluginEntry.export(service: ControlServer.self) }
 /// ```
-/// A service lives through `init` → `start` → `stop`, all on the control thread. Everything else it does on threads of
-/// its own. docs/design/021-live-operation.md.
+/// A service lives through `init` → `start` → `stop(within:)`. Everything else it does on threads of its own.
+/// docs/design/021-live-operation.md.
 public protocol Service: AnyObject, Sendable, SendableMetatype {
     /// The options of the service; ``NoOptions`` for a service that has none.
     associatedtype Options: StageOptions
@@ -49,10 +49,14 @@ public protocol Service: AnyObject, Sendable, SendableMetatype {
     /// - Throws: ``FrameHostError`` to end the run before it begins.
     func start(_ control: any RunControl) throws
 
-    /// [control thread] Ends everything that `start` began, within a second, after the chain has ended.
+    /// [a thread for the end of this service] Ends everything that `start` began, after the chain has ended.
     ///
-    /// The host calls it once, also where `start` threw.
-    func stop()
+    /// The host calls it once, also where `start` threw. All services of a chain are told at the same time, and have the
+    /// time together. The host goes on without one that takes longer: the program ends within a second when told.
+    ///
+    /// - Parameter milliseconds: How long it may take, for the last work too. Where the host gets no thread for it, another
+    ///   service may have used up the time; then this is 0.
+    func stop(within milliseconds: Int)
 }
 
 extension Service {

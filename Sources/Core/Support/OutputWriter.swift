@@ -85,6 +85,8 @@ public final class OutputWriter: Sendable {
     private let lost = Atomic<Int32>(0)
     private let told = Locked(Counts())
     private let hurried = Atomic<Bool>(false)
+    /// When the program's end is over, as far as it waits for others; the system's clock.
+    private let end = Atomic<Int64>(.max)
 
     /// - Parameter descriptor: Where each stream leads, asked for each text.
     init(
@@ -181,11 +183,24 @@ public final class OutputWriter: Sendable {
         return code == 0 ? nil : code
     }
 
-    /// [any thread] Somebody has told the program to end: ``finish(longest:)`` takes no longer than half a second.
+    /// [any thread] Somebody has told the program to end: ``finish(longest:)`` takes no longer than ``timeLeft``.
     public func hurry() { hurried.store(true, ordering: .relaxed) }
 
     /// [any thread] Whether somebody has told the program to end.
     public var isHurried: Bool { hurried.load(ordering: .relaxed) }
+
+    /// [any thread] A chain has ended, and what is left of the program's end has this time together.
+    ///
+    /// - Parameter nanoseconds: The time that services and readers have.
+    public func endBegins(within nanoseconds: Int64) { end.store(Self.now + nanoseconds, ordering: .relaxed) }
+
+    /// [any thread] How long the program may still wait for a reader once it was told to end, ns: what is left of the time
+    /// that all of its end shares, a tenth of a second at least. Half a second where no chain has ended; without a limit
+    /// where nobody has told it to.
+    public var timeLeft: Int64 {
+        guard isHurried else { return .max }
+        return max(min(end.load(ordering: .relaxed) - Self.now, Self.longestHurriedWait), Self.grace)
+    }
 
     /// [any thread, at the end] Waits until everything is written, as long as somebody reads it.
     ///
@@ -194,6 +209,7 @@ public final class OutputWriter: Sendable {
     public func finish(longest: Int64 = longestWait) -> Counts {
         let lanes = lanes.withLock { $0 }
         let begin = Self.now
+        var end = begin + longest
         var left = Counts()
         for stream in Stream.allCases where !lanes.isEmpty {
             let lane = lanes[stream.rawValue]
@@ -212,7 +228,7 @@ public final class OutputWriter: Sendable {
                     if waiting >= 0 { lane.progress.store(now, ordering: .relaxed) }
                     waiting = unread
                 }
-                let end = begin + min(longest, isHurried ? Self.longestHurriedWait : longest)
+                if isHurried { end = min(end, now + timeLeft) }
                 let stuck = max(lane.progress.load(ordering: .relaxed) + Self.patience, begin + Self.grace)
                 guard now < min(end, stuck) else { break }
                 usleep(1_000)

@@ -93,7 +93,7 @@ final class CommandReader: Sendable {
         var end: Int64?
         defer { state.withLock { $0.hasEnded = true } }
         while true {
-            if end == nil, isClosing { end = now + Self.longestRest }
+            if end == nil, isClosing { end = now + min(Self.longestRest, OutputWriter.shared.timeLeft) }
             if let end {
                 guard now < end, isThere(within: 0) else { return }
             } else if !isThere(within: -1) {

@@ -125,6 +125,9 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
+    /// How long services and readers have together once the chain has ended and the program was told to end, ns.
+    private static let endPatience = Int64(RunServices.patience + 100) * 1_000_000
+
     /// What is said when a signal ends the process at once.
     static let endedBySignal =
         "A further signal ended the program at once. What was being written may be incomplete."
@@ -425,17 +428,17 @@ final class RunSession: @unchecked Sendable {
             service?.look(chain)
         }
         let elapsed = Double(chain.clock.now() - start) / 1e9
+        OutputWriter.shared.endBegins(within: Self.endPatience)
         // Answers that come at the very end are judged too.
         prepared.lookout?.stop()
         let isQuiet = snapshots.finish()
         result.failures += rules.finish()
         if let fault = signalSnapshots.fault { result.failures.append(fault) }
-        commands?.finish()
         let traceFault = chain.traceFault
         service?.ended(isSuccess: result.isSuccess && traceFault == nil)
-        planned.services.stop()
+        let leftBehind = planned.services.stop { commands?.finish() }
         let shortfalls = acceptsDamaged ? [] : chain.inputAccounts.compactMap(\.account.shortfall)
-        display.finish(chain, result, shortfalls: shortfalls, elapsed: elapsed)
+        display.finish(chain, result, shortfalls: shortfalls, leftBehind: leftBehind, elapsed: elapsed)
         connection?.ended(chain)
         var failed = !result.isSuccess || !shortfalls.isEmpty
         if let traceFault {
@@ -446,7 +449,8 @@ final class RunSession: @unchecked Sendable {
             RunLog.logger.critical("\(fault)")
             failed = true
         }
-        var ending = Ending(status: failed ? 1 : 0, mayUnwind: result.abandoned.isEmpty && isQuiet)
+        var ending = Ending(
+            status: failed ? 1 : 0, mayUnwind: result.abandoned.isEmpty && isQuiet && leftBehind.isEmpty)
         ending.faults =
             result.failures.map(\.description)
             + result.abandoned.map { "\($0) did not return from a call after the stop, and was abandoned." }

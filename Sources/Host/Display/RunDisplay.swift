@@ -202,8 +202,12 @@ final class RunDisplay {
 
     /// Shows the last events, and one line on how the run ended.
     ///
-    /// - Parameter shortfalls: What inputs did not give of what they promise, where the run counts as failed for it.
-    func finish(_ chain: Chain, _ result: Chain.Result, shortfalls: [String] = [], elapsed: Double) {
+    /// - Parameters:
+    ///   - shortfalls: What inputs did not give of what they promise, where the run counts as failed for it.
+    ///   - leftBehind: Services that did not end in time.
+    func finish(
+        _ chain: Chain, _ result: Chain.Result, shortfalls: [String] = [], leftBehind: [String] = [], elapsed: Double
+    ) {
         linesReported = .min
         update(chain)
         for reply in replies.take() { answers.add(reply, now: chain.clock.now()) }
@@ -221,6 +225,12 @@ final class RunDisplay {
             complain(
                 .warning,
                 "This run counts as failed: \(shortfall). Replace the file, or add --accept-damaged if what it has is enough."
+            )
+        }
+        for key in leftBehind {
+            complain(
+                .warning,
+                "The service '\(key)' had not ended \(RunServices.patience) ms after it was told to, and was left behind. What it had not finished by then is missing."
             )
         }
         guard !quiet else { return }

@@ -32,8 +32,8 @@ enum StatsFile {
             || stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
     }
 
-    /// How long a reader may take once somebody has told the program to end, and the pause between two looks, µs.
-    private static let (hurriedPatience, pause): (useconds_t, useconds_t) = (300_000, 2_000)
+    /// The pause between two looks, µs.
+    private static let pause: useconds_t = 2_000
 
     /// Writes on a thread of its own: a reader that does not read holds up no end.
     private static func writeElsewhere(_ text: String, to path: String, _ files: RunFiles) -> FrameHostError? {
@@ -46,12 +46,15 @@ enum StatsFile {
                 outcome.withLock { $0 = .some(fault) }
             }
         } catch { return FrameHostError.wrap(error) }
-        var waited: useconds_t = 0
+        let clock = ChainClock()
+        // Set once somebody has told the program to end.
+        var end: Int64?
         while true {
             if let outcome = outcome.withLock({ $0 }) { return outcome }
             if OutputWriter.shared.isHurried {
-                waited += pause
-                guard waited < hurriedPatience else {
+                let now = clock.now()
+                end = end ?? now + OutputWriter.shared.timeLeft
+                guard let end, now < end else {
                     return FrameHostError(
                         .unavailable, place: FaultPlace(argument: "--stats"),
                         what: "'\(path)' was not read in time, so the figures are incomplete",

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Glibc
 
 /// The services of a run. [control thread]
+///
+/// All of them end at the same time, each on a thread of its own, and together they have ``patience``: whatever one of them
+/// waits for, the others go on, and so does the end of the run.
 final class RunServices {
+    /// What services have for their last work, ms.
+    static let patience = 500
+    /// How much longer the run waits for them, ns: a busy machine starts threads late.
+    private static let grace: Int64 = 50_000_000
+
     private let services: [(request: ServiceRequest, service: any Service)]
-    private var begun: [any Service] = []
+    private var begun: [(key: String, service: any Service)] = []
+    /// Services that are ending, each until it has.
+    private let ending = Locked<[String]>([])
 
     /// - Throws: ``FrameHostErrors``.
     init(_ requests: [ServiceRequest]) throws { services = try requests.map { ($0, try $0.make()) } }
@@ -20,15 +31,38 @@ final class RunServices {
     /// - Throws: ``FrameHostError``. The caller then stops what was started.
     func start(_ control: HostControl) throws {
         for (request, service) in services {
-            begun.append(service)
+            begun.append((request.key, service))
             do {
                 try CrashNote.during("the service '\(request.key)' was being started") { try service.start(control) }
             } catch { throw request.placed(error) }
         }
     }
 
-    func stop() {
-        for service in begun.reversed() { service.stop() }
+    /// Tells all services that the run is over, does `work` while they end, and waits for them.
+    ///
+    /// - Returns: The keys of those that have not ended in time. Their threads are left behind.
+    @discardableResult
+    func stop(_ work: () -> Void = {}) -> [String] {
+        let clock = ChainClock()
+        let end = clock.now() + Int64(Self.patience) * 1_000_000
+        let left = { @Sendable () -> Int in max(Int((end - clock.now()) / 1_000_000), 0) }
+        var alone: [any Service] = []
+        for (key, service) in begun.reversed() {
+            ending.withLock { $0.append(key) }
+            do {
+                try ServiceThread.start(name: "\(key)/end") { [ending] in
+                    service.stop(within: left())
+                    ending.withLock { $0.removeAll { $0 == key } }
+                }
+            } catch {
+                ending.withLock { $0.removeAll { $0 == key } }
+                alone.append(service)
+            }
+        }
         begun = []
+        work()
+        for service in alone { service.stop(within: left()) }
+        while !ending.withLock(\.isEmpty), clock.now() < end + Self.grace { usleep(1_000) }
+        return ending.withLock { $0 }
     }
 }

@@ -14,6 +14,7 @@ final class ControlServer: Service {
     private struct Running {
         var server: HTTPServer
         var api: ControlAPI
+        var subscription: EventSubscription
         /// Passes new events on to the clients that read them.
         var relay: @Sendable () -> Void
         var threads: [OwnThread]
@@ -81,7 +82,8 @@ final class ControlServer: Service {
             guard let api = made else { return }
             running.withLock {
                 $0 = Running(
-                    server: server, api: api, relay: { Self.relayOnce(subscription, control, to: ring) },
+                    server: server, api: api, subscription: subscription,
+                    relay: { Self.relayOnce(subscription, control, to: ring) },
                     threads: threads)
             }
             var shown = address
@@ -121,8 +123,9 @@ final class ControlServer: Service {
         for event in events { ring.append(control.json(of: event).text()) }
     }
 
-    /// [control thread] Ends within a second, even with connected clients.
-    func stop() {
+    /// [thread of the end] Closes connections that clients still use by then.
+    func stop(within milliseconds: Int) {
+        let end = SystemTime.now() + Int64(milliseconds) * 1_000_000
         let running = running.withLock { running in
             defer { running = nil }
             return running
@@ -130,11 +133,12 @@ final class ControlServer: Service {
         guard let running else { return }
         running.relay()
         running.api.events.close()
+        running.subscription.endWaits()
         running.api.pictures.close()
         running.api.units.close()
         // Streams whose clients read end by themselves, with the last events.
-        for _ in 0..<150 where running.api.viewers.withLock({ $0.events + $0.pictures }) > 0 { usleep(1000) }
-        running.server.stop()
-        for thread in running.threads { thread.wait(milliseconds: 300) }
+        SystemTime.wait(150, until: end) { running.api.viewers.withLock { $0.events + $0.pictures } == 0 }
+        running.server.stop(by: end)
+        for thread in running.threads { thread.wait(milliseconds: Int((end - SystemTime.now()) / 1_000_000)) }
     }
 }

@@ -100,15 +100,17 @@ final class MQTTConnection: Sendable {
         thread.withLock { $0 = made }
     }
 
-    /// [control thread] Disconnects, and ends the thread.
+    /// [thread of the end] Disconnects, and ends the thread.
+    ///
+    /// - Parameter milliseconds: How long to wait for that. The thread may be looking up a name.
     ///
     /// DISCONNECT deletes the last will (MQTT 3.1.1, 3.14.4). So it is sent only where the broker has acknowledged the
     /// farewell. Otherwise the socket is closed without it, at the latest with the process, and the broker publishes the
     /// will.
-    func stop() {
+    func stop(within milliseconds: Int) {
         isStopping.withLock { $0 = true }
         wake.ring()
-        thread.withLock { $0 }?.wait(milliseconds: 200)
+        thread.withLock { $0 }?.wait(milliseconds: milliseconds)
     }
 
     // MARK: One connection [its thread]

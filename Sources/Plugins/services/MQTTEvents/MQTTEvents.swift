@@ -79,23 +79,26 @@ final class MQTTEvents: Service {
                 $0 = Running(intake: intake, sender: sender, connection: connection, thread: thread)
             }
         } catch {
-            connection.stop()
-            intake.stop()
+            connection.stop(within: 100)
+            intake.stop(within: 100)
             throw error
         }
     }
 
-    /// [control thread] Sends what it can within a second; the rest stays in the spool.
-    func stop() {
+    /// [thread of the end] Sends what it can in time; the rest stays in the spool.
+    func stop(within milliseconds: Int) {
+        let end = SystemMilliseconds.now() + Int64(milliseconds)
+        func left(before milliseconds: Int64) -> Int { Int(end - milliseconds - SystemMilliseconds.now()) }
         let running = running.withLock { running in
             defer { running = nil }
             return running
         }
         guard let running else { return }
-        running.intake.stop()
-        running.sender.stop(milliseconds: 400)
-        running.thread.wait(milliseconds: 520)
-        running.connection.stop()
+        running.intake.stop(within: milliseconds / 2)
+        // What is left then is for the farewell, for the connection's end, and for the spool's.
+        running.sender.stop(at: end - 200)
+        running.thread.wait(milliseconds: left(before: 80))
+        running.connection.stop(within: left(before: 20))
         running.intake.finish()
     }
 }
@@ -133,9 +136,11 @@ final class MQTTSender: Sendable {
         self.news = news
     }
 
-    /// [control thread]
-    func stop(milliseconds: Int) {
-        deadline.withLock { $0 = SystemMilliseconds.now() + Int64(milliseconds) }
+    /// [thread of the end]
+    ///
+    /// - Parameter end: Milliseconds of the monotonic clock. The farewell comes after it.
+    func stop(at end: Int64) {
+        deadline.withLock { $0 = end }
         spool.doorbell.ring()
     }
 

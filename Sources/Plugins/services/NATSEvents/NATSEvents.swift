@@ -72,24 +72,26 @@ final class NATSEvents: Service {
             let thread = try PublisherThread("nats/send") { sender.run() }
             running.withLock { $0 = Running(intake: intake, sender: sender, thread: thread) }
         } catch {
-            intake.stop()
+            intake.stop(within: 100)
             throw error
         }
     }
 
-    /// [control thread] Sends what it can within a second; the rest stays in the spool.
-    func stop() {
+    /// [thread of the end] Sends what it can in time; the rest stays in the spool.
+    func stop(within milliseconds: Int) {
+        let end = SystemMilliseconds.now() + Int64(milliseconds)
         let running = running.withLock { running in
             defer { running = nil }
             return running
         }
         guard let running else { return }
-        running.intake.stop()
-        running.sender.stop(milliseconds: 600)
-        if !running.thread.wait(milliseconds: 650) {
+        running.intake.stop(within: milliseconds / 2)
+        // What is left then is for the connection's end, and for the spool's.
+        running.sender.stop(at: end - 100)
+        if !running.thread.wait(milliseconds: Int(end - SystemMilliseconds.now()) - 80) {
             running.sender.connection.close()
             // The thread may be looking up a name.
-            running.thread.wait(milliseconds: 100)
+            running.thread.wait(milliseconds: 50)
         }
         running.intake.finish()
     }
@@ -121,9 +123,11 @@ final class NATSSender: Sendable {
         beginning = "\(options.subject).\(host).\(EventName.word(control.chainName))"
     }
 
-    /// [control thread]
-    func stop(milliseconds: Int) {
-        deadline.withLock { $0 = SystemMilliseconds.now() + Int64(milliseconds) }
+    /// [thread of the end]
+    ///
+    /// - Parameter end: Milliseconds of the monotonic clock.
+    func stop(at end: Int64) {
+        deadline.withLock { $0 = end }
         spool.doorbell.ring()
     }
 

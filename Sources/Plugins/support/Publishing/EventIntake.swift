@@ -44,17 +44,20 @@ package final class EventIntake: Sendable {
         thread.withLock { $0 = made }
     }
 
-    /// [control thread] Writes the last events, with what was lost until now. Ends within 0.4 s.
-    package func stop() {
+    /// [thread of the end] Writes the last events, with what was lost until now.
+    ///
+    /// - Parameter milliseconds: How long it may wait for the disk.
+    package func stop(within milliseconds: Int) {
         isStopping.withLock { $0 = true }
-        guard let thread = thread.withLock({ $0 }), thread.wait(milliseconds: 400) else { return }
+        subscription.endWaits()
+        guard let thread = thread.withLock({ $0 }), thread.wait(milliseconds: milliseconds) else { return }
         takeOnce()
         report(isLast: true)
         takeOnce()
         spool.flush()
     }
 
-    /// [control thread, after the sender has ended] Writes down what was acknowledged, and reports every loss that was
+    /// [thread of the end, after the sender has ended] Writes down what was acknowledged, and reports every loss that was
     /// not reported.
     package func finish() {
         guard thread.withLock({ $0 })?.wait(milliseconds: 1) ?? true else {

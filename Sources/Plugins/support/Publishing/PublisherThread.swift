@@ -18,7 +18,7 @@ package final class PublisherThread: Sendable {
         }
     }
 
-    /// [control thread] False where it has not ended in time.
+    /// [any thread] False where it has not ended in time.
     @discardableResult
     package func wait(milliseconds: Int) -> Bool {
         for _ in 0..<max(milliseconds, 1) {

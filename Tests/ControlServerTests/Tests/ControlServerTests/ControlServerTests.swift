@@ -29,7 +29,7 @@ final class RunningServer {
         port = try #require(Int(digits), "\(posted)")
     }
 
-    deinit { server.stop() }
+    deinit { server.stop(within: 500) }
 
     /// A connection to it.
     func connect() throws -> Client { try Client(port) }
@@ -373,7 +373,7 @@ final class Client {
         _ = try clients[0].receive { $0.contains("retry") }
         _ = try clients[1].receive { $0.contains("picture 0") }
         let clock = ContinuousClock()
-        let time = clock.measure { running.server.stop() }
+        let time = clock.measure { running.server.stop(within: 500) }
         for client in clients { _ = try client.receive() }
         #expect(throws: Client.Fault.self) { try running.connect() }
         return time

@@ -424,6 +424,9 @@ final class HTTPServer: Sendable {
     /// milliseconds.
     private static let (longestRest, quiet) = (150, 25)
 
+    /// How much of the time for the end is left for connections that close, ns.
+    private static let closing: Int64 = 100_000_000
+
     /// Drops the first packet of each new connection, by a filter that lets nothing through (socket(7), SO_ATTACH_FILTER).
     /// The kernel resets those that wait to be accepted when the listener closes, after their clients have sent a request.
     /// A client whose packet was dropped sends it again after a second, and is refused then.
@@ -443,33 +446,35 @@ final class HTTPServer: Sendable {
     }
 
     /// Waits until no request has come for a moment, and none is being answered.
-    private func waitForQuiet() {
+    private func waitForQuiet(_ end: Int64) {
         var (seen, pause) = (-1, 0)
-        for _ in 0..<Self.longestRest where pause < Self.quiet {
-            usleep(1000)
+        SystemTime.wait(Self.longestRest, until: end) {
             let (requests, busy) = connections.withLock { ($0.requests, $0.busy) }
             pause = requests == seen && busy == 0 ? pause + 1 : 0
             seen = requests
+            return pause >= Self.quiet
         }
     }
 
-    /// [control thread] Answers the requests that come now, gives answers under way a moment, and closes everything else,
-    /// streams too.
-    func stop() {
+    /// [thread of the end] Answers the requests that come now, gives answers under way a moment, and closes everything
+    /// else, streams too.
+    ///
+    /// - Parameter end: When it has ended, by ``SystemTime``.
+    func stop(by end: Int64 = SystemTime.now() + 500_000_000) {
         refuseConnections()
         connections.withLock { $0.isLeaving = true }
-        waitForQuiet()
+        waitForQuiet(end - Self.closing)
         connections.withLock { $0.isStopping = true }
         expiry.cancel()
         listener.close(promise: nil)
-        for _ in 0..<200 where connections.withLock({ $0.busy }) > 0 { usleep(1000) }
+        SystemTime.wait(200, until: end - Self.closing) { connections.withLock { $0.busy } == 0 }
         for channel in connections.withLock({ Array($0.open.values) }) {
             channel.pipeline.fireUserInboundEventTriggered(LiveSocket.ServerStops())
             channel.close(promise: nil)
         }
         // A task may still wait for a stage that does not answer.
-        for _ in 0..<400 where tasks.now > 0 { usleep(1000) }
-        for _ in 0..<200 where listener.isActive { usleep(1000) }
+        SystemTime.wait(400, until: end) { tasks.now == 0 }
+        SystemTime.wait(200, until: end) { !listener.isActive }
     }
 }
 
