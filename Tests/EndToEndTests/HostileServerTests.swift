@@ -18,11 +18,15 @@ import Testing
 
     /// - Parameter shell: A program of bash that ends with framehost, whose path is `$0`.
     private func start(_ kind: String, port: Int, shell: String? = nil) throws -> RunningProgram {
+        try start(Self.services(kind, port: port), shell: shell)
+    }
+
+    private func start(_ services: String, shell: String? = nil) throws -> RunningProgram {
         try workspace.write(
             "door.json",
             """
             {
-              \(Self.services(kind, port: port)),
+              \(services),
               "stages": [
                 { "id": "cam", "use": "test-source", "size": "160x120", "rate": 10, "live": true },
                 { "id": "sink", "use": "null-sink" }
@@ -63,6 +67,56 @@ import Testing
         kill(host.pid, SIGINT)
         let outcome = try host.finish()
         #expect(outcome.isDoneOrBusy, "\(outcome.status): \(outcome.error)")
+    }
+
+    private func server(_ kind: String, _ line: String, _ more: String) throws -> (RunningProgram, port: Int) {
+        let script = Repository.root.appending(path: "Tests/Tools/hostile-server.py").path
+        let server = try Tool.python.start([script, kind, line, more])
+        try server.waitForOutput("\n")
+        return (server, try #require(server.output.split(separator: "\n").first.flatMap { Int($0) }))
+    }
+
+    /// Of what nothing has asked for little is read, then the connection is closed and not made again for a while.
+    @Test(arguments: [
+        ("nats", #"PING\r\n"#), ("nats", #"-ERR 'no'\r\n"#), ("nats", #"+OK\r\n"#), ("nats", #"PONG\r\n"#),
+        ("nats", #"INFO {"headers":true,"max_payload":1024}\r\n"#), ("nats", #"MSG a 1 2\r\nab\r\n"#),
+        ("mqtt", #"\x40\x02\x09\x09"#), ("mqtt", #"\xd0\x00"#), ("mqtt", #"\x90\x03\x00\x00\x01"#),
+        ("mqtt", #"\x32\x05\x00\x01a\x00\x01"#),
+    ]) func aFloodIsNotRead(kind: String, line: String) throws {
+        let (server, port) = try server(kind, line, "flood")
+        let host = try start(kind, port: port)
+        try server.waitForOutput("took ")
+        try host.waitForError("it sent more than 200 messages within 10 s that nothing had asked for")
+        host.listen(seconds: 2.5)
+        server.listen(seconds: 0.1)
+        let took = server.output.split(separator: "\n").filter { $0.hasPrefix("took ") }
+        #expect(took.count == 1, "it connects again at once")
+        // What the kernel keeps, and not many reads of 64 KiB.
+        #expect(took.allSatisfy { Int($0.dropFirst(5)) ?? .max < 8 << 20 }, "\(took)")
+        kill(host.pid, SIGINT)
+        let outcome = try host.finish()
+        #expect(outcome.isDoneOrBusy, "\(outcome.status): \(outcome.error)")
+    }
+
+    /// All services are told at the same time, and wait together.
+    @Test func severalEndInTheTimeOfOne() throws {
+        let (nats, mqtt) = (try server("nats", "", "silent"), try server("mqtt", "", "silent"))
+        var times: [Double] = []
+        for _ in 0..<4 {
+            let host = try start(
+                """
+                "control": { "listen": "127.0.0.1:0" }, \(Self.services("nats", port: nats.port)),
+                \(Self.services("mqtt", port: mqtt.port))
+                """)
+            try host.waitForError("takes no events: it does not answer")
+            kill(host.pid, SIGTERM)
+            let begin = Date()
+            let status = host.waitForEnd(seconds: 60)
+            times.append(Date().timeIntervalSince(begin))
+            #expect(status == 0 || status == 1)
+        }
+        // The fastest of them: a busy machine may hold up some.
+        #expect(times.min() ?? 1 < 0.9, "\(times)")
     }
 
     /// select(2) knows only the descriptors below 1,024.

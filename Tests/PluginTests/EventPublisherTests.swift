@@ -139,6 +139,23 @@ import Testing
         )
     }
 
+    @Test func boundsWhatNothingAskedFor() throws {
+        func taken(_ times: [Int64]) -> Int {
+            var (bound, count) = (UnaskedBound(), 0)
+            do throws(ServerFault) {
+                for time in times {
+                    try bound.count(now: time)
+                    count += 1
+                }
+            } catch { #expect(error.isFlood && error.reason.contains("more than 200 messages within 10 s")) }
+            return count
+        }
+        // At once, and for an hour as often as is too much or is not.
+        #expect(taken([Int64](repeating: 5_000_000, count: 10_000)) == UnaskedBound.mostMessages)
+        #expect(taken((0..<72_000).map { 5_000_000 + $0 * 49 }) == UnaskedBound.mostMessages)
+        #expect(taken((0..<72_000).map { 5_000_000 + $0 * 51 }) == 72_000)
+    }
+
     @Test func readsAddresses() throws {
         let schemes = [(name: "mqtt", port: 1883)]
         #expect("\(try ServerAddress("mqtt://a", option: "o", schemes: schemes))" == "mqtt://a:1883")

@@ -25,7 +25,7 @@ import Testing
             "INFO {\"a\":1}\r\nPING\r\n+OK\r\nPONG\r\n-ERR 'No\u{1b}way'\r\nMSG in.1 1 5\r\nab\r\nc\r\nMSG in.2 1 back 0\r\n\r\nHMSG in.3 1 16 18\r\nNATS/1.0 503\r\n\r\nhi\r\n"
                 .utf8)
         let pieces: [NATSParser.Piece] = [
-            .info(Array("{\"a\":1}".utf8)), .ping, .pong, .fault("No?way"),
+            .info(Array("{\"a\":1}".utf8)), .ping, .ok, .pong, .fault("No?way"),
             .message(NATSMessage(subject: "in.1", body: Array("ab\r\nc".utf8))), .message(NATSMessage(subject: "in.2")),
             .message(
                 NATSMessage(subject: "in.3", headers: Array("NATS/1.0 503\r\n\r\n".utf8), body: Array("hi".utf8))),

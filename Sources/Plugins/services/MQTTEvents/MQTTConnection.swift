@@ -90,11 +90,12 @@ final class MQTTConnection: Sendable {
                 let end = SystemMilliseconds.now() + Int64(pause)
                 while SystemMilliseconds.now() < end, !isStopping.withLock({ $0 }) { usleep(20_000) }
                 guard !isStopping.withLock({ $0 }) else { return }
-                pause = min(pause + 1000, 5000)
+                pause = pause > 5000 ? 1000 : min(pause + 1000, 5000)
                 let before = state.withLock { $0.connections }
-                converse()
+                let fault = converse()
                 // The broker was there, so the next attempt comes soon.
                 if state.withLock({ $0.connections }) != before { pause = 1000 }
+                if fault?.isFlood == true { pause = Int(UnaskedBound.leftAlone) }
             }
         }
         thread.withLock { $0 = made }
@@ -118,6 +119,7 @@ final class MQTTConnection: Sendable {
     /// What the thread knows of a connection.
     private struct Talk {
         var parser = MQTTParser()
+        var unasked = UnaskedBound()
         var unsent: [UInt8] = []
         var isConnected = false
         /// Milliseconds of the monotonic clock: when something went out and came in last, and since when an answer to
@@ -128,7 +130,10 @@ final class MQTTConnection: Sendable {
     }
 
     /// Connects, and talks until the connection or the run ends.
-    private func converse() {
+    ///
+    /// - Returns: Why the connection has ended; nil where the run has.
+    private func converse() -> ServerFault? {
+        var fault: ServerFault?
         do throws(ServerFault) {
             let isStopping = isStopping
             let patience = Patience(milliseconds: Self.connectPatience) { isStopping.withLock { $0 } }
@@ -137,7 +142,7 @@ final class MQTTConnection: Sendable {
             var talk = Talk()
             talk.unsent = greeting
             while !isStopping.withLock({ $0 }) {
-                try turn(socket, &talk)
+                if try !turn(socket, &talk) { UnaskedBound.rest() }
                 guard talk.isConnected || patience.left > 0 || isStopping.withLock({ $0 }) else {
                     throw ServerFault("it does not answer")
                 }
@@ -148,6 +153,7 @@ final class MQTTConnection: Sendable {
             }
         } catch {
             state.withLock { $0.reason = error.reason }
+            fault = error
         }
         state.withLock { state in
             state.isConnected = false
@@ -157,16 +163,22 @@ final class MQTTConnection: Sendable {
             }
         }
         doorbell.ring()
+        return fault
     }
 
     /// Reads what has come, and sends what waits.
-    private func turn(_ socket: ServerSocket, _ talk: inout Talk) throws(ServerFault) {
+    ///
+    /// - Returns: Whether anything has come that was asked for.
+    private func turn(_ socket: ServerSocket, _ talk: inout Talk) throws(ServerFault) -> Bool {
+        var isAsked = false
         let bytes = try socket.read()
         let now = SystemMilliseconds.now()
         if !bytes.isEmpty {
             talk.lastIn = now
             talk.parser.append(bytes)
-            while let piece = try talk.parser.next() { try take(piece, &talk) }
+            while let piece = try talk.parser.next() {
+                if try take(piece, &talk) { isAsked = true } else { try talk.unasked.count(now: now) }
+            }
         }
         if talk.isConnected {
             fill(&talk)
@@ -178,9 +190,10 @@ final class MQTTConnection: Sendable {
             if count == 0 { break }
             done += count
         }
-        guard done > 0 else { return }
+        guard done > 0 else { return isAsked }
         talk.unsent.removeFirst(done)
         talk.lastOut = now
+        return isAsked
     }
 
     /// Asks whether the broker is there when nothing has gone or come for the keep-alive time.
@@ -207,7 +220,8 @@ final class MQTTConnection: Sendable {
         }
     }
 
-    private func take(_ piece: MQTTParser.Piece, _ talk: inout Talk) throws(ServerFault) {
+    /// - Returns: Whether something asked for it.
+    private func take(_ piece: MQTTParser.Piece, _ talk: inout Talk) throws(ServerFault) -> Bool {
         let isAnswer = if case .connected = piece { true } else { false }
         guard talk.isConnected != isAnswer else { throw ServerFault("the broker answers what was not asked") }
         switch piece {
@@ -219,18 +233,23 @@ final class MQTTConnection: Sendable {
                 state.connections += 1
             }
             doorbell.ring()
+            return true
         case .connected(let code): throw ServerFault(Self.refusal(code))
         case .acknowledged(let id):
-            state.withLock { state in
+            let isFound = state.withLock { state in
+                guard let index = state.messages.firstIndex(where: { $0.id == id && $0.isSent }) else { return false }
                 state.acknowledgements &+= 1
-                guard let index = state.messages.firstIndex(where: { $0.id == id && $0.isSent }) else { return }
                 let message = state.messages.remove(at: index)
                 if message.number > 0 { state.done.append(message.number) }
                 if message.isFarewell { state.hasFarewell = true }
+                return true
             }
-            doorbell.ring()
-        case .pong: talk.pingSince = nil
-        case .subscribed: break
+            if isFound { doorbell.ring() }
+            return isFound
+        case .pong:
+            defer { talk.pingSince = nil }
+            return talk.pingSince != nil
+        case .subscribed: return false
         case .message(let topic, let payload, let id):
             if let id {
                 guard talk.unsent.count <= Self.mostUnsent else { throw ServerFault("the broker reads nothing") }
@@ -238,9 +257,10 @@ final class MQTTConnection: Sendable {
             }
             guard let subscription, topic.elementsEqual(subscription.utf8), let payload,
                 payload.elementsEqual("online".utf8)
-            else { return }
+            else { return false }
             state.withLock { $0.births += 1 }
             doorbell.ring()
+            return false
         }
     }
 

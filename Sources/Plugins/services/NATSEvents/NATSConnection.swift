@@ -30,6 +30,8 @@ final class NATSConnection: @unchecked Sendable {
     /// Time between two questions whether the server is there, and how many may be without an answer.
     private static let pingPause: Int64 = 5000
     private static let mostPings = 2
+    /// A connection that has held for this long was one, in milliseconds.
+    private static let steadyAfter: Int64 = 5000
     /// Bytes that wait for a server that reads nothing.
     private static let mostUnsent = 1 << 20
 
@@ -48,6 +50,11 @@ final class NATSConnection: @unchecked Sendable {
     private var unsent: [UInt8] = []
     private var requests: UInt64 = 0
     private var (nextPing, pings): (Int64, Int) = (0, 0)
+    /// When the handshake was done, milliseconds of the monotonic clock.
+    private var since: Int64 = 0
+    private var unasked = UnaskedBound()
+    /// Why no server is connected to, and until when.
+    private var shunned: (fault: ServerFault, end: Int64)?
     /// What the server has said last that it does not like.
     private var complaint: String?
     /// What was sent to log in.
@@ -69,6 +76,9 @@ final class NATSConnection: @unchecked Sendable {
         let letters = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
         inbox = "_INBOX." + String(decoding: (0..<22).map { _ in letters.randomElement()! }, as: UTF8.self)
     }
+
+    /// Whether the connection has held for a while: the next one may be made at once.
+    var isSteady: Bool { socket != nil && SystemMilliseconds.now() - since >= Self.steadyAfter }
 
     /// The server that answers now.
     var server: String? { entry.map { "\($0.address)" } }
@@ -100,13 +110,19 @@ final class NATSConnection: @unchecked Sendable {
     /// - Returns: Why there is no connection; nil when there is one.
     func connect() -> String? {
         if socket != nil {
+            let wasSteady = isSteady
             do {
                 try serve()
                 return nil
             } catch {
-                // Another server may be there at once.
                 lose()
+                // Another server may be there at once. One that ends each connection does not get them without a pause.
+                guard wasSteady else { return error.reason }
             }
+        }
+        if let shunned {
+            guard SystemMilliseconds.now() >= shunned.end else { return shunned.fault.reason }
+            self.shunned = nil
         }
         var reason = "closed"
         for _ in 0..<servers.count where !isClosed.withLock({ $0 }) {
@@ -145,7 +161,8 @@ final class NATSConnection: @unchecked Sendable {
             try exchange(patience)
             if let complaint { throw ServerFault("the server says '\(complaint)'") }
         }
-        nextPing = SystemMilliseconds.now() + Self.pingPause
+        since = SystemMilliseconds.now()
+        nextPing = since + Self.pingPause
         servers.learn(self.info?.cluster ?? [], from: entry)
     }
 
@@ -200,6 +217,7 @@ final class NATSConnection: @unchecked Sendable {
         do {
             return try work()
         } catch {
+            if error.isFlood { shunned = (error, SystemMilliseconds.now() + UnaskedBound.leftAlone) }
             lose()
             throw error
         }
@@ -229,6 +247,7 @@ final class NATSConnection: @unchecked Sendable {
         return try orLose { () throws(ServerFault) in try takeWhatCame(reply) }
     }
 
+    /// Rests where nothing that was asked for has come.
     private func takeWhatCame(_ reply: String? = nil) throws(ServerFault) -> NATSMessage? {
         guard let socket else { throw ServerFault("the connection is lost") }
         try flush()
@@ -242,21 +261,30 @@ final class NATSConnection: @unchecked Sendable {
         guard !bytes.isEmpty else { return nil }
         parser.append(bytes)
         var found: NATSMessage?
+        let now = SystemMilliseconds.now()
         while let piece = try parser.next() {
             switch piece {
+            case .message(let message) where message.subject == reply && found == nil:
+                found = message
+                continue
+            case .tooLarge(let subject) where subject == reply && found == nil:
+                found = NATSMessage(subject: subject)
+                continue
+            case .pong where pings > 0:
+                pings -= 1
+                continue
             case .info(let json):
                 info = try NATSServerInfo(json)
                 if let entry, let info { servers.learn(info.cluster, from: entry) }
             case .ping: try send("PONG\r\n")
-            case .pong: pings = max(pings - 1, 0)
             case .fault(let words):
                 // A server may say what it was told.
                 complaint = secrets.reduce(words) { $0.replacing($1, with: "…") }
-            case .message(let message): if message.subject == reply { found = message }
-            case .tooLarge(let subject):
-                if subject == reply { found = NATSMessage(subject: subject) }
+            case .pong, .ok, .message, .tooLarge: break
             }
+            try unasked.count(now: now)
         }
+        if found == nil { UnaskedBound.rest() }
         return found
     }
 

@@ -175,7 +175,7 @@ final class NATSSender: Sendable {
             isAway(reason, &state)
             rest(&state)
         } else {
-            (state.hasStream, state.pause) = (true, 100)
+            state.hasStream = true
             if state.lastAnswer == nil { state.lastAnswer = SystemMilliseconds.now() }
         }
     }
@@ -211,7 +211,8 @@ final class NATSSender: Sendable {
     }
 
     private func answered(_ state: inout Sending) {
-        (state.lastAnswer, state.pause) = (SystemMilliseconds.now(), 100)
+        state.lastAnswer = SystemMilliseconds.now()
+        if connection.isSteady { state.pause = 100 }
         say { $0.connected(to: connection.server ?? options.servers[0], waiting: spool.waitingCount) }
     }
 

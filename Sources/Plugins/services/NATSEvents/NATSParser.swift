@@ -25,6 +25,7 @@ struct NATSParser {
         case info([UInt8])
         case ping
         case pong
+        case ok
         /// A fault that the server names, in words that may be shown.
         case fault(String)
         case message(NATSMessage)
@@ -114,7 +115,7 @@ struct NATSParser {
         case "INFO": return .info(Array(rest))
         case "PING": return .ping
         case "PONG": return .pong
-        case "+OK": return nil
+        case "+OK": return .ok
         case "-ERR":
             let bare = rest.count > 1 && rest.first == 39 && rest.last == 39 ? rest.dropFirst().dropLast() : rest
             return .fault(ServerFault.words(bare))

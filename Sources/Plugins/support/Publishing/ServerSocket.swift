@@ -7,8 +7,10 @@ import Glibc
 /// Why a server cannot be used, as a part of a sentence.
 package struct ServerFault: Error, Equatable {
     package let reason: String
+    /// Whether the server said too much that nothing had asked for (``UnaskedBound``).
+    package let isFlood: Bool
 
-    package init(_ reason: String) { self.reason = reason }
+    package init(_ reason: String, isFlood: Bool = false) { (self.reason, self.isFlood) = (reason, isFlood) }
 
     /// Words of a server for a message: printable ASCII, at most 200 characters.
     package static func words(_ bytes: some Sequence<UInt8>) -> String {
@@ -135,6 +137,7 @@ package final class ServerSocket {
                         ? TLSTrust.reason() : String(cString: X509_verify_cert_error_string(verdict)))
             }
             guard patience.left > 0 else { throw refused("no answer in time") }
+            UnaskedBound.rest()
         }
         guard trust.verifies else { return }
         guard let certificate = SSL_get1_peer_certificate(made) else { throw refused("no certificate") }
