@@ -61,7 +61,6 @@ import Testing
         try program.waitForAnswers(count)
         program.send(SIGTERM)
         let outcome = try program.finish()
-        #expect(outcome.isDoneOrBusy, "\(outcome.error.suffix(2000))")
         var tags: [Int] = []
         var (lost, changed, done) = (0, 0, 0)
         for line in outcome.lines {
@@ -80,6 +79,28 @@ import Testing
         // Each command has one answer, in its order, and each event is there or counted.
         #expect(tags == Array(0..<count))
         #expect(lost > 0 && changed < done && changed + lost >= done)
+        // All of it is said at the end too.
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.error.contains("This run counts as failed: \(lost) lines of standard output were left out"),
+            "\(lost): \(outcome.error.suffix(2000))")
+    }
+
+    /// Lines that were asked for and not read make a failure, whether or not somebody reads the log.
+    @Test(arguments: [false, true]) func linesThatNobodyReadsFailTheRun(readsLog: Bool) throws {
+        try workspace.write("chain.json", Self.chain)
+        let program = try framehost.start(["chain.json", "--events", "--commands"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        (program.readsOutput, program.readsError) = (false, readsLog)
+        // Each makes an event of that size; a pipe takes 64 KiB of them.
+        let long = String(repeating: "x", count: 3500)
+        for count in 0..<100 {
+            try program.write(#"{ "stage": "text", "set": { "text": "\#(long)\#(count)" } }"# + "\n")
+            if count % 10 == 9 { usleep(100_000) }
+        }
+        program.send(SIGTERM)
+        if readsLog { try program.waitForError("This run counts as failed: ") }
+        #expect(program.waitForEnd(seconds: 60) == 1)
     }
 
     @Test func oneShotCommandsWaitForTheirReader() throws {

@@ -18,7 +18,7 @@ struct LineQueue {
         case gap(Int, OutputWriter.Stream)
     }
 
-    /// Lines of each stream: what was left out in all, and what neither is written nor named as left out.
+    /// Lines of each stream.
     typealias Counts = OutputWriter.Counts
 
     private let mostBytes: Int
@@ -91,14 +91,10 @@ struct LineQueue {
         }
     }
 
-    /// Lines of each stream that are neither written nor named as left out.
+    /// Lines of each stream that wait to be written.
     var unwritten: Counts {
-        entries[head...].reduce(into: gaps) { counts, entry in
-            switch entry {
-            case .text(_, let stream, let kind)?: counts[stream] += kind == .progress ? 0 : 1
-            case .gap(let count, let stream)?: counts[stream] += count
-            case nil: break
-            }
+        entries[head...].reduce(into: Counts()) { counts, entry in
+            if case .text(_, let stream, let kind)? = entry, kind != .progress { counts[stream] += 1 }
         }
     }
 }

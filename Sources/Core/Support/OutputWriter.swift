@@ -66,8 +66,9 @@ public final class OutputWriter: Sendable {
     private final class Lane: @unchecked Sendable {
         let condition = Condition()
         var queue = LineQueue(mostBytes: OutputWriter.mostBytes)
-        /// The stream of the text that is being written, and whether it counts as a line; nil where none is.
-        var current: (stream: Stream, lines: Int)?
+        /// The stream of the text that is being written, and whether it is a line and not the name of a gap; nil where
+        /// none is.
+        var current: (stream: Stream, isLine: Bool)?
         /// When the reader last took something, or when something first waited for it; system's clock.
         let progress = Atomic<Int64>(0)
     }
@@ -205,7 +206,7 @@ public final class OutputWriter: Sendable {
     /// [any thread, at the end] Waits until everything is written, as long as somebody reads it.
     ///
     /// - Parameter longest: At most this long, nanoseconds.
-    /// - Returns: Lines that are neither written nor named as left out. Their readers do not read.
+    /// - Returns: All lines that were left out, and those that are not written. The readers of the latter do not read.
     public func finish(longest: Int64 = longestWait) -> Counts {
         let lanes = lanes.withLock { $0 }
         let begin = Self.now
@@ -216,8 +217,9 @@ public final class OutputWriter: Sendable {
             var waiting: Int32 = -1
             while true {
                 let (isDone, lines) = lane.condition.locked { () -> (Bool, Int) in
-                    let current = lane.current.map { $0.stream == stream ? $0.lines : 0 } ?? 0
-                    return (lane.current == nil && lane.queue.isEmpty, lane.queue.unwritten[stream] + current)
+                    let current = lane.current.map { $0.stream == stream && $0.isLine } == true ? 1 : 0
+                    let lines = lane.queue.lost[stream] + lane.queue.unwritten[stream] + current
+                    return (lane.current == nil && lane.queue.isEmpty, lines)
                 }
                 left[stream] = lines
                 if isDone { break }
@@ -252,8 +254,8 @@ public final class OutputWriter: Sendable {
             while true {
                 if let next = lane.queue.take() {
                     switch next {
-                    case .text(_, let stream): lane.current = (stream, 1)
-                    case .gap(let count, let stream): lane.current = (stream, count)
+                    case .text(_, let stream): lane.current = (stream, true)
+                    case .gap(_, let stream): lane.current = (stream, false)
                     }
                     return next
                 }

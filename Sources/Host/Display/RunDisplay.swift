@@ -64,6 +64,7 @@ final class RunDisplay {
         let hasLost = "\(lost == 1 ? "1 event was" : "\(lost) events were") lost: more came than could be written."
         // Where they are missing: they came before those that are there.
         if lost > 0, jsonEvents, !onlyAnswers {
+            Terminal.linesLost.add(lost, ordering: .relaxed)
             let event = LinesLost(lost, .output).event(chain.clock, text: hasLost)
             Terminal.say(event.json(by: chain.clock, chain: name).text())
         }

@@ -2,6 +2,7 @@
 
 import FrameCore
 import Glibc
+import Synchronization
 
 /// Standard output and standard error, whole lines at a time, by the ``OutputWriter``.
 enum Terminal {
@@ -58,17 +59,19 @@ enum Terminal {
     /// [at the end of the program] Waits until everything is written, as long as somebody reads it, and returns the exit
     /// status of a program that would end with `status`.
     ///
-    /// Where output could not be written, logs that and turns 0 into 1. Lines that nobody has read are logged. Where the
-    /// log is not read either, only the status is left to say that output was lost. Lines of the log that nobody reads
-    /// change no status.
+    /// Where output could not be written, or lines of it were left out, logs that and turns 0 into 1, whether or not
+    /// anybody reads the log. Lines of the log that nobody reads change no status.
     static func status(_ status: Int32) -> Int32 {
-        let left = OutputWriter.shared.finish()
+        let lost = OutputWriter.shared.finish().output + linesLost.load(ordering: .relaxed)
         let fault = outputFault
         if let fault { RunLog.logger.critical("\(fault)") }
-        if left.output > 0 { RunLog.logger.warning("\(LinesLost(left.output, .output).text)") }
-        let isUnsaid = OutputWriter.shared.finish().log > 0 && left.output > 0
-        return fault != nil || isUnsaid ? max(status, 1) : status
+        if lost > 0 { RunLog.logger.warning("This run counts as failed: \(LinesLost(lost, .output).text)") }
+        if fault != nil || lost > 0 { _ = OutputWriter.shared.finish() }
+        return fault != nil || lost > 0 ? max(status, 1) : status
     }
+
+    /// Lines of standard output that were left out before they reached the ``OutputWriter``.
+    static let linesLost = Atomic<Int>(0)
 
     /// Writes a file whole, as ``RunFiles/write(_:_:as:)`` does.
     ///
