@@ -214,7 +214,7 @@ privacy: build test-packages ## faces laid into pictures and clips at random, co
 	/usr/bin/python3 Tests/Soak/privacy.py --stills $(STILLS) --crowds $(CROWDS) --turned $(TURNED) --clips $(CLIPS_MOVING) --live $(LIVE) --seed $(or $(SEED),1)
 
 LISTENING ?= 180
-listening: build ## chains among terminals, pipes and clients that do not read, strangers and signals: LISTENING=seconds SEED=…
+listening: build ## chains among terminals, pipes and clients that do not read, strangers, hostile brokers and signals: LISTENING=seconds SEED=…
 	python3 Tests/Soak/listening.py --seconds $(LISTENING) --seed $(or $(SEED),1)
 
 OPERATIONS ?= 1000

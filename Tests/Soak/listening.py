@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs framehost among readers that do not read, strangers and signals, and asks whether it listens all the time; ends with 1 where it did not.
+"""Runs framehost among readers that do not read, strangers, brokers that are none and signals, and asks whether it listens all the time; ends with 1 where it did not.
 
     python3 Tests/Soak/listening.py [--seconds 180] [--seed 1] [--margin 2] [--program .build/release/framehost]
 
@@ -9,6 +9,8 @@ Each round is a run of one chain or of two, each with a recording in short segme
 - standard error is a terminal or a pipe, and is read, never read, or read late; standard output is read, read late, read slowly or never;
 - standard input is non-blocking or not, and gets bursts of commands with a tag each; some say nothing that makes sense;
 - clients of the control server ask, set and ask for nothing; strangers connect and send nothing or half a request, and stay;
+- few descriptors are allowed, and strangers take all that they get while segments begin;
+- events go to a NATS server and an MQTT broker that answer well, or never, with garbage, with floods of what nobody asked for, with messages without an end, or close at once;
 - SIGUSR1 and SIGHUP come at any time.
 
 The round ends by SIGTERM, SIGINT, a command, a request, `--for`, or a signal while the chains are planned. Then:
@@ -17,7 +19,9 @@ The round ends by SIGTERM, SIGINT, a command, a request, `--for`, or a signal wh
 - each command that it read has one answer, in order, where its answers were read: no tag is there twice, and none is missing between two that are there. Where the program was not told to end before, none is missing;
 - each request that a client has sent before the end was told is answered;
 - of the events `option-changed`, each is there or counted by a `lines-lost`, where standard output was read to its end;
-- each segment that the program says it has finished is there and no smaller than it says;
+- each segment that the program says it has finished is there and no smaller than it says; no number is missing among them, and in ffprobe's eyes they have pictures;
+- a lost line of standard output makes the status 1, and nothing else does but frames that a busy machine lost;
+- of the events for a server that answers well, each has reached it, waits in the spool, or is said to be lost;
 - it has left no folder in TMPDIR.
 """
 import argparse
@@ -29,6 +33,7 @@ import pathlib
 import pty
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -75,6 +80,135 @@ class Reader(threading.Thread):
         os.close(self.file)
 
 
+class Server(threading.Thread):
+    """A NATS server or an MQTT broker that answers well, or in one of the ways of whoever may stand in its place."""
+
+    FLOODS = {
+        "nats": {
+            "PING": b"PING\r\n", "-ERR": b"-ERR 'no'\r\n", "+OK": b"+OK\r\n", "MSG": b"MSG a 1 4\r\nabcd\r\n",
+            "INFO": b'INFO {"headers":true,"max_payload":1048576,"a":"' + b"x" * 50_000 + b'"}\r\n',
+        },
+        "mqtt": {
+            "PUBACK": b"\x40\x02\x09\x09", "PINGRESP": b"\xd0\x00", "SUBACK": b"\x90\x03\x00\x00\x01",
+            "PUBLISH": b"\x32\x07\x00\x01a\x00\x01hi",
+        },
+    }
+    # Messages without an end, whose bytes come together or one by one.
+    LONG = {"nats": b"MSG a 1 64000000\r\n", "mqtt": b"\x30\xff\xff\xff\x7f"}
+
+    def __init__(self, kind, rng):
+        super().__init__(daemon=True)
+        self.kind = kind
+        floods = list(self.FLOODS[kind])
+        self.way = rng.choice(["well", "well", "silent", "closes", "drops", "garbage", "long", "drip", *floods, *(f"{name} at once" for name in floods)])
+        self.garbage = rng.randbytes(1 << 16)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        # Numbers of events that it has acknowledged.
+        self.numbers, self.connections = set(), []
+        self.start()
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self.connections.append(client)
+                threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def close(self):
+        for one in [self.listener, *self.connections]:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def serve(self, client):
+        with contextlib.suppress(OSError, EOFError, ValueError):
+            if self.way == "closes":
+                client.close()
+            elif self.way == "garbage":
+                client.sendall(self.garbage)
+            elif self.way.endswith(" at once"):
+                self.send_too_much(client)
+            elif self.way != "silent":
+                (self.be_nats if self.kind == "nats" else self.be_mqtt)(client)
+
+    def send_too_much(self, client):
+        with contextlib.suppress(OSError):
+            if self.way == "drops":
+                time.sleep(0.05)
+                client.shutdown(socket.SHUT_RDWR)
+            elif self.way in ("long", "drip"):
+                client.sendall(self.LONG[self.kind])
+                while True:
+                    client.sendall(b"a" * (65536 if self.way == "long" else 1))
+            elif self.way != "well":
+                flood = self.FLOODS[self.kind][self.way.removesuffix(" at once")]
+                while True:
+                    client.sendall(flood * max(1, 65536 // len(flood)))
+
+    def begin_too_much(self, client):
+        threading.Thread(target=self.send_too_much, args=(client,), daemon=True).start()
+
+    @staticmethod
+    def read(file, count):
+        data = file.read(count)
+        if len(data) < count:
+            raise EOFError
+        return data
+
+    def take(self, payload):
+        with contextlib.suppress(ValueError, AttributeError):
+            number = json.loads(payload).get("number")
+            self.numbers |= {number} if isinstance(number, int) else set()
+
+    def be_nats(self, client):
+        client.sendall(b'INFO {"server_id":"x","version":"2.10.0","headers":true,"max_payload":1048576,"proto":1}\r\n')
+        file = client.makefile("rb")
+        while line := file.readline():
+            words = line.split()
+            if words[:1] == [b"PING"]:
+                client.sendall(b"PONG\r\n")
+            elif words[:1] in ([b"PUB"], [b"HPUB"]):
+                subject, reply, total = words[1].decode(), words[2].decode(), int(words[-1])
+                body = self.read(file, total + 2)[:total]
+                if "STREAM.MSG.GET" in subject:
+                    answer = {"error": {"code": 404, "err_code": 10037, "description": "no message found"}}
+                elif subject.startswith("$JS.API"):
+                    answer = {"config": {"name": subject.split(".")[-1]}}
+                else:
+                    self.take(body[int(words[-2]) :])
+                    answer = {"stream": "framehost", "seq": len(self.numbers)}
+                text = json.dumps(answer).encode()
+                client.sendall(f"MSG {reply} 1 {len(text)}\r\n".encode() + text + b"\r\n")
+                if "STREAM.INFO" in subject:
+                    self.begin_too_much(client)
+
+    def be_mqtt(self, client):
+        file = client.makefile("rb")
+        while first := file.read(1):
+            length = shift = 0
+            while True:
+                byte = self.read(file, 1)[0]
+                length |= (byte & 127) << shift
+                shift += 7
+                if byte < 128:
+                    break
+            body = self.read(file, length)
+            kind = first[0] >> 4
+            if kind == 1:
+                client.sendall(b"\x20\x02\x00\x00")
+                self.begin_too_much(client)
+            elif kind == 3 and first[0] & 6:
+                begin = 2 + int.from_bytes(body[:2], "big")
+                self.take(body[begin + 2 :])
+                client.sendall(b"\x40\x02" + body[begin : begin + 2])
+            elif kind == 8:
+                client.sendall(b"\x90\x03" + body[:2] + b"\x01")
+            elif kind == 12:
+                client.sendall(b"\xd0\x00")
+
+
 class Round:
     def __init__(self, program, folder, seed, margin):
         self.rng = rng = random.Random(seed)
@@ -82,7 +216,7 @@ class Round:
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
         self.several = rng.random() < 0.4
-        self.ports, files = [], []
+        self.ports, self.servers, files = [], [], []
         for name in ["a", "b"] if self.several else ["a"]:
             self.ports.append(free_port())
             chain = {
@@ -94,6 +228,12 @@ class Round:
                     {"id": "rec", "use": "recorder", "path": f"{name}-{{nnnn}}.mp4", "segmentSeconds": 0.2, "finalize": "never"},
                 ],
             }
+            for kind, key in (("nats", "servers"), ("mqtt", "broker")):
+                if rng.random() < 0.6:
+                    server = Server(kind, rng)
+                    address = f"{kind}://127.0.0.1:{server.port}"
+                    self.servers.append((name, server))
+                    chain[kind] = {key: [address] if kind == "nats" else address, "spool": f"{name}.{kind}", "level": rng.choice(["info", "debug"])}
             (folder / f"{name}.json").write_text(json.dumps(chain))
             files.append(f"{name}.json")
         self.end = rng.choice(["SIGTERM", "SIGTERM", "SIGINT", "command", "request", "for", "early"])
@@ -107,7 +247,10 @@ class Round:
         self.log_kind = rng.choice(["read", "late", "never", "never"])
         self.on_terminal = rng.random() < 0.5
         self.status = None
-        self.what = f"{' '.join(arguments)}; standard output {self.output_kind}, standard error {'a terminal, ' if self.on_terminal else ''}{self.log_kind}, end by {self.end}"
+        # The program's own are about 40 for a chain.
+        self.descriptors = rng.choice([None, None, 200, 400])
+        ways = ", ".join(f"{server.kind} of {name}: {server.way}" for name, server in self.servers)
+        self.what = f"{' '.join(arguments)}; standard output {self.output_kind}, standard error {'a terminal, ' if self.on_terminal else ''}{self.log_kind}, end by {self.end}; {ways or 'no servers'}; descriptors: {self.descriptors}"
 
         read_end, self.input = os.pipe()
         if rng.random() < 0.5:
@@ -120,7 +263,8 @@ class Round:
             log, log_end = os.pipe()
         environment = {**os.environ, "TMPDIR": str(self.temporary)}
         self.process = subprocess.Popen(
-            [program, *arguments], cwd=folder, stdin=read_end, stdout=output_end, stderr=log_end, env=environment, start_new_session=True
+            [program, *arguments], cwd=folder, stdin=read_end, stdout=output_end, stderr=log_end, env=environment, start_new_session=True,
+            preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors,) * 2)) if self.descriptors else None,
         )
         for file in (read_end, output_end, log_end):
             os.close(file)
@@ -130,7 +274,7 @@ class Round:
         self.sent, self.sets, self.strangers = 0, set(), []
         # Long ones fill what waits for a reader.
         self.length_of_texts = rng.choice([0, 0, 3500])
-        self.requests, self.unanswered = 0, 0
+        self.requests, self.unanswered, self.is_crowded = 0, 0, False
         self.lock = threading.Lock()
         os.set_blocking(self.input, False)
 
@@ -168,10 +312,11 @@ class Round:
             time.sleep(rng.choice([0.001, 0.05, 0.3]))
 
     def ask(self, rng):
-        connection = None
+        connection, is_known = None, False
         while not self.is_over.is_set():
             asked = time.time()
             try:
+                is_known = is_known and connection is not None
                 connection = connection or http.client.HTTPConnection("127.0.0.1", rng.choice(self.ports), timeout=20)
                 connection.connect() if connection.sock is None else None
             except OSError:
@@ -186,14 +331,15 @@ class Round:
                 asked = time.time()
                 answer = connection.getresponse()
                 answer.read()
+                is_known = True
                 with self.lock:
                     self.requests += 1
                 if answer.getheader("Connection") == "close" or rng.random() < 0.1:
                     connection.close()
                     connection = None
             except (OSError, http.client.HTTPException):
-                # A connection that waited, and was closed then, got no request.
-                if self.process.poll() is None and (self.told_at is None or asked < self.told_at - 0.1):
+                # A connection that waited, and was closed then, got no request. One without a request until now has to make room for further strangers.
+                if (is_known or not self.is_crowded) and self.process.poll() is None and (self.told_at is None or asked < self.told_at - 0.1):
                     with self.lock:
                         self.unanswered += 1
                 connection = None
@@ -204,6 +350,18 @@ class Round:
             one = socket.create_connection(("127.0.0.1", rng.choice(self.ports)), 2)
             one.sendall(rng.choice([b"", b"GET", b"GET / HTTP/1.1\r\nHost: x", b"\x16\x03\x01\x00", b"POST /api/v1/drain HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{"]))
             self.strangers.append(one)
+
+    def take_descriptors(self, rng):
+        """Strangers and readers of events who stay, as many as the program lets in."""
+        self.is_crowded = True
+        for _ in range(rng.choice([20, 100, 500])):
+            try:
+                one = socket.create_connection(("127.0.0.1", rng.choice(self.ports)), 2)
+                if rng.random() < 0.5:
+                    one.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                self.strangers.append(one)
+            except OSError:
+                return
 
     def is_listening(self):
         """Whether the first chain's server answers: the program takes signals then."""
@@ -231,9 +389,11 @@ class Round:
             thread.start()
         until = time.time() + self.length
         while time.time() < until and self.process.poll() is None:
-            kind = rng.choice(["stray", "stray", "SIGUSR1", "SIGHUP", "wait"])
+            kind = rng.choice(["stray", "stray", "SIGUSR1", "SIGHUP", "wait", "descriptors"])
             if kind == "stray":
                 self.stray(rng)
+            elif kind == "descriptors":
+                self.take_descriptors(rng)
             # A terminal that has gone would make SIGHUP end the run.
             elif kind == "SIGUSR1" or (kind == "SIGHUP" and self.end != "for"):
                 self.process.send_signal(getattr(signal, kind))
@@ -290,6 +450,8 @@ class Round:
         os.close(self.input)
         for one in self.strangers:
             one.close()
+        for _, server in self.servers:
+            server.close()
         self.status = status
         self.judge(status)
 
@@ -302,7 +464,7 @@ class Round:
             # Before there is a chain to end; or by the signal itself, before the program takes it.
             if status not in (0, 1, -signal.SIGTERM):
                 self.faults.append(f"ended with status {status}")
-        elif status != 0 and not (status == 1 and (losses or self.log_kind == "never")):
+        elif status != 0 and not (status == 1 and (losses or "lines of standard output were left out" in log or "1 line of standard output was left out" in log or self.log_kind == "never")):
             self.faults.append(f"ended with status {status}")
         if self.unanswered:
             self.faults.append(f"did not answer {self.unanswered} of {self.requests + self.unanswered} requests")
@@ -311,7 +473,7 @@ class Round:
             self.faults.append(f"left {left}")
         if self.end == "early":
             return
-        tags, done, changed, lost, unreadable = [], 0, 0, 0, 0
+        tags, done, changed, lost, unreadable, stopped = [], 0, 0, 0, 0, set()
         lines = self.output.text.split(b"\n")
         for line in lines[:-1]:
             try:
@@ -322,6 +484,8 @@ class Round:
             if event["event"] == "command-answered" and isinstance(event.get("tag"), int):
                 tags.append(event["tag"])
                 done += event["ok"] and event["tag"] in self.sets
+            elif event["event"] == "state" and event["state"] == "stopped":
+                stopped.add(event.get("chain"))
             elif event["event"] == "option-changed":
                 changed += 1
             elif event["event"] == "lines-lost":
@@ -334,6 +498,10 @@ class Round:
                 size = 1 if "files" in event else event.get("bytes", 1)
                 if not path.exists() or path.stat().st_size < size:
                     self.faults.append(f"lost the recording {path.name}")
+        if status == 0 and lost:
+            self.faults.append(f"ended with status 0 though {lost} lines were left out")
+        if status == 0 and self.has_events and len(stopped) != len(self.ports):
+            self.faults.append("ended with status 0 though the last events are missing")
         # A request's change makes an event too.
         if self.has_events and self.output_kind != "never" and changed + lost < done:
             self.faults.append(f"lost {done - changed - lost} events without a word")
@@ -347,7 +515,36 @@ class Round:
             self.faults.append(f"did not answer the commands {missing[:10]} of {self.sent}")
         if self.output_kind == "read" and self.end in ("command",) and len(tags) < self.sent:
             self.faults.append(f"answered {len(tags)} of {self.sent} commands")
+        self.judge_recordings()
+        self.judge_servers(log)
         self.figures = (len(tags), self.sent, lost, self.requests)
+
+
+    def judge_recordings(self):
+        for name in ["a", "b"] if self.several else ["a"]:
+            files = sorted(self.folder.glob(f"{name}-*.mp4"))
+            if [path.name for path in files] != [f"{name}-{number:04}.mp4" for number in range(1, len(files) + 1)] or not files:
+                self.faults.append(f"lost recordings: has {[path.name for path in files][-20:]}")
+            # Each begins when strangers may have the descriptors. Not all are looked at, for the sake of time.
+            for path in self.rng.sample(files, min(len(files), 3)):
+                command = ["ffprobe", "-v", "error", "-count_packets", "-select_streams", "v", "-show_entries", "stream=nb_read_packets", "-of", "csv=p=0", path]
+                found = subprocess.run(command, capture_output=True, text=True, check=False)
+                if found.stderr or not found.stdout.strip().isdigit():
+                    self.faults.append(f"spoilt {path.name}: {found.stdout.strip()} {found.stderr.strip()[:200]}")
+
+    def judge_servers(self, log):
+        for name, server in self.servers:
+            if server.way != "well":
+                continue
+            waiting = set()
+            for path in (self.folder / f"{name}.{server.kind}").glob("*.events"):
+                waiting |= {int(line.split()[1]) for line in path.read_bytes().splitlines()}
+            known = server.numbers | waiting
+            missing = set(range(1, max(known, default=0) + 1)) - known
+            # Nobody may have read that they are lost.
+            said = "were lost" in log or "was lost" in log or self.log_kind == "never"
+            if (missing and not said) or not known:
+                self.faults.append(f"lost {len(missing)} events for {server.kind} of {len(known)} without a word")
 
 
 def main():
@@ -357,6 +554,8 @@ def main():
     parser.add_argument("--margin", type=float, default=float(os.environ.get("LISTENING_MARGIN", "2")))
     parser.add_argument("--program", default=".build/release/framehost")
     options = parser.parse_args()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 16_384), hard))
     program = str(pathlib.Path(options.program).resolve())
     begin, rounds, failed = time.time(), 0, 0
     totals = [0, 0, 0, 0]

@@ -75,6 +75,18 @@ import Testing
         #expect(listener.take().events.count == 1)
     }
 
+    @Test func waitsNoLongerOnceItsListenerEnds() throws {
+        let hub = EventHub()
+        let (listener, other) = (hub.subscribe(), hub.subscribe())
+        let waiter = try TestThread("waiter") { #expect(!listener.wait(seconds: 600)) }
+        pauseTest(ms: 20)
+        listener.endWaits()
+        waiter.join()
+        #expect(!listener.wait(seconds: 600) && !other.wait(seconds: 0))
+        hub.post(event(1))
+        #expect(listener.wait(seconds: 600) && listener.take().events.count == 1, "it still gets the last events")
+    }
+
     @Test func takesEventsFromManyThreads() throws {
         let hub = EventHub()
         let listeners = (0..<3).map { _ in hub.subscribe() }
