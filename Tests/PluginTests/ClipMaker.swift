@@ -32,6 +32,13 @@ final class ScratchFolder {
 enum Tool {
     static let ffmpeg = find("ffmpeg")
 
+    /// A program without which a test does less, except in CI.
+    static func optional(_ name: String) throws -> String? {
+        let found = find(name)
+        if found == nil, ProcessInfo.processInfo.environment["CI"] == "true" { throw Failed(status: 127) }
+        return found
+    }
+
     static func find(_ name: String) -> String? {
         let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
         return folders.map { "\($0)/\(name)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
@@ -70,7 +77,10 @@ struct PlayedPicture: Equatable {
 /// Makes clips with our own encoder and recorder or with ffmpeg, and reads them with our own source.
 enum ClipMaker {
     /// Runs ffmpeg.
-    static func ffmpeg(_ arguments: String...) throws {
+    static func ffmpeg(_ arguments: String...) throws { try ffmpeg(arguments: arguments) }
+
+    /// Runs ffmpeg.
+    static func ffmpeg(arguments: [String]) throws {
         let program = try #require(Tool.ffmpeg, "ffmpeg is not installed: make test-packages")
         try Tool.run(program, ["-nostdin", "-v", "error", "-y"] + arguments)
     }

@@ -22,7 +22,7 @@ import Testing
         #expect(end([0xff]) == nil)
         #expect(end([0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]) == nil)
         for head: [UInt8] in [[], [0x1a], [0x1a, 0x45, 0xdf, 0xa3, 0xff], [0, 0, 0, 0], Array("RIFF1234AVI ".utf8)] {
-            #expect(MatroskaSegment(head: head) == nil)
+            #expect(MatroskaSegment(head: head)?.end == nil)
         }
     }
 
@@ -96,9 +96,49 @@ import Testing
         try ffmpeg("-i @sound.mp4 -c copy -use_editlist 0 @plain.mp4")
         try ffmpeg("-i @sound.mp4 -c copy -movflags negative_cts_offsets @negative.mp4")
         try ffmpeg("-itsoffset 1.5 -i @open.mp4 -i @sound.mp4 -map 0:v -map 1:a -c copy @empty-edit.mp4")
-        try ffmpeg("-i @sound.mp4 -c copy -movflags empty_moov+frag_keyframe @fragments.mp4")
+        for (number, flags) in [
+            "empty_moov+frag_keyframe", "delay_moov+frag_keyframe+default_base_moof", "dash+frag_keyframe",
+            "dash+frag_keyframe+global_sidx", "cmaf+frag_keyframe", "empty_moov+frag_every_frame",
+            "empty_moov+frag_keyframe+separate_moof", "empty_moov+frag_keyframe+skip_trailer",
+        ].enumerated() {
+            try ffmpeg("-i @sound.mp4 -c copy -movflags \(flags) @fragments\(number).mp4")
+        }
+        try ffmpeg("-i @sound.mp4 -c copy -movflags empty_moov -frag_duration 400000 @fragments-short.mp4")
+        try ffmpeg(
+            "-itsoffset 1.5 -i @open.mp4 -i @sound.mp4 -map 0:v -map 1:a -c copy -movflags delay_moov+frag_keyframe @fragments-late.mp4"
+        )
+        try ffmpeg("-ss 1.3 -i @sound.mp4 -c copy -movflags delay_moov+frag_keyframe @fragments-cut.mp4")
+        try ffmpeg("-i @sound.mp4 -frames:v 1 -an -c:v copy -movflags empty_moov @fragments-one.mp4")
+        try ffmpeg("-i @sound.mp4 -frames:v 1 -an -c:v copy @one.mkv")
         try ffmpeg("\(moving) -vf select='mod(n\\,7)',setpts=PTS+gt(N\\,30)*9/TB -vsync vfr \(h264) @gaps.mkv")
         try ffmpeg("-i @gaps.mkv -c copy @gaps.mp4")
+        try ffmpeg("-i @gaps.mkv -c copy -movflags empty_moov+frag_every_frame @fragments-gaps.mp4")
+        try ffmpeg("-i @sound.mp4 -c copy -cluster_time_limit 300 @clusters.mkv")
+        try ffmpeg("-i @sound.mp4 -c copy -reserve_index_space 5000 -cues_to_front 1 @cues.mkv")
+        let other = "-g 30 -cpu-used 8 -deadline realtime"
+        try ffmpeg("\(moving) -c:v libvpx-vp9 \(other) @vp9.webm")
+        try ffmpeg("\(moving) -c:v libvpx \(other) @vp8.webm")
+        try ffmpeg("\(moving) -c:v libx265 -preset ultrafast -x265-params log-level=error:keyint=30 @hevc.mkv")
+        try ffmpeg("-ss 1.4 -i @hevc.mkv -c copy @hevc-late.mkv")
+        try ffmpeg("-i @hevc.mkv -c copy -movflags empty_moov+frag_keyframe @fragments-hevc.mp4")
+        if let mkvmerge = try Tool.optional("mkvmerge") {
+            for (name, from) in [("merged.mkv", "sound.mp4"), ("merged.webm", "vp9.webm")] {
+                try Tool.run(mkvmerge, ["-q", "-o", folder.file(name), folder.file(from)])
+            }
+        }
+        if let gstreamer = try Tool.optional("gst-launch-1.0") {
+            for (name, muxer) in [
+                ("fragments-gst.mp4", "mp4mux fragment-duration=500"),
+                ("fragments-gst-streamable.mp4", "mp4mux fragment-duration=500 streamable=true"),
+                ("gst.mkv", "matroskamux"), ("gst-streamable.mkv", "matroskamux streamable=true"),
+            ] {
+                try Tool.run(
+                    gstreamer,
+                    ["-q", "filesrc", "location=\(folder.file("open.mp4"))", "!", "qtdemux", "!", "h264parse", "!"]
+                        + muxer.split(separator: " ").map(String.init)
+                        + ["!", "filesink", "location=\(folder.file(name))"])
+            }
+        }
         try ffmpeg("-i @sound.mp4 -c copy -live 1 @live.mkv")
         try ffmpeg("-i @sound.mp4 -c copy @a.ts")
         try ffmpeg("-i @sound.mp4 -c copy @a.flv")
@@ -110,7 +150,7 @@ import Testing
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() {
             let account = try account(folder.file(name))
             #expect(account.isWhole, "\(name): \(account)")
-            let isPromised = [".mp4", ".mov"].contains { name.hasSuffix($0) } && name != "fragments.mp4"
+            let isPromised = [".mp4", ".mov"].contains { name.hasSuffix($0) } && !name.hasPrefix("fragments")
             #expect(account.promised == (isPromised ? account.given : nil), "\(name): \(account)")
         }
         // A part of a file is whole where the part is.
@@ -167,5 +207,162 @@ import Testing
         }
         let behind = try account(folder.file("hole.mp4"), #", "start": 3.2"#)
         #expect(behind.isWhole && behind.given == 20, "\(behind)")
+    }
+
+    // MARK: Fragments
+
+    private func fragments(
+        _ all: [(number: UInt32, begin: Int64)], length: Int64 = 0, places: [Int64] = []
+    ) -> [FileGap] {
+        // Each lasts 100 ticks of 1 ms, and lies at its number times 1000.
+        let items = all.map {
+            MovieFragments.Item.fragment(
+                number: $0.number,
+                pictures: .init(offset: Int64($0.number) * 1000, begin: $0.begin, end: $0.begin + 100, rest: 20))
+        }
+        return MovieFragments.gaps([.header] + items, length: length, places: places, timeBase: TimeBase(1, 1000))
+    }
+
+    @Test func aFragmentIsMissingWhereItsNumberAndItsTimeAre() {
+        func gap(_ begin: Double?, _ end: Double?) -> [FileGap] {
+            [FileGap(begin: begin.map { MediaTime(seconds: $0) }, end: end.map { MediaTime(seconds: $0) })]
+        }
+        #expect(fragments([(1, 0), (2, 100), (3, 200)]) == [])
+        #expect(fragments([(1, 0), (2, 100), (4, 300)]) == gap(0.2, 0.3))
+        #expect(fragments([(7, 0), (9, 200)]) == gap(0.1, 0.2))
+        // A pause, other numbers, one number for all, a second recording.
+        #expect(fragments([(1, 0), (2, 5000), (3, 5100)]) == [])
+        #expect(fragments([(1, 0), (2, 100), (9, 200)]) == [])
+        #expect(fragments([(1, 0), (3, 100), (5, 900), (7, 1000)]) == [])
+        #expect(fragments([(1, 0), (1, 100), (1, 900)]) == [])
+        #expect(fragments([(8, 0), (9, 100), (1, 900), (2, 1000)]) == [])
+        #expect(fragments([]) == [])
+        // Indexes.
+        #expect(fragments([(1, 0), (2, 100)], length: 400) == [])
+        #expect(fragments([(1, 0), (2, 100)], length: 1000) == gap(0.2, nil))
+        #expect(fragments([(1, 0), (2, 100)], places: [1000, 2000]) == [])
+        #expect(fragments([(1, 0), (2, 100)], places: [1000, 2000, 3000]) == gap(0.2, nil))
+        #expect(fragments([(1, 0), (2, 100)], places: [1010, 2010, 3010]) == [])
+    }
+
+    private func boxes(_ data: Data) -> [(type: String, range: Range<Int>)] {
+        var (all, offset): ([(String, Range<Int>)], Int) = ([], 0)
+        while offset + 8 <= data.count {
+            let size = data[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) }
+            guard size >= 8 else { break }
+            all.append((String(decoding: data[offset + 4..<offset + 8], as: UTF8.self), offset..<offset + size))
+            offset += size
+        }
+        return all
+    }
+
+    /// One fragment of the middle or the last one: overwritten, cut out, or its header damaged.
+    @Test(
+        .needsFFmpeg, arguments: ["empty_moov+frag_keyframe", "dash+frag_keyframe", "dash+frag_keyframe+global_sidx"])
+    func seesThatAFragmentIsMissing(flags: String) throws {
+        let folder = try ScratchFolder()
+        try ClipMaker.ffmpeg(
+            "-f", "lavfi", "-i", ClipMaker.moving(count: 100), "-f", "lavfi", "-i", "sine=d=4", "-c:v", "libx264",
+            "-preset", "ultrafast", "-g", "20", "-pix_fmt", "yuv420p", "-c:a", "aac", "-movflags", flags,
+            folder.file("a.mp4"))
+        let whole = try Data(contentsOf: URL(fileURLWithPath: folder.file("a.mp4")))
+        let all = boxes(whole)
+        let headers = all.indices.filter { all[$0].type == "moof" }
+        func damage(_ index: Int) -> [(name: String, data: Data)] {
+            let (moof, mdat) = (all[headers[index]].range, all[headers[index] + 1].range)
+            func replacing(_ range: Range<Int>, _ bytes: Data) -> Data {
+                var data = whole
+                data.replaceSubrange(range, with: bytes)
+                return data
+            }
+            let noise = Data(moof.map { UInt8(truncatingIfNeeded: $0 &* 197 &+ 131) })
+            return [
+                ("zeroed", replacing(moof, Data(count: moof.count))),
+                ("overwritten", replacing(moof, noise)),
+                ("emptied", replacing(moof.lowerBound + 8..<moof.upperBound, Data(count: moof.count - 8))),
+                ("gone", replacing(moof.lowerBound..<mdat.upperBound, Data(count: mdat.upperBound - moof.lowerBound))),
+                ("cut", replacing(moof.lowerBound..<mdat.upperBound, Data())),
+            ]
+        }
+        for (index, options) in [(2, ""), (2, #", "decode": false"#), (headers.count - 1, "")] {
+            for (name, data) in damage(index) {
+                let path = folder.file("\(name).mp4")
+                try data.write(to: URL(fileURLWithPath: path))
+                let account = try account(path, options)
+                #expect(
+                    account.shortfall?.contains(" lacks a part ") == true, "\(flags) \(name) \(index): \(account)")
+            }
+        }
+        let path = folder.file("gone.mp4")
+        try damage(3)[0].data.write(to: URL(fileURLWithPath: path))
+        let before = try account(path, #", "duration": 1"#)
+        #expect(before.isWhole && before.given == 25, "\(before)")
+    }
+
+    // MARK: Clusters
+
+    /// Decoders of these codecs say nothing where pictures are missing between others.
+    @Test(
+        .needsFFmpeg,
+        arguments: [
+            ["libx265", "-preset", "ultrafast", "-x265-params", "log-level=error:keyint=200"],
+            ["libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-g", "200"],
+            ["libsvtav1", "-preset", "12", "-g", "200"], ["libx264", "-preset", "ultrafast", "-g", "200"],
+        ])
+    func seesHolesBetweenTheKeyframesOfEveryCodec(encoder: [String]) throws {
+        let folder = try ScratchFolder()
+        let path = folder.file("a.mkv")
+        try ClipMaker.ffmpeg(
+            arguments: ["-f", "lavfi", "-i", ClipMaker.moving(count: 100), "-pix_fmt", "yuv420p", "-c:v"] + encoder
+                + ["-cluster_time_limit", "500", path])
+        let whole = try Data(contentsOf: URL(fileURLWithPath: path))
+        let good = try account(path)
+        #expect(good.isWhole && good.given == 100, "\(good)")
+        var clusters: [Int] = []
+        var rest = whole[...]
+        while let found = rest.range(of: Data([0x1f, 0x43, 0xb6, 0x75])) {
+            clusters.append(found.lowerBound)
+            rest = whole[found.upperBound...]
+        }
+        // The first place is that in the seek head's list, if there.
+        let middle = clusters.count / 2
+        let cluster = clusters[middle]..<clusters[middle + 1]
+        for (name, range) in [
+            ("cluster", cluster), ("head", cluster.lowerBound..<cluster.lowerBound + 12),
+            ("blocks", cluster.lowerBound + 20..<cluster.upperBound - 20),
+            ("across", cluster.upperBound - 100..<cluster.upperBound + 100),
+        ] {
+            var data = whole
+            data.replaceSubrange(range, with: Data(count: range.count))
+            try data.write(to: URL(fileURLWithPath: path))
+            let hole = try account(path)
+            #expect(hole.shortfall != nil && !hole.isWhole, "\(encoder[0]) \(name): \(hole)")
+            let before = try account(path, #", "duration": 1"#)
+            #expect(before.isWhole && before.given == 25, "\(encoder[0]) \(name): \(before)")
+        }
+        var data = whole
+        data.removeSubrange(cluster)
+        try data.write(to: URL(fileURLWithPath: path))
+        #expect(try account(path).shortfall != nil, "\(encoder[0])")
+    }
+
+    // MARK: Slow pictures
+
+    /// libavformat looks at the first five seconds of a file, and needs more than one picture.
+    @Test(.needsFFmpeg, arguments: ["mkv", "webm", "mp4", "ts", "avi"])
+    func playsAFileWithAPictureEachMinute(ending: String) throws {
+        let folder = try ScratchFolder()
+        let encoder = ending == "webm" ? ["libvpx-vp9", "-deadline", "realtime"] : ["libx264", "-preset", "ultrafast"]
+        for seconds in [3, 60] {
+            let path = folder.file("\(seconds).\(ending)")
+            try ClipMaker.ffmpeg(
+                arguments: [
+                    "-f", "lavfi", "-i", "testsrc2=s=64x64:r=1/\(seconds):d=\(seconds * 12)", "-pix_fmt", "yuv420p",
+                    "-c:v",
+                ]
+                    + encoder + [path])
+            let account = try account(path)
+            #expect(account.isWhole && account.given == 12, "\(account)")
+        }
     }
 }

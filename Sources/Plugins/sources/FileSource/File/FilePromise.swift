@@ -2,7 +2,6 @@
 
 import CAVFormat
 import FrameCore
-import Glibc
 
 /// What a file says beforehand of the pictures of a track, beside the index of an MP4 or MOV file, which
 /// ``MediaFile/indexed(_:after:)`` reads.
@@ -28,9 +27,7 @@ struct FilePromise {
         case "matroska":
             length = Self.matroskaLength(file, track)
             cues = Self.matroskaCues(file, track)
-            if let segment = Self.head(of: file.path).flatMap(MatroskaSegment.init(head:)), file.byteCount > 0 {
-                missingBytes = max(segment.end - Int64(file.byteCount), 0)
-            }
+            if let end = file.segment?.end, file.byteCount > 0 { missingBytes = max(end - Int64(file.byteCount), 0) }
         default: break
         }
     }
@@ -77,18 +74,28 @@ struct FilePromise {
     }
 
     private static let mostCues: Int32 = 1_000_000
-
-    private static func head(of path: String) -> [UInt8]? {
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard file >= 0 else { return nil }
-        defer { close(file) }
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let count = pread(file, &bytes, bytes.count, 0)
-        return count > 0 ? Array(bytes[..<count]) : nil
-    }
 }
 
 extension MediaFile {
+    /// The segment of a Matroska file.
+    fileprivate var segment: MatroskaSegment? {
+        bytes().flatMap { MatroskaSegment(head: $0.read(at: 0, most: 4096)) }
+    }
+
+    /// [stage thread] Where the container has lost something, by the headers of its parts. Reads those of the whole file.
+    ///
+    /// - Parameter isStopped: Whether the run has ended. What was found then says nothing.
+    func gaps(_ track: Int, isStopped: @escaping () -> Bool) -> [FileGap] {
+        guard let bytes = bytes(isStopped: isStopped) else { return [] }
+        switch formatName.split(separator: ",").first {
+        case "matroska": return segment?.gaps(in: bytes) ?? []
+        case "mov" where indexedPictures(track) == nil:
+            let number = UInt32(truncatingIfNeeded: stream(track).pointee.id)
+            return MovieFragments(bytes, track: number, timeBase: timeBase(track)).gaps
+        default: return []
+        }
+    }
+
     /// What the index of an MP4 or MOV file says of a track.
     struct Index {
         /// Packets in it.

@@ -12,6 +12,8 @@ enum FileShortfall: Equatable {
     case bytes(Int64)
     /// There is nothing near some places of its index, the first of them at this time.
     case hole(MediaTime, places: Int)
+    /// Its container is damaged or lacks a part.
+    case gap(FileGap)
     /// Pictures of its index were read, and did not come out of the decoder.
     case undecoded(Int, of: Int)
 
@@ -27,8 +29,19 @@ enum FileShortfall: Equatable {
             "'\(path)' ends early: by its header it has \(count) more \(count == 1 ? "byte" : "bytes")"
         case .hole(let time, let places):
             "'\(path)' has no picture at \(places == 1 ? "a place" : "\(places) places") of its index, the first at \(time.seconds) s"
+        case .gap(let gap):
+            "'\(path)' lacks a part\(Self.place(gap)): the container is damaged there, or something was cut out"
         case .undecoded(let count, let all):
             "\(count) of \(all) \(all == 1 ? "picture" : "pictures") of '\(path)' could not be decoded"
+        }
+    }
+
+    private static func place(_ gap: FileGap) -> String {
+        switch (gap.begin?.seconds, gap.end?.seconds) {
+        case (let begin?, let end?): " between \(begin) s and \(end) s"
+        case (let begin?, nil): " after \(begin) s"
+        case (nil, let end?): " before \(end) s"
+        case (nil, nil): ""
         }
     }
 
@@ -43,6 +56,11 @@ enum FileShortfall: Equatable {
             ["endSeconds": .number(end.seconds), "lengthSeconds": .number(length.seconds)]
         case .bytes(let count): ["missingBytes": .number(count)]
         case .hole(let time, let places): ["holeSeconds": .number(time.seconds), "missing": .number(places)]
+        case .gap(let gap):
+            .object(
+                [("holeSeconds", gap.begin), ("nextSeconds", gap.end)].compactMap { name, time in
+                    time.map { (name, .number($0.seconds)) }
+                })
         case .undecoded(let count, _): ["missing": .number(count)]
         }
     }

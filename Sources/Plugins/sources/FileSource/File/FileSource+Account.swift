@@ -63,12 +63,37 @@ extension FileSource {
         if let hole = notes.missingCues(from: timeline.lower, isToEnd: !isRangeDone) {
             return .hole(track.format.timeBase.time(ofTicks: hole.first), places: hole.count)
         }
-        if isWhole, let index, let decoded = reader.decoded, file.hasPicturePerPacket(track.index) {
+        if let gap = gap(notes, file, track, isRangeDone: isRangeDone) { return .gap(gap) }
+        if isWhole, let shown = index?.shown ?? packetsToDecode(notes, file), let decoded = reader.decoded,
+            file.hasPicturePerPacket(track.index)
+        {
             let early = reader.firstDecodedTick.map { notes.early(before: $0) } ?? 0
-            let missing = index.shown - decoded - early
-            if missing > 0 { return .undecoded(missing, of: index.shown) }
+            let missing = shown - decoded - early
+            if missing > 0 { return .undecoded(missing, of: shown) }
         }
         return nil
+    }
+
+    /// The packets that must come out of the decoder, of containers whose packets are not cut from a stream; nil where the
+    /// first one may depend on pictures that the file has not.
+    private func packetsToDecode(_ notes: PacketNotes, _ file: MediaFile) -> Int? {
+        let isContainer = ["matroska", "mov"].contains { file.formatName.hasPrefix($0) }
+        return isContainer && notes.beginsWithKeyframe ? notes.shown : nil
+    }
+
+    /// The first gap of the container in what was played.
+    private func gap(_ notes: PacketNotes, _ file: MediaFile, _ track: VideoTrack, isRangeDone: Bool) -> FileGap? {
+        guard !options.loop else { return nil }
+        let isFromStart = options.start == 0 && (context.part?.begin ?? .zero) <= .zero
+        let lower =
+            isFromStart ? nil : (timeline.lower ?? notes.firstTick).map { track.format.timeBase.time(ofTicks: $0) }
+        let gaps = file.gaps(track.index) { [context] in context.isStopped }
+        guard !context.isStopped else { return nil }
+        return gaps.first { gap in
+            if let lower, let end = gap.end, end <= lower { return false }
+            if isRangeDone, let begin = gap.begin, begin >= reached { return false }
+            return true
+        }
     }
 
     /// Whether the pictures end before the length that the file promises. The lengths of containers are rounded, and

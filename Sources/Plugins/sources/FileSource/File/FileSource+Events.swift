@@ -91,7 +91,8 @@ extension FileSource {
             [
                 .number("missing", "Pictures in its index that are missing, or could not be decoded."),
                 .number("missingBytes", "Bytes that its header gives and that are missing."),
-                .number("holeSeconds", "The first place of its index where no picture is (s)."),
+                .number("holeSeconds", "Where the first pictures are missing (s)."),
+                .number("nextSeconds", "When the pictures go on after that (s)."),
                 .number("endSeconds", "End of its pictures (s)."),
                 .number("lengthSeconds", "Length that its header gives (s)."),
             ]),

@@ -20,6 +20,9 @@ extension MediaFile {
     /// Video tracks that are not cover pictures.
     private var videoTracks: [Int] { (0..<trackCount).filter { isVideo($0) } }
 
+    /// Those of them that can be decoded.
+    var playableTracks: [Int] { videoTracks.filter { avcodec_find_decoder(parameters($0).codec_id) != nil } }
+
     private func isVideo(_ index: Int) -> Bool {
         parameters(index).codec_type == AVMEDIA_TYPE_VIDEO
             && stream(index).pointee.disposition & AV_DISPOSITION_ATTACHED_PIC == 0
@@ -40,7 +43,7 @@ extension MediaFile {
             guard number <= all.count else { throw FileFault.noTrack(path, number, of: all.map { describe($0) }) }
             return try decodable(all[number - 1])
         }
-        let known = all.filter { avcodec_find_decoder(parameters($0).codec_id) != nil }
+        let known = playableTracks
         let usable = known.filter { parameters($0).width > 0 && parameters($0).format >= 0 }
         // A picture before the film, as a thumbnail, is no film; and a file may say which of its tracks is meant.
         let films = usable.filter { !isOnePicture($0) }

@@ -23,6 +23,8 @@ final class MediaFile {
     var timeline: InputTimeline { packets.timeline }
     /// Whether the times step somewhere, where that was found out.
     private var isStepped: Bool?
+    /// Whether it examines more of them than it does unasked.
+    private var looksFar = false
 
     /// Formats that only name other files. Reading some of them never ends.
     private static let playlists: Set = ["hls", "dash", "concat", "imf", "sdp", "webm_dash_manifest"]
@@ -33,8 +35,20 @@ final class MediaFile {
     init(path: String) throws {
         self.path = path
         looksInside = true
-        let (opened, said) = LibavText.during { open() }
+        var (opened, said) = LibavText.during { open() }
+        if case .file = opened, hasUnknownPictures {
+            close()
+            looksFar = true
+            (opened, said) = LibavText.during { open() }
+        }
         if let fault = fault(opened, said) { throw fault }
+    }
+
+    /// Whether nothing is known of the pictures of any video track that could be played. libavformat looks at five seconds
+    /// of a file, which may have a single picture, and at five megabytes.
+    private var hasUnknownPictures: Bool {
+        let tracks = playableTracks
+        return !tracks.isEmpty && !tracks.contains { parameters($0).width > 0 && parameters($0).format >= 0 }
     }
 
     /// [any thread] Opens a file of which only the first picture is wanted. Decodes nothing.
@@ -86,6 +100,10 @@ final class MediaFile {
         let begun = avformat_open_input(&container, url, format, &settings)
         guard begun >= 0 else { return .failed(begun) }
         guard looksInside else { return .file }
+        if looksFar {
+            container!.pointee.max_analyze_duration = Int64(AV_TIME_BASE) * 24 * 3600
+            container!.pointee.probesize = 1 << 26
+        }
         let looked = avformat_find_stream_info(container, nil)
         guard looked >= 0 else { return .failed(looked) }
         forgetTimes()
@@ -112,6 +130,13 @@ final class MediaFile {
 
     /// 0 when unknown.
     var byteCount: Int { io.map { max(Int(avio_size($0)), 0) } ?? 0 }
+
+    /// The file's bytes; nil where it is no regular file.
+    ///
+    /// - Parameter isStopped: Whether the run has ended, so that no more is to be read.
+    func bytes(isStopped: @escaping () -> Bool = { false }) -> FileBytes? {
+        held.flatMap { $0.isRegular ? FileBytes($0.descriptor, isStopped: isStopped) : nil }
+    }
 
     // MARK: Tracks
 

@@ -20,6 +20,10 @@ struct PacketNotes {
     private var early: [Int64] = []
     private static let mostEarly = 64
     private var hasKeyframe = false
+    /// Packets with a time whose pictures are shown.
+    private(set) var shown = 0
+    /// Whether the first packet was a keyframe, so that all can be decoded.
+    private(set) var beginsWithKeyframe = false
 
     /// In ticks, rising.
     private let cues: [Int64]
@@ -46,6 +50,8 @@ struct PacketNotes {
         let tick = packet.pts != fh_av_no_pts ? packet.pts : packet.dts
         guard tick != fh_av_no_pts else { return }
         if packet.flags & AV_PKT_FLAG_KEY != 0 { hasKeyframe = true }
+        if firstTick == nil { beginsWithKeyframe = hasKeyframe }
+        if packet.flags & AV_PKT_FLAG_DISCARD == 0, packet.size > 0 { shown += 1 }
         if hasKeyframe, early.count < Self.mostEarly, packet.flags & AV_PKT_FLAG_DISCARD == 0 { early.append(tick) }
         note(tick: tick)
     }
