@@ -26,6 +26,7 @@ import Testing
         _ = guarded.decide(.answered, after: .cut, faces: [face()], time: 0)
         #expect(guarded.decide(.late, after: .none, faces: [face(seen: false)], time: 1) == .late)
         #expect(guarded.decide(.failed, after: .none, faces: [face(seen: false)], time: 2) == .failed)
+        for mode: PrivacyGuard.Mode in [.searched, .late, .failed] { guarded.count(mode, isCovered: true) }
         #expect(
             PrivacyGuard.Mode.late.coversAll && PrivacyGuard.Mode.failed.coversAll
                 && PrivacyGuard.Mode.starting.coversAll)
@@ -373,6 +374,43 @@ import Testing
                 "the search for faces was too slow: 100 of 100 frames were covered completely") == true,
             "\(String(describing: result.fault))")
         #expect(result.fault?.remedy.hasPrefix("Choose a smaller 'detectionSize', or leave it out.") == true)
+    }
+
+    /// Of a run of one frame nobody can say that its searches are too slow.
+    @Test(arguments: [1, 29]) func aFewLateFramesSayNothingOfARun(count: Int) throws {
+        let gate = DispatchSemaphore(value: 0)
+        let detector = FakeDetector { _, _, _ in
+            gate.wait()
+            gate.signal()
+            return []
+        }
+        let result = try rawShares(
+            count, #"{ "privacy": true, "lookAheadSeconds": 0, "waitMs": 0, "detectionSize": 320 }"#, detector
+        ) { gate.signal() }
+        #expect(result.shares.count == count && result.shares.allSatisfy { $0 < Self.chance })
+        #expect(result.fault == nil, "\(String(describing: result.fault))")
+        #expect(!result.events.contains { $0.name == "search-late" })
+        #expect(result.events.last { $0.name == "privacy" }?.details["starting"]?.asInt == count)
+    }
+
+    /// Frames that wait to be looked ahead when the run is stopped went nowhere.
+    @Test(arguments: [true, false]) func countsOnlyWhatWentOut(isDrained: Bool) throws {
+        let detector = FakeDetector { call, _, _ in call < 6 ? [.at(60, 40, 40, 40)] : [] }
+        let driver = try HarnessedFaceEffect.driver(
+            #"{ "privacy": true, "lookAheadSeconds": 0.2, "holdSeconds": 0.05, "effect": "replace" }"#, Self.format,
+            detector)
+        var noise = Noise(5)
+        for _ in 0..<20 { try driver.send(try driver.makeFrame { noise.fill(&$0) }) }
+        if isDrained { try driver.drain() }
+        var count = 0
+        while driver.takeFrame() != nil { count += 1 }
+        try driver.stop()
+        #expect(isDrained ? count == 20 : (1..<20).contains(count), "\(count)")
+        let events = driver.takeEvents()
+        let told = try #require(events.last { $0.name == "privacy" })
+        #expect(told.text.hasPrefix("\(count) frames: "), "\(told.text)")
+        let modes = PrivacyGuard.Mode.allCases.map { told.details[$0.name]?.asInt ?? -100 }
+        #expect(modes.reduce(0, +) == count, "\(told.text)")
     }
 
     @Test func aDetectorThatDiesMidwayCoversAllFromThenOn() throws {

@@ -26,6 +26,22 @@ import Testing
         #expect(sizes(format).smallestYuNetFace(format) <= 12)
     }
 
+    /// A line was enlarged until its shorter side had 64 pixels: 10 million pixels a search for one of 1x16384.
+    @Test(arguments: [(1, 16384), (16384, 2), (2, 1080), (2, 2), (1920, 11), (1, 1)])
+    func aLineIsNotEnlarged(width: Int, height: Int) {
+        var sizes = sizes(format(width, height))
+        sizes.addSmallSearch()
+        let searched = sizes.searched(format(width, height))
+        #expect(searched.allSatisfy { $0.width >= 64 && $0.height >= 64 }, "the network needs 64: \(searched)")
+        #expect(sizes.pixels(format(width, height)) <= 64 * (320 + 480 + 2560), "\(searched)")
+    }
+
+    /// A face of the least size has room in it.
+    @Test func aStripIsEnlargedAsEver() {
+        let searched = sizes(format(1280, 16)).searched(format(1280, 16))
+        #expect(searched.map(\.description) == ["5120x64", "5120x64"])
+    }
+
     @Test func aFineSearchIsJoinedByACoarseOneThatSeesLargeFaces() {
         let sizes = sizes(format(1280, 720))
         #expect(sizes.sides.count == 2 && sizes.sides[0] == SearchSizes.coarseSide && sizes.sides[1] == 1280)

@@ -22,7 +22,8 @@ extension FaceEffect {
                 .number("failed", "Searches that failed."),
             ]),
         EventDeclaration(
-            "privacy", "With privacy, every 10 s and at the end: how many frames were covered, and why.",
+            "privacy",
+            "With privacy, every 10 s and at the end: how many of the frames that went out were covered, and why.",
             [
                 .number("searched", "Frames that were searched in time."),
                 .number("held", "Frames with a known face covered that their search did not find."),
@@ -47,7 +48,7 @@ extension FaceEffect {
             "search-late",
             "With privacy: a fifth of the frames of ten seconds, or at the end of the run, were covered completely because their search was late.",
             [
-                .number("frames", "Frames that arrived."),
+                .number("frames", "Frames that went out."),
                 .number("late", "Frames covered completely because their search was late."),
             ]),
         EventDeclaration(

@@ -203,6 +203,10 @@ final class FaceEffect: DelayingFilter {
             faces: finder.tracks.tracks.lazy.filter(\.isConfirmed).map { FaceLine($0, map, now: finder.frame) },
             covered: (privacy?.regions ?? []).lazy.map(map.upright))
         if let painter, options.draw { frame.withMutablePicture { draw(on: $0, map, painter, mode) } }
+        if let mode, let privacy {
+            goesOut(
+                mode, isCovered: mode.coversAll || !privacy.regions.isEmpty, isLate: result.look == .late, time: time)
+        }
         notices.tell(finder, privacy, faceEvents: options.events, time: time, to: context)
         return .forward
     }
@@ -219,7 +223,6 @@ final class FaceEffect: DelayingFilter {
         let mode = decide(result, time: time)
         if privacy != nil, let format {
             let isLate = result.look == .late
-            notices.note(isLate: isLate, time: time, to: context)
             if result.look != .none, finder.adapt(isLate: isLate) { notices.tell(finder.sizes, format, to: context) }
             if mode == .crowded { notices.tellCrowd(time: time, to: context) }
         }
@@ -279,7 +282,7 @@ final class FaceEffect: DelayingFilter {
         if let privacy {
             ahead.add(
                 frame, TwoWayGuard.Frame(time: time, mode: mode, isCut: result.isCut), aheadFaces, privacy, finder, map,
-                isSearched: result.look == .answered)
+                result.look)
         }
         if ahead.isFull { try giveOldest(output) }
         notices.tell(finder, privacy, faceEvents: options.events, time: time, to: context)
@@ -304,15 +307,20 @@ final class FaceEffect: DelayingFilter {
                 }
             }
             let isCovered = plan.mode.coversAll || !plan.covers.isEmpty
-            if isCovered, !plan.firstMode.coversAll, !plan.wasCovered { privacy?.wasCoveredLater() }
-            if plan.mode != plan.firstMode { privacy?.wasDecidedLater(plan.mode, insteadOf: plan.firstMode) }
             try lines?.write(
                 frame: frame.sequenceNumber, pts: frame.pts, isSearched: told.isSearched, mode: plan.mode,
                 faces: told.faces, covered: plan.covers.lazy.map { map.upright($0.box) })
             let (number, pts) = (frame.sequenceNumber, frame.pts)
             try frame.withPicture { try review?.add(plan, frame: number, pts: pts, map, $0) }
             try output.emit(frame)
+            goesOut(plan.mode, isCovered: isCovered, isLate: told.isLate, time: pts.nanoseconds)
         }
+    }
+
+    /// Counts a frame of a stage with privacy.
+    private func goesOut(_ mode: PrivacyGuard.Mode, isCovered: Bool, isLate: Bool, time: Int64) {
+        privacy?.count(mode, isCovered: isCovered)
+        notices.note(isLate: isLate, time: time, to: context)
     }
 
     private func decide(_ result: FaceFinder.Result, time: Int64) -> PrivacyGuard.Mode? {

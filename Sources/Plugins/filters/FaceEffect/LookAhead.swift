@@ -8,6 +8,8 @@ final class LookAhead {
     /// What a frame's line says, kept until the frame goes out.
     struct Told {
         var isSearched = false
+        /// Whether its search was late.
+        var isLate = false
         var faces: [FaceLine] = []
     }
 
@@ -78,11 +80,11 @@ final class LookAhead {
     /// [stage thread] Adds the next frame.
     func add(
         _ frame: consuming Frame, _ state: TwoWayGuard.Frame, _ known: [TwoWayGuard.Face], _ privacy: PrivacyGuard,
-        _ finder: FaceFinder, _ map: UprightMap, isSearched: Bool
+        _ finder: FaceFinder, _ map: UprightMap, _ look: FaceFinder.Look
     ) {
         let place = (covers.oldestNumber + covers.count) % grays.count
         grays[place].copy(from: finder.gray)
-        told[place].isSearched = isSearched
+        (told[place].isSearched, told[place].isLate) = (look == .answered, look == .late)
         told[place].faces.removeAll(keepingCapacity: true)
         for track in finder.tracks.tracks where track.isConfirmed {
             told[place].faces.append(FaceLine(track, map, now: finder.frame))
@@ -105,6 +107,7 @@ final class LookAhead {
         let place = covers.oldestNumber % told.count
         guard let frame = frames.takeOldest(), let plan = covers.takeOldest() else { return false }
         try body(frame, plan, told[place])
+        covers.count(plan)
         return true
     }
 

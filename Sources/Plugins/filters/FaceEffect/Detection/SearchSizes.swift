@@ -111,12 +111,13 @@ struct SearchSizes: Equatable {
         func whole(_ length: Double) -> Int { max(Int(length.rounded()), 1) }
         let (width, height) = (whole(square.width * reduction), whole(square.height * reduction))
         return sides.map { side in
-            // Sides below 64 leave the network nothing after its last layer.
-            let factor = max(
-                Double(side) / Double(max(width, height)), 64 / Double(min(width, height)))
-            let isWhole = abs(factor - 1) < 1e-9 || (factor > 1 && side == copySide && min(width, height) >= 64)
+            let (short, long) = (Double(min(width, height)), Double(max(width, height)))
+            // Sides below 64 leave the network nothing after its last layer. A picture that is too thin for a face of the
+            // least size is not enlarged for that, but only made wider: an enlarged line would be the largest of all.
+            let factor = max(Double(side) / long, short < Self.yunetFace ? 0 : 64 / short)
+            let isWhole = (abs(factor - 1) < 1e-9 || (factor > 1 && side == copySide)) && short >= 64
             guard !isWhole else { return PictureSize(width, height) }
-            return PictureSize(whole(Double(width) * factor), whole(Double(height) * factor))
+            return PictureSize(max(whole(Double(width) * factor), 64), max(whole(Double(height) * factor), 64))
         }
     }
 }

@@ -25,6 +25,8 @@ struct LateWatch {
     /// The share of late frames among the last ten seconds' frames, 0...1.
     private(set) var share = 0.0
     private let usualCount: Double
+    /// Whether so many frames came that their share says something: those of a second, and at least ten.
+    var isEnough: Bool { Double(count) >= max(usualCount / 10, 10) }
 
     /// - Parameter frameRate: Frames a second.
     init(frameRate: Double) { usualCount = max(min(frameRate, 1000), 1) * Double(Self.span) / 1e9 }

@@ -92,7 +92,7 @@ struct PrivacyGuard {
     private(set) var regions: [FaceRect] = []
     /// The serial number of the face that each region belongs to; negative for the place that a face has jumped from.
     private(set) var serials: [Int] = []
-    /// Frames by mode, in the order of `Mode`.
+    /// Frames that went out, by mode, in the order of `Mode`.
     private(set) var counts = [Int](repeating: 0, count: Mode.allCases.count)
     /// Frames that went out unchanged, since no face was found in them.
     private(set) var uncoveredCount = 0
@@ -162,15 +162,11 @@ struct PrivacyGuard {
             }
         }
         hold(time, &isAllSeen)
-        let mode: Mode =
-            switch look {
-            case .answered, .full: isFull ? .crowded : isSettling(time) ? .starting : isAllSeen ? .searched : .held
-            case .failed: .failed
-            case .late: hasAnswer ? .late : .starting
-            }
-        counts[mode.rawValue] += 1
-        if !mode.coversAll, regions.isEmpty { uncoveredCount += 1 }
-        return mode
+        return switch look {
+        case .answered, .full: isFull ? .crowded : isSettling(time) ? .starting : isAllSeen ? .searched : .held
+        case .failed: .failed
+        case .late: hasAnswer ? .late : .starting
+        }
     }
 
     private mutating func begin(_ pause: Break, _ time: Int64) {
@@ -266,12 +262,11 @@ struct PrivacyGuard {
         return result * (1 - rest * (1 - base))
     }
 
-    /// Counts a frame as covered after all: nothing was found in it, but a later frame showed a face.
-    mutating func wasCoveredLater() { uncoveredCount -= 1 }
-
-    /// Counts a frame under another mode: a later frame showed that it must be covered completely.
-    mutating func wasDecidedLater(_ mode: Mode, insteadOf old: Mode) {
-        counts[old.rawValue] -= 1
+    /// Counts a frame that goes out. One that waits to be looked ahead may never do so.
+    ///
+    /// - Parameter isCovered: Whether anything in it is covered.
+    mutating func count(_ mode: Mode, isCovered: Bool) {
         counts[mode.rawValue] += 1
+        if !isCovered { uncoveredCount += 1 }
     }
 }

@@ -146,7 +146,7 @@ struct TwoWayGuard {
     private var oldest = 0
     private var faces: [Known] = []
 
-    /// How many covers there were, by reason, in the frames that came out.
+    /// How many covers there were, by reason, in the frames that went out.
     private(set) var coverCounts = [Int](repeating: 0, count: How.allCases.count)
 
     /// - Parameters:
@@ -221,8 +221,12 @@ struct TwoWayGuard {
         guard count > 0 else { return nil }
         let plan = plan(oldest)
         oldest += 1
-        if !plan.mode.coversAll { for cover in plan.covers { coverCounts[cover.how.rawValue] += 1 } }
         return plan
+    }
+
+    /// Counts the covers of a frame that went out.
+    mutating func count(_ plan: Plan) {
+        if !plan.mode.coversAll { for cover in plan.covers { coverCounts[cover.how.rawValue] += 1 } }
     }
 
     private func plan(_ number: Int) -> Plan { plans[number % plans.count] }

@@ -133,7 +133,9 @@ struct FaceNotices {
     }
 
     /// Whether so many frames of the whole run were late.
-    private var isLateOften: Bool { Double(late.lateCount) > LateWatch.mostShare * Double(late.count) }
+    private var isLateOften: Bool {
+        late.isEnough && Double(late.lateCount) > LateWatch.mostShare * Double(late.count)
+    }
 
     /// [stage thread] Posts the event of the end of a stage that looked ahead.
     func finish(_ covers: TwoWayGuard, to context: StageContext) {
@@ -148,7 +150,7 @@ struct FaceNotices {
     }
 
     /// The fault of a run whose detector failed or was too slow: nil unless at least half of the searches failed, more than
-    /// half of the frames were late, or the detector is stuck at the end.
+    /// half of the frames were late (of at least a second's), or the detector is stuck at the end.
     func fault(_ finder: FaceFinder, isPrivate: Bool) -> FrameHostError? {
         let consequence = isPrivate ? "frames were covered completely" : "faces were not found"
         if finder.busyFor > Self.stuckAfter {
@@ -157,7 +159,7 @@ struct FaceNotices {
                 what: "the detector has not answered for \(finder.busyFor / 1_000_000_000) s: \(consequence)",
                 remedy: "Choose a smaller 'detectionSize'\(isPrivate ? "." : ", or another detector.")")
         }
-        if isPrivate, late.lateCount > late.count / 2 {
+        if isPrivate, late.isEnough, late.lateCount > late.count / 2 {
             return FrameHostError(
                 .exhausted,
                 what:
