@@ -16,7 +16,151 @@ import Testing
         "passphrase": "srt://127.0.0.1:1?passphrase=\(secret)12345",
         "key": "rtmp://127.0.0.1:1/live/\(secret)",
         "token": "http://127.0.0.1:1/\(secret)/live.m3u8",
+        "parameter": "rtsp://127.0.0.1:1/live;\(secret)",
     ]
+    /// What people write in the place of any value.
+    private static let planted = [
+        "rtsp://admin:\(secret)@127.0.0.1:1/live", "rtsp://admin:my \(secret) pw@127.0.0.1:1/live",
+        "rtsp://admin:it's \(secret), 'x' \"y\"@127.0.0.1:1/live", "rtsp://admin:a\n\(secret)@127.0.0.1:1/live",
+        "admin:\(secret)@127.0.0.1/live", "admin:my '\(secret)' pw@127.0.0.1", "admin:a\t\u{1b}\n\(secret)@127.0.0.1",
+        "127.0.0.1/live?\(secret)", "cam.example:554/live;\(secret)", "rtsp://127.0.0.1:1/a;\(secret)",
+        "rtsp%3A%2F%2Fadmin%3A\(secret)%40127.0.0.1", "user=admin&password=\(secret)", "http://127.0.0.1:1/x?\(secret)",
+    ]
+
+    private static func json(_ text: String) throws -> String {
+        String(decoding: try JSONSerialization.data(withJSONObject: text, options: .fragmentsAllowed), as: UTF8.self)
+    }
+
+    private struct Kind {
+        var id: String
+        var kind: String
+        var options: [(name: String, type: String)]
+    }
+
+    /// All stages and services, with their options.
+    private static func kinds(_ folder: String) throws -> [Kind] {
+        let framehost = try Program.framehost
+        let plugins = try JSON(parsing: try framehost.run(["plugins", "--json"], folder: folder).output)["plugins"]
+        return try plugins.list.map { plugin in
+            let id = plugin["id"].string ?? ""
+            let told = try JSON(parsing: try framehost.run(["describe", id, "--json"], folder: folder).output)
+            return Kind(
+                id: id, kind: plugin["kind"].string ?? "",
+                options: told["options"].list.map { ($0["name"].string ?? "", $0["type"].string ?? "") })
+        }
+    }
+
+    /// A chain in which a stage or service has these options.
+    private static func chain(_ kind: Kind, _ options: String) -> String {
+        let stage = "{ \"use\": \"\(kind.id)\"\(options.isEmpty ? "" : ", ")\(options) }"
+        let source = "{ \"use\": \"test-source\", \"size\": \"64x64\", \"frames\": 3 }"
+        switch kind.kind {
+        case "service":
+            let key = ["control-server": "control", "mqtt-events": "mqtt", "nats-events": "nats"][kind.id] ?? kind.id
+            return "{ \"\(key)\": { \(options) }, \"stages\": [ \(source), { \"use\": \"null-sink\" } ] }"
+        case "source": return "{ \"stages\": [ \(stage), { \"use\": \"null-sink\" } ] }"
+        case "sink": return "{ \"stages\": [ \(source), \(stage) ] }"
+        default: return "{ \"stages\": [ \(source), \(stage), { \"use\": \"null-sink\" } ] }"
+        }
+    }
+
+    /// Each option of each stage and service at once, as a word, in a list and in an object.
+    @Test(arguments: planted.indices) func noFaultOfAnyOptionShowsASecret(index: Int) throws {
+        let workspace = try Workspace()
+        let framehost = try Program.framehost
+        let value = try Self.json(Self.planted[index])
+        let kinds = try Self.kinds(workspace.folder.path)
+        #expect(kinds.count > 30)
+        for form in [value, "[\(value)]", "{ \"a\": \(value) }"] {
+            var stages: [String] = []
+            var services: [String] = []
+            for kind in kinds {
+                var options = kind.options.map { "\"\($0.name)\": \(form)" }
+                options.append("\"unknown\": \(form)")
+                if kind.kind == "service" {
+                    let key = ["control-server": "control", "mqtt-events": "mqtt", "nats-events": "nats"][kind.id]
+                    if let key { services.append("\"\(key)\": { \(options.joined(separator: ", ")) }") }
+                } else {
+                    stages.append("{ \"use\": \"\(kind.id)\", \(options.joined(separator: ", ")) }")
+                }
+            }
+            for key in ["use", "id", "from", "link", "join", "lead", "onError", "unread"] {
+                stages.append(
+                    "{ \"use\": \"null-sink\", \"\(key)\": \(form) }".replacing(
+                        "\"use\": \"null-sink\", \"use\"", with: "\"use\""))
+            }
+            let link = ["queue", "whenFull", "seconds", "megabytes", "unknown"].map { "\"\($0)\": \(form)" }
+            let join = ["lead", "rule", "end", "match", "unknown"].map { "\"\($0)\": \(form)" }
+            stages.append(
+                "{ \"use\": \"mosaic\", \"link\": { \(link.joined(separator: ", ")) }, \"join\": { \(join.joined(separator: ", ")) } }"
+            )
+            let rule = ["event", "stage", "when", "for", "every", "otherwise", "unknown"].map { "\"\($0)\": \(form)" }
+            let order = ["command", "stage", "set", "unknown"].map { "\"\($0)\": \(form)" }
+            services.append(
+                """
+                "on": [ { \(rule.joined(separator: ", ")), "do": \(form) },
+                        { "event": "state", "when": { "state": \(form), "x": \(form) }, "do": { \(order.joined(separator: ", ")) } } ]
+                """)
+            let top = ["drainSeconds", "spare", "buffers", "unknown"].map { "\"\($0)\": \(form)" }
+            try workspace.write(
+                "c.json",
+                "{ \((services + top).joined(separator: ",\n")), \"stages\": [ \(stages.joined(separator: ",\n")) ] }")
+            for words in [
+                ["check", "c.json"], ["check", "c.json", "--json"], ["graph", "c.json"], ["run", "c.json", "--events"],
+            ] {
+                let outcome = try framehost.run(words, folder: workspace.folder.path)
+                let said = outcome.output + outcome.error
+                #expect(outcome.status == 2, "\(words): \(said.prefix(500))")
+                #expect(
+                    !said.contains("GEHEIM"),
+                    "\(words) \(form): \(said.split(separator: "\n").filter { $0.contains("GEHEIM") }.prefix(5))")
+                // What is wrong is still said, for each option.
+                if words == ["check", "c.json"], form == value {
+                    for name in ["bitrateKbps", "preset", "transport", "listen", "device", "frames"] {
+                        #expect(said.contains(name), "\(name): \(said.prefix(500))")
+                    }
+                }
+            }
+        }
+    }
+
+    /// Each option that takes any text, alone: `check`, and a run as far as it comes.
+    @Test func noRunWithASecretInAnyTextShowsIt() throws {
+        let workspace = try Workspace()
+        let framehost = try Program.framehost
+        var number = 0
+        for kind in try Self.kinds(workspace.folder.path) {
+            for option in kind.options where option.type.contains("string") || option.type.contains("text") {
+                for _ in 0..<2 {
+                    let text = Self.planted[number % Self.planted.count]
+                    number += 1
+                    let value = try Self.json(text)
+                    let form = option.type.hasPrefix("list") ? "[ \(value) ]" : value
+                    // The options without which the stage is refused for another reason.
+                    let others = kind.options.filter {
+                        $0.name != option.name && ["path", "url", "effect", "broker", "servers"].contains($0.name)
+                    }
+                    .map { ", \"\($0.name)\": \($0.type.hasPrefix("list") ? "[ \"x.mp4\" ]" : "\"x.mp4\"")" }
+                    try workspace.write(
+                        "c.json", Self.chain(kind, "\"\(option.name)\": \(form)\(others.joined())"))
+                    for words in [
+                        ["check", "c.json"], ["check", "c.json", "--json"],
+                        ["run", "c.json", "--events", "--verbose", "--stats", "stats.json", "--for", "0.3"],
+                    ] {
+                        let outcome = try framehost.run(words, folder: workspace.folder.path)
+                        let stats =
+                            (try? workspace.data("stats.json")).map { String(decoding: $0, as: UTF8.self) } ?? ""
+                        let said = outcome.output + outcome.error + stats
+                        #expect(
+                            !said.contains("GEHEIM"),
+                            "\(kind.id).\(option.name) \(words[0]): \(said.split(separator: "\n").filter { $0.contains("GEHEIM") }.prefix(3))"
+                        )
+                    }
+                }
+            }
+        }
+        #expect(number > 80)
+    }
     private static let refused = [
         "http://admin:\(secret)@127.0.0.1:1/x", "rtsp://admin:p@\(secret)@127.0.0.1/", "rtsp://admin:\(secret)",
         "rtsp://admin:\(secret)/x@127.0.0.1/", "rtsp://admin:#\(secret)@127.0.0.1/", "admin:\(secret)@127.0.0.1/live",
@@ -68,6 +212,16 @@ import Testing
         ] {
             note(path, try Tool.curl.run(["-sS", "--max-time", "60", url + path]))
         }
+        for value in Self.planted {
+            for option in ["size", "url", "connectSeconds", "none"] {
+                note("set", try Program.framehost.run(["ctl", url, "set", "key.\(option)=\(value)"]))
+            }
+            try workspace.write(
+                "attach.json", "[ { \"use\": \"null-sink\", \"dump\": \(Self.json(value)), \"x\": 1 } ]")
+            for way in ["attach", "replace"] {
+                note(way, try Program.framehost.run(["ctl", url, way, "key", workspace.path("attach.json")]))
+            }
+        }
         for words in [["status"], ["stages"], ["plan"], ["chain"], ["get", "key"], ["get", "path.url"], ["figures"]] {
             note("ctl \(words)", try Program.framehost.run(["ctl", url] + words))
         }
@@ -91,7 +245,7 @@ import Testing
         program.send(SIGINT)
         note("run", try program.finish())
         for file in try FileManager.default.subpathsOfDirectory(atPath: workspace.folder.path)
-        where !["c.json"].contains(file) {
+        where !["c.json", "attach.json"].contains(file) {
             guard let data = FileManager.default.contents(atPath: workspace.path(file)) else { continue }
             outputs.append((file, String(decoding: data, as: UTF8.self)))
         }

@@ -14,6 +14,7 @@ struct OptionDecoder {
         _ type: Options.Type, from members: [JSONNode.Member], base: Options = Options(),
         isChange: Bool = false, isService: Bool = false, place: OptionPlace
     ) throws -> Options {
+        for member in members { WrittenValues.note(member.value) }
         let definitions = Dictionary(
             uniqueKeysWithValues: Mirror(reflecting: base).children.compactMap { child -> (String, any AnyOption)? in
                 guard let option = child.value as? any AnyOption, let label = child.label else { return nil }

@@ -5,7 +5,7 @@
 /// Cameras take their password before the host, in the query or in the path (`rtsp://ip/user=admin&password=…`);
 /// the stream key of RTMP is the end of its path. Shown are the scheme, the host and the port, and of the path:
 ///
-/// - RTSP: all of it, since the streams of a recorder differ by it. From the first part with `=` or `&` on only names
+/// - RTSP: all of it, since the streams of a recorder differ by it. From the first part with `=`, `&` or `;` on only names
 ///   such as `channel=`, none of the values.
 /// - RTMP: the application, which is its first part.
 /// - `file`: all of it.
@@ -58,13 +58,20 @@ extension Address: CustomStringConvertible, CustomDebugStringConvertible, Custom
 }
 
 extension String {
-    /// This text with each address in it as ``Address/description`` has it.
+    /// This text with each address in it as ``Address/description`` has it, and without the secrets of values that were
+    /// written into a chain.
     ///
     /// An address begins with letters before `://` and ends before white space, or before the mark that closes the
-    /// quotation in which it stands.
+    /// quotation in which it stands. A word that looks like a login or an address without its scheme is hidden too.
     ///
-    /// - Complexity: O(bytes); a text without `://` is returned as it is.
+    /// - Complexity: O(bytes); a text without any mark of an address is returned as it is.
     public func hidingAddresses() -> String {
+        guard mayHaveSecret else { return self }
+        return WrittenValues.hiding(in: self).hidingMarkedAddresses().hidingBareSecrets()
+    }
+
+    /// This text with each address that has a scheme as ``Address/description`` has it.
+    func hidingMarkedAddresses() -> String {
         guard hasMark else { return self }
         let bytes = Array(utf8)
         var result: [UInt8] = []
@@ -99,7 +106,7 @@ extension String {
         return false
     }
 
-    fileprivate func replacingBytes(of word: String, with other: String) -> String {
+    func replacingBytes(of word: String, with other: String) -> String {
         let (bytes, word) = (Array(utf8), Array(word.utf8))
         guard !word.isEmpty, bytes.count >= word.count else { return self }
         var result: [UInt8] = []
@@ -135,32 +142,26 @@ extension JSONNode {
         }
     }
 
-    private var containsAddress: Bool {
+    private var mayHaveSecret: Bool {
         switch value {
-        case .string(let text): text.hasMark
-        case .array(let elements): elements.contains(where: \.containsAddress)
-        case .object(let members): members.contains { $0.value.containsAddress }
+        case .string(let text): text.mayHaveSecret
+        case .array(let elements): elements.contains(where: \.mayHaveSecret)
+        case .object(let members): members.contains { $0.value.mayHaveSecret }
         default: false
         }
     }
 
     /// The same value without the secrets of addresses in its strings, which are sentences.
-    public var hidingAddresses: JSONNode { containsAddress ? showing { $0.hidingAddresses() } : self }
+    public var hidingAddresses: JSONNode { mayHaveSecret ? showing { $0.hidingAddresses() } : self }
 
-    /// The same options without the secrets of the addresses that they have as values.
-    public var hidingAddressValues: JSONNode {
-        containsAddress
-            ? showing { text in
-                let address = Address(text)
-                return address.scheme.isEmpty ? text.hidingAddresses() : address.description
-            } : self
-    }
+    /// The same options without the secrets of their values.
+    public var hidingAddressValues: JSONNode { mayHaveSecret ? showing { $0.hidingSecrets } : self }
 }
 
 // MARK: - Parts
 
 /// The parts of an address, as bytes: a mark with a combining character behind it is still that mark.
-private struct AddressParts {
+struct AddressParts {
     private let bytes: ArraySlice<UInt8>
     var scheme = ""
     var shown = ""
@@ -282,7 +283,16 @@ private struct AddressParts {
                 shown += text(part)
                 continue
             }
-            if !isInValues { add(path[part.startIndex...]) }
+            var part = part
+            if !isInValues {
+                add(path[part.startIndex...])
+                // A parameter behind a plain name.
+                let name = part.prefix { $0 != UInt8(ascii: ";") }
+                if name.endIndex < part.endIndex, !Self.mayHaveValues(name) {
+                    shown += text(name) + ";"
+                    part = part[name.endIndex...].dropFirst()
+                }
+            }
             isInValues = true
             shown += part.split(omittingEmptySubsequences: false, whereSeparator: \.isBetweenValues)
                 .map(Self.shownName).joined(separator: "&")
@@ -327,12 +337,12 @@ private struct AddressParts {
     }
 
     private static func mayHaveValues(_ part: ArraySlice<UInt8>) -> Bool {
-        part.contains(.equals) || part.contains(.ampersand)
+        part.contains { $0 == .equals || $0.isBetweenValues }
             || part.contains(encoded: [.equals, .ampersand, .at, .percent, UInt8(ascii: ";"), .question, .hash])
     }
 
     /// `host`, `host:port`, `:port` or `[address]:port`, where the host has nothing that a password might have.
-    private static func isHost(_ text: ArraySlice<UInt8>) -> Bool {
+    static func isHost(_ text: ArraySlice<UInt8>) -> Bool {
         var tail = text[text.endIndex...]
         if text.first == UInt8(ascii: "[") {
             guard let end = text.firstIndex(of: UInt8(ascii: "]")) else { return false }
@@ -445,7 +455,7 @@ extension ArraySlice<UInt8> {
         }
     }
 
-    fileprivate var percentDecoded: [UInt8] {
+    var percentDecoded: [UInt8] {
         var result: [UInt8] = []
         var index = startIndex
         while index < endIndex {

@@ -90,6 +90,8 @@ struct ChainFile {
     }
 
     mutating func request(from root: JSONNode, folder: String, settings: [String]) throws -> ChainRequest {
+        Address.hideSecrets(of: root)
+        for setting in settings { Address.hideSecrets(of: .string(String(setting.drop { $0 != "=" }.dropFirst()))) }
         guard let top = root.asObject else {
             fault(root.place, "", "expected an object, found \(root.kindName)", Self.beginning)
             throw FrameHostErrors(faults)
@@ -507,7 +509,8 @@ struct ChainFile {
             guard let found = ids[parts[0]] else {
                 hasBrokenFrom = true
                 fault(
-                    place, "\(path).from", "no stage '\(parts[0])'", remedyOfUnknownStage(parts[0], in: inOrder(ids)))
+                    place, "\(path).from", "no stage '\(Self.isValidID(parts[0]) ? parts[0] : name)'",
+                    remedyOfUnknownStage(parts[0], in: inOrder(ids)))
                 return nil
             }
             guard parts.count == 2, parts[1] != "video" else { return found }

@@ -17,6 +17,9 @@ import Testing
         ("rtsp://10.0.0.9/user=admin_password=geheim_channel=1_stream=0.sdp", "rtsp://10.0.0.9/user=…"),
         ("rtsp://10.0.0.9/live/password=ge/heim&channel=1", "rtsp://10.0.0.9/live/password=…/…&channel=…"),
         ("rtsp://10.0.0.9/live&geheim", "rtsp://10.0.0.9/…&…"),
+        ("rtsp://10.0.0.9/live;geheim", "rtsp://10.0.0.9/live;…"),
+        ("rtsp://10.0.0.9/a/live;geheim/x?y", "rtsp://10.0.0.9/a/live;…/…"),
+        ("rtsp://10.0.0.9/live;tcp=geheim;a", "rtsp://10.0.0.9/live;tcp=…&…"),
         ("rtsp://10.0.0.9/user%3Dadmin%26password%3Dgeheim", "rtsp://10.0.0.9/…"),
         ("rtmp://live.example/app/geheim", "rtmp://live.example/app/…"),
         ("rtmp://live.example/app playpath=geheim", "rtmp://live.example/app …"),
@@ -112,6 +115,51 @@ import Testing
         ("--set cam.url=rtmp://h/app/geheim: no", "--set cam.url=rtmp://h/app/…: no"),
         ("two rtmp://a/b/geheim rtmp://c/d/geheim.", "two rtmp://a/b/… rtmp://c/d/…."),
     ]) func hidesAddressesWithinSentences(text: String, shown: String) { #expect(text.hidingAddresses() == shown) }
+
+    /// Values without a scheme.
+    @Test(arguments: [
+        ("admin:geheim@127.0.0.1/live", "…"), ("admin:my geheim pw@cam", "…"), ("admin:it's \"geheim\"@[::1]", "…"),
+        ("admin:a\ngeheim@cam", "…"), ("//admin:geheim@cam", "…"), ("x ://admin:geheim@cam y", "x … y"),
+        ("127.0.0.1/live?geheim", "127.0.0.1/…"), ("cam.example:554/live;geheim", "cam.example:554/…"),
+        ("localhost/a?geheim", "localhost/…"), ("10.0.0.9/user=a&password=geheim", "10.0.0.9/…"),
+        ("rtsp%3A%2F%2Fadmin%3Ageheim%40cam", "…"), ("admin%253Ageheim%2540cam", "…"),
+        ("user=admin&password=geheim", "user=admin&password=…"), ("token=geheim", "token=…"),
+        ("see http://h/geheim and admin:geheim@cam", "see http://h/… and …"),
+        // Nothing that is secret.
+        ("clips/cam 1.mp4", "clips/cam 1.mp4"), ("/rec/12:30@door.mp4", "/rec/12:30@door.mp4"),
+        ("%Y-%m-%d_%H:%M:%S.mp4", "%Y-%m-%d_%H:%M:%S.mp4"), ("me@example.com", "me@example.com"),
+        ("At: me@example.com", "At: me@example.com"), ("127.0.0.1:8080", "127.0.0.1:8080"),
+        ("a=b;c", "a=b;c"), ("what?.mp4", "what?.mp4"), ("hw:CARD=PCH,DEV=0", "hw:CARD=PCH,DEV=0"),
+        ("50 %", "50 %"), ("192.168.1.7/24", "192.168.1.7/24"), ("[::]:0", "[::]:0"), ("", ""),
+    ]) func hidesTheSecretsOfValues(text: String, shown: String) {
+        #expect(text.hidingSecrets == shown)
+        #expect(shown.hidingSecrets == shown)
+        #expect(!text.contains("geheim") || !"'\(shown)'".hidingAddresses().contains("geheim"))
+    }
+
+    /// Where a value ends in a sentence, nobody knows who has not seen the value before.
+    @Test(arguments: [
+        "rtsp://admin:it's geheim 'x' \"y\"@cam/live", "admin:my 'geheim', pw@cam", "admin:a\nb geheim@cam",
+        "admin:a\t\u{1b}geheim \\@cam",
+    ]) func aSentenceHidesTheValuesThatWereWritten(text: String) {
+        WrittenValues.note(["list": [.string(text)]])
+        for quoted in [text, text.printable(), JSONNode.string(text).text()] {
+            let fault = FrameHostError(.unavailable, what: "'\(quoted)' must be one of 'a' and 'b'")
+            #expect(!fault.what.contains("geheim") && fault.what.hasSuffix("' must be one of 'a' and 'b'"), "\(fault)")
+        }
+        let fault = FrameHostError(.unavailable, what: "'/home/\(text)' does not exist")
+        #expect(!fault.what.contains("geheim") && fault.what.contains("/home/"), "\(fault)")
+    }
+
+    @Test func aLongHostileTextIsLookedThroughInTime() {
+        for piece in ["a:", "@a", "a:a@ ", "%25", "a.b;", "x=", "://", "'a "] {
+            let text = String(repeating: piece, count: 20_000)
+            let clock = ContinuousClock()
+            var length = 0
+            let taken = clock.measure { length = text.hidingAddresses().utf8.count + text.hidingSecrets.utf8.count }
+            #expect(length > 0 && taken < .seconds(20), "\(piece): \(taken)")
+        }
+    }
 
     @Test func hidesItsSecretsInOtherWords() {
         let address = Address("rtsp://h/user=admin&password=gehe%21m&channel=1")
