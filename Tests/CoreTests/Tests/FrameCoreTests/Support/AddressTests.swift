@@ -124,7 +124,7 @@ import Testing
         ("localhost/a?geheim", "localhost/…"), ("10.0.0.9/user=a&password=geheim", "10.0.0.9/…"),
         ("rtsp%3A%2F%2Fadmin%3Ageheim%40cam", "…"), ("admin%253Ageheim%2540cam", "…"),
         ("user=admin&password=geheim", "user=admin&password=…"), ("token=geheim", "token=…"),
-        ("see http://h/geheim and admin:geheim@cam", "see http://h/… and …"),
+        ("see http://h/x/geheim and admin:geheim@cam", "see http://h/… and …"),
         // Nothing that is secret.
         ("clips/cam 1.mp4", "clips/cam 1.mp4"), ("/rec/12:30@door.mp4", "/rec/12:30@door.mp4"),
         ("%Y-%m-%d_%H:%M:%S.mp4", "%Y-%m-%d_%H:%M:%S.mp4"), ("me@example.com", "me@example.com"),
