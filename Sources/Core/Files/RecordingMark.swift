@@ -27,11 +27,30 @@ public struct RecordingMark: Equatable, Sendable {
     public var boot: UInt64
     /// The endings of the files that were made beside it, with the dot.
     public var sidecars: [String]
+    /// The machine that made the file (``thisMachine``); 0 where it is unknown, as in marks of earlier versions.
+    public var machine: UInt64
+    /// When the file was made, or adopted; nil in marks of earlier versions. Its wall clock has milliseconds.
+    ///
+    /// The file's first picture may be older by the recorder's memory for the past.
+    public var made: RecordingMoment?
 
     /// Makes a mark.
+    ///
+    /// - Parameters:
+    ///   - recorder: The recorder's id in its chain; empty for any recorder.
+    ///   - run: The run that made the file; 0 for an adopted file.
+    ///   - number: The file's number among those of its recorder.
+    ///   - file: The file's own name, without its folder.
+    ///   - folder: ``fingerprint(ofFolder:)`` of the file's folder.
+    ///   - unixMilliseconds: When the file's first picture was taken, in milliseconds since 1970.
+    ///   - clock: The same moment by the chain's clock, in nanoseconds.
+    ///   - boot: The machine's start (``currentBoot()``).
+    ///   - sidecars: The endings of the files that were made beside it.
+    ///   - machine: The machine; 0 where it is unknown.
+    ///   - made: When the file was made or adopted.
     public init(
         recorder: String, run: UInt64, number: Int64, file: String, folder: UInt64, unixMilliseconds: Int64,
-        clock: Int64, boot: UInt64, sidecars: [String] = []
+        clock: Int64, boot: UInt64, sidecars: [String] = [], machine: UInt64 = 0, made: RecordingMoment? = nil
     ) {
         self.recorder = recorder
         self.run = run
@@ -42,16 +61,26 @@ public struct RecordingMark: Equatable, Sendable {
         self.clock = clock
         self.boot = boot
         self.sidecars = sidecars
+        self.machine = machine
+        self.made = made.map {
+            RecordingMoment(up: $0.up, wall: $0.wall - $0.wall % 1_000_000, isSynchronised: $0.isSynchronised)
+        }
     }
 
-    /// Whether the mark says that `recorder` made the file of this name in this folder.
+    /// Whether the mark says that `recorder` made the file of this name in this folder, on this machine.
+    ///
+    /// A mark that names a machine is not known as this one's where this one has no id.
     ///
     /// - Parameters:
     ///   - name: The file's present name, without its folder.
     ///   - folder: ``fingerprint(ofFolder:)`` of its present folder.
     ///   - recorder: The recorder that asks, as it writes itself into marks.
-    public func names(_ name: String, in folder: UInt64, recorder: String) -> Bool {
+    ///   - machine: The machine that it runs on.
+    public func names(
+        _ name: String, in folder: UInt64, recorder: String, machine: UInt64 = RecordingMark.thisMachine
+    ) -> Bool {
         file == name && self.folder == folder && (self.recorder.isEmpty || self.recorder == recorder)
+            && (self.machine == 0 || self.machine == machine)
     }
 
     // MARK: As bytes
@@ -65,13 +94,20 @@ public struct RecordingMark: Equatable, Sendable {
 
     /// The mark's identifier and text; nil where that is too long.
     var payload: [UInt8]? {
-        let node: JSONNode = .object([
+        var members: [(String, JSONNode)] = [
             ("framehost", .number(1)), ("recorder", .string(recorder)), ("run", .string(Self.hex(run))),
             ("number", .number(number)), ("file", .string(file)), ("folder", .string(Self.hex(folder))),
             ("utc", .number(unixMilliseconds)), ("clock", .number(clock)), ("boot", .string(Self.hex(boot))),
             ("beside", .array(sidecars.map { .string($0) })),
-        ])
-        let text = Array(node.text().utf8)
+        ]
+        if machine != 0 { members.append(("machine", .string(Self.hex(machine)))) }
+        if let made {
+            members += [
+                ("up", .number(made.up)), ("made", .number(made.wall / 1_000_000)),
+                ("synchronised", .bool(made.isSynchronised)),
+            ]
+        }
+        let text = Array(JSONNode.object(members).text().utf8)
         return text.count <= Self.mostTextBytes ? Self.identifier + text : nil
     }
 
@@ -95,7 +131,18 @@ public struct RecordingMark: Equatable, Sendable {
         self.init(
             recorder: recorder, run: run, number: Int64(number), file: file, folder: folder,
             unixMilliseconds: Int64(time), clock: Int64(clock), boot: boot,
-            sidecars: node["beside"]?.asArray?.compactMap(\.asString) ?? [])
+            sidecars: node["beside"]?.asArray?.compactMap(\.asString) ?? [],
+            machine: Self.number(node["machine"]) ?? 0, made: Self.moment(node))
+    }
+
+    /// Nil in marks of earlier versions.
+    private static func moment(_ node: JSONNode) -> RecordingMoment? {
+        guard let up = node["up"]?.asInt, (0...mostClock).contains(Int64(up)), let wall = node["made"]?.asInt,
+            (0...mostMilliseconds).contains(Int64(wall))
+        else { return nil }
+        return RecordingMoment(
+            up: Int64(up), wall: Int64(wall) * 1_000_000,
+            isSynchronised: node["synchronised"]?.asBool ?? false)
     }
 
     /// Greater numbers are no recorder's: with a file every 10 ms they take 3,000 years.
@@ -124,12 +171,27 @@ public struct RecordingMark: Equatable, Sendable {
 
     /// A number that stands for the present start of the machine; 0 where it is unknown.
     public static func currentBoot() -> UInt64 {
-        let file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return 0 }
+        contents(of: "/proc/sys/kernel/random/boot_id").map { fingerprint($0) } ?? 0
+    }
+
+    /// A number that stands for this machine (machine-id(5)), which it does not tell; 0 where the machine has no id.
+    public static let thisMachine = machine(id: "/etc/machine-id")
+
+    /// The number that stands for the machine whose id is in a file; 0 where there is none, or none yet.
+    static func machine(id file: String) -> UInt64 {
+        guard let bytes = contents(of: file) else { return 0 }
+        let id = bytes.prefix { $0 != UInt8(ascii: "\n") }
+        guard id.count == 32, id.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) }) else { return 0 }
+        return fingerprint(Array("framehost ".utf8) + id)
+    }
+
+    private static func contents(of path: String) -> ArraySlice<UInt8>? {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard file >= 0 else { return nil }
         defer { close(file) }
         var bytes = [UInt8](repeating: 0, count: 64)
-        let count = read(file, &bytes, bytes.count)
-        return count > 0 ? fingerprint(bytes[..<count]) : 0
+        let count = SystemCall.retrying { Int32(read(file, &bytes, bytes.count)) }
+        return count > 0 ? bytes[..<Int(count)] : nil
     }
 
     /// FNV-1a of 64 bits (draft-eastlake-fnv).

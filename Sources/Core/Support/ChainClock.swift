@@ -24,6 +24,9 @@ public class ChainClock: @unchecked Sendable {
         return Int64(wall.tv_sec) &* 1_000_000_000 &+ Int64(wall.tv_nsec) &- (now() - instant)
     }
 
+    /// The present moment, by the clocks that tell how old recordings are.
+    public var moment: RecordingMoment { .now() }
+
     /// Sleeps on `condition` until `instant`. Returns false at once when `isEnded` is true, which it checks
     /// whenever `condition` is woken.
     func sleep(until instant: Int64, on condition: Condition, unless isEnded: () -> Bool) -> Bool {
@@ -56,6 +59,12 @@ public final class ManualClock: ChainClock, @unchecked Sendable {
     override public func now() -> Int64 { time.load(ordering: .acquiring) }
     /// The instant itself: this clock counts from 1970.
     override public func unixTime(at instant: Int64) -> Int64 { instant }
+
+    /// The same moment by every clock. This one is never wrong.
+    override public var moment: RecordingMoment {
+        let now = now()
+        return RecordingMoment(up: now, wall: now, isSynchronised: true)
+    }
 
     /// Moves the clock on to `instant`, in nanoseconds; an instant that has passed changes nothing.
     public func advance(to instant: Int64) { time.max(instant, ordering: .acquiringAndReleasing) }

@@ -8,10 +8,13 @@ import Testing
 @Suite struct RecordingMarkTests {
     private static let forms: [RecordingForm] = [.fragmentedMP4, .mp4, .mov, .matroska]
 
-    private func mark(_ file: String = "cam-0001.mp4", folder: UInt64 = 7, recorder: String = "rec") -> RecordingMark {
+    private func mark(
+        _ file: String = "cam-0001.mp4", folder: UInt64 = 7, recorder: String = "rec", machine: UInt64 = 0
+    ) -> RecordingMark {
         RecordingMark(
             recorder: recorder, run: .max, number: 12, file: file, folder: folder, unixMilliseconds: 1_790_000_000_123,
-            clock: 4_711_000_000_001, boot: 0xFEDC_BA98_7654_3210, sidecars: [".vtt"])
+            clock: 4_711_000_000_001, boot: 0xFEDC_BA98_7654_3210, sidecars: [".vtt"], machine: machine,
+            made: RecordingMoment(up: 1 << 59 | 1, wall: 1_790_000_000_456_789_012, isSynchronised: true))
     }
 
     private func scratch() throws -> String {
@@ -50,7 +53,51 @@ import Testing
         #expect(!mark.names("cam-0001.mp4", in: 7, recorder: "other"))
         #expect(self.mark(recorder: "").names("cam-0001.mp4", in: 7, recorder: "other"))
         #expect(mark.payload.flatMap { RecordingMark(payload: $0[...]) } == mark)
+        #expect(mark.made?.wall == 1_790_000_000_456_000_000)
+        // Of one machine; one that has no id does not take what another has made.
+        let machine = self.mark(machine: .max - 7)
+        #expect(machine.payload.flatMap { RecordingMark(payload: $0[...]) } == machine)
+        for (other, isNamed) in [(UInt64.max - 7, true), (4, false), (0, false)] {
+            #expect(machine.names("cam-0001.mp4", in: 7, recorder: "rec", machine: other) == isNamed)
+            #expect(mark.names("cam-0001.mp4", in: 7, recorder: "rec", machine: other))
+        }
         #expect(self.mark(String(repeating: "\u{1}", count: 1000)).payload == nil)
+    }
+
+    /// A mark as the version before wrote it: without machine, and without the moment of its making.
+    @Test func readsMarksOfEarlierVersions() throws {
+        let text =
+            #"{"framehost":1,"recorder":"c/r","run":"a","number":3,"file":"a.mp4","folder":"7","utc":5,"clock":6,"boot":"b","beside":[]}"#
+        let mark = try #require(RecordingMark(payload: (RecordingMark.identifier + Array(text.utf8))[...]))
+        #expect(
+            mark
+                == RecordingMark(
+                    recorder: "c/r", run: 10, number: 3, file: "a.mp4", folder: 7, unixMilliseconds: 5, clock: 6,
+                    boot: 11))
+        #expect(mark.names("a.mp4", in: 7, recorder: "c/r", machine: 12))
+    }
+
+    @Test(arguments: [
+        ("0123456789abcdef0123456789abcdef\n", true), ("0123456789abcdef0123456789abcdef", true),
+        ("uninitialized\n", false),
+        ("", false), ("0123456789ABCDEF0123456789abcdef\n", false),
+    ]) func readsTheIdOfTheMachine(text: String, isId: Bool) throws {
+        let folder = try scratch()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try Data(text.utf8).write(to: URL(filePath: folder + "/id"))
+        let machine = RecordingMark.machine(id: folder + "/id")
+        #expect((machine != 0) == isId)
+        try Data("fedcba98765432100123456789abcdef\n".utf8).write(to: URL(filePath: folder + "/id"))
+        #expect(RecordingMark.machine(id: folder + "/id") != machine)
+        #expect(RecordingMark.machine(id: folder + "/none") == 0)
+    }
+
+    @Test func readsTheClocks() {
+        let (before, moment) = (RecordingMoment.now(), RecordingMoment.now())
+        #expect(moment.up >= before.up && moment.up > 0 && moment.wall > 1_700_000_000_000_000_000)
+        let clock = ManualClock(at: 5)
+        #expect(clock.moment == RecordingMoment(up: 5, wall: 5, isSynchronised: true))
+        #expect(RecordingMoment(up: -1, wall: .max, isSynchronised: false).offset == 8_000_000_000_000_000_000)
     }
 
     /// Bytes of others, damaged and forged ones: never a crash, and never another mark than one that was written.
