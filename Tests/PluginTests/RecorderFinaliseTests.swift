@@ -190,22 +190,45 @@ import Testing
         let folder = try ScratchFolder()
         for name in [
             ".a-0001.mp4.finalising", ".a-x.mp4.finalising", ".b.mp4.finalising", ".a.mp4.finalising", "a-0001.mp4",
-            ".a-0003.mp4.finalising",
+            ".a-0003.mp4.finalising", ".a-0004.mp4.finalising", ".a-0005.mp4.finalising",
         ] {
             let original = Finaliser.original(ofTemporary: name) ?? name
+            // One was copied from another folder, one from another machine.
             let mark = RecordingMark(
-                recorder: "r", run: 1, number: 1, file: original, folder: 1, unixMilliseconds: 0, clock: 0, boot: 0)
+                recorder: "r", run: 1, number: 1, file: original,
+                folder: name.contains("a-0004") ? 1 : RecordingMark.fingerprint(ofFolder: folder.path),
+                unixMilliseconds: 0,
+                clock: 0, boot: 0, machine: name.contains("a-0005") ? 1 : RecordingMark.thisMachine)
             FileManager.default.createFile(
                 atPath: folder.file(name), contents: Data(RecordingForm.mp4.head(mark) + Array("x".utf8)))
         }
-        // Empty, as when the disk is full; and one that no recorder has made.
+        // An empty one, which may be anybody's, and one that no recorder has made.
         FileManager.default.createFile(atPath: folder.file(".a-0002.mp4.finalising"), contents: nil)
         try Data("somebody's".utf8).write(to: URL(fileURLWithPath: folder.file(".a-0003.mp4.finalising")))
         _ = try StageDriver(recording: #"{ "path": "\#(folder.file("a.mp4"))" }"#, RecorderStreams.format())
         #expect(
             RecorderStreams.names(in: folder) == [
-                ".a-0003.mp4.finalising", ".a-x.mp4.finalising", ".b.mp4.finalising", "a-0001.mp4",
+                ".a-0002.mp4.finalising", ".a-0003.mp4.finalising", ".a-0004.mp4.finalising",
+                ".a-0005.mp4.finalising", ".a-x.mp4.finalising", ".b.mp4.finalising", "a-0001.mp4",
             ])
+    }
+
+    /// Files that only look like a recorder's temporary ones are nobody's leftovers.
+    @Test func leavesEmptyFilesOfOthers() throws {
+        let folder = try ScratchFolder()
+        let names = [".a.mp4.4711.new", ".a.mp4.finalising", ".a-0001.mp4.4711.new", ".a.vtt.4711.new"]
+        for name in names { FileManager.default.createFile(atPath: folder.file(name), contents: nil) }
+        let recorder = try StageDriver(
+            recording: #"{ "path": "\#(folder.file("a.mp4"))", "vtt": true, "overwrite": true }"#,
+            RecorderStreams.format())
+        for unit in RecorderStreams.steady(30, isKey: { $0 == 0 }) { try recorder.send(unit) }
+        try recorder.finish()
+        #expect(RecorderStreams.names(in: folder) == (names + ["a.mp4", "a.vtt"]).sorted())
+        let said = recorder.takeEvents().first { $0.name == "job-failed" }
+        #expect(
+            said?.text.contains(
+                "/.a.mp4.finalising' is in the way, and no mark in it says that a recorder made it: remove it") == true,
+            "\(String(describing: said?.text))")
     }
 
     @Test func namesItsTemporaryFile() {

@@ -61,22 +61,12 @@ public enum FileNames {
 
     /// `.out.mp4.4711.new` in the folder of `path`: the file that is to replace `path` is made there. Another
     /// program makes other names.
-    static func temporary(for path: String) -> String {
+    ///
+    /// - Parameter again: 1 first, then 2, 3 … while the name is taken, by what a program of the same number left: its
+    ///   name is no proof of that, so it stays.
+    static func temporary(for path: String, again: Int = 1) -> String {
         let name = path.split(separator: "/").last ?? ""
         let folder = folder(of: path)
-        return "\(folder == "/" ? "" : folder)/.\(name).\(getpid())\(suffix)"
+        return "\(folder == "/" ? "" : folder)/.\(name).\(getpid())\(again > 1 ? "-\(again)" : "").new"
     }
-
-    /// The name (without folder) of the file that a temporary file would have replaced; nil when `name` is not that of
-    /// a temporary file of framehost.
-    public static func original(ofTemporary name: String) -> String? {
-        guard name.hasPrefix("."), name.hasSuffix(suffix) else { return nil }
-        let middle = name.dropFirst().dropLast(suffix.count)
-        guard let dot = middle.lastIndex(of: "."), dot != middle.startIndex else { return nil }
-        let number = middle[middle.index(after: dot)...]
-        guard !number.isEmpty, number.utf8.allSatisfy({ (48...57).contains($0) }) else { return nil }
-        return String(middle[..<dot])
-    }
-
-    private static let suffix = ".new"
 }

@@ -79,6 +79,39 @@ public final class RunFiles: Sendable {
     public func create(_ path: String, as name: String, mode: mode_t = 0o666) throws(FileRefusal) -> HeldFile {
         let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode)
         guard file >= 0 else { throw errno == EEXIST ? .exists : .failed(errno) }
+        return try take(file, path, as: name)
+    }
+
+    /// Makes a file under a name that is free, held and locked, which has its first bytes before it has the name: wherever
+    /// the program is killed, the file says what it is. On a file system that cannot do that they are written just behind.
+    ///
+    /// - Parameters:
+    ///   - path: The file's name.
+    ///   - name: Who makes it, for messages: a stage's id or kind.
+    ///   - begin: Writes the first bytes.
+    /// - Throws: ``FileRefusal``: `.exists`, `.failed`.
+    public func create(
+        _ path: String, as name: String, beginning begin: (HeldFile) -> Void
+    ) throws(FileRefusal) -> HeldFile {
+        // O_TMPFILE, which Swift does not import (open(2)). Where a kernel does not know it, this opens the folder, which
+        // fails.
+        let file = open(FileNames.folder(of: path), 0o20_000_000 | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o666)
+        if file >= 0 {
+            let held = try take(file, path, as: name)
+            begin(held)
+            if linkat(AT_FDCWD, "/proc/self/fd/\(file)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 { return held }
+            let code = errno
+            MadeFiles.shared.remove(held.identity)
+            held.close()
+            if code == EEXIST { throw .exists }
+        }
+        let held = try create(path, as: name)
+        begin(held)
+        return held
+    }
+
+    /// Holds and locks a file that was just made.
+    private func take(_ file: Int32, _ path: String, as name: String) throws(FileRefusal) -> HeldFile {
         var status = stat()
         guard fstat(file, &status) == 0 else {
             let code = errno
@@ -103,18 +136,34 @@ public final class RunFiles: Sendable {
     /// Makes an empty file in place of a regular one, with the old file's rights and, where possible, its owner. A
     /// program that reads the old file keeps it.
     ///
+    /// - Parameters:
+    ///   - path: The file's name.
+    ///   - meant: The file to replace; nil for whichever has the name.
+    ///   - name: Who replaces it, for messages: a stage's id or kind.
     /// - Throws: ``FileRefusal``; the old file is then untouched.
-    public func replace(_ path: String, as name: String) throws(FileRefusal) -> HeldFile {
-        let old = examine(path, as: name)
+    public func replace(
+        _ path: String, meant: FileIdentity? = nil, as name: String
+    ) throws(FileRefusal) -> HeldFile {
+        let old = examine(path, meant: meant, as: name)
         if let refusal = FileRule.refusal(of: .replace, old.facts) { throw refusal }
         guard let status = old.status else { return try create(path, as: name) }
-        let new = try create(FileNames.temporary(for: path), as: name)
+        let new = try createTemporary(for: path, as: name)
         Self.takeOver(status, new.descriptor)
         if let refusal = rename(new, over: path, old) {
             discard(new)
             throw refusal
         }
         return new
+    }
+
+    /// Makes the empty file that is to take the name `path`, beside it.
+    private func createTemporary(for path: String, as name: String) throws(FileRefusal) -> HeldFile {
+        for again in 1..<100 {
+            do throws(FileRefusal) {
+                return try create(FileNames.temporary(for: path, again: again), as: name)
+            } catch { if error != .exists { throw error } }
+        }
+        return try create(FileNames.temporary(for: path, again: 100), as: name)
     }
 
     /// Takes over the rights, without set-user-ID and set-group-ID, and the owner where that is allowed.
@@ -371,7 +420,7 @@ public final class RunFiles: Sendable {
         guard place.way == .exchange else { return try writeInPlace(path, bytes, as: name) }
         let new: HeldFile
         do throws(FileRefusal) {
-            new = try create(FileNames.temporary(for: place.target), as: name)
+            new = try createTemporary(for: place.target, as: name)
         } catch {
             // The file may be writable although its folder is not.
             guard place.facts.kind == .regular, error != .failed(ENOSPC) else { throw error }

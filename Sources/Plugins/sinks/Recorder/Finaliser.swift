@@ -171,13 +171,19 @@ struct Finaliser: Sendable {
     /// Makes the copy beside the original, with the original's mark, and removes one that a killed run left.
     private func makeCopy(_ files: RunFiles, _ mark: RecordingMark?) throws -> OutputFile {
         let temporary = Self.temporary(for: path)
+        let leftOver = PatternFolder.removeLeftOver(temporary, of: path, files)
+        if leftOver == .exists {
+            throw Self.fault("'\(temporary)' is in the way, and no mark in it says that a recorder made it: remove it")
+        }
         do throws(FileRefusal) {
-            if let refusal = PatternFolder.removeLeftOver(temporary, of: path, files), refusal != .absent {
-                throw refusal
+            if let leftOver, leftOver != .absent { throw leftOver }
+            var file: OutputFile?
+            // Marked before it has its name: an unmarked one would be nobody's.
+            let held = try files.create(temporary, as: OutputFile.holder) { held in
+                file = OutputFile(held, files)
+                if let mark { file!.begin(with: mark, container.finalForm) }
             }
-            let file = try OutputFile.create(temporary, overwrite: false, isNamed: false, files)
-            if let mark { file.begin(with: mark, container.finalForm) }
-            return file
+            return file ?? OutputFile(held, files)
         } catch {
             let isOther = [.exists, .writtenElsewhere, .writtenHere(OutputFile.holder)].contains(error)
             throw Self.fault(

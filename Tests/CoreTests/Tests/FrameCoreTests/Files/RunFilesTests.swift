@@ -258,9 +258,43 @@ private final class Folder {
     @Test func namesItsTemporaryFiles() {
         let name = FileNames.temporary(for: "/x/a.mp4")
         #expect(name == "/x/.a.mp4.\(getpid()).new" && FileNames.temporary(for: "/a") == "/.a.\(getpid()).new")
-        #expect(FileNames.original(ofTemporary: ".a.mp4.12.new") == "a.mp4")
-        for odd in ["a.mp4.12.new", ".a.mp4.new", ".12.new", ".new", "..new", ".a.mp4.1x.new"] {
-            #expect(FileNames.original(ofTemporary: odd) == nil)
+        #expect(FileNames.temporary(for: "/x/a.mp4", again: 2) == "/x/.a.mp4.\(getpid())-2.new")
+    }
+
+    /// A program that is killed leaves no file without its first bytes.
+    @Test func aFileHasItsFirstBytesBeforeItsName() throws {
+        var names: [[String]] = []
+        func make(_ name: String) throws -> HeldFile {
+            try files.create(folder[name], as: "t") { file in
+                names.append(folder.names)
+                #expect(Array("mine".utf8).withUnsafeBytes { file.write($0) } == 0)
+            }
         }
+        var file: HeldFile? = try make("a")
+        #expect(names == [[]] && folder.text("a") == "mine" && file?.hasItsName == true && files.hasMade(folder["a"]))
+        #expect(RunFiles().remove(folder["a"], as: "r") == .writtenHere("t"))
+        #expect(throws: FileRefusal.exists) { _ = try make("a") }
+        symlink("nowhere", folder["link"])
+        #expect(throws: FileRefusal.exists) { _ = try make("link") }
+        #expect(throws: FileRefusal.failed(ENOENT)) { _ = try make("no/a") }
+        #expect(folder.names == ["a", "link"])
+        file = nil
+        // One of which nothing is left.
+        files.discard(try make("b"))
+        #expect(folder.names == ["a", "link"])
+    }
+
+    /// What has the name of a temporary file may be anybody's, also where an earlier program of this number left it.
+    @Test func leavesWhatHasTheNameOfATemporaryFile() throws {
+        let temporary = FileNames.name(of: FileNames.temporary(for: folder["a"]))
+        try folder.write(temporary, "")
+        try folder.write("a")
+        #expect(files.write(folder["a"], "new", as: "t") == nil)
+        #expect(folder.text("a") == "new" && folder.text(temporary) == "" && folder.names == [temporary, "a"])
+        try folder.write("b")
+        try files.replace(folder["b"], as: "t").close()
+        #expect(folder.text("b") == "" && folder.names == [temporary, "a", "b"])
+        let other = FileIdentity(path: folder["a"])
+        #expect(throws: FileRefusal.changed) { try RunFiles().replace(folder["b"], meant: other, as: "t") }
     }
 }
