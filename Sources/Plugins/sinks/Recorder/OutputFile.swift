@@ -46,14 +46,15 @@ final class OutputFile {
     ///
     /// - Parameters:
     ///   - overwrite: Whether to replace a regular file that has the name.
+    ///   - meant: The file to replace; nil for whichever has the name.
     ///   - isNamed: True where the user wrote this name, false where a pattern made it. The user's name may be a
     ///     link, which is followed, or a device.
     /// - Throws: ``FileRefusal``.
-    static func create(_ path: String, overwrite: Bool, isNamed: Bool, _ files: RunFiles) throws(FileRefusal)
-        -> OutputFile
-    {
+    static func create(
+        _ path: String, overwrite: Bool, meant: FileIdentity? = nil, isNamed: Bool, _ files: RunFiles
+    ) throws(FileRefusal) -> OutputFile {
         guard overwrite else { return OutputFile(try files.create(path, as: holder), files) }
-        guard isNamed else { return OutputFile(try files.replace(path, as: holder), files) }
+        guard isNamed else { return OutputFile(try files.replace(path, meant: meant, as: holder), files) }
         var status = stat()
         if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFCHR {
             return OutputFile(try files.rewrite(path, as: holder), files)

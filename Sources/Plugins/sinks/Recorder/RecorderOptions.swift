@@ -10,7 +10,10 @@ struct RecorderOptions: StageOptions {
     )
     var path = ""
 
-    @Option(help: "Replaces a file that exists already.")
+    @Option(
+        help:
+            "Replaces a file that exists already. Where 'path' has a time or a number, it replaces only recordings of this recorder."
+    )
     var overwrite = false
 
     @Option(help: "Whether recording starts with the first picture or with the command 'start'.")

@@ -342,7 +342,7 @@ final class Recording {
         let clock = unit.capturedAt != 0 ? unit.capturedAt : context.clock.now()
         let unixTime = context.clock.unixTime(at: clock)
         path = files.nextName(at: unixTime)
-        let file = try files.make(at: unixTime, clock: clock)
+        let file = try files.make(at: unixTime, clock: clock, made: context.clock.moment)
         path = file.path
         self.origin = origin
         orientation = setup.container.carriesOrientation ? unit.orientation : .up

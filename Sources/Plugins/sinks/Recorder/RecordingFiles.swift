@@ -28,6 +28,7 @@ final class RecordingFiles {
     /// The number of the last mark (``RecordingMark/number``).
     var lastMark: Int64 = 0
     private let boot: UInt64
+    private let machine: UInt64
     /// Called when a file is complete.
     var completed: (RecordingMark) -> Void = { _ in }
 
@@ -38,13 +39,16 @@ final class RecordingFiles {
     ///   - recorder: The recorder's id, which stands in each file's mark.
     ///   - isRing: Whether the recorder removes files, and so must know them.
     ///   - boot: The machine's start, which stands there too.
+    ///   - machine: The machine, likewise.
     init(
         path: String, folder: String, overwrite: Bool, makesMoreFiles: Bool, sidecars: [Sidecar] = [],
-        recorder: String = "", isRing: Bool = false, boot: UInt64 = RecordingMark.currentBoot(), files: RunFiles
+        recorder: String = "", isRing: Bool = false, boot: UInt64 = RecordingMark.currentBoot(),
+        machine: UInt64 = RecordingMark.thisMachine, files: RunFiles
     ) throws(OptionFault) {
         self.recorder = recorder
         self.isRing = isRing
         self.boot = boot
+        self.machine = machine
         self.files = files
         self.sidecars = sidecars
         let given = try FileNamePattern(path).placed(in: folder)
@@ -87,15 +91,16 @@ final class RecordingFiles {
     /// Makes the next file, and the folders its pattern asks for.
     ///
     /// With `overwrite` only a finished recording of an earlier run is replaced. A name of the pattern is skipped where
-    /// it belongs to a file of this run, to a file that a program reads or writes, to a link, a device or a
-    /// write-protected file, or to something that cannot be examined.
+    /// it belongs to a file that carries no mark of this recorder, to a file of this run, to a file that a program reads
+    /// or writes, to a link, a device or a write-protected file, or to something that cannot be examined.
     ///
     /// - Parameters:
     ///   - unixTime: When its first picture was taken, nanoseconds since 1970.
     ///   - clock: The same moment by the chain's clock.
+    ///   - made: The present moment.
     /// - Throws: ``FrameHostError`` naming the path.
-    func make(at unixTime: Int64, clock: Int64 = 0) throws -> OutputFile {
-        let moment = Moment(unixTime: unixTime, clock: clock)
+    func make(at unixTime: Int64, clock: Int64 = 0, made: RecordingMoment = .now()) throws -> OutputFile {
+        let moment = Moment(unixTime: unixTime, clock: clock, made: made)
         if let name = freeSingle {
             do throws(FileRefusal) {
                 let file = try create(name, isNamed: true, moment)
@@ -157,10 +162,11 @@ final class RecordingFiles {
     /// The most of them that are tried, with `overwrite`, before those that the folder has are left out.
     private static let mostReplacements = 1000
 
-    /// The time of a file's first picture, nanoseconds since 1970 and by the chain's clock.
+    /// The time of a file's first picture, nanoseconds since 1970 and by the chain's clock, and that of its making.
     private struct Moment {
         var unixTime: Int64
         var clock: Int64
+        var made: RecordingMoment
     }
 
     /// Writes into a new file who made it.
@@ -171,7 +177,7 @@ final class RecordingFiles {
             recorder: recorder, run: files.id, number: lastMark, file: FileNames.name(of: file.path),
             folder: RecordingMark.fingerprint(ofFolder: FileNames.folder(of: file.path)),
             unixMilliseconds: max(0, moment.unixTime / 1_000_000), clock: max(0, moment.clock), boot: boot,
-            sidecars: sidecars.filter { file.sidecars[$0] != nil }.map(\.ending))
+            sidecars: sidecars.filter { file.sidecars[$0] != nil }.map(\.ending), machine: machine, made: moment.made)
         file.begin(with: mark, container.form)
         file.mark = mark
     }
@@ -181,10 +187,19 @@ final class RecordingFiles {
     /// It first checks whether the sidecars may be replaced, since a replaced recording does not come back. With
     /// `overwrite`, a recording goes on without a sidecar whose name another program takes in between.
     private func create(_ path: String, isNamed: Bool, _ moment: Moment) throws(FileRefusal) -> OutputFile {
+        let old = isNamed ? nil : ownFile(path)
+        // Nobody has named this file, so what has the name stays, unless this recorder has made it.
+        if overwrite, !isNamed, old == nil, access(path, F_OK) == 0 { throw .exists }
         for sidecar in sidecars {
             if let refusal = refusal(of: sidecar, beside: path) { throw refusal }
+            guard overwrite, !isNamed, access(self.path(of: sidecar, beside: path), F_OK) == 0 else { continue }
+            guard old?.mark.ownSidecars.contains(sidecar) == true else { throw .exists }
         }
-        let file = try OutputFile.create(path, overwrite: overwrite, isNamed: isNamed, files)
+        let file =
+            overwrite && !isNamed && old == nil
+            // A file of somebody may have the name by now.
+            ? try OutputFile.create(path, overwrite: false, isNamed: false, files)
+            : try OutputFile.create(path, overwrite: overwrite, meant: old?.identity, isNamed: isNamed, files)
         guard file.held.isRegular else { return file }
         for sidecar in sidecars {
             let name = self.path(of: sidecar, beside: file.path)
@@ -203,6 +218,19 @@ final class RecordingFiles {
         }
         mark(file, moment)
         return file
+    }
+
+    /// The recording of this name that this recorder has made, by its mark; nil where there is none.
+    private func ownFile(_ path: String) -> (identity: FileIdentity, mark: RecordingMark)? {
+        guard overwrite else { return nil }
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        let identity = FileIdentity(status)
+        let folder = RecordingMark.fingerprint(ofFolder: FileNames.folder(of: path))
+        let mark = MarkedFile.marks(of: path, meant: identity).first {
+            $0.names(FileNames.name(of: path), in: folder, recorder: recorder, machine: machine)
+        }
+        return mark.map { (identity, $0) }
     }
 
     private func path(of sidecar: Sidecar, beside path: String) -> String {
