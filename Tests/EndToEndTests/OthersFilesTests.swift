@@ -55,7 +55,7 @@ import Testing
         let listed = try run("recordings", "adopt", "ring", "--only", "[oc]*.mp4")
         #expect(listed.status == 1)
         #expect(
-            listed.output.contains("would adopt ring/old recording.mp4")
+            listed.output.contains("would adopt ring/old recording.mp4 (")
                 && listed.output.contains("left: 'ring/cut.mp4' is cut off, or still being written")
                 && listed.output.contains("Nothing was changed."), "\(listed.output)")
         #expect(try workspace.data("ring/old recording.mp4") == clip)
@@ -68,6 +68,53 @@ import Testing
         #expect(!workspace.exists("ring/old recording.mp4"), "\(second.error)")
         for name in ["My wedding", "Wednesday"] { #expect(try workspace.data("ring/\(name).mp4") == clip) }
         #expect(try run("recordings", "adopt", "nowhere").status == 2)
+    }
+
+    /// A mark at the end of a clip, as `adopt` adds one, of any machine.
+    private func marked(_ clip: Data, _ file: String, machine: String?) -> Data {
+        func fingerprint(_ text: String) -> String {
+            String(
+                text.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }, radix: 16)
+        }
+        let folder = URL(filePath: workspace.path("ring")).resolvingSymlinksInPath().path
+        let text =
+            #"{"framehost":1,"recorder":"c/r","run":"a","number":1,"file":"\#(file)","folder":"\#(fingerprint(folder))","utc":5,"clock":6,"boot":"b","beside":[]\#(machine.map { #","machine":"\#($0)""# } ?? "")}"#
+        let identifier: [UInt8] = [
+            0x7C, 0x8C, 0x31, 0x8A, 0xED, 0x64, 0x40, 0x1D, 0xBF, 0x10, 0x07, 0xE5, 0xBA, 0x90, 0x50, 0x5A,
+        ]
+        let size = UInt32(24 + text.utf8.count)
+        let head = stride(from: UInt32(24), through: 0, by: -8).map { UInt8(truncatingIfNeeded: size >> $0) }
+        return clip + Data(head + Array("uuid".utf8) + identifier + Array(text.utf8))
+    }
+
+    /// A ring that was copied from another machine with folder and chain is not this one's, until somebody says so.
+    @Test(.needs(.ffmpeg)) func aRingOfAnotherMachineIsNotOurs() throws {
+        let made = try Tool.ffmpeg.run(
+            "-v", "error", "-f", "lavfi", "-i", "testsrc=s=160x120:r=25:d=1", "-c:v", "libx264", workspace.path("w.mp4")
+        )
+        #expect(made.status == 0, "\(made.error)")
+        let clip = try workspace.data("w.mp4")
+        try FileManager.default.createDirectory(atPath: workspace.path("ring"), withIntermediateDirectories: true)
+        try workspace.write("ring/theirs.mp4", marked(clip, "theirs.mp4", machine: "1"))
+        // By the version before, which named no machine.
+        try workspace.write("ring/ours.mp4", marked(clip, "ours.mp4", machine: nil))
+        try workspace.write(
+            "c.json",
+            """
+            { "stages": [ { "use": "test-source", "size": "160x120", "frames": 30 }, { "use": "x264-encoder" },
+              { "id": "r", "use": "recorder", "path": "ring/%A.mp4", "keepMegabytes": 0.001 } ] }
+            """)
+        let first = try run("c.json")
+        #expect(first.status == 0, "\(first.error)")
+        #expect(
+            first.error.contains(
+                "1 file has a name of this recorder's pattern, but no mark that this recorder made it there on this machine"
+            ), "\(first.error)")
+        #expect(workspace.exists("ring/theirs.mp4") && !workspace.exists("ring/ours.mp4"))
+        let adopted = try run("recordings", "adopt", "ring", "--yes")
+        #expect(adopted.status == 0 && adopted.output.contains("adopted ring/theirs.mp4 ("), "\(adopted.output)")
+        let second = try run("c.json")
+        #expect(second.status == 0 && !workspace.exists("ring/theirs.mp4"), "\(second.error)")
     }
 
     /// Readers find nothing odd in a file that begins with a mark, and seek in it.

@@ -96,13 +96,15 @@ import Testing
             #expect(paths == ["2026.mp4", "2026~2.mp4", "2026~3.mp4"].map(folder.file))
         }
 
-        // Told so, it replaces what was there, but not what it has just written.
+        // Told so, it replaces what it has recorded before, but neither somebody's nor what it has just written.
         try Data("old".utf8).write(to: URL(fileURLWithPath: folder.file("2026.mp4")))
         let replacing = try RecordingFiles(
             path: "%Y.mp4", folder: folder.path, overwrite: true, makesMoreFiles: true, files: RunFiles())
-        #expect(try replacing.make(at: Self.moment).path == folder.file("2026.mp4"))
-        #expect(MarkedFile.marks(of: folder.file("2026.mp4")).first?.file == "2026.mp4")
-        #expect(try replacing.make(at: Self.moment).path == folder.file("2026~2.mp4"))
+        let old = FileIdentity(path: folder.file("2026~2.mp4"))
+        let paths = try (0..<3).map { _ in try replacing.make(at: Self.moment).path }
+        #expect(paths == ["2026~2.mp4", "2026~3.mp4", "2026~4.mp4"].map(folder.file))
+        #expect(FileIdentity(path: paths[0]) != old)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file("2026.mp4"))) == Data("old".utf8))
     }
 
     @Test func putsANumberIntoAPlainName() throws {
@@ -179,7 +181,7 @@ import Testing
         #expect(RetentionPolicy(seconds: 1, megabytes: 1).excess(files, writing: .max).count == 4)
     }
 
-    private static let start = RecordingAges.Moment(clock: 0, wall: 0)
+    private static let start = RecordingMoment(up: 0, wall: 0, isSynchronised: false)
 
     @Test func findsOnlyFilesOfItsPattern() throws {
         let folder = try ScratchFolder()
@@ -205,11 +207,11 @@ import Testing
             atPath: folder.file("2026-01/a-3.mp4"), withDestinationPath: folder.file("a-1.mp4"))
         try manager.createSymbolicLink(atPath: folder.file("2026-02"), withDestinationPath: folder.file("else"))
         let pattern = try FileNamePattern("%Y-%m/a-{n}.mp4").placed(in: folder.path)
-        let own = OwnRecordings(pattern, recorder: "r", run: files.id, start: Self.start)
+        let own = OwnRecordings(pattern, recorder: "r", run: files.id)
         let found = own.look(now: Self.start)
         #expect(Set(found.own.map(\.path)) == Set(["2026-01/a-1.mp4", "2026-01/a-2.mp4"].map(folder.file)))
         #expect(found.strangers.count == 1 && found.strangers.example == folder.file("2026-01/a-7.mp4"))
-        let other = OwnRecordings(pattern, recorder: "other", run: files.id, start: Self.start)
+        let other = OwnRecordings(pattern, recorder: "other", run: files.id)
         #expect(other.look(now: Self.start).own.isEmpty)
 
         // Its content changes under its name: it is somebody's.
@@ -231,7 +233,7 @@ import Testing
             path: "%Y/%m/a.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, recorder: "r",
             files: runFiles)
         let made = try files.make(at: RecorderNamingTests.moment)
-        let own = OwnRecordings(files.pattern, recorder: "r", run: runFiles.id, start: Self.start)
+        let own = OwnRecordings(files.pattern, recorder: "r", run: runFiles.id)
         let found = own.look(now: Self.start).own
         #expect(found.map(\.path) == [made.path])
         // Not while it is written.

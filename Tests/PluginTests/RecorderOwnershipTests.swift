@@ -41,7 +41,7 @@ import Testing
         let policy: RetentionPolicy
 
         init(
-            _ pattern: String, _ folder: String, _ policy: RetentionPolicy, _ moment: RecordingAges.Moment, boot: UInt64
+            _ pattern: String, _ folder: String, _ policy: RetentionPolicy, _ moment: RecordingMoment, boot: UInt64
         )
             throws
         {
@@ -49,13 +49,13 @@ import Testing
             files = try RecordingFiles(
                 path: pattern, folder: folder, overwrite: false, makesMoreFiles: true, recorder: "rec", boot: boot,
                 files: runFiles)
-            own = OwnRecordings(files.pattern, recorder: "rec", run: runFiles.id, boot: boot, start: moment)
+            own = OwnRecordings(files.pattern, recorder: "rec", run: runFiles.id, boot: boot)
             _ = own.look(now: moment)
             files.lastMark = own.highestNumber
         }
 
         /// Removes what must go; returns it.
-        func clean(_ current: OutputFile?, _ moment: RecordingAges.Moment) -> [RetentionPolicy.File] {
+        func clean(_ current: OutputFile?, _ moment: RecordingMoment) -> [RetentionPolicy.File] {
             let found = own.look(except: current?.held.identity, now: moment)
             return policy.excess(found.own, writing: current?.size ?? 0).filter { own.remove($0, runFiles) == nil }
         }
@@ -134,8 +134,9 @@ import Testing
         var recorded: [(path: String, end: Int64)] = []
         var limitReached = 0
         for number in 0..<3 {
-            func moment(_ truth: Int64) -> RecordingAges.Moment {
-                RecordingAges.Moment(clock: truth - booted, wall: truth + wrong * Self.second)
+            func moment(_ truth: Int64) -> RecordingMoment {
+                RecordingMoment(
+                    up: truth - booted, wall: truth + wrong * Self.second, isSynchronised: false)
             }
             var run: Run? = try Run(pattern, folder.path, policy, moment(truth), boot: boot)
             func check(_ removed: [RetentionPolicy.File], _ what: String) {
@@ -158,7 +159,7 @@ import Testing
             }
             for step in 0..<9 {
                 let now = moment(truth)
-                let file = try #require(try run?.files.make(at: now.wall, clock: now.clock))
+                let file = try #require(try run?.files.make(at: now.wall, clock: now.up, made: now))
                 check(run!.clean(file, now), "run \(number), file \(step)")
                 truth += 10 * Self.second
                 if step == 2 || step == 5 {
@@ -170,7 +171,7 @@ import Testing
                 try file.finish()
                 let done = moment(truth)
                 Self.date(file.path, done.wall)
-                if let mark = file.mark { run!.own.complete(mark, at: done.clock) }
+                if let mark = file.mark { run!.own.complete(mark, at: done) }
                 recorded.append((file.path, truth))
                 check(run!.clean(nil, done), "run \(number), after file \(step)")
             }
@@ -197,7 +198,7 @@ import Testing
             truth += Int64.random(in: 1...30, using: &random) * Self.second
             if Bool.random(using: &random) {
                 boot += 1
-                booted = truth - 20 * Self.second
+                booted = truth
                 truth += 20 * Self.second
             }
         }
@@ -216,116 +217,6 @@ import Testing
         let time = timespec(tv_sec: Int(time / second), tv_nsec: Int(time % second))
         var times = [time, time]
         utimensat(AT_FDCWD, path, &times, 0)
-    }
-
-    // MARK: Ages
-
-    private static let day: Int64 = 86_400
-
-    /// Times in seconds; a file of the run 5, of the machine's start 1.
-    private func file(
-        _ number: Int64, began: Int64, clock: Int64, written: Int64, seen: Int64, end: Int64? = nil, boot: UInt64 = 1,
-        run: UInt64 = 5
-    ) -> RecordingAges.File {
-        let mark = RecordingMark(
-            recorder: "rec", run: run, number: number, file: "a.mp4", folder: 1, unixMilliseconds: began * 1000,
-            clock: clock * Self.second, boot: boot)
-        return RecordingAges.File(
-            mark: mark, written: written * Self.second, end: end.map { $0 * Self.second }, seen: seen * Self.second)
-    }
-
-    private func ages(
-        start: (clock: Int64, wall: Int64), now: (clock: Int64, wall: Int64), _ files: RecordingAges.File...
-    ) -> [Int64] {
-        RecordingAges(
-            start: .init(clock: start.clock * Self.second, wall: start.wall * Self.second),
-            now: .init(clock: now.clock * Self.second, wall: now.wall * Self.second), boot: 1
-        ).ages(of: files).map { $0 / Self.second }
-    }
-
-    /// Forward by two days, back by ten hours.
-    @Test(arguments: [0, 172_800, -36_000] as [Int64]) func agesOfThisRunDoNotFollowTheWallClock(step: Int64) {
-        let file = file(1, began: 1004, clock: 4, written: 1010, seen: 15, end: 10)
-        #expect(ages(start: (0, 1000), now: (20, 1020 + step), file) == [10])
-    }
-
-    @Test func agesOfEarlierRunsDoNotFollowTheWallClock() {
-        let file = file(1, began: 1004, clock: 4, written: 1010, seen: 100)
-        // Nobody set it; it was set in this run; before this run.
-        #expect(ages(start: (100, 1100), now: (120, 1120), file) == [110])
-        #expect(ages(start: (100, 1100), now: (120, 1120 + 2 * Self.day), file) == [110])
-        #expect(ages(start: (100, 1100 + Self.day), now: (120, 1120 + Self.day), file) == [110])
-        // It was set back, so that the file's time is one of the future: the next file began when it ended.
-        #expect(ages(start: (100, 500), now: (120, 520), file) == [20])
-        let next = self.file(2, began: 411, clock: 11, written: 420, seen: 100)
-        #expect(ages(start: (100, 500), now: (120, 520), file, next) == [109, 100])
-        // Set back while the file was written, and forward again: it ended later than its time says.
-        let back = self.file(1, began: 5000, clock: 4, written: 4900, seen: 2000)
-        let after = self.file(2, began: 4901, clock: 1905, written: 4910, seen: 2000)
-        #expect(ages(start: (2000, 4996), now: (3000, 7996), back, after) == [1096, 1086])
-    }
-
-    @Test func timesThatCannotBeDecideNothing() {
-        // Of the future, and before the file began.
-        for written in [9999, 5] as [Int64] {
-            let file = file(1, began: 1004, clock: 4, written: written, seen: 100)
-            #expect(ages(start: (100, 1100), now: (120, 1120), file) == [20])
-        }
-        #expect(
-            ages(start: (9, 500), now: (20, 511), file(1, began: 1004, clock: 4, written: 1010, seen: 9, boot: 2)) == [
-                11
-            ])
-    }
-
-    @Test func agesOfEarlierStartsOfTheMachine() {
-        let old = file(1, began: 1004, clock: 4, written: 1010, seen: 9, boot: 2)
-        #expect(ages(start: (9, 2000), now: (20, 2011), old) == [1001])
-        // A clock that was set forward in this run makes it no older…
-        #expect(ages(start: (9, 2000), now: (20, 2011 + Self.day), old) == [1001])
-        // …unless it stood before the recordings that are there, as without a battery.
-        #expect(ages(start: (9, 10), now: (20, 2011), old) == [1001])
-        // The marks of its own start of the machine, and of one in between, say that the clock was set.
-        let later = file(2, began: 1020 + Self.day, clock: 20, written: 1021 + Self.day, seen: 9, boot: 2)
-        #expect(ages(start: (9, 2000 + Self.day), now: (20, 2011 + Self.day), old, later)[0] == 1001)
-        let between = [(3, 1100, 5), (4, 1110 + Self.day, 15)].map {
-            file($0.0, began: $0.1, clock: $0.2, written: $0.1 + 1, seen: 9, boot: 3, run: 6)
-        }
-        #expect(
-            ages(start: (9, 2000 + Self.day), now: (20, 2011 + Self.day), old, between[0], between[1])[0] == 1001)
-        // An adopted file.
-        let adopted = file(0, began: 1004, clock: 0, written: 1004, seen: 9, boot: 0, run: 0)
-        #expect(ages(start: (9, 2000), now: (20, 2011), adopted) == [1007])
-        #expect(ages(start: (9, 2000), now: (20, 2011 + Self.day), adopted) == [1007])
-    }
-
-    @Test func sumsWhateverMarksSay() {
-        var files: [RecordingAges.File] = []
-        for time in [0, 1, 8_000_000_000_000] as [Int64] {
-            for clock in [0, 1 << 60] as [Int64] {
-                for boot in [0, 1, 2, 3] as [UInt64] {
-                    for written in [0, 8_000_000_000_999_999_999] as [Int64] {
-                        var file = file(Int64(files.count), began: 0, clock: 0, written: 0, seen: 0, boot: boot)
-                        (file.mark.unixMilliseconds, file.mark.clock, file.written) = (time, clock, written)
-                        if boot == 0 { file.mark.run = 0 }
-                        files.append(file)
-                    }
-                }
-            }
-        }
-        for wall in [0, 8_000_000_000_000_000_000] as [Int64] {
-            for clock in [0, 1 << 60] as [Int64] {
-                let ages = RecordingAges(
-                    start: .init(clock: 0, wall: 8_000_000_000_000_000_000 - wall),
-                    now: .init(clock: clock, wall: wall), boot: 1)
-                #expect(ages.ages(of: files).allSatisfy { $0 >= 0 })
-                #expect(ages.ages(of: files.reversed()).allSatisfy { $0 >= 0 })
-            }
-        }
-        var status = stat()
-        (status.st_mtim.tv_sec, status.st_mtim.tv_nsec) = (.max, .max)
-        #expect(status.boundedTime == 8_000_000_000_999_999_999)
-        (status.st_mtim.tv_sec, status.st_mtim.tv_nsec) = (.min, .min)
-        #expect(status.boundedTime == 0)
     }
 
     // MARK: What a recorder says
@@ -352,6 +243,199 @@ import Testing
         #expect(
             said.first?.text.contains("run `framehost recordings adopt \(folder.path)`") == true,
             "\(String(describing: said.first?.text))")
+    }
+
+    /// What a person protects stays, and is said once: it takes space.
+    @Test func tellsOfWhatItMayNotRemoveOnce() throws {
+        let folder = try ScratchFolder()
+        func record(_ seconds: Int, _ options: String) throws -> [Event] {
+            let recorder = try StageDriver(
+                recording:
+                    #"{ "path": "\#(folder.file("a-{n}.mp4"))", "segmentSeconds": 1, "finalize": "never"\#(options) }"#,
+                RecorderStreams.format())
+            for unit in RecorderStreams.steady(25 * seconds, bytes: 1000, isKey: { $0 % 25 == 0 }) {
+                try recorder.send(unit)
+            }
+            try recorder.finish()
+            return recorder.takeEvents().filter { $0.name == "recording-not-removed" }
+        }
+        #expect(try record(4, "").isEmpty)
+        for name in ["a-1.mp4", "a-3.mp4"] { chmod(folder.file(name), 0o444) }
+        let said = try record(4, #", "keepMegabytes": 0.02"#)
+        #expect(["a-1.mp4", "a-3.mp4"].allSatisfy { RecorderStreams.names(in: folder).contains($0) })
+        #expect(!RecorderStreams.names(in: folder).contains("a-2.mp4"))
+        #expect(said.count == 1 && said.first?.level == .warning)
+        #expect(said.first?.details["files"]?.asInt == 2 && said.first?.details["bytes"]?.asInt ?? 0 > 40_000)
+        #expect(
+            said.first?.text.contains("a-1.mp4' (and 1 more file, ") == true
+                && said.first?.text.contains(
+                    "it is write-protected. Recordings like this take space beyond the limit. To let it go, make it writable (chmod u+w)."
+                ) == true, "\(String(describing: said.first?.text))")
+    }
+
+    @Test(arguments: [
+        (FileRefusal.failed(EPERM), "lsattr, chattr -i"), (.failed(EACCES), "Give this user write permission"),
+        (.failed(EROFS), "Mount it writable."), (.noLocks, "record to another file system"),
+        (.isProtected, "chmod u+w"),
+    ]) func saysWhatToDoAboutWhatStays(refusal: FileRefusal, remedy: String) {
+        var kept = KeptRecordings()
+        let order = RecordingOrder(number: 1, unixMilliseconds: 0, path: "a")
+        let file = RetentionPolicy.File(path: "a", bytes: .max, age: 0, order: order)
+        kept.add(file, .readElsewhere)
+        #expect(kept.text == nil && kept.count == 0)
+        for _ in 0..<3 { kept.add(file, refusal) }
+        #expect(kept.count == 3 && kept.bytes == .max)
+        #expect(kept.text?.contains(remedy) == true && kept.text?.hasSuffix(".") == true, "\(kept.text ?? "")")
+    }
+
+    /// The folder of another machine, copied as a whole to the same place of this one.
+    @Test func leavesTheRingOfAnotherMachineAlone() throws {
+        let folder = try ScratchFolder()
+        let runFiles = RunFiles()
+        func files(_ machine: UInt64) throws -> RecordingFiles {
+            try RecordingFiles(
+                path: "a-{n}.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, recorder: "c/r",
+                machine: machine, files: runFiles)
+        }
+        let pattern = try FileNamePattern("a-{n}.mp4").placed(in: folder.path)
+        for (machine, isNamed) in [(UInt64(1), false), (2, true), (0, true)] {
+            try files(machine).make(at: 0).finish()
+            let own = OwnRecordings(pattern, recorder: "c/r", run: 9, machine: 2)
+            let moment = RecordingMoment(up: 0, wall: 0, isSynchronised: false)
+            let found = own.look(now: moment)
+            let name = folder.file("a-\(RecorderStreams.names(in: folder).count).mp4")
+            #expect(found.own.contains { $0.path == name } == isNamed, "\(machine)")
+            #expect(found.strangers.count == 1 && found.strangers.example == folder.file("a-1.mp4"))
+        }
+        // It replaces none of them either.
+        let replacing = try RecordingFiles(
+            path: "a-{n}.mp4", folder: folder.path, overwrite: true, makesMoreFiles: true, recorder: "c/r", machine: 2,
+            files: RunFiles())
+        #expect(try replacing.make(at: 0).path == folder.file("a-4.mp4"))
+    }
+
+    /// A further name in the ring, before or behind the own one in the folder's order, takes no file from its recorder.
+    @Test(arguments: ["a-4.mp4", "a-99.mp4", "a-1~2.mp4"]) func knowsItsFileByAnyName(
+        other: String
+    ) throws {
+        let folder = try ScratchFolder()
+        let runFiles = RunFiles()
+        let files = try RecordingFiles(
+            path: "a-{n}.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, recorder: "c/r",
+            files: runFiles)
+        for _ in 0..<3 { try files.make(at: 0).finish() }
+        let names = (1...3).map { folder.file("a-\($0).mp4") }
+        // Of all three, so that one of them comes first in any order.
+        let links = names.indices.map { folder.file(other.replacingOccurrences(of: ".mp4", with: "\($0).mp4")) }
+        for (name, other) in zip(names, links) { #expect(link(name, other) == 0) }
+        let own = OwnRecordings(files.pattern, recorder: "c/r", run: runFiles.id)
+        let found = own.look(now: .now())
+        #expect(found.own.map(\.path).sorted() == names && found.strangers.count == 0)
+        for file in found.own { #expect(own.remove(file, runFiles) == nil) }
+        // The other name is somebody's, who keeps the recording.
+        #expect(
+            links.allSatisfy { FileIdentity(path: $0) != nil } && names.allSatisfy { FileIdentity(path: $0) == nil })
+        let after = own.look(now: .now())
+        #expect(after.own.isEmpty && after.strangers.count == 3)
+    }
+
+    /// Two recorders of one chain whose names meet in one folder: each counts and removes its own.
+    @Test func countsNothingOfARecorderBesideIt() throws {
+        let folder = try ScratchFolder()
+        let recorders = try ["chain", "other"].map { name in
+            try StageDriver(
+                Recorder.self,
+                options:
+                    #"{ "path": "\#(folder.file("a-{n}.mp4"))", "segmentSeconds": 1, "keepMegabytes": 0.06, "finalize": "never" }"#,
+                input: .encoded(RecorderStreams.format()), chainName: name)
+        }
+        for unit in RecorderStreams.steady(250, bytes: 1000, isKey: { $0 % 25 == 0 }) {
+            for recorder in recorders { try recorder.send(unit) }
+        }
+        var removed: [[String]] = []
+        for recorder in recorders {
+            try recorder.finish()
+            let events = recorder.takeEvents()
+            let paths = { (name: String) in
+                events.filter { $0.name == name }.compactMap { $0.details["path"]?.asString }
+            }
+            removed.append(paths("recording-removed"))
+            #expect(Set(paths("recording-removed")).isSubset(of: paths("segment-did-start")))
+        }
+        #expect(removed.map(\.count) == [8, 8], "\(removed)")
+        #expect(RecorderStreams.names(in: folder).count == 4)
+    }
+
+    /// However many newer files of others fit the pattern.
+    @Test func countsOnBehindManyFilesOfOthers() throws {
+        let folder = try ScratchFolder()
+        func record() throws {
+            let recorder = try StageDriver(
+                recording: #"{ "path": "\#(folder.file("a-{n}.mp4"))", "finalize": "never" }"#,
+                RecorderStreams.format())
+            for unit in RecorderStreams.steady(3, isKey: { $0 == 0 }) { try recorder.send(unit) }
+            try recorder.finish()
+        }
+        try record()
+        Self.date(folder.file("a-1.mp4"), 1_000_000_000 * Self.second)
+        for number in 2...400 {
+            FileManager.default.createFile(atPath: folder.file("a-\(number).mp4"), contents: Data("somebody's".utf8))
+        }
+        try record()
+        #expect(MarkedFile.marks(of: folder.file("a-401.mp4")).first?.number == 2)
+    }
+
+    // MARK: Overwriting
+
+    /// `overwrite` replaces a file that a person named. A pattern fits files of others too.
+    @Test(arguments: ["%Y", "{n}", "a-{nnnn}"], ["mp4", "mkv"]) func aPatternReplacesOnlyItsOwn(
+        stem: String, ending: String
+    ) throws {
+        let folder = try ScratchFolder()
+        func record() throws -> String {
+            let recorder = try StageDriver(
+                recording:
+                    #"{ "path": "\#(folder.file("\(stem).\(ending)"))", "overwrite": true, "vtt": true, "finalize": "never" }"#,
+                RecorderStreams.format())
+            for unit in RecorderStreams.steady(3, isKey: { $0 == 0 }) { try recorder.send(unit) }
+            try recorder.finish()
+            return try #require(
+                recorder.takeEvents().first { $0.name == "recording-did-start" }?.details["path"]?.asString)
+        }
+        let first = try record()
+        // Its own, and what lies beside it.
+        let inode = FileIdentity(path: first)
+        #expect(try record() == first && FileIdentity(path: first) != inode)
+        let captions = Sidecar.captions.path(beside: first)
+        for content in [Data(), Data("somebody's".utf8), try Data(contentsOf: URL(fileURLWithPath: first)) + [0]] {
+            try FileManager.default.removeItem(atPath: first)
+            // A recording of this recorder that somebody has moved in is somebody's too.
+            if content.count > 20 {
+                var bytes = content
+                let name = Array(FileNames.name(of: first).utf8)
+                let place = try #require(bytes.firstRange(of: Data(name)))
+                bytes[place.lowerBound] ^= 1
+                try bytes.write(to: URL(fileURLWithPath: first))
+            } else {
+                try content.write(to: URL(fileURLWithPath: first))
+            }
+            let before = try Data(contentsOf: URL(fileURLWithPath: first))
+            let subtitles = try Data(contentsOf: URL(fileURLWithPath: captions))
+            #expect(try record() != first)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: first)) == before)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: captions)) == subtitles)
+            for name in RecorderStreams.names(in: folder)
+            where folder.file(name) != first && folder.file(name) != captions {
+                try FileManager.default.removeItem(atPath: folder.file(name))
+            }
+        }
+        // No recording, and captions that no recording says are its own.
+        try FileManager.default.removeItem(atPath: first)
+        for content in [Data(), try Data(contentsOf: URL(fileURLWithPath: captions))] {
+            try content.write(to: URL(fileURLWithPath: captions))
+            #expect(try record() != first)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: captions)) == content)
+        }
     }
 
     /// A recorder that was killed before its first fragment leaves a mark, and so a file that is its own.

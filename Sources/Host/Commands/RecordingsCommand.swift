@@ -16,10 +16,10 @@ struct RecordingsCommand: ParsableCommand {
             commandName: "adopt",
             abstract: "Marks recordings of a folder as framehost's own, so that a recorder may remove them.",
             discussion: """
-                A recorder removes only files that carry its mark, with the name and the folder that they have now: not those of earlier \
+                A recorder removes only files that carry its mark, with the machine, the folder and the name that they have now: not those of earlier \
                 versions of framehost, nor files that were renamed, copied or moved. This command lists such files of a folder and the folders in it. \
-                With --yes it adds a mark at the end of each; nothing else in the file changes, and its times stay. From then on the \
-                files count as recordings of any recorder whose 'path' makes their name there, and 'keepSeconds' and 'keepMegabytes' may \
+                With --yes it adds a mark at the end of each; nothing else in the file changes, and its times stay. Their ages are counted from their times of \
+                modification, so check the ages that it lists. From then on the files count as recordings of any recorder whose 'path' makes their name there, and 'keepSeconds' and 'keepMegabytes' may \
                 remove them. Files that are cut off, in use, write-protected or linked are left as they are. Exit status: 0 all files were \
                 listed or marked, 1 some were not, 2 the command line is wrong.
                 """)
@@ -148,15 +148,16 @@ struct RecordingAdoption {
     func run(recorder: String, isMarking: Bool, say: (String) -> Void) -> Outcome {
         var outcome = Outcome()
         let runFiles = RunFiles()
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        let latest = max(0, Int64(now.tv_sec) * 1000)
+        let now = RecordingMoment.now()
+        let latest = now.wall / 1_000_000
+        let boot = RecordingMark.currentBoot()
         for file in files {
             let mark = RecordingMark(
                 recorder: recorder, run: 0, number: 0, file: FileNames.name(of: file.path),
                 folder: RecordingMark.fingerprint(ofFolder: FileNames.folder(of: file.path)),
                 // A time of the future says nothing.
-                unixMilliseconds: min(file.time, latest), clock: 0, boot: 0)
+                unixMilliseconds: min(file.time, latest), clock: 0, boot: boot, machine: RecordingMark.thisMachine,
+                made: now)
             do throws(MarkedFile.Refusal) {
                 if isMarking {
                     try MarkedFile.add(mark, to: file.path, meant: file.identity, runFiles)
@@ -165,7 +166,11 @@ struct RecordingAdoption {
                 }
                 outcome.taken += 1
                 outcome.bytes += min(file.bytes, 1 << 53)
-                say("\(isMarking ? "adopted" : "would adopt") \(file.path) (\(Terminal.bytes(Int(file.bytes))))")
+                // The file's age comes from this time, so a person sees it first.
+                let time = WallTime.text(mark.unixMilliseconds * 1_000_000, digits: 0)
+                say(
+                    "\(isMarking ? "adopted" : "would adopt") \(file.path) (\(Terminal.bytes(Int(file.bytes))), of \(time))"
+                )
             } catch {
                 outcome.left += 1
                 say("left: \(error.text(file.path))")

@@ -3,8 +3,8 @@
 import FrameCore
 import Glibc
 
-/// The recordings of one recorder in the folders of its pattern: those whose mark names this recorder, and the file under
-/// its present name.
+/// The recordings of one recorder in the folders of its pattern: those whose mark names this recorder and this machine,
+/// and the file under its present name.
 ///
 /// Used on the stage thread, and on the set-up thread before that.
 final class OwnRecordings {
@@ -29,7 +29,7 @@ final class OwnRecordings {
         var marks: [RecordingMark]
         var bytes: Int64
         var time: Int64
-        /// Since when it is as it is, by the chain's clock.
+        /// Since when it is as it is (``RecordingMoment/up``).
         var since: Int64
         var round: UInt64
     }
@@ -38,9 +38,11 @@ final class OwnRecordings {
     private let recorder: String
     private let run: UInt64
     private let boot: UInt64
-    private let start: RecordingAges.Moment
+    private let machine: UInt64
     private var known: [FileIdentity: Known] = [:]
-    /// When this recorder completed its files, by the chain's clock; by the numbers of their marks.
+    /// How far the wall clock was ahead at least when it was synchronised; nil before that.
+    private var offset: Int64?
+    /// When this recorder completed its files (``RecordingMoment/up``), by the numbers of their marks.
     private var ends: [Int64: Int64] = [:]
     private var round: UInt64 = 0
     /// The highest number of the marks of own files.
@@ -49,31 +51,40 @@ final class OwnRecordings {
     /// - Parameters:
     ///   - recorder: The recorder's id.
     ///   - run: The run's number (``RunFiles/id``).
-    ///   - start: The present moment.
+    ///   - boot: The machine's start.
+    ///   - machine: The machine.
     init(
         _ pattern: FileNamePattern, recorder: String, run: UInt64, boot: UInt64 = RecordingMark.currentBoot(),
-        start: RecordingAges.Moment
+        machine: UInt64 = RecordingMark.thisMachine
     ) {
         self.pattern = pattern
         self.recorder = recorder
         self.run = run
         self.boot = boot
-        self.start = start
+        self.machine = machine
     }
 
     /// Notes that a file is complete.
-    func complete(_ mark: RecordingMark, at clock: Int64) { ends[mark.number] = clock }
+    func complete(_ mark: RecordingMark, at now: RecordingMoment) { ends[mark.number] = now.up }
+
+    /// The mark by which a file of this name is this recorder's own.
+    private func ownMark(_ marks: [RecordingMark], _ name: String, in folder: UInt64) -> RecordingMark? {
+        marks.first { $0.names(name, in: folder, recorder: recorder, machine: machine) }
+    }
 
     /// Looks at all regular files whose folders and names the pattern can have made, each once even if it has several
-    /// names. Never follows a link below the pattern's fixed folder. A file that is as it was is not opened again.
+    /// names: an own one under the name that its mark states. Never follows a link below the pattern's fixed folder. A
+    /// file that is as it was is not opened again.
     ///
     /// - Parameter current: The file being written, which is left out under any name.
-    func look(except current: FileIdentity? = nil, now: RecordingAges.Moment) -> Found {
+    func look(except current: FileIdentity? = nil, now: RecordingMoment) -> Found {
         round &+= 1
+        if now.isSynchronised { offset = min(offset ?? .max, now.offset) }
         var found = Found()
         var own: [(file: RetentionPolicy.File, mark: RecordingMark, known: Known)] = []
-        var seen = Set<FileIdentity>()
-        if let current { seen.insert(current) }
+        var ownIdentities = Set<FileIdentity>()
+        var others: [FileIdentity: (path: String, known: Known)] = [:]
+        if let current { ownIdentities.insert(current) }
         PatternFolder.visit(pattern) { folder in
             let fingerprint = RecordingMark.fingerprint(ofFolder: folder)
             for name in FolderListing.names(in: folder) where pattern.number(ofName: name) != nil {
@@ -81,13 +92,14 @@ final class OwnRecordings {
                 var status = stat()
                 guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
                 let identity = FileIdentity(status)
-                guard seen.insert(identity).inserted else { continue }
-                let known = update(path, identity, status, now.clock)
-                guard let mark = known.marks.first(where: { $0.names(name, in: fingerprint, recorder: recorder) })
-                else {
-                    found.strangers.add(path, known.bytes, known.time)
+                guard !ownIdentities.contains(identity) else { continue }
+                let known = update(path, identity, status, now.up)
+                guard let mark = ownMark(known.marks, name, in: fingerprint) else {
+                    // Its own name may still come.
+                    others[identity] = others[identity] ?? (path, known)
                     continue
                 }
+                ownIdentities.insert(identity)
                 var bytes = known.bytes
                 // The files beside it are removed with it, and so count with it.
                 for sidecar in mark.ownSidecars { bytes += sidecar.size(beside: path) ?? 0 }
@@ -97,11 +109,14 @@ final class OwnRecordings {
                 own.append((file, mark, known))
             }
         }
+        for (identity, other) in others where !ownIdentities.contains(identity) {
+            found.strangers.add(other.path, other.known.bytes, other.known.time)
+        }
         known = known.filter { $0.value.round == round }
         let present = Set(own.lazy.filter { $0.mark.run == self.run }.map(\.mark.number))
         ends = ends.filter { present.contains($0.key) }
         for entry in own { count(entry.mark) }
-        let ages = RecordingAges(start: start, now: now, boot: boot).ages(
+        let ages = RecordingAges(now: now, boot: boot, offset: offset).ages(
             of: own.map { entry in
                 RecordingAges.File(
                     mark: entry.mark, written: entry.known.time,
@@ -115,8 +130,8 @@ final class OwnRecordings {
         return found
     }
 
-    /// The highest number of the marks of the files that were written last, 256 at most: enough to count on, where no file
-    /// is to be removed.
+    /// The highest number of the marks of the own files that were written last, 256 at most: enough to count on, where no
+    /// file is to be removed. However many files of others lie between them, they do not count.
     func highestNumberOfNewest() -> Int64 {
         var files: [(path: String, folder: UInt64, time: Int64)] = []
         PatternFolder.visit(pattern) { folder in
@@ -128,11 +143,14 @@ final class OwnRecordings {
             }
         }
         files.sort { $0.time > $1.time }
-        for file in files.prefix(256) {
-            for mark in MarkedFile.marks(of: file.path)
-            where mark.names(FileNames.name(of: file.path), in: file.folder, recorder: recorder) {
-                count(mark)
-            }
+        var left = 256
+        for file in files where left > 0 {
+            guard
+                let mark = ownMark(
+                    MarkedFile.marks(of: file.path), FileNames.name(of: file.path), in: file.folder)
+            else { continue }
+            count(mark)
+            left -= 1
         }
         return highestNumber
     }
@@ -142,7 +160,7 @@ final class OwnRecordings {
         if mark.number <= RecordingMark.mostNumber / 2 { highestNumber = max(highestNumber, mark.number) }
     }
 
-    private func update(_ path: String, _ identity: FileIdentity, _ status: stat, _ clock: Int64) -> Known {
+    private func update(_ path: String, _ identity: FileIdentity, _ status: stat, _ up: Int64) -> Known {
         let bytes = min(max(Int64(status.st_size), 0), 1 << 53)
         let time = status.boundedTime
         if var entry = known[identity], entry.bytes == bytes, entry.time == time {
@@ -151,7 +169,7 @@ final class OwnRecordings {
             return entry
         }
         let entry = Known(
-            marks: MarkedFile.marks(of: path, meant: identity), bytes: bytes, time: time, since: clock, round: round)
+            marks: MarkedFile.marks(of: path, meant: identity), bytes: bytes, time: time, since: up, round: round)
         known[identity] = entry
         return entry
     }
@@ -159,9 +177,8 @@ final class OwnRecordings {
     /// Whether the file is still this recorder's own. Its mark is read again.
     func owns(_ file: RetentionPolicy.File) -> RecordingMark? {
         let folder = RecordingMark.fingerprint(ofFolder: FileNames.folder(of: file.path))
-        return MarkedFile.marks(of: file.path, meant: file.identity).first {
-            $0.names(FileNames.name(of: file.path), in: folder, recorder: recorder)
-        }
+        return ownMark(
+            MarkedFile.marks(of: file.path, meant: file.identity), FileNames.name(of: file.path), in: folder)
     }
 
     /// Removes an own file that nothing uses, the files that were made beside it, and the folders above it that are then

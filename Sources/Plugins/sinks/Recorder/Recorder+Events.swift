@@ -59,10 +59,10 @@ extension Recorder {
             ]),
         EventDeclaration(
             "recording-not-removed",
-            "Files of earlier runs cannot be removed safely, or have no mark of this recorder. They are kept.",
+            "Own files may not be removed (write-protected, no permission, no file locks), or files of the pattern have no mark of this recorder. They are kept. Posted once for each.",
             [
                 .string("path", "One of them."),
-                .number("files", "How many have no mark of this recorder, if that is the reason."),
+                .number("files", "How many there are."),
                 .number("bytes", "Their bytes."),
             ]),
         EventDeclaration(

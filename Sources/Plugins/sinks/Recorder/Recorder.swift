@@ -48,7 +48,7 @@ final class Recorder: MultiSink {
     /// The file being written.
     private var current: OutputFile?
     private let room = RoomReport()
-    private var hasReportedLocks = false
+    private var hasReportedKept = false
     private var hasReportedStrangers = false
     /// Whether a command started the recording. Otherwise it began with the run.
     private var isCommanded: Bool
@@ -73,13 +73,13 @@ final class Recorder: MultiSink {
             makesMoreFiles: options.makesMoreFiles, sidecars: options.sidecars, recorder: owner,
             isRing: options.keepSeconds != nil || options.keepMegabytes != nil, files: context.files)
         own = OwnRecordings(
-            files.pattern, recorder: owner, run: context.files.id, start: Self.moment(context.clock))
+            files.pattern, recorder: owner, run: context.files.id)
         retention = RetentionPolicy(seconds: options.keepSeconds, megabytes: options.keepMegabytes)
         state = RecordingState(startsAtOnce: options.record == .atStart)
         isCommanded = options.record == .onCommand
         lastRetention = context.clock.now()
         guard retention.isOn else { return }
-        files.completed = { [own, clock = context.clock] in own.complete($0, at: clock.now()) }
+        files.completed = { [own, clock = context.clock] in own.complete($0, at: clock.moment) }
     }
 
     var demand: StageDemand {
@@ -191,7 +191,7 @@ final class Recorder: MultiSink {
     func start() throws {
         PatternFolder.removeLeftOvers(of: files.pattern, single: files.single, context.files)
         if retention.isOn {
-            _ = own.look(now: Self.moment(context.clock))
+            _ = own.look(now: context.clock.moment)
             files.lastMark = own.highestNumber
         } else {
             files.lastMark = own.highestNumberOfNewest()
@@ -490,23 +490,18 @@ final class Recorder: MultiSink {
         removeOldFiles()
     }
 
-    private static func moment(_ clock: ChainClock) -> RecordingAges.Moment {
-        let now = clock.now()
-        // Bounded to the years that marks know, whatever the clock shows.
-        return RecordingAges.Moment(clock: now, wall: min(max(clock.unixTime(at: now), 0), 8_000_000_000_000_000_000))
-    }
-
     private func removeOldFiles() {
-        let now = Self.moment(context.clock)
-        lastRetention = now.clock
+        let now = context.clock.moment
+        lastRetention = context.clock.now()
         let found = own.look(except: current?.held.identity, now: now)
         let writing = (current?.size ?? 0) + (recording?.sidecarBytes ?? 0)
         report(found, writing: writing, now: now.wall)
+        var kept = KeptRecordings()
         for file in retention.excess(found.own, writing: writing) {
             // A file that is in use or protected stays, and counts as removed, so that no newer file is removed in its
             // place.
             if let refusal = own.remove(file, context.files) {
-                reportLocks(refusal, file.path)
+                kept.add(file, refusal)
                 continue
             }
             context.post(
@@ -515,6 +510,7 @@ final class Recorder: MultiSink {
                     "'\(file.path)' was removed: it was the oldest file when 'keepSeconds' or 'keepMegabytes' was reached.",
                 details: ["path": .string(file.path), "bytes": .number(file.bytes)])
         }
+        report(kept)
     }
 
     /// Reports files that look like older recordings and are not known to be any.
@@ -527,20 +523,18 @@ final class Recorder: MultiSink {
         context.post(
             "recording-not-removed", level: .warning,
             text:
-                "\(strangers.count == 1 ? "1 file has a name" : "\(strangers.count) files have names") of this recorder's pattern, but no mark that this recorder made \(strangers.count == 1 ? "it" : "them") there, such as '\(strangers.example)'. 'keepSeconds' and 'keepMegabytes' neither count nor remove such files (\(strangers.bytes) bytes). If an earlier version of framehost recorded them, or if they were moved there, run `framehost recordings adopt \(folder)`.",
+                "\(strangers.count == 1 ? "1 file has a name" : "\(strangers.count) files have names") of this recorder's pattern, but no mark that this recorder made \(strangers.count == 1 ? "it" : "them") there on this machine, such as '\(strangers.example)'. 'keepSeconds' and 'keepMegabytes' neither count nor remove such files (\(strangers.bytes) bytes). If an earlier version of framehost recorded them, or if they were moved or copied there, run `framehost recordings adopt \(folder)`.",
             details: [
                 "path": .string(strangers.example), "files": .number(strangers.count),
                 "bytes": .number(strangers.bytes),
             ])
     }
 
-    private func reportLocks(_ refusal: FileRefusal, _ path: String) {
-        guard refusal == .noLocks, !hasReportedLocks else { return }
-        hasReportedLocks = true
+    private func report(_ kept: KeptRecordings) {
+        guard !hasReportedKept, let text = kept.text, let first = kept.first else { return }
+        hasReportedKept = true
         context.post(
-            "recording-not-removed", level: .warning,
-            text:
-                "'\(path)' is on a file system without file locks, so 'keepSeconds' and 'keepMegabytes' remove no files of earlier runs: another program may be using them. Remove them yourself, or record to another file system.",
-            details: ["path": .string(path)])
+            "recording-not-removed", level: .warning, text: text,
+            details: ["path": .string(first.path), "files": .number(kept.count), "bytes": .number(kept.bytes)])
     }
 }
