@@ -281,7 +281,7 @@ import Testing
         var kept = KeptRecordings()
         let order = RecordingOrder(number: 1, unixMilliseconds: 0, path: "a")
         let file = RetentionPolicy.File(path: "a", bytes: .max, age: 0, order: order)
-        kept.add(file, .readElsewhere)
+        for other in [FileRefusal.readElsewhere, .absent, .failed(ENOENT)] { kept.add(file, other) }
         #expect(kept.text == nil && kept.count == 0)
         for _ in 0..<3 { kept.add(file, refusal) }
         #expect(kept.count == 3 && kept.bytes == .max)

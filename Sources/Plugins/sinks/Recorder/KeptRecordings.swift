@@ -14,6 +14,8 @@ struct KeptRecordings {
 
     mutating func add(_ file: RetentionPolicy.File, _ refusal: FileRefusal) {
         switch refusal {
+        // Somebody else has just removed it.
+        case .failed(ENOENT): return
         case .isProtected, .failed, .noLocks: break
         default: return
         }
