@@ -7,20 +7,17 @@ import Glibc
 struct FileBytes {
     let descriptor: Int32
     let count: Int64
-    /// Whether the run has ended: then nothing more is read.
-    private let isStopped: () -> Bool
 
     /// - Parameter descriptor: An open regular file, which outlives this value.
-    init(_ descriptor: Int32, isStopped: @escaping () -> Bool = { false }) {
+    init(_ descriptor: Int32) {
         self.descriptor = descriptor
-        self.isStopped = isStopped
         var status = stat()
         count = fstat(descriptor, &status) == 0 ? Int64(status.st_size) : 0
     }
 
     /// Up to `most` bytes from `offset` on; fewer at the file's end.
     func read(at offset: Int64, most: Int) -> [UInt8] {
-        guard offset >= 0, offset < count, most > 0, !isStopped() else { return [] }
+        guard offset >= 0, offset < count, most > 0 else { return [] }
         return [UInt8](unsafeUninitializedCapacity: most) { buffer, filled in
             while filled < most {
                 let got = pread(descriptor, buffer.baseAddress! + filled, most - filled, off_t(offset) + off_t(filled))
@@ -53,6 +50,14 @@ struct FileBytes {
 
     /// How far is searched, so that a hostile file costs a bounded time.
     static let farthest: Int64 = 1 << 28
+}
+
+/// A walk through a container, in steps that take some milliseconds each.
+protocol ContainerWalk {
+    /// Goes on; false at the end.
+    mutating func step() -> Bool
+    /// What was found so far.
+    var gaps: [FileGap] { get }
 }
 
 /// A stretch of a file in which its container has lost something, so that pictures are missing.

@@ -79,20 +79,18 @@ struct FilePromise {
 extension MediaFile {
     /// The segment of a Matroska file.
     fileprivate var segment: MatroskaSegment? {
-        bytes().flatMap { MatroskaSegment(head: $0.read(at: 0, most: 4096)) }
+        bytes.flatMap { MatroskaSegment(head: $0.read(at: 0, most: 4096)) }
     }
 
-    /// [stage thread] Where the container has lost something, by the headers of its parts. Reads those of the whole file.
-    ///
-    /// - Parameter isStopped: Whether the run has ended. What was found then says nothing.
-    func gaps(_ track: Int, isStopped: @escaping () -> Bool) -> [FileGap] {
-        guard let bytes = bytes(isStopped: isStopped) else { return [] }
+    /// [stage thread] Looks where the container has lost something, by the headers of its parts; nil where they do not say.
+    func containerWalk(_ track: Int) -> (any ContainerWalk)? {
+        guard let bytes else { return nil }
         switch formatName.split(separator: ",").first {
-        case "matroska": return segment?.gaps(in: bytes) ?? []
+        case "matroska": return segment.map { $0.walk(in: bytes) }
         case "mov" where indexedPictures(track) == nil:
             let number = UInt32(truncatingIfNeeded: stream(track).pointee.id)
-            return MovieFragments(bytes, track: number, timeBase: timeBase(track)).gaps
-        default: return []
+            return MovieFragments(bytes, track: number, timeBase: timeBase(track))
+        default: return nil
         }
     }
 

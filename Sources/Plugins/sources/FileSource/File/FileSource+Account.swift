@@ -81,15 +81,20 @@ extension FileSource {
         return isContainer && notes.beginsWithKeyframe ? notes.shown : nil
     }
 
+    /// [stage thread] Goes on looking through the container, which long files take some calls for; true at the end.
+    func looksThroughContainer() -> Bool {
+        guard !options.loop, let file, let track else { return true }
+        if containerWalk == nil { containerWalk = file.containerWalk(track.index) }
+        return containerWalk?.step() != true
+    }
+
     /// The first gap of the container in what was played.
     private func gap(_ notes: PacketNotes, _ file: MediaFile, _ track: VideoTrack, isRangeDone: Bool) -> FileGap? {
         guard !options.loop else { return nil }
         let isFromStart = options.start == 0 && (context.part?.begin ?? .zero) <= .zero
         let lower =
             isFromStart ? nil : (timeline.lower ?? notes.firstTick).map { track.format.timeBase.time(ofTicks: $0) }
-        let gaps = file.gaps(track.index) { [context] in context.isStopped }
-        guard !context.isStopped else { return nil }
-        return gaps.first { gap in
+        return containerWalk?.gaps.first { gap in
             if let lower, let end = gap.end, end <= lower { return false }
             if isRangeDone, let begin = gap.begin, begin >= reached { return false }
             return true

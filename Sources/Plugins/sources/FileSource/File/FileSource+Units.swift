@@ -53,6 +53,7 @@ extension FileSource {
 
     /// [stage thread] One step of the reader: an access unit, or none yet.
     func produceUnit(_ reader: UnitReader, _ output: Output) throws -> SourceProgress {
+        if let isRangeGiven { return try endPass(reader, isRangeDone: isRangeGiven) }
         switch try reader.step() {
         case .again: return .more
         case .ended: return try endPass(reader)
@@ -94,6 +95,8 @@ extension FileSource {
 
     private func endPass(_ reader: UnitReader, isRangeDone: Bool = false) throws -> SourceProgress {
         guard options.loop, shownInPass > 0 else {
+            isRangeGiven = isRangeDone
+            guard looksThroughContainer() else { return .more }
             reportEnd(reader, isRangeDone: isRangeDone)
             if shown == 0 {
                 throw FileFault.nothingPlayed(path, packets: reader.packetsRead, isPart: options.isPart)

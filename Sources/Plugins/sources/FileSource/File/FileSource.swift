@@ -33,6 +33,10 @@ final class FileSource: Source {
     private(set) var promise = FilePromise()
     private(set) var timeline = FileTimeline(timeBase: .nanoseconds, origin: 0)
     private(set) var orientation = Orientation.up
+    /// Looks through the container once all pictures were given.
+    var containerWalk: (any ContainerWalk)?
+    /// Once all pictures were given: whether because the range ends. nil before.
+    var isRangeGiven: Bool?
     var shown = 0
     var shownInPass = 0
     /// How many of the steps in the file's times were passed in this pass.
@@ -210,6 +214,7 @@ final class FileSource: Source {
     func produce(_ output: Output) throws -> SourceProgress {
         if let unitReader { return try produceUnit(unitReader, output) }
         guard let reader else { return .ended }
+        if let isRangeGiven { return try endPass(reader, isRangeDone: isRangeGiven) }
         reader.loans?.use(output.lender)
         switch try reader.step() {
         case .again: return .more
@@ -309,6 +314,8 @@ final class FileSource: Source {
     private func endPass(_ reader: VideoReader, isRangeDone: Bool = false) throws -> SourceProgress {
         // After a pass without a picture, further passes would go on forever.
         guard options.loop, shownInPass > 0 else {
+            isRangeGiven = isRangeDone
+            guard looksThroughContainer() else { return .more }
             reportEnd(reader, isRangeDone: isRangeDone)
             if shown == 0, context.part == nil {
                 throw FileFault.nothingPlayed(path, packets: reader.packetsRead, isPart: options.isPart)

@@ -30,19 +30,17 @@ struct MatroskaSegment: Equatable {
         }
     }
 
-    /// Walks through the headers of all elements down to the blocks, and gives the places that are no elements.
+    /// A walk through the headers of all elements down to the blocks, which finds the places that are no elements.
     ///
     /// Of a segment whose size is known, each byte must belong to an element. Otherwise the recording was not finished:
     /// where its last part is damaged, it may as well have ended there.
-    func gaps(in file: FileBytes) -> [FileGap] {
-        var walk = MatroskaWalk(file, from: begin, to: min(end ?? file.count, file.count), isFinished: end != nil)
-        walk.run()
-        return walk.gaps
+    func walk(in file: FileBytes) -> any ContainerWalk {
+        MatroskaWalk(file, from: begin, to: min(end ?? file.count, file.count), isFinished: end != nil)
     }
 }
 
 /// One walk through a segment.
-private struct MatroskaWalk {
+private struct MatroskaWalk: ContainerWalk {
     private let file: FileBytes
     private let end: Int64
     private let isFinished: Bool
@@ -61,6 +59,8 @@ private struct MatroskaWalk {
 
     /// A hostile file ends the walk here. Ten hours of pictures and sound have fewer.
     private static let mostElements = 10_000_000
+    private static let elementsOfStep = 10_000
+    private var count = 0
 
     init(_ file: FileBytes, from begin: Int64, to end: Int64, isFinished: Bool) {
         self.file = file
@@ -69,22 +69,30 @@ private struct MatroskaWalk {
         self.isFinished = isFinished
     }
 
-    mutating func run() {
-        for _ in 0..<Self.mostElements where offset < end {
+    mutating func step() -> Bool {
+        count += Self.elementsOfStep
+        return run() && count < Self.mostElements
+    }
+
+    /// False at the end.
+    private mutating func run() -> Bool {
+        for _ in 0..<Self.elementsOfStep {
+            guard offset < end else { return false }
             if let clusterEnd, offset >= clusterEnd { self.clusterEnd = nil }
             guard let element = EBML.Element(in: file, at: offset) else {
                 // The end of a file that was cut off may have a part of a header.
-                if end - offset < 12, end == file.count { return }
-                guard recover() else { return }
+                if end - offset < 12, end == file.count { return false }
+                guard recover() else { return false }
                 continue
             }
             // Another recording was appended.
-            if element.id == EBML.head || element.id == EBML.segment { return }
+            if element.id == EBML.head || element.id == EBML.segment { return false }
             guard take(element) else {
-                guard recover() else { return }
+                guard recover() else { return false }
                 continue
             }
         }
+        return true
     }
 
     /// Goes into a cluster or over any other element; false where it cannot be there.

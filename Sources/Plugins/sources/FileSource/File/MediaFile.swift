@@ -132,11 +132,7 @@ final class MediaFile {
     var byteCount: Int { io.map { max(Int(avio_size($0)), 0) } ?? 0 }
 
     /// The file's bytes; nil where it is no regular file.
-    ///
-    /// - Parameter isStopped: Whether the run has ended, so that no more is to be read.
-    func bytes(isStopped: @escaping () -> Bool = { false }) -> FileBytes? {
-        held.flatMap { $0.isRegular ? FileBytes($0.descriptor, isStopped: isStopped) : nil }
-    }
+    var bytes: FileBytes? { held.flatMap { $0.isRegular ? FileBytes($0.descriptor) : nil } }
 
     // MARK: Tracks
 

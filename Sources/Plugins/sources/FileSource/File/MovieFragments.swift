@@ -11,7 +11,7 @@ import FrameCore
 /// such a recording is whole up to there.
 ///
 /// - SeeAlso: ISO/IEC 14496-12, 8.8 (fragments), 8.16.3 (`sidx`).
-struct MovieFragments {
+struct MovieFragments: ContainerWalk {
     /// What the walk through the file finds, in the order of the file.
     enum Item: Equatable {
         /// Times are in ticks of the track, `rest` is the duration of the fragment's last picture. nil: the fragment has
@@ -44,9 +44,12 @@ struct MovieFragments {
 
     /// A hostile file ends the walk here. A day in fragments of one picture has fewer.
     private static let mostBoxes = 10_000_000
+    private static let boxesOfStep = 1000
+    private var count = 0
+    private var offset: Int64 = 0
     private static let mostMoof = 1 << 24
 
-    /// Walks through the boxes of the file and reads the headers of its fragments.
+    /// A walk through the boxes of the file, which reads the headers of its fragments.
     ///
     /// - Parameters:
     ///   - track: The track's number in the file.
@@ -55,7 +58,6 @@ struct MovieFragments {
         self.file = file
         self.track = track
         self.timeBase = timeBase
-        walk()
     }
 
     // MARK: Boxes
@@ -90,21 +92,23 @@ struct MovieFragments {
         }
     }
 
-    private mutating func walk() {
-        var offset: Int64 = 0
-        for _ in 0..<Self.mostBoxes where file.count - offset >= 8 {
+    mutating func step() -> Bool {
+        count += Self.boxesOfStep
+        for _ in 0..<Self.boxesOfStep {
+            guard file.count - offset >= 8 else { return false }
             guard let box = box(at: offset), take(box) else {
                 // Nothing but the rest of a recording, or room that was reserved for it, needs no box.
                 let next = file.first(of: [Self.moof, Self.mdat, Self.mfra], from: offset + 5, before: file.count) {
                     self.box(at: $0 - 4).map { $0.end <= file.count && $0.end - $0.payload > 8 } ?? false
                 }
-                guard let next else { return }
+                guard let next else { return false }
                 items.append(.damage)
                 offset = next - 4
                 continue
             }
             offset = box.end
         }
+        return count < Self.mostBoxes
     }
 
     /// Reads a box; false where its content is damaged.
