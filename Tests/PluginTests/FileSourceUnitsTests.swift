@@ -260,7 +260,9 @@ import Testing
         let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
         try bytes.dropFirst(bytes.count / 3 / 188 * 188).write(to: URL(fileURLWithPath: folder.file("cut.ts")))
         let error = #expect(throws: FrameHostError.self) { try Self.play(folder.file("cut.ts")) }
-        #expect(error?.description.contains("needs a keyframe (IDR, of H.265 also CRA or BLA)") == true, "\(error?.description ?? "")")
+        #expect(
+            error?.description.contains("needs a keyframe (IDR, of H.265 also CRA or BLA)") == true,
+            "\(error?.description ?? "")")
     }
 
     // MARK: Awkward files
