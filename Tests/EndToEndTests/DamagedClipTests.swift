@@ -39,7 +39,9 @@ import Testing
         let path = try workshop.change(name, to: "bad-" + name) { bytes in
             for index in stride(from: bytes.count / 3, to: bytes.count / 2, by: 97) { bytes[index] ^= 0xff }
         }
-        let count = try expectPart(workshop, path, says: "bad-\(name)' were damaged; the rest was played.")
+        // In Matroska the damage also hits headers of blocks, whose pictures are then missing.
+        let count = try expectPart(
+            workshop, path, says: "bad-\(name)' were damaged; the rest was played.", status: name == "a.mkv" ? 1 : 0)
         #expect(count > 30)
     }
 

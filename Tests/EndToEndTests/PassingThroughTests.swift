@@ -136,7 +136,7 @@ import Testing
             "clip.mp4", then: #"{ "id": "h264", "use": "x264-encoder", "unread": true }"#)
         #expect(
             encoder.contains(
-                "stages[1]: 'h264' takes raw video (i420, nv12), but 'clip', the stage before it, gives H.264. Leave 'decode' out at 'clip'."
+                "stages[1]: 'h264' takes raw video (i420, nv12), but 'clip', the stage before it, gives H.264 or H.265. Leave 'decode' out at 'clip'."
             ),
             "\(encoder)")
         let codec = try fault("old.mp4", then: #"{ "use": "recorder", "path": "out.mp4" }"#)

@@ -239,7 +239,7 @@ import Testing
                 Self.chain("aac", #""path": "out.mp4""#).replacing(#"["h264", "sound"]"#, with: #"["h264", "tone"]"#)
             )
             .contains(
-                "'rec' takes H.264 or AAC or Opus or motion, but 'tone' gives sound. Put an encoder of sound between them"
+                "'rec' takes H.264 or H.265 or AAC or Opus or motion, but 'tone' gives sound. Put an encoder of sound between them"
             ))
         #expect(
             try faults(

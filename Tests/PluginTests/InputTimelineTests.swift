@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [-50.0, -1, -0.02, 3.3 * 3600, 11]) func playsAnOutlierBetweenItsNeighbours(by: Double) {
+    @Test(arguments: [-50.0, -2, -0.02, 3.3 * 3600, 11]) func playsAnOutlierBetweenItsNeighbours(by: Double) {
         for place in [1, 40, 150, 298] {
             for closesGaps in [true, false] {
                 var clip = Self.clip(4, from: 60)

@@ -49,6 +49,19 @@ import Testing
         try recorder.stop()
     }
 
+    /// A container that counts milliseconds would stretch what comes faster.
+    @Test(arguments: [("mkv", 1000, true), ("mkv", 2000, false), ("mp4", 2000, true)] as [(String, Int32, Bool)])
+    func refusesRatesThatAContainerCannotCount(ending: String, rate: Int32, isTaken: Bool) throws {
+        let folder = try ScratchFolder()
+        var format = RecorderStreams.format()
+        format.video?.frameRate = Rational(rate)
+        let error = Result { try StageDriver(recording: #"{ "path": "\#(folder.file("a.\(ending)"))" }"#, format) }
+        switch error {
+        case .success: #expect(isTaken)
+        case .failure(let fault): #expect(!isTaken && "\(fault)".contains("counts time in milliseconds"), "\(fault)")
+        }
+    }
+
     /// The folder goes while a segment is written: the next one cannot be made, and those before were somebody's to
     /// remove.
     @Test func saysThatTheFolderIsGone() throws {

@@ -131,6 +131,13 @@ final class Recorder: MultiSink {
                         ? "Record to .mkv." : "Record to .mp4 or .mkv.")
         }
         if let fault = files.fault { throw fault }
+        guard container != .mkv || pictures.frameRate.value <= 1000 else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "path",
+                what:
+                    "Matroska counts time in milliseconds, but the pictures come \(pictures.frameRate) times a second: the recording would last longer than they do",
+                remedy: "Record to .mp4 or .mov, or put a 'rate' of at most 1000 before the encoder.")
+        }
         guard container.carriesOrientation || pictures.orientation == .up else {
             throw FrameHostError(
                 .invalidConfiguration, place: "path",

@@ -60,6 +60,10 @@ struct InputTimeline {
     private let isInMiddle: Bool
     private static let guessed = 32
     private static let mostGuessed = MediaTime(seconds: 1)
+    /// A time that is so little back may be one of decoding that libavformat took from the order of showing. So as many
+    /// packets as may be reordered (H.264, A.3.1 h) must follow it for a step, and it stays as it is where it is none.
+    private static let mostJitter = MediaTime(seconds: 1)
+    private static let confirmingJitter = 16
 
     private struct Segment {
         var shift: MediaTime
@@ -244,6 +248,9 @@ struct InputTimeline {
         guard let time = doubtful.time else { return .outlier }
         let track = tracks[doubtful.track]
         let seldom = seldom(time, track)
+        let isSmall = track.map { isJitter(time, $0) } ?? false
+        let confirming = isSmall ? Self.confirmingJitter : Self.confirming
+        let mostOfTrack = isSmall ? Self.confirmingJitter + Self.mostOfTrack : Self.mostOfTrack
         var (count, following) = (0, 0)
         // How far the packets that follow have come.
         var reached = time
@@ -259,18 +266,22 @@ struct InputTimeline {
                 following += 1
                 reached = max(reached, other)
             }
-            if count >= Self.mostOfTrack { break }
+            if count >= mostOfTrack { break }
         }
-        let isFull = hasEnded || count >= Self.mostOfTrack || waiting.count >= Self.most
-        guard following >= Self.confirming || isFull else { return .open }
+        let isFull = hasEnded || count >= mostOfTrack || waiting.count >= Self.most
+        guard following >= confirming || isFull else { return .open }
         // The last packets of an input have nothing behind them that could confirm them.
-        guard following >= (hasEnded ? 1 : Self.confirming) else { return .outlier }
+        guard following >= (hasEnded && !isSmall ? 1 : confirming) else { return .outlier }
         if let track, time > track.last, following > 0,
             (reached - time).nanoseconds / Int64(following) >= (time - track.last).nanoseconds / 4
         {
             return .pause
         }
         return isFull || othersHaveArrived(at: time, doubtful.track) ? .step : .open
+    }
+
+    private func isJitter(_ time: MediaTime, _ track: Track) -> Bool {
+        time < track.last && time >= track.last - Self.mostJitter
     }
 
     /// How far apart packets may be that come as seldom as the one before the doubtful one and itself did.
@@ -353,8 +364,9 @@ struct InputTimeline {
         guard let time = stamp.time, var track = tracks[stamp.track] else {
             return .shifted(by: segments[segments.count - 1].shift)
         }
-        note(outlier: time)
         let shift = segments[track.segment].shift
+        if isJitter(time, track) { return .shifted(by: shift) }
+        note(outlier: time)
         var place = track.end
         let next = waiting.dropFirst().lazy.compactMap { other in
             other.track == stamp.track ? other.time.map { (other, $0) } : nil
@@ -373,7 +385,7 @@ struct InputTimeline {
                 pts = place + shift
             } else if ahead >= .zero, ahead <= Self.mostAhead {
                 pts = place + shift + ahead
-            } else if given >= place, given - place <= Self.mostAhead {
+            } else if isNear(given, track.last, back: Self.mostReordered, ahead: Self.mostAhead) {
                 pts = given + shift
             }
         }
