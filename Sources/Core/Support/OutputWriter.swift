@@ -205,14 +205,16 @@ public final class OutputWriter: Sendable {
 
     /// [any thread, at the end] Waits until everything is written, as long as somebody reads it.
     ///
-    /// - Parameter longest: At most this long, nanoseconds.
+    /// - Parameters:
+    ///   - streams: Those that are waited for.
+    ///   - longest: At most this long, nanoseconds.
     /// - Returns: All lines that were left out, and those that are not written. The readers of the latter do not read.
-    public func finish(longest: Int64 = longestWait) -> Counts {
+    public func finish(_ streams: [Stream] = Stream.allCases, longest: Int64 = longestWait) -> Counts {
         let lanes = lanes.withLock { $0 }
         let begin = Self.now
         var end = begin + longest
         var left = Counts()
-        for stream in Stream.allCases where !lanes.isEmpty {
+        for stream in streams where !lanes.isEmpty {
             let lane = lanes[stream.rawValue]
             var waiting: Int32 = -1
             while true {

@@ -66,7 +66,8 @@ enum Terminal {
         let fault = outputFault
         if let fault { RunLog.logger.critical("\(fault)") }
         if lost > 0 { RunLog.logger.warning("This run counts as failed: \(LinesLost(lost, .output).text)") }
-        if fault != nil || lost > 0 { _ = OutputWriter.shared.finish() }
+        // Standard output has had its time.
+        if fault != nil || lost > 0 { _ = OutputWriter.shared.finish([.log]) }
         return fault != nil || lost > 0 ? max(status, 1) : status
     }
 
