@@ -270,7 +270,8 @@ class Round:
             os.close(file)
         self.output, self.log = Reader(output, self.output_kind, rng), Reader(log, self.log_kind, rng)
         self.is_over, self.is_enough = threading.Event(), threading.Event()
-        self.told_at = None
+        # One that ends by itself may do so from here on.
+        self.told_at = time.time() + self.length if self.end == "for" else None
         self.sent, self.sets, self.strangers = 0, set(), []
         # Long ones fill what waits for a reader.
         self.length_of_texts = rng.choice([0, 0, 3500])
@@ -402,8 +403,9 @@ class Round:
 
     def finish(self, rng):
         told = time.time()
-        self.told_at = told
         kind = self.end
+        if kind != "for":
+            self.told_at = told
         limit = 1 + self.margin
         if kind == "command" or kind == "request":
             taken = False
