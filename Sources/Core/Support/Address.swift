@@ -5,7 +5,7 @@
 /// Cameras take their password before the host, in the query or in the path (`rtsp://ip/user=admin&password=…`);
 /// the stream key of RTMP is the end of its path. Shown are the scheme, the host and the port, and of the path:
 ///
-/// - RTSP: all of it, since the streams of a recorder differ by it. From the first part with `=`, `&` or `;` on only names
+/// - RTSP: all of it, since the streams of a recorder differ by it, but for a part with a colon. From the first part with `=`, `&` or `;` on only names
 ///   such as `channel=`, none of the values.
 /// - RTMP: the application, which is its first part.
 /// - `file`: all of it.
@@ -279,6 +279,13 @@ struct AddressParts {
         var isInValues = false
         for part in path.dropFirst().split(separator: .slash, omittingEmptySubsequences: false) {
             shown += "/"
+            // `admin:password` as a part of the path.
+            if !isInValues, part.contains(.colon), !Self.mayHaveValues(part) {
+                add(part)
+                if let colon = part.firstIndex(of: .colon) { add(part[colon...].dropFirst()) }
+                shown += Self.hidden
+                continue
+            }
             guard isInValues || Self.mayHaveValues(part) else {
                 shown += text(part)
                 continue
@@ -288,7 +295,7 @@ struct AddressParts {
                 add(path[part.startIndex...])
                 // A parameter behind a plain name.
                 let name = part.prefix { $0 != UInt8(ascii: ";") }
-                if name.endIndex < part.endIndex, !Self.mayHaveValues(name) {
+                if name.endIndex < part.endIndex, !Self.mayHaveValues(name), !name.contains(.colon) {
                     shown += text(name) + ";"
                     part = part[name.endIndex...].dropFirst()
                 }

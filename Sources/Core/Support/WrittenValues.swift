@@ -64,6 +64,8 @@ extension String {
 
     /// - Parameter encodings: How often a text may be percent-encoded.
     fileprivate func hidingSecrets(encodings: Int) -> String {
+        // A key or a credential in the place of its file's name (RFC 7468).
+        if containsBytes(of: "-----BEGIN") { return "…" }
         guard mayHaveSecret else { return self }
         let address = Address(self)
         guard address.scheme.isEmpty else { return address.description }
@@ -167,8 +169,16 @@ extension ArraySlice<UInt8> {
         guard let colon else { return false }
         return indices.dropLast().contains { at in
             at > colon + 1 && self[at] == UInt8(ascii: "@")
-                && (self[at + 1].isOfHost || self[at + 1] == UInt8(ascii: "["))
+                && (self[at + 1].isOfHost || self[at + 1] == UInt8(ascii: "[")) && !isTimeOfDay(colon, at)
         }
+    }
+
+    /// Whether digits alone stand on both sides of the colon, two at most, as in `8:00@Berlin`.
+    private func isTimeOfDay(_ colon: Int, _ at: Int) -> Bool {
+        let (hour, minute) = (self[..<colon].suffix(while: \.isDigit), self[colon..<at].dropFirst())
+        let before = self[..<hour.startIndex].last
+        return (1...2).contains(hour.count) && minute.count == 2 && minute.allSatisfy(\.isDigit)
+            && before.map { $0 <= 32 } ?? true
     }
 
     /// Whether it has an address with a scheme, which is shown as one already.
@@ -189,6 +199,8 @@ extension ArraySlice<UInt8> {
         let labels = host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard labels.count > 1, let last = labels.last, !labels.contains(where: \.isEmpty) else { return nil }
         let isNumeric = labels.count == 4 && labels.allSatisfy { $0.allSatisfy(\.isDigit) }
+        // A folder may have a dot in its name, but hardly a query behind it.
+        guard isNumeric || rest.contains(UInt8(ascii: "?")) else { return nil }
         return isNumeric || (last.count >= 2 && last.allSatisfy { (97...122).contains($0 | 0x20) }) ? host : nil
     }
 

@@ -18,6 +18,7 @@ import Testing
         ("rtsp://10.0.0.9/live/password=ge/heim&channel=1", "rtsp://10.0.0.9/live/password=…/…&channel=…"),
         ("rtsp://10.0.0.9/live&geheim", "rtsp://10.0.0.9/…&…"),
         ("rtsp://10.0.0.9/live;geheim", "rtsp://10.0.0.9/live;…"),
+        ("rtsp://10.0.0.9/admin:geheim/av0_0", "rtsp://10.0.0.9/…/av0_0"),
         ("rtsp://10.0.0.9/a/live;geheim/x?y", "rtsp://10.0.0.9/a/live;…/…"),
         ("rtsp://10.0.0.9/live;tcp=geheim;a", "rtsp://10.0.0.9/live;tcp=…&…"),
         ("rtsp://10.0.0.9/user%3Dadmin%26password%3Dgeheim", "rtsp://10.0.0.9/…"),
@@ -123,6 +124,7 @@ import Testing
         ("127.0.0.1/live?geheim", "127.0.0.1/…"), ("cam.example:554/live;geheim", "cam.example:554/…"),
         ("localhost/a?geheim", "localhost/…"), ("10.0.0.9/user=a&password=geheim", "10.0.0.9/…"),
         ("rtsp%3A%2F%2Fadmin%3Ageheim%40cam", "…"), ("admin%253Ageheim%2540cam", "…"),
+        ("-----BEGIN PRIVATE KEY-----\ngeheim", "…"), ("cam.example/live?geheim", "cam.example/…"),
         ("user=admin&password=geheim", "user=admin&password=…"), ("token=geheim", "token=…"),
         ("see http://h/x/geheim and admin:geheim@cam", "see http://h/… and …"),
         // Nothing that is secret.
@@ -130,6 +132,8 @@ import Testing
         ("%Y-%m-%d_%H:%M:%S.mp4", "%Y-%m-%d_%H:%M:%S.mp4"), ("me@example.com", "me@example.com"),
         ("At: me@example.com", "At: me@example.com"), ("127.0.0.1:8080", "127.0.0.1:8080"),
         ("a=b;c", "a=b;c"), ("what?.mp4", "what?.mp4"), ("hw:CARD=PCH,DEV=0", "hw:CARD=PCH,DEV=0"),
+        ("A 8:00@Berlin", "A 8:00@Berlin"), ("B 9:30@Anna", "B 9:30@Anna"),
+        ("site.north/cam=1/out-01.mp4", "site.north/cam=1/out-01.mp4"), ("front.door/a;01.mp4", "front.door/a;01.mp4"),
         ("50 %", "50 %"), ("192.168.1.7/24", "192.168.1.7/24"), ("[::]:0", "[::]:0"), ("", ""),
     ]) func hidesTheSecretsOfValues(text: String, shown: String) {
         #expect(text.hidingSecrets == shown)
