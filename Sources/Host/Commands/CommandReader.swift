@@ -95,7 +95,7 @@ final class CommandReader: Sendable {
         while true {
             if end == nil, isClosing { end = now + min(Self.longestRest, OutputWriter.shared.timeLeft) }
             if let end {
-                guard now < end, isThere(within: 0) else { return }
+                guard now < end, !replies.isFull, isThere(within: 0) else { return }
             } else if !isThere(within: -1) {
                 continue
             }
