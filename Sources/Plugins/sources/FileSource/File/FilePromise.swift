@@ -87,7 +87,8 @@ extension MediaFile {
         guard let bytes else { return nil }
         switch formatName.split(separator: ",").first {
         case "matroska": return segment.map { $0.walk(in: bytes) }
-        case "mov" where indexedPictures(track) == nil:
+        // One with an index may have fragments behind it: recorders begin so.
+        case "mov":
             let number = UInt32(truncatingIfNeeded: stream(track).pointee.id)
             return MovieFragments(bytes, track: number, timeBase: timeBase(track))
         default: return nil

@@ -33,8 +33,8 @@ extension FileSource {
         var account = InputAccount(promised: isWhole ? index?.shown : nil)
         account.given = shown
         account.damaged = max(reader.damaged - damagedBeforeRange, 0)
-        // Whoever cuts a recording without an index does not cut it at a keyframe.
-        if index == nil { account.damaged = max(account.damaged - reader.damagedAtStart, 0) }
+        // Whoever cuts a stream does not cut it at a keyframe. Other containers begin with one.
+        if file.isStream { account.damaged = max(account.damaged - reader.damagedAtStart, 0) }
         // In streams without a header the mark only says that the stream's count of its packets jumps, as where two
         // recordings were joined.
         account.damaged =
@@ -57,7 +57,8 @@ extension FileSource {
             let missing = index.map { $0.after ?? (isWhole ? max($0.packets - reader.packetsRead, 0) : 0) } ?? 0
             if missing > 0 { return .missing(missing, of: index?.packets ?? 0, cause: reader.readFault) }
             if !reader.readFault.isEmpty { return .unreadable(cause: reader.readFault) }
-            if let early = endsEarly(file, track, hasIndex: index != nil) { return early }
+            // A length that a wrong time made says nothing.
+            if file.timeline.outliers == 0, let early = endsEarly(file, track, hasIndex: index != nil) { return early }
             if promise.missingBytes > 0 { return .bytes(promise.missingBytes) }
         }
         if let hole = notes.missingCues(from: timeline.lower, isToEnd: !isRangeDone) {

@@ -80,6 +80,7 @@ struct FileTimeline {
     ///   - duration: Ticks until the next picture; 0 where they are not known.
     mutating func place(_ tick: Int64?, duration: Int64) -> Placement {
         let raw = tick ?? lastRaw.map { $0.plus(max(lastDuration, 1)) } ?? origin
+        let previousDuration = lastDuration
         lastRaw = raw
         lastDuration = duration
         if let lower, raw < lower { return .skip }
@@ -89,8 +90,16 @@ struct FileTimeline {
             self.joint = nil
         }
         var shown = raw.minus(cut).plus(offset)
-        // Whatever a decoder makes of the times, they rise.
-        if let lastShown, shown <= lastShown { shown = lastShown + 1 }
+        // Whatever a decoder makes of the times, they rise. Pictures behind one that was shown far too late keep their
+        // distances: only its decoding time could have told.
+        if let lastShown, shown <= lastShown {
+            if timeBase.time(ofTicks: lastShown.minus(shown)) > MediaTime(seconds: 1) {
+                offset = offset.plus(lastShown.plus(max(previousDuration, 1)).minus(shown))
+                shown = lastShown.plus(max(previousDuration, 1))
+            } else {
+                shown = lastShown + 1
+            }
+        }
         guard TrackTimes.isPossible(shown, timeBase) else { return .beyond }
         lastShown = shown
         return .show(shown)

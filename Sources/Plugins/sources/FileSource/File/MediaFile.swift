@@ -173,6 +173,9 @@ final class MediaFile {
         return format.pointee.flags & AVFMT_NOTIMESTAMPS != 0 || ["mpegts", "mpeg"].contains(formatName)
     }
 
+    /// Whether it is a stream that was written down, and may begin anywhere.
+    var isStream: Bool { isHeaderless || formatName == "flv" }
+
     // MARK: Times
 
     /// Whether the format is one whose times may step, in joined recordings, and wrap.
@@ -220,7 +223,7 @@ final class MediaFile {
         let usual = steps.sorted()[steps.count / 2]
         // Tracks lie beside each other, so the times of two places may cross a little.
         let most = MediaTime(nanoseconds: min(usual.nanoseconds, MediaTime.range.upperBound / 32) * 16)
-        return steps.contains { $0 < .zero - MediaTime(seconds: 1) || $0 > InputTimeline.mostAhead + most }
+        return steps.contains { $0 < .zero - MediaTime(seconds: 1) || $0 > InputTimeline.leastStep + most }
     }
 
     // MARK: Reading

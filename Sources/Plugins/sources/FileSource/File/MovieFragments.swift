@@ -285,13 +285,13 @@ struct MovieFragments: ContainerWalk {
         return gaps
     }
 
-    /// The first place of the index at the end that has no fragment. Where it does not have the first one right, the file
-    /// was changed in front, and it says nothing.
+    /// The first place of the index at the end that has no fragment. Where none of its places is right, the file was
+    /// changed in front, and it says nothing.
     private static func gap(_ places: [Int64], _ fragments: [Pictures], _ time: (Int64) -> MediaTime?) -> FileGap? {
         let there = Set(fragments.map(\.offset))
-        guard let first = places.first, there.contains(first),
-            let missing = places.first(where: { !there.contains($0) })
-        else { return nil }
+        guard places.contains(where: there.contains), let missing = places.first(where: { !there.contains($0) }) else {
+            return nil
+        }
         let before = fragments.last { $0.offset < missing }
         return FileGap(begin: before.flatMap { time($0.end) }, end: nil)
     }

@@ -23,6 +23,8 @@ final class CarriedTrackReader: AudioReader {
     private var following: Int64 = 0
     private var times: TrackTimes
     private var isOver = false
+    /// The file offset of the last packet; -1 where it is not known.
+    private var position: Int64 = -1
 
     /// [control thread]
     ///
@@ -64,6 +66,7 @@ final class CarriedTrackReader: AudioReader {
                 isOver = true
                 reportTimes()
                 if result != fh_averror_eof { reportFault(result) }
+                reportMissing()
                 return nil
             }
             defer { av_packet_unref(packet) }
@@ -75,6 +78,7 @@ final class CarriedTrackReader: AudioReader {
 
     private func take(_ packet: AVPacket) throws -> AudioPacket? {
         guard packet.stream_index == track else { return nil }
+        position = packet.pos
         let givenPTS = times.tick(packet.pts)
         // The same time is counted once.
         let known = (pts: givenPTS, dts: packet.dts == packet.pts ? givenPTS : times.tick(packet.dts))
@@ -117,6 +121,23 @@ final class CarriedTrackReader: AudioReader {
                 ? "1 time stamp of the sound of '\(file.path)' was impossible, \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. It counts as directly after the packet before it, or as the start where there is none."
                 : "\(times.impossible) time stamps of the sound of '\(file.path)' were impossible, the first \(first) in ticks of \(times.timeBase) s: a time must lie within 73 years of 0. Each counts as directly after the packet before it, or as the start where there is none.",
             details: ["ticks": .number(first), "timeStamps": .number(times.impossible)])
+    }
+
+    /// Says where the file's index has more of the sound than could be read, in the account of the file too.
+    private func reportMissing() {
+        guard upper == nil, let index = file.indexed(track, after: position), let missing = index.after, missing > 0
+        else {
+            return
+        }
+        let text =
+            "The sound of '\(file.path)' ends early: \(missing) of its \(index.packets) packets \(missing == 1 ? "is" : "are") missing"
+        context.post(
+            "file-incomplete", level: .warning, text: "\(text).",
+            details: ["missing": .number(missing), "of": .number(index.packets)])
+        if var account = context.inputAccount, account.shortfall == nil {
+            account.shortfall = text
+            context.inputAccount = account
+        }
     }
 
     private func reportFault(_ code: Int32) {

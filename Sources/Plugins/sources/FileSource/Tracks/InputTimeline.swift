@@ -17,6 +17,8 @@ struct InputTimeline {
         var dts: MediaTime?
         /// How long it lasts; zero where that is not known.
         var duration = MediaTime.zero
+        /// Several packets of sound may have their times from one stamp of the container.
+        var isSound = false
 
         /// The time by which packets of a track rise.
         var time: MediaTime? { dts ?? pts }
@@ -39,14 +41,22 @@ struct InputTimeline {
     }
 
     /// A time so far ahead of all others of its segment is doubtful.
-    static let mostAhead = MediaTime(seconds: 10)
-    /// Packets without a decoding time come in the order of decoding: they are in doubt only from here on back.
+    static let mostAhead = MediaTime(seconds: 1)
+    /// A step ahead by less is a gap of the input.
+    static let leastStep = MediaTime(seconds: 10)
+    /// How far other tracks' packets may lie from a step.
     static let mostReordered = MediaTime(seconds: 5)
-    /// How many packets of the track must follow the doubtful one for a step.
+    /// No picture is shown so long after it is decoded, and so far are packets without a decoding time believed, which
+    /// come in the order of decoding.
+    static let mostApart = MediaTime(seconds: 3600)
+    /// How many packets of the track must follow the doubtful one for a step; of sound they must last this long, unless
+    /// another track steps as well.
     static let confirming = 3
-    /// Without an answer after so many packets of the track, or of all tracks, it is an outlier.
-    static let mostOfTrack = 8
-    static let most = 128
+    static let confirmingSound = MediaTime(seconds: 1)
+    /// Without an answer after so many packets of all tracks, it is an outlier.
+    static let most = 400
+    /// A track of which so many other packets come between its first two begins as it says.
+    private static let mostBeforeSecond = 64
 
     /// The steps up to now.
     private(set) var steps: [Step] = []
@@ -58,6 +68,8 @@ struct InputTimeline {
     private let closesGaps: Bool
     /// Whether reading begins in the middle: libavformat then guesses the first decoding times, which may be too late.
     private let isInMiddle: Bool
+    /// How long the packets of a track may wait for the other tracks at a step.
+    private let mostWait: MediaTime
     private static let guessed = 32
     private static let mostGuessed = MediaTime(seconds: 1)
     /// A time that is so little back may be one of decoding that libavformat took from the order of showing. So as many
@@ -103,9 +115,14 @@ struct InputTimeline {
 
     /// - Parameters:
     ///   - shift: What is added to all times.
-    ///   - closesGaps: Whether a step forward by more than ``mostAhead`` is closed.
+    ///   - closesGaps: Whether a step forward by more than ``leastStep`` is closed.
     ///   - isInMiddle: Whether reading begins in the middle of the input.
-    init(shift: MediaTime = .zero, closesGaps: Bool, isInMiddle: Bool = false) {
+    ///   - mostWait: How long the packets of a track may wait for the other tracks at a step.
+    init(
+        shift: MediaTime = .zero, closesGaps: Bool, isInMiddle: Bool = false,
+        mostWait: MediaTime = MediaTime(seconds: 3)
+    ) {
+        self.mostWait = mostWait
         self.isInMiddle = isInMiddle
         segments = [Segment(shift: shift, front: .min)]
         self.closesGaps = closesGaps
@@ -137,16 +154,8 @@ struct InputTimeline {
         guard let time = stamp.time else {
             return .shifted(by: segments[tracks[stamp.track]?.segment ?? segments.count - 1].shift)
         }
-        guard var track = tracks[stamp.track] else {
-            // The first of its track: in the newest segment it may be near.
-            let newest = segments.count - 1
-            guard
-                segments[newest].front == .min
-                    || isNear(time, segments[newest].front, back: .max, ahead: Self.mostAhead)
-            else { return nil }
-            take(stamp, at: time, in: newest)
-            return .shifted(by: segments[newest].shift)
-        }
+        // The next one tells whether the first of a track is right.
+        guard var track = tracks[stamp.track] else { return nil }
         if continues(track, stamp, time) {
             take(stamp, at: time, in: track.segment)
             return placed(stamp, time, track)
@@ -154,7 +163,7 @@ struct InputTimeline {
         // Another track has found the way already.
         if track.segment < segments.count - 1 {
             let newest = segments.count - 1
-            if isNear(time, segments[newest].front, back: Self.mostAhead, ahead: Self.mostAhead) {
+            if isNear(time, segments[newest].front, back: Self.leastStep, ahead: Self.leastStep) {
                 track.segment = newest
                 take(stamp, at: time, in: newest)
                 return placed(stamp, time, track)
@@ -166,7 +175,8 @@ struct InputTimeline {
     /// The placement of a packet whose decoding time is right; its PTS may still be an outlier.
     private mutating func placed(_ stamp: Stamp, _ time: MediaTime, _ track: Track) -> Placement {
         let shift = segments[track.segment].shift
-        guard stamp.dts != nil, let pts = stamp.pts, pts - time > Self.mostAhead || time - pts > Self.mostAhead else {
+        let most = Self.mostApart + times(track.step, 32)
+        guard stamp.dts != nil, let pts = stamp.pts, pts - time > most || time - pts > most else {
             return .shifted(by: shift)
         }
         note(outlier: pts)
@@ -175,12 +185,17 @@ struct InputTimeline {
 
     /// Whether a time goes on where its track is.
     private func continues(_ track: Track, _ stamp: Stamp, _ time: MediaTime) -> Bool {
-        var back = stamp.dts == nil || !track.isDecoding ? Self.mostReordered : .zero
-        if isInMiddle, track.count < Self.guessed { back = max(back, Self.mostGuessed) }
         let front = max(segments[track.segment].front, track.last)
+        guard stamp.dts != nil, track.isDecoding else {
+            return isNear(time, front, back: Self.mostApart, ahead: Self.mostApart)
+        }
+        let back: MediaTime = isInMiddle && track.count < Self.guessed ? Self.mostGuessed : .zero
         // Where packets come seldom, the next one may be as far away as several of the last steps.
-        let seldom = MediaTime(nanoseconds: min(track.step.nanoseconds, MediaTime.range.upperBound / 4) * 4)
-        return time >= track.last - back && time <= front + max(Self.mostAhead, seldom)
+        return time >= track.last - back && time <= front + max(Self.mostAhead, times(track.step, 4))
+    }
+
+    private func times(_ time: MediaTime, _ count: Int64) -> MediaTime {
+        MediaTime(nanoseconds: min(max(time.nanoseconds, 0), MediaTime.range.upperBound / count) * count)
     }
 
     private func isNear(_ time: MediaTime, _ other: MediaTime, back: MediaTime, ahead: MediaTime) -> Bool {
@@ -239,55 +254,79 @@ struct InputTimeline {
         case open
         case outlier
         case step
-        /// Packets of the track come so seldom.
+        /// A gap of the input, or packets that come seldom: nothing moves.
         case pause
     }
 
     /// Judges the first packet that waits, by those after it.
     private func judge(_ doubtful: Stamp) -> Verdict {
         guard let time = doubtful.time else { return .outlier }
-        let track = tracks[doubtful.track]
-        let seldom = seldom(time, track)
-        let isSmall = track.map { isJitter(time, $0) } ?? false
-        let confirming = isSmall ? Self.confirmingJitter : Self.confirming
-        let mostOfTrack = isSmall ? Self.confirmingJitter + Self.mostOfTrack : Self.mostOfTrack
-        var (count, following) = (0, 0)
+        let after = waiting.dropFirst().lazy.filter { $0.track == doubtful.track }
+            .compactMap { stamp in stamp.time.map { (stamp, $0) } }
+        guard let track = tracks[doubtful.track] else { return judgeFirst(doubtful, time, after.prefix(2).map(\.1)) }
+        // Those that come far sooner after the one before them than the doubtful one does.
+        var (following, dense) = (0, 0)
         // How far the packets that follow have come.
         var reached = time
-        for stamp in waiting.dropFirst() where stamp.track == doubtful.track {
-            guard let other = stamp.time else { continue }
-            count += 1
-            let back = stamp.dts == nil ? Self.mostReordered : .zero
-            let isFollowing = isNear(other, time, back: back, ahead: (reached - time) + max(Self.mostAhead, seldom))
-            // What is near both tells nothing: a step of less than what is in doubt.
-            if let track, continues(track, stamp, other) {
-                if !isFollowing || other >= track.end { return .outlier }
-            } else if isFollowing {
+        let isAhead = time > track.last
+        let ahead = isAhead ? MediaTime.max : max(Self.leastStep, times(track.step, 16))
+        for (stamp, other) in after {
+            if isAhead ? other < time && continues(track, stamp, other) : continues(track, stamp, other) {
+                // What is near both tells nothing: a step of less than what is in doubt.
+                let isNearBoth = isNear(other, time, back: .zero, ahead: Self.leastStep) && other < track.end
+                if isAhead || !isNearBoth { return .outlier }
+            } else if isNear(other, time, back: isAhead ? .zero : Self.mostReordered, ahead: (reached - time) + ahead) {
                 following += 1
-                reached = max(reached, other)
+                if isAhead, other - reached < MediaTime(nanoseconds: (time - track.last).nanoseconds / 4) { dense += 1 }
+                if !isAhead || dense > 0 { reached = max(reached, min(other, reached + mostWait)) }
             }
-            if count >= mostOfTrack { break }
         }
-        let isFull = hasEnded || count >= mostOfTrack || waiting.count >= Self.most
-        guard following >= confirming || isFull else { return .open }
+        let isFull = hasEnded || waiting.count >= Self.most || reached - time >= mostWait
+        return isAhead
+            ? judgeAhead(time, track, doubtful.track, following, isSeldom: 2 * dense < following, isFull)
+            : judgeBack(doubtful, time, track, following, reached, isFull)
+    }
+
+    /// Of a track's first packet: it is wrong where the next two go on together, before it.
+    private func judgeFirst(_ doubtful: Stamp, _ time: MediaTime, _ next: [MediaTime]) -> Verdict {
+        guard doubtful.dts != nil, let second = next.first, second < time - Self.mostAhead else {
+            let isAnswered = doubtful.dts == nil || !next.isEmpty
+            return isAnswered || hasEnded || waiting.count >= Self.mostBeforeSecond ? .pause : .open
+        }
+        guard next.count > 1 else { return hasEnded || waiting.count >= Self.most ? .pause : .open }
+        return next[1] >= second && next[1] < time - Self.mostAhead ? .outlier : .pause
+    }
+
+    /// None of the track has come back to where it was.
+    private func judgeAhead(
+        _ time: MediaTime, _ track: Track, _ number: Int, _ following: Int, isSeldom: Bool, _ isFull: Bool
+    ) -> Verdict {
+        let distance = time - track.last
+        // Nothing behind the input's last packets could come back.
+        if hasEnded, following == 0 { return distance > max(Self.mostApart, times(track.step, 16)) ? .outlier : .pause }
+        guard following >= Self.confirming || isFull else { return .open }
+        guard closesGaps, distance > Self.leastStep, !isSeldom, tracks.count > 1 else { return .pause }
+        return isFull || othersHaveArrived(at: time, number) ? .step : .open
+    }
+
+    /// None of the track has gone on where it was.
+    private func judgeBack(
+        _ doubtful: Stamp, _ time: MediaTime, _ track: Track, _ following: Int, _ reached: MediaTime, _ isFull: Bool
+    ) -> Verdict {
+        let isSmall = isJitter(time, track)
+        let needed = isSmall ? Self.confirmingJitter : Self.confirming
+        guard following >= needed || isFull else { return .open }
         // The last packets of an input have nothing behind them that could confirm them.
-        guard following >= (hasEnded && !isSmall ? 1 : confirming) else { return .outlier }
-        if let track, time > track.last, following > 0,
-            (reached - time).nanoseconds / Int64(following) >= (time - track.last).nanoseconds / 4
-        {
-            return .pause
+        guard following >= (hasEnded && !isSmall ? 1 : needed) else { return .outlier }
+        let haveOthers = othersHaveArrived(at: time, doubtful.track)
+        if doubtful.isSound, !hasEnded, reached - time < Self.confirmingSound, !(haveOthers && tracks.count > 1) {
+            return isFull ? .outlier : .open
         }
-        return isFull || othersHaveArrived(at: time, doubtful.track) ? .step : .open
+        return isFull || haveOthers ? .step : .open
     }
 
     private func isJitter(_ time: MediaTime, _ track: Track) -> Bool {
-        time < track.last && time >= track.last - Self.mostJitter
-    }
-
-    /// How far apart packets may be that come as seldom as the one before the doubtful one and itself did.
-    private func seldom(_ time: MediaTime, _ track: Track?) -> MediaTime {
-        guard let track, time > track.last else { return .zero }
-        return MediaTime(nanoseconds: min((time - track.last).nanoseconds, 3_600_000_000_000))
+        time < track.last && time >= track.last - max(Self.mostJitter, times(track.step, 16))
     }
 
     /// Whether each track that is where the doubtful one was has a packet at the new times as well, so that the step is
@@ -305,7 +344,7 @@ struct InputTimeline {
 
     /// Whether a packet of another track belongs to the times at which a doubtful one is.
     private func isNew(_ time: MediaTime, _ stamp: Stamp, _ track: Track, at new: MediaTime) -> Bool {
-        isNear(time, new, back: Self.mostReordered, ahead: Self.mostAhead) && !continues(track, stamp, time)
+        isNear(time, new, back: Self.mostReordered, ahead: Self.leastStep) && !continues(track, stamp, time)
     }
 
     /// Begins a segment with the packet that waits first.
@@ -316,8 +355,7 @@ struct InputTimeline {
         let track = tracks[first.track]
         let oldSegment = track?.segment ?? segments.count - 1
         let old = segments[oldSegment]
-        let isAhead = time > (track?.last ?? old.front)
-        guard !isPause, !isAhead || closesGaps else {
+        guard !isPause, track != nil else {
             // A gap of the input.
             take(first, at: time, in: oldSegment)
             if !isPause, let track { tracks[first.track]?.step = max(first.duration, track.step) }
@@ -336,11 +374,11 @@ struct InputTimeline {
                 guard let other = stamp.time else { continue }
                 // Outliers among them say nothing.
                 let shown =
-                    stamp.pts.map { isNear($0, other, back: Self.mostAhead, ahead: Self.mostAhead) ? $0 : other }
+                    stamp.pts.map { isNear($0, other, back: Self.leastStep, ahead: Self.leastStep) ? $0 : other }
                     ?? other
                 let isNew =
                     number == first.track
-                    ? isNear(other, time, back: Self.mostReordered, ahead: Self.mostAhead)
+                    ? isNear(other, time, back: Self.mostReordered, ahead: Self.leastStep)
                     : isNew(other, stamp, track, at: time)
                 if isNew {
                     begins = begins.map { ($0.0, min($0.1, shown)) } ?? (other, shown)
@@ -361,8 +399,13 @@ struct InputTimeline {
 
     /// The place of an outlier: after the packet before it, and before the next one of its track that goes on there.
     private mutating func replacement(_ stamp: Stamp) -> Placement {
-        guard let time = stamp.time, var track = tracks[stamp.track] else {
-            return .shifted(by: segments[segments.count - 1].shift)
+        guard let time = stamp.time else { return .shifted(by: segments[segments.count - 1].shift) }
+        guard var track = tracks[stamp.track] else {
+            // The first of its track begins where the second does.
+            note(outlier: time)
+            let second = waiting.dropFirst().first { $0.track == stamp.track }?.time ?? time
+            let place = second + segments[segments.count - 1].shift
+            return .replaced(pts: place, dts: place)
         }
         let shift = segments[track.segment].shift
         if isJitter(time, track) { return .shifted(by: shift) }
@@ -383,9 +426,9 @@ struct InputTimeline {
             let ahead = given - time
             if stamp.dts == nil {
                 pts = place + shift
-            } else if ahead >= .zero, ahead <= Self.mostAhead {
+            } else if ahead >= .zero, ahead <= Self.leastStep {
                 pts = place + shift + ahead
-            } else if isNear(given, track.last, back: Self.mostReordered, ahead: Self.mostAhead) {
+            } else if isNear(given, track.last, back: Self.mostReordered, ahead: Self.leastStep) {
                 pts = given + shift
             }
         }

@@ -60,7 +60,11 @@ final class TimedPackets {
                 av_packet_unref(packet)
                 return fh_averror_again
             }
-            timeline.add(InputTimeline.Stamp(packet.pointee, Self.timeBase(index, of: container)))
+            timeline.add(
+                InputTimeline.Stamp(
+                    packet.pointee, Self.timeBase(index, of: container),
+                    isSound: container.pointee.streams[index]!.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_AUDIO
+                ))
             guard waiting.isEmpty, let placement = timeline.next() else {
                 guard keep(packet, use) else { return fh_averror_no_memory }
                 continue
@@ -122,10 +126,11 @@ final class TimedPackets {
 
 extension InputTimeline.Stamp {
     /// What a packet says of itself. Impossible times count as missing.
-    init(_ packet: AVPacket, _ base: TimeBase) {
+    init(_ packet: AVPacket, _ base: TimeBase, isSound: Bool = false) {
         func time(_ tick: Int64) -> MediaTime? { tick == fh_av_no_pts ? nil : base.possibleTime(ofTicks: tick) }
         self.init(
             track: Int(packet.stream_index), pts: time(packet.pts), dts: time(packet.dts),
-            duration: packet.duration > 0 ? base.possibleTime(ofTicks: packet.duration) ?? .zero : .zero)
+            duration: packet.duration > 0 ? base.possibleTime(ofTicks: packet.duration) ?? .zero : .zero,
+            isSound: isSound)
     }
 }
