@@ -184,7 +184,7 @@ public final class OutputWriter: Sendable {
         return code == 0 ? nil : code
     }
 
-    /// [any thread] Somebody has told the program to end: ``finish(longest:)`` takes no longer than ``timeLeft``.
+    /// [any thread] Somebody has told the program to end: ``finish(_:longest:)`` takes no longer than ``timeLeft``.
     public func hurry() { hurried.store(true, ordering: .relaxed) }
 
     /// [any thread] Whether somebody has told the program to end.
