@@ -128,6 +128,17 @@ final class FileReports {
             details: ["packets": .number(count)])
     }
 
+    /// Reports pictures that refer to some before the keyframe at which reading begins.
+    func leadingPictures(_ leading: LeadingPictures) {
+        guard leading.leftOut > 0, !hasReportedGap else { return }
+        hasReportedGap = true
+        context.post(
+            "keyframe-missing",
+            text:
+                "'\(path)' is begun at a keyframe that others are shown before: \(Self.count(leading.leftOut, "picture")) behind it cannot be decoded there and \(leading.leftOut == 1 ? "is" : "are") left out.",
+            details: ["packets": .number(leading.leftOut)])
+    }
+
     func impossibleTimes(_ times: TrackTimes) {
         guard let first = times.firstImpossible, !hasReportedTimes else { return }
         hasReportedTimes = true

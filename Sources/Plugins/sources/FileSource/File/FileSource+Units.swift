@@ -94,6 +94,7 @@ extension FileSource {
     }
 
     private func endPass(_ reader: UnitReader, isRangeDone: Bool = false) throws -> SourceProgress {
+        reports?.leadingPictures(reader.leading)
         guard options.loop, shownInPass > 0 else {
             isRangeGiven = isRangeDone
             guard looksThroughContainer() else { return .more }

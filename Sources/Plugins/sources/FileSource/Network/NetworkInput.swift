@@ -116,7 +116,7 @@ final class NetworkInput {
             isFinite = settings.address.scheme.mayEnd && length != fh_av_no_pts && length > 0
             isOneFile = settings.address.scheme.mayEnd && !Self.isPlaylist(container)
             isUntimed = container.pointee.iformat.pointee.flags & AVFMT_NOTIMESTAMPS != 0 && !isFinite
-            packets.begin(InputTimeline(closesGaps: true, isInMiddle: true, mostWait: MediaTime(seconds: 0.5)))
+            packets.begin(InputTimeline(closesGaps: true, isInMiddle: true, isLive: true))
             self.container = container
         } catch {
             Self.close(&container, interrupt)

@@ -58,7 +58,10 @@ struct InputTimeline {
     /// A track of which so many other packets come between its first two begins as it says.
     private static let mostBeforeSecond = 64
 
-    /// The steps up to now.
+    private static let mostSegments = 64
+    private static let mostSteps = 10_000
+
+    /// The steps up to now, at most 10,000.
     private(set) var steps: [Step] = []
     /// How many times were outliers, and the first of them.
     private(set) var outliers = 0
@@ -68,8 +71,11 @@ struct InputTimeline {
     private let closesGaps: Bool
     /// Whether reading begins in the middle: libavformat then guesses the first decoding times, which may be too late.
     private let isInMiddle: Bool
+    /// Whether packets come when they are captured. Pictures that come seldom then do not wait for later ones: a single
+    /// track's times ahead, and the first packet of a track, are believed.
+    private let isLive: Bool
     /// How long the packets of a track may wait for the other tracks at a step.
-    private let mostWait: MediaTime
+    private var mostWait: MediaTime { MediaTime(seconds: isLive ? 0.5 : 3) }
     private static let guessed = 32
     private static let mostGuessed = MediaTime(seconds: 1)
     /// A time that is so little back may be one of decoding that libavformat took from the order of showing. So as many
@@ -117,12 +123,9 @@ struct InputTimeline {
     ///   - shift: What is added to all times.
     ///   - closesGaps: Whether a step forward by more than ``leastStep`` is closed.
     ///   - isInMiddle: Whether reading begins in the middle of the input.
-    ///   - mostWait: How long the packets of a track may wait for the other tracks at a step.
-    init(
-        shift: MediaTime = .zero, closesGaps: Bool, isInMiddle: Bool = false,
-        mostWait: MediaTime = MediaTime(seconds: 3)
-    ) {
-        self.mostWait = mostWait
+    ///   - isLive: Whether packets come when they are captured.
+    init(shift: MediaTime = .zero, closesGaps: Bool, isInMiddle: Bool = false, isLive: Bool = false) {
+        self.isLive = isLive
         self.isInMiddle = isInMiddle
         segments = [Segment(shift: shift, front: .min)]
         self.closesGaps = closesGaps
@@ -154,8 +157,13 @@ struct InputTimeline {
         guard let time = stamp.time else {
             return .shifted(by: segments[tracks[stamp.track]?.segment ?? segments.count - 1].shift)
         }
-        // The next one tells whether the first of a track is right.
-        guard var track = tracks[stamp.track] else { return nil }
+        guard var track = tracks[stamp.track] else {
+            // The next one tells whether the first of a track is right.
+            guard isLive else { return nil }
+            let newest = segments.count - 1
+            take(stamp, at: time, in: newest)
+            return .shifted(by: segments[newest].shift)
+        }
         if continues(track, stamp, time) {
             take(stamp, at: time, in: track.segment)
             return placed(stamp, time, track)
@@ -191,7 +199,8 @@ struct InputTimeline {
         }
         let back: MediaTime = isInMiddle && track.count < Self.guessed ? Self.mostGuessed : .zero
         // Where packets come seldom, the next one may be as far away as several of the last steps.
-        return time >= track.last - back && time <= front + max(Self.mostAhead, times(track.step, 4))
+        guard time >= track.last - back, !(isLive && tracks.count < 2) else { return time >= track.last - back }
+        return time <= front + max(isLive ? Self.leastStep : Self.mostAhead, times(track.step, 4))
     }
 
     private func times(_ time: MediaTime, _ count: Int64) -> MediaTime {
@@ -205,7 +214,12 @@ struct InputTimeline {
     private mutating func take(_ stamp: Stamp, at time: MediaTime, in segment: Int) {
         let known = tracks[stamp.track]
         var step = stamp.duration
-        if step <= .zero, let known, known.segment == segment, time > known.last { step = time - known.last }
+        if step <= .zero, let known, known.segment == segment, time > known.last {
+            // A pause says nothing of how long a packet lasts.
+            let distance = time - known.last
+            let isPause = known.step > .zero && distance > max(Self.mostAhead, times(known.step, 4))
+            step = isPause ? known.step : distance
+        }
         if step <= .zero { step = known?.step ?? .zero }
         var track = Track(
             segment: segment, last: time, step: step, shownEnd: (stamp.pts ?? time) + step, isDecoding: stamp.dts != nil
@@ -358,7 +372,6 @@ struct InputTimeline {
         guard !isPause, track != nil else {
             // A gap of the input.
             take(first, at: time, in: oldSegment)
-            if !isPause, let track { tracks[first.track]?.step = max(first.duration, track.step) }
             placements.append(.shifted(by: old.shift))
             waiting.removeFirst()
             return
@@ -390,11 +403,22 @@ struct InputTimeline {
             if let begins { shift = max(shift ?? .min, max(ends.0 - begins.0, ends.1 - begins.1)) }
         }
         let moved = (shift ?? (old.front - time)) + old.shift
-        steps.append(Step(at: time + moved, by: time - (track?.last ?? old.front)))
+        if steps.count < Self.mostSteps { steps.append(Step(at: time + moved, by: time - (track?.last ?? old.front))) }
+        forgetSegments()
         segments.append(Segment(shift: moved, front: time))
         take(first, at: time, in: segments.count - 1)
         placements.append(.shifted(by: moved))
         waiting.removeFirst()
+    }
+
+    /// Keeps a stream that steps for ever from filling the memory: segments in which no track is any more go, and with too
+    /// many of them the tracks that have stayed in the oldest.
+    private mutating func forgetSegments() {
+        guard segments.count >= Self.mostSegments else { return }
+        let kept = segments.count - Self.mostSegments / 2
+        tracks = tracks.filter { $0.value.segment >= kept }
+        for number in tracks.keys { tracks[number]?.segment -= kept }
+        segments.removeFirst(kept)
     }
 
     /// The place of an outlier: after the packet before it, and before the next one of its track that goes on there.
