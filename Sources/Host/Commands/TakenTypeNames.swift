@@ -17,8 +17,8 @@ enum TakenTypeNames {
         MultiFilter MultiSink MutablePlane NoOptions OnError Option OptionChoice OptionFault OptionFaults OptionField
         OptionPlace OptionValue Orientation OrientationWatch Output OutputWriter PictureEncoder PictureEncoderType
         PictureForm PictureInbox PictureSize PixelFormat Plane PluginEntry PluginExports PoolSpare Processors Quaternion
-        RGBColor Rational RecordingForm RecordingMark ResetScope Rule RuleBook RuleCommand RuleCondition RunControl
-        RunFiles Sample Service ServiceInfo ServiceRequest ServiceThread ServiceType Sink SinkVerdict Source
+        RGBColor Rational RecordingForm RecordingMark RecordingMoment ResetScope Rule RuleBook RuleCommand RuleCondition
+        RunControl RunFiles Sample Service ServiceInfo ServiceRequest ServiceThread ServiceType Sink SinkVerdict Source
         SourceProgress Stage StageContext StageDemand StageDevice StageDriver StageInfo StageKind StageOptions
         StagePicture StageRequest StageTopic StageType StageUnit StandardOutput StandardStream StopSignal Suggestion
         SystemCall TextPlace ThreadRoom TimeBase TimelinePart Transform UnitInbox Verdict VideoFormat WallTime WarmUp

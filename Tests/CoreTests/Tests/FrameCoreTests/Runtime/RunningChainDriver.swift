@@ -75,7 +75,9 @@ final class RunningChainDriver: @unchecked Sendable {
     }
 
     /// Whether this is how a change is refused for a thread that has not come to rest in time.
-    static func isOfLateThread(_ error: String) -> Bool { error.contains("so nothing was changed") }
+    static func isOfLateThread(_ error: String) -> Bool {
+        error.contains("so nothing was changed") && !error.contains("no thread could be started")
+    }
 
     /// The answer to what `ask` asks, waiting for it.
     ///
