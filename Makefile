@@ -34,7 +34,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages all-packages build build-tests demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-engines test-package test-fleet test-fuzz test-docs rtsp-conformance soak changes listening torture privacy fuzz fuzz-coverage bench docs docc pictures lint format clean
+.PHONY: help packages test-packages all-packages build build-tests demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-engines test-package test-fleet test-fuzz test-docs rtsp-conformance soak changes listening torture privacy media fuzz fuzz-coverage bench docs docc pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -213,6 +213,11 @@ LIVE ?= 20
 privacy: build test-packages ## faces laid into pictures and clips at random, covered by privacy, looked for: STILLS=… CROWDS=… TURNED=… CLIPS_MOVING=… LIVE=… SEED=…
 	/usr/bin/python3 Tests/Soak/privacy.py --stills $(STILLS) --crowds $(CROWDS) --turned $(TURNED) --clips $(CLIPS_MOVING) --live $(LIVE) --seed $(or $(SEED),1)
 
+SPLICES ?= 100
+media: build test-packages ## one clip in each container and over each protocol, and random splices of clips, through the program: SPLICES=… SEED=…
+	/usr/bin/python3 Tests/Media/rows.py
+	/usr/bin/python3 Tests/Media/splices.py --count $(SPLICES) --seed $(or $(SEED),1)
+
 LISTENING ?= 180
 listening: build ## chains among terminals, pipes and clients that do not read, strangers, hostile brokers and signals: LISTENING=seconds SEED=…
 	python3 Tests/Soak/listening.py --seconds $(LISTENING) --seed $(or $(SEED),1)
@@ -227,6 +232,7 @@ soak: build ## for long: an hour of the torture run, an hour among readers that 
 	python3 Tests/Soak/switch.py --switches 1000 --seed $(or $(SEED),1)
 	$(MAKE) --no-print-directory -o build privacy SEED=$(or $(SEED),1000)
 	python3 Tests/Soak/torture --runs 100000 --seconds 3600 --seed $(or $(SEED),1000000) --keep $(or $(KEEP),.build/torture)
+	$(MAKE) --no-print-directory -o build media SPLICES=500 SEED=$(or $(SEED),1000)
 	python3 Tests/Soak/rtsp-joins.py
 	python3 Tests/Soak/events.py
 	$(MAKE) --no-print-directory test-engines CLIPS=60 KILLS=50

@@ -57,6 +57,43 @@ import Testing
         #expect(kinds == ["h264", "aac"])
     }
 
+    /// Trimmed without encoding: the pictures before the cut are there for the decoder, and hidden again where the
+    /// container can.
+    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["out.mp4", "out.mov", "out.mkv"])
+    func hidesAgainWhatAnEditListHides(recording: String) throws {
+        let workspace = try Workspace()
+        let clip = try Self.clip("clip.mp4", in: workspace)
+        let trimmed = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-ss", "1.3", "-i", clip, "-c", "copy", workspace.path("trimmed.mp4"))
+        #expect(trimmed.status == 0, "\(trimmed.error)")
+        try workspace.write(
+            "chain.json",
+            """
+            {
+              "stages": [
+                { "id": "clip", "use": "file-source", "path": "trimmed.mp4", "decode": false },
+                { "id": "file", "use": "recorder", "path": "\(recording)", "audio": "copy" }
+              ]
+            }
+            """)
+        let outcome = try Program.framehost.run(["chain.json"], folder: workspace.folder.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        func frames(_ path: String) throws -> Int {
+            try Tool.ffprobe.run(
+                "-v", "error", "-select_streams", "v:0", "-show_entries", "frame=pts", "-of", "csv=p=0", path
+            ).lines.filter { !$0.isEmpty }.count
+        }
+        let (input, output) = (workspace.path("trimmed.mp4"), workspace.path(recording))
+        let (shown, packets) = (try frames(input), try Self.times(input).count)
+        try #require(shown < packets)
+        #expect(try Self.times(output).count == packets)
+        #expect(try frames(output) == (recording == "out.mkv" ? packets : shown))
+        #expect(outcome.error.contains("hides \(packets - shown) of its \(packets) pictures"), "\(outcome.error)")
+        if recording != "out.mkv" {
+            #expect(try RTSPStream.pictures(["-i", output]) == RTSPStream.pictures(["-i", input]))
+        }
+    }
+
     @Test(.needs(.ffmpeg)) func wrapsAnMP4AnewWithEveryTime() throws {
         let workspace = try Workspace()
         let clip = try Self.clip("clip.mp4", in: workspace)

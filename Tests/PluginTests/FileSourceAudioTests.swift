@@ -57,7 +57,12 @@ import Testing
         let path = try Self.clip(
             name, in: folder, codec[0], codec[1], codec.count > 2 ? codec[2] : "-y", codec.count > 3 ? codec[3] : "-y")
         let packets = try Self.packets(path)
-        #expect(packets.map { [$0.pts, $0.dts, $0.duration, Int64($0.bytes.count)] } == (try Self.listed(path)))
+        var listed = try Self.listed(path)
+        // A transport stream's clock begins anywhere, the file at 0.
+        if name == "a.ts", let begin = listed.first?[0] {
+            for index in listed.indices { (listed[index][0], listed[index][1]) = (listed[index][0] - begin, listed[index][1] - begin) }
+        }
+        #expect(packets.map { [$0.pts, $0.dts, $0.duration, Int64($0.bytes.count)] } == listed)
         try ClipMaker.ffmpeg("-i", path, "-map", "0:a:0", "-c", "copy", "-f", "data", folder.file("bytes"))
         #expect(packets.flatMap(\.bytes) == [UInt8](try Data(contentsOf: URL(fileURLWithPath: folder.file("bytes")))))
     }

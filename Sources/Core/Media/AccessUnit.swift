@@ -84,6 +84,15 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
         nonmutating set { record.pointee.header.entry = newValue ? .clean : .none }
     }
 
+    /// Whether the picture is shown; true until a stage says otherwise.
+    ///
+    /// A picture that an edit list hides (ISO/IEC 14496-12, 8.6.6) only serves to decode those after it. Its ``pts`` is
+    /// before 0, where the first one that is shown begins. A sink that cannot hide it shows it.
+    public var isShown: Bool {
+        get { !record.pointee.header.isHidden }
+        nonmutating set { record.pointee.header.isHidden = !newValue }
+    }
+
     /// Whether this is the first unit after a gap in time or a loss.
     public var isDiscontinuity: Bool {
         get { record.pointee.header.isDiscontinuity }

@@ -26,6 +26,8 @@ struct ItemHeader: ~Copyable {
     var statedOrientation: Orientation? = .up
     /// Whether decoding can begin with it.
     var entry = AccessUnit.Entry.none
+    /// Whether nobody sees it: an access unit that others need to be decoded.
+    var isHidden = false
     /// Whether it is the first item after a gap.
     var isDiscontinuity = false
     /// Whether a source gives it in place of a picture that it lacks.
@@ -57,6 +59,7 @@ struct ItemHeader: ~Copyable {
         sequenceNumber = 0
         statedOrientation = orientation
         entry = .none
+        isHidden = false
         isDiscontinuity = false
         isSubstitute = false
         isMirroredInPreviews = false
@@ -75,6 +78,7 @@ struct ItemHeader: ~Copyable {
         sequenceNumber = other.sequenceNumber
         statedOrientation = other.statedOrientation
         entry = other.entry
+        isHidden = other.isHidden
         isDiscontinuity = other.isDiscontinuity
         isSubstitute = other.isSubstitute
         isMirroredInPreviews = other.isMirroredInPreviews

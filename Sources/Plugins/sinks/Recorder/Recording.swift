@@ -117,7 +117,7 @@ final class Recording {
     func append(_ unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer) throws {
         if muxer == nil {
             if !(keepsTimes && finished.files == 0) { sound?.skip(before: unit.pts) }
-            try beginFile(unit, at: keepsTimes ? .zero : unit.pts)
+            try beginFile(unit, at: begin(with: unit))
         } else if unit.isKeyframe, policy.isOn, policy.cuts(beforeKeyframeAt: unit.pts) {
             try sound?.take(shownBefore: unit.pts, write)
             try finishTail()
@@ -137,6 +137,12 @@ final class Recording {
         end = max(end, unit.pts + unit.duration)
         takeCaptions(with: unit)
         if setup.isLive, muxer!.savedBytes > before { try syncNowAndThen() }
+    }
+
+    /// The time that is 0 in the first file. Units that are not shown lie before it; Matroska has no times there.
+    private func begin(with unit: RecordedUnit) -> MediaTime {
+        guard keepsTimes else { return unit.pts }
+        return setup.container == .mkv ? min(unit.pts, .zero) : .zero
     }
 
     /// Checks the gap before a unit. A gap that the container cannot express ends the recording, with a complete

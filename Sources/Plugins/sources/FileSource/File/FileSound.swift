@@ -26,10 +26,11 @@ final class FileSound: Source {
     /// Where the pictures end on the chain's timeline; nil: where the file ends.
     private var upper: MediaTime?
     private var clock = SampleClock(sampleRate: 1)
+    private var isDecoded = false
     private var zeroTime: Int64?
     private var damaged = 0
-    /// What was decoded last; grows with the largest frame.
-    private var scratch = UnsafeMutableBufferPointer<Float>(start: nil, count: 0)
+    /// What was decoded and is not given yet.
+    private var decoded = DecodedSound()
     private var length: MediaTime?
 
     /// [control thread] Opens nothing.
@@ -101,6 +102,14 @@ final class FileSound: Source {
             guard let packet = try reader.next() else { return .ended }
             return try pass(packet, track, output)
         }
+        switch clock.next(before: upper) {
+        case .leftOut(let samples):
+            decoded.drop(samples)
+            return upper.map { clock.end >= $0 } == true ? .ended : .more
+        case .place(let place, let of): return try give(place, of: of, output)
+        case .undecided: break
+        }
+        if isDecoded { return .ended }
         switch try decoder.step() {
         case .hungry: decoder.send(try reader.next())
         case .damaged:
@@ -113,8 +122,13 @@ final class FileSound: Source {
                 )
             }
             decoder.send(try reader.next())
-        case .ended: return .ended
-        case .samples(let most): return try give(most, decoder, track, output)
+        case .ended:
+            isDecoded = true
+            clock.endInput()
+        case .samples(let most):
+            guard most > 0 else { break }
+            let time = decoder.tick.map { track.timeBase.time(ofTicks: $0) }
+            clock.add(decoded.append(atMost: most, channels: decoder.format.channelCount, decoder.take), at: time)
         }
         return .more
     }
@@ -133,25 +147,12 @@ final class FileSound: Source {
         return .more
     }
 
-    private func give(_ most: Int, _ decoder: SoundDecoder, _ track: AudioTrackFormat, _ output: Output) throws
-        -> SourceProgress
-    {
-        guard most > 0 else { return .more }
-        let time = decoder.tick.map { track.timeBase.time(ofTicks: $0) }
-        if scratch.count < most * decoder.format.channelCount {
-            scratch.deallocate()
-            scratch = .allocate(capacity: most * decoder.format.channelCount)
-        }
-        let decoded = decoder.take(scratch)
-        guard let place = clock.place(decoded, at: time, before: upper) else {
-            return upper.map { clock.end >= $0 } == true ? .ended : .more
-        }
+    /// Gives samples of the earliest ones that were decoded, all of which are then gone.
+    private func give(_ place: SampleClock.Place, of samples: Int, _ output: Output) throws -> SourceProgress {
         guard waits(for: place.pts) else { return .ended }
-        let channels = decoder.format.channelCount
         var block = try output.makeAudioBlock(sampleCount: place.samples.count)
-        let part = UnsafeBufferPointer(
-            rebasing: scratch[place.samples.lowerBound * channels..<place.samples.upperBound * channels])
-        block.withMutableSamples { _ = $0.update(fromContentsOf: part) }
+        block.withMutableSamples { _ = $0.update(fromContentsOf: decoded.samples(place.samples)) }
+        decoded.drop(samples)
         block.pts = place.pts
         block.duration = clock.duration(of: place.samples.count)
         block.isDiscontinuity = place.isDiscontinuity
@@ -167,85 +168,11 @@ final class FileSound: Source {
         return context.sleep(until: zeroTime! + pts.nanoseconds)
     }
 
-    deinit { scratch.deallocate() }
-
     /// [stage thread] Closes the file.
     func stop() {
         reader = nil
         decoder = nil
         audio = nil
         file = nil
-    }
-}
-
-/// Counts the times of decoded sound in samples, as long as the file's times agree: a value.
-///
-/// A container's ticks may be coarser than samples (Matroska: 1 ms), and two blocks must neither overlap nor leave a
-/// sample out.
-struct SampleClock {
-    struct Place: Equatable {
-        var pts: MediaTime
-        /// Which of the samples are given.
-        var samples: Range<Int>
-        var isDiscontinuity: Bool
-    }
-
-    /// A file's time that is later than the count of samples by more than this is a gap. One that is earlier by
-    /// more is an overlap.
-    static let tolerance = MediaTime(nanoseconds: 40_000_000)
-
-    private let sampleRate: Int
-    private let leavesOutOverlap: Bool
-    private var anchor: MediaTime?
-    private var count: Int64 = 0
-
-    /// - Parameter leavesOutOverlap: Whether samples are left out where the times fall behind the count of samples,
-    ///   because the clock is slower than the sound.
-    init(sampleRate: Int, leavesOutOverlap: Bool = false) {
-        self.sampleRate = max(sampleRate, 1)
-        self.leavesOutOverlap = leavesOutOverlap
-    }
-
-    /// When the next sample is heard.
-    var end: MediaTime { (anchor ?? .zero) + duration(of: count) }
-
-    func duration(of samples: some BinaryInteger) -> MediaTime {
-        let count = Int64(clamping: samples)
-        let rate = Int64(sampleRate)
-        return MediaTime(nanoseconds: count / rate * 1_000_000_000 + count % rate * 1_000_000_000 / rate)
-    }
-
-    /// The place of the next `samples` samples; nil where none of them is heard: they lie before 0 or after `upper`.
-    ///
-    /// - Parameter time: What the file says; nil where it says nothing.
-    mutating func place(_ samples: Int, at time: MediaTime?, before upper: MediaTime?) -> Place? {
-        var isDiscontinuity = false
-        if anchor == nil {
-            anchor = time ?? .zero
-        } else if let time, time > end + Self.tolerance {
-            (anchor, count) = (time, 0)
-            isDiscontinuity = true
-        } else if leavesOutOverlap, let time, time + Self.tolerance < end {
-            let left = Int(clamping: samplesCeiling(end - time))
-            guard left < samples else { return nil }
-            let begin = end
-            count += Int64(samples - left)
-            return Place(pts: begin, samples: left..<samples, isDiscontinuity: true)
-        }
-        let begin = end
-        count += Int64(samples)
-        let skipped = begin < .zero ? Int(clamping: samplesCeiling(.zero - begin)) : 0
-        let kept = upper.map { min(Int(clamping: samplesCeiling($0 - begin)), samples) } ?? samples
-        guard skipped < kept else { return nil }
-        return Place(pts: begin + duration(of: skipped), samples: skipped..<kept, isDiscontinuity: isDiscontinuity)
-    }
-
-    /// How many samples begin within `time`; 0 for a time that is not above 0.
-    private func samplesCeiling(_ time: MediaTime) -> Int64 {
-        guard time > .zero else { return 0 }
-        let rate = Int64(sampleRate)
-        let (seconds, rest) = time.nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
-        let (whole, isTooMuch) = seconds.multipliedReportingOverflow(by: rate)
-        return isTooMuch ? .max / 2 : whole + (rest * rate + 999_999_999) / 1_000_000_000
     }
 }

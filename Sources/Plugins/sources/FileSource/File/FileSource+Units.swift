@@ -22,8 +22,7 @@ extension FileSource {
         }
         let units = try UnitTrack(file, track, reader)
         if let asked, let entry, entry != asked { noteStart(entry, track) }
-        // An edit list (ISO/IEC 14496-12, 8.6.6) hides times before the track's start, but a decoder must start there.
-        if asked == nil, let first = reader.pts, first < track.origin { entry = first }
+        if asked == nil, let first = reader.pts, first < track.origin, !reader.isHidden { entry = first }
         noteHidden(file, track)
         unitReader = reader
         unitTrack = units
@@ -40,12 +39,12 @@ extension FileSource {
         )
     }
 
-    /// Says how many pictures an edit list hides, which go on.
+    /// Says how many pictures an edit list (ISO/IEC 14496-12, 8.6.6) hides, which go on.
     private func noteHidden(_ file: MediaFile, _ track: VideoTrack) {
         guard let index = file.indexed(track.index, after: -1), index.shown < index.packets else { return }
         let hidden = index.packets - index.shown
         context.note(
-            "'\(path)' hides \(hidden) of its \(index.packets) pictures by an edit list, but later pictures may need the hidden ones to be decoded. With \"decode\": false the hidden pictures are passed on too, so players show them"
+            "'\(path)' hides \(hidden) of its \(index.packets) pictures by an edit list, but later pictures may need the hidden ones to be decoded. With \"decode\": false they are passed on too. In an MP4 or MOV file those before the first shown picture are hidden again; elsewhere players show them"
         )
     }
 
@@ -83,6 +82,7 @@ extension FileSource {
             unit.duration = timeBase.time(ofTicks: duration)
             unit.orientation = orientation
             unit.entry = reader.entry
+            unit.isShown = !reader.isHidden || pts >= 0
             unit.isDiscontinuity = isStep || reader.followsLoss
             shown += 1
             shownInPass += 1

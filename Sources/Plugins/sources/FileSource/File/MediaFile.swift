@@ -181,9 +181,12 @@ final class MediaFile {
     /// Whether the format is one whose times may step, in joined recordings, and wrap.
     private var mayStep: Bool { (container?.pointee.iformat.pointee.flags ?? 0) & AVFMT_TS_DISCONT != 0 }
 
-    /// What is added to all times. libavformat puts a file whose times wrap before 0; the timeline begins there.
+    /// What is added to all times, so that the file begins at 0: the clock of a stream that was written down says
+    /// nothing, and libavformat puts one that wraps before 0. In MP4 and Matroska a late begin is meant.
     var baseShift: MediaTime {
-        guard mayStep, let start = container?.pointee.start_time, start != fh_av_no_pts, start < 0 else { return .zero }
+        guard mayStep || formatName == "flv", let start = container?.pointee.start_time, start != fh_av_no_pts else {
+            return .zero
+        }
         return .zero - TimeBase(1, AV_TIME_BASE).time(ofTicks: start)
     }
 

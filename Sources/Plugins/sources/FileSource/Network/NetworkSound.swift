@@ -242,7 +242,7 @@ final class NetworkSound: Source {
             let fault = FrameHostError.wrap(error)
             noteLack(fault.what, remedy: fault.remedy)
         }
-        clock = SampleClock(sampleRate: format.sampleRate, leavesOutOverlap: true)
+        clock = SampleClock(sampleRate: format.sampleRate, isLive: true)
     }
 
     /// Hands the packet on once the pictures of its connection have a place.
@@ -290,7 +290,7 @@ final class NetworkSound: Source {
             return false
         }
         (offset, next) = (new, nil)
-        clock = SampleClock(sampleRate: format?.sampleRate ?? 1, leavesOutOverlap: true)
+        clock = SampleClock(sampleRate: format?.sampleRate ?? 1, isLive: true)
         followsGap = true
         return true
     }
@@ -377,7 +377,8 @@ final class NetworkSound: Source {
             scratch = .allocate(capacity: most * channels)
         }
         let decoded = decoder.take(scratch)
-        guard let place = clock.place(decoded, at: time, before: nil) else { return .more }
+        clock.add(decoded, at: time)
+        guard case .place(let place, _) = clock.next(before: nil) else { return .more }
         // The sound of a new connection can start before the end of the last one's.
         if let latest, place.pts < latest { return .more }
         // What came while the stage was paused is dropped.

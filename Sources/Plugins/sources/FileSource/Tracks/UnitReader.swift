@@ -38,6 +38,8 @@ final class UnitReader: TrackReader {
     private var outline: UnitOutline
     var entry: AccessUnit.Entry { outline.entry }
     var isKeyframe: Bool { entry != .none }
+    /// Whether an edit list hides it.
+    private(set) var isHidden = false
     /// Whether a unit before it was damaged and left out.
     private(set) var followsLoss = false
 
@@ -170,6 +172,7 @@ final class UnitReader: TrackReader {
         }
         if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0, countDamage() { marked += 1 }
         self.outline = outline
+        isHidden = packet.pointee.flags & AV_PKT_FLAG_DISCARD != 0
         pts = times.tick(packet.pointee.pts)
         let dts = packet.pointee.dts
         self.dts = dts != fh_av_no_pts && TrackTimes.isPossible(dts, times.timeBase) ? dts : nil
