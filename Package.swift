@@ -26,12 +26,12 @@ let plugins = [
     Plugin(room: .sources, name: "ALSASource", shims: ["CALSA", "CSWResample"], usesLiveInput: true),
     Plugin(
         room: .sources, name: "FileSource", shims: ["CAVFormat"], usesShared: true, usesLiveInput: true,
-        readsUnits: true),
+        modules: ["Stills"], readsUnits: true),
     Plugin(room: .sources, name: "Motion", shims: ["CAVFormat"]),
     Plugin(room: .sources, name: "TestSource", usesShared: true),
     Plugin(
-        room: .sources, name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"], usesShared: true,
-        usesLiveInput: true, modules: ["Conversion"], readsUnits: true),
+        room: .sources, name: "V4L2Source", shims: ["CV4L2", "CYUV"], usesShared: true,
+        usesLiveInput: true, modules: ["Conversion", "Stills"], readsUnits: true),
     Plugin(room: .sources, name: "Y4M"),
     Plugin(room: .filters, name: "Audio", shims: ["CAudio"]),
     Plugin(room: .filters, name: "Compositor", shims: ["CYUV"], usesShared: true, modules: ["Conversion"]),

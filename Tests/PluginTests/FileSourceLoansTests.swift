@@ -35,7 +35,8 @@ import Testing
         let read = try ClipMaker.play(folder.file("a.mkv"))
         #expect(Self.count(read.events, "inPlace") == 30)
         #expect(Self.count(read.events, "copied") == 0)
-        // The pixels are those that ffmpeg decodes.
+        // The pixels are those that ffmpeg decodes; libjpeg-turbo rounds otherwise (FileSourceJPEGTests).
+        guard codec != ["-c:v", "mjpeg"] else { return }
         try ClipMaker.ffmpeg("-i", folder.file("a.mkv"), "-c:v", "rawvideo", folder.file("raw.nut"))
         #expect(try ClipMaker.play(folder.file("raw.nut")).pictures.map(\.hash) == read.pictures.map(\.hash))
     }

@@ -3,6 +3,7 @@
 import CV4L2
 import Conversion
 import FrameCore
+import Stills
 
 /// An open camera with the agreed settings. Belongs to the setup thread, then to the stage thread.
 final class CameraSession {
@@ -41,7 +42,7 @@ final class CameraSession {
         var copied = format
         copied.color = layout.videoFormat(rate: Rational(0)).color
         colors = YUVToYUV(from: copied, to: format)
-        decoder = self.mode.pixels == .mjpeg ? try JPEGDecoder(self.mode.size) : nil
+        decoder = self.mode.pixels == .mjpeg ? try JPEGDecoder() : nil
     }
 
     /// The mode for a chain that was planned without the camera.

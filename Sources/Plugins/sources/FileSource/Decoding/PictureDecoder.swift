@@ -3,9 +3,9 @@
 import CAVFormat
 import FrameCore
 
-/// One libavcodec decoder of a video track: packets in, pictures out.
+/// One decoder of a video track: packets in, pictures out, by libavcodec, and of usual Motion JPEG by libjpeg-turbo.
 ///
-/// Used by one thread at a time; libavcodec decodes with threads of its own.
+/// Used by one thread at a time; both decode with threads of their own.
 final class PictureDecoder {
     enum Step {
         /// A picture is in the frame that was handed over.
@@ -19,6 +19,7 @@ final class PictureDecoder {
 
     private var context: UnsafeMutablePointer<AVCodecContext>?
     private let loans: DecoderLoans?
+    private var jpeg: JPEGPictures?
     private var failuresInARow = 0
     private var isFlushing = false
     /// A decoder that fails this many times in a row while it is drained will not end by itself.
@@ -69,13 +70,18 @@ final class PictureDecoder {
             throw FileFault.decoderFailed(
                 name, codec: String(cString: codec.pointee.name), reason: LibavText.of(opened), cause: said)
         }
+        jpeg = try JPEGPictures(context, workers: isLive ? 1 : threads)
     }
 
     /// Its threads have ended afterwards, and all its loans are returned except those of pictures that others hold.
-    deinit { avcodec_free_context(&context) }
+    deinit {
+        jpeg?.end()
+        avcodec_free_context(&context)
+    }
 
     /// [stage thread] Takes the next picture that is ready.
     func receive(into picture: UnsafeMutablePointer<AVFrame>) -> Step {
+        if let step = jpeg?.receive(into: picture, isLast: isFlushing) { return step }
         let result = avcodec_receive_frame(context, picture)
         switch result {
         case 0:
@@ -90,13 +96,21 @@ final class PictureDecoder {
     }
 
     /// [stage thread] Hands over a packet; nil when none follows. False when it was damaged and could not be taken.
-    func send(_ packet: UnsafeMutablePointer<AVPacket>?) -> Bool {
+    func send(_ packet: UnsafeMutablePointer<AVPacket>?) throws -> Bool {
+        if let packet, let jpeg {
+            switch try jpeg.send(packet) {
+            case .taken: return true
+            case .damaged: return false
+            case .left: break
+            }
+        }
         if packet == nil { isFlushing = true }
         return avcodec_send_packet(context, packet) >= 0
     }
 
     /// [stage thread] Drops what it holds, so that decoding can go on at another place.
     func flush() {
+        jpeg?.flush()
         avcodec_flush_buffers(context)
         isFlushing = false
         failuresInARow = 0

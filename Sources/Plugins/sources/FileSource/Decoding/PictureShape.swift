@@ -83,10 +83,10 @@ struct PictureShape: Equatable {
             case .hungry:
                 let result = file.read(into: packet)
                 guard result >= 0 || result == fh_averror_again else {
-                    _ = decoder.send(nil)
+                    _ = try decoder.send(nil)
                     continue
                 }
-                if result >= 0, packet.pointee.stream_index == track { _ = decoder.send(packet) }
+                if result >= 0, packet.pointee.stream_index == track { _ = try decoder.send(packet) }
                 av_packet_unref(packet)
             }
         }

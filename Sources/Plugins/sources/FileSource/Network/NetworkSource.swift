@@ -264,13 +264,13 @@ final class NetworkSource: Source {
         reportDrops(reader)
         switch item {
         case nil: break
-        case .packet: feed()
+        case .packet: try feed()
         case .opened(let terms): try begin(terms)
         case .lost(let reason): try lose(reason)
         case .refused(let fault): refuse(fault)
         case .ended:
             if decoder == nil, filter == nil { return end() }
-            _ = decoder?.send(nil)
+            _ = try decoder?.send(nil)
             filter?.send(nil)
         }
         return .more
@@ -290,11 +290,11 @@ final class NetworkSource: Source {
         return min(max(away.nextPicture - context.clock.now(), 0), Self.wait)
     }
 
-    private func feed() {
+    private func feed() throws {
         guard let packet else { return }
         defer { av_packet_unref(packet) }
         if let decoder {
-            if !decoder.send(packet) { noteDamage() }
+            if try !decoder.send(packet) { noteDamage() }
         } else if let filter {
             filter.send(packet)
         }

@@ -90,7 +90,7 @@ final class VideoReader: TrackReader {
         if hasEnded { return .ended }
         switch decoder.receive(into: picture.frame) {
         case .picture: return try take()
-        case .hungry: feed()
+        case .hungry: try feed()
         case .damaged: countDamage()
         case .ended:
             if attempt?.isTooLate(nil) == true {
@@ -126,13 +126,13 @@ final class VideoReader: TrackReader {
         return .again
     }
 
-    private func feed() {
+    private func feed() throws {
         let result = file.read(into: packet)
         if result == fh_averror_again { return }
         guard result >= 0 else {
             if result != fh_averror_eof { readFault = LibavText.of(result) }
             notes.isAtEnd = true
-            _ = decoder.send(nil)
+            _ = try decoder.send(nil)
             return
         }
         defer { av_packet_unref(packet) }
@@ -144,7 +144,7 @@ final class VideoReader: TrackReader {
             packetsBeforeKeyframe += 1
             startsLate = true
         }
-        if !decoder.send(packet) { countDamage() }
+        if try !decoder.send(packet) { countDamage() }
     }
 
     /// Packets that cannot be decoded because reading began in the middle are not damaged.

@@ -37,6 +37,24 @@ static inline int fh_av_picture_is_key(const AVFrame *picture) {
 #endif
 }
 
+// What a decoder says of a picture that was alone in its packet.
+static inline void fh_av_describe_still(AVFrame *picture, const AVPacket *packet) {
+    picture->pts = packet->pts;
+    picture->pkt_dts = packet->dts;
+    picture->best_effort_timestamp = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
+    picture->pict_type = AV_PICTURE_TYPE_I;
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
+    picture->duration = packet->duration;
+#else
+    picture->pkt_duration = packet->duration;
+#endif
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 7, 100)
+    picture->flags |= AV_FRAME_FLAG_KEY;
+#else
+    picture->key_frame = 1;
+#endif
+}
+
 // The nine numbers of a track's display matrix, or NULL (side data moved to the codec parameters in libavformat 60.15).
 static inline const int32_t *fh_av_stream_matrix(const AVStream *stream) {
 #if LIBAVFORMAT_VERSION_INT >= AV_VERSION_INT(60, 15, 100)
