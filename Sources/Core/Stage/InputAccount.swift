@@ -30,6 +30,6 @@ public struct InputAccount: Sendable, Equatable {
                     ? [
                         ("given", .number(given)), ("damaged", .number(damaged)),
                         ("whole", .bool(isWhole)),
-                    ] : []))
+                    ] : damaged > 0 ? [("damaged", .number(damaged))] : []))
     }
 }

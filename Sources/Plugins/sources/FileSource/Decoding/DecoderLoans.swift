@@ -53,11 +53,13 @@ final class DecoderLoans {
         slots.deallocate()
     }
 
-    /// [control thread] Makes the decoder take its buffers from here. The decoder must not outlive this object.
+    /// [control thread] Makes the decoder, whose complaints name this object, take its buffers from here. The decoder must not
+    /// outlive this object.
     func attach(to context: UnsafeMutablePointer<AVCodecContext>) {
-        context.pointee.opaque = Unmanaged.passUnretained(self).toOpaque()
         context.pointee.get_buffer2 = { context, picture, flags in
-            guard let context, let picture, let owner = context.pointee.opaque else { return fh_averror_no_memory }
+            guard let context, let picture, let complaints = context.pointee.opaque,
+                let owner = fh_av_complaints_owner(OpaquePointer(complaints))
+            else { return fh_averror_no_memory }
             let loans = Unmanaged<DecoderLoans>.fromOpaque(owner).takeUnretainedValue()
             return loans.provide(picture, context) ? 0 : avcodec_default_get_buffer2(context, picture, flags)
         }

@@ -2,6 +2,7 @@
 
 import CAVFormat
 import FrameCore
+import Glibc
 
 /// One decoder of a video track: packets in, pictures out, by libavcodec, and of usual Motion JPEG by libjpeg-turbo.
 ///
@@ -20,6 +21,8 @@ final class PictureDecoder {
     private var context: UnsafeMutablePointer<AVCodecContext>?
     private let loans: DecoderLoans?
     private var jpeg: JPEGPictures?
+    /// What the decoder found wrong since it was last asked.
+    private let complaints: OpaquePointer
     private var failuresInARow = 0
     private var isFlushing = false
     /// A decoder that fails this many times in a row while it is drained will not end by itself.
@@ -48,12 +51,16 @@ final class PictureDecoder {
     ) throws {
         self.loans = loans
         let codec = avcodec_find_decoder(parameters.pointee.codec_id)
-        guard let codec, let context = avcodec_alloc_context3(codec) else {
+        guard let codec, let context = avcodec_alloc_context3(codec),
+            let complaints = fh_av_complaints_make(loans.map { Unmanaged.passUnretained($0).toOpaque() })
+        else {
             throw FrameHostError(
                 .exhausted, what: "not enough memory for a decoder",
                 remedy: "Free some memory, and start the chain again.")
         }
         self.context = context
+        self.complaints = complaints
+        context.pointee.opaque = UnsafeMutableRawPointer(complaints)
         avcodec_parameters_to_context(context, parameters)
         context.pointee.pkt_timebase = timeBase
         context.pointee.thread_count = Int32(threads)
@@ -66,7 +73,6 @@ final class PictureDecoder {
         loans?.attach(to: context)
         let (opened, said) = LibavText.during { avcodec_open2(context, codec, nil) }
         guard opened >= 0 else {
-            avcodec_free_context(&self.context)
             throw FileFault.decoderFailed(
                 name, codec: String(cString: codec.pointee.name), reason: LibavText.of(opened), cause: said)
         }
@@ -77,7 +83,12 @@ final class PictureDecoder {
     deinit {
         jpeg?.end()
         avcodec_free_context(&context)
+        free(UnsafeMutableRawPointer(complaints))
     }
+
+    /// [stage thread] Whether the decoder found something wrong since this was last asked: it guesses what is missing, and in
+    /// many formats marks no picture. With several threads, that may be in one of the next pictures.
+    func takesComplaints() -> Bool { fh_av_complaints_take(complaints) > 0 }
 
     /// [stage thread] Takes the next picture that is ready.
     func receive(into picture: UnsafeMutablePointer<AVFrame>) -> Step {
@@ -112,6 +123,7 @@ final class PictureDecoder {
     func flush() {
         jpeg?.flush()
         avcodec_flush_buffers(context)
+        _ = takesComplaints()
         isFlushing = false
         failuresInARow = 0
     }

@@ -10,7 +10,8 @@ final class FileReports {
     private let path: String
     private let track: VideoTrack
     private var hasReportedInterlacing = false
-    private var hasReportedDamage = false
+    /// How much damage there is when it is reported next.
+    private var nextDamage = 1
     private var hasReportedGap = false
     private var hasReportedTimes = false
     private var hasReportedSets = false
@@ -190,22 +191,38 @@ final class FileReports {
             details: ["seconds": .number(time.seconds), "atSeconds": .number(end.seconds)])
     }
 
-    func damage() {
-        guard !hasReportedDamage else { return }
-        hasReportedDamage = true
-        context.post("file-damaged", level: .warning, text: "'\(path)' is damaged; what can be decoded is played.")
+    /// Reports damage as it is found: the 1st, 10th, 100th … packet or picture.
+    ///
+    /// - Parameter time: Of the picture that is about to be given.
+    func damage(_ count: Int, at time: MediaTime) {
+        guard count >= nextDamage else { return }
+        while nextDamage <= count { nextDamage *= 10 }
+        let place = count == 1 ? "at" : "in \(Self.count(count, "place")) so far, the last at"
+        context.post(
+            "file-damaged", level: .warning,
+            text: "'\(path)' is damaged \(place) \(time.seconds) s; what can be decoded is played.",
+            details: ["damaged": .number(count), "atSeconds": .number(time.seconds)])
     }
 
     // MARK: At the end
 
-    func damageAltogether(_ count: Int) {
+    /// - Parameters:
+    ///   - concealed: How many of them are pictures that were given.
+    ///   - first: The time of the first of those.
+    func damageAltogether(_ count: Int, concealed: Int, first: MediaTime?) {
         guard count > 0 else { return }
+        var guessed = ""
+        if concealed > 0 {
+            guessed =
+                " Of \(Self.count(concealed, "picture")) that \(concealed == 1 ? "was" : "were") given the decoder had to guess parts"
+                + (first.map { ", \(concealed == 1 ? "" : "the first ")at \($0.seconds) s" } ?? "") + "."
+        }
         context.post(
             "file-damaged", level: .warning,
             text:
                 "\(Self.count(count, "packet or picture", "packets or pictures")) of '\(path)' \(count == 1 ? "was" : "were") damaged;"
-                + " the rest was played.",
-            details: ["damaged": .number(count)])
+                + " the rest was played.\(guessed)",
+            details: ["damaged": .number(count), "concealed": .number(concealed)])
     }
 
     func impossibleTimesAltogether(_ times: TrackTimes) {

@@ -12,6 +12,20 @@ extension FileSource {
         context.showFigures { [context] in context.inputAccount?.json ?? .object([]) }
     }
 
+    /// [stage thread] Reports damage, and shows how much there is in the figures.
+    ///
+    /// - Parameters:
+    ///   - damaged: How many packets and pictures.
+    ///   - tick: Of the item that is about to be given.
+    func noteDamage(_ damaged: Int, at tick: Int64?) {
+        guard damaged > 0, damaged != context.inputAccount?.damaged else { return }
+        if var account = context.inputAccount {
+            account.damaged = damaged
+            context.inputAccount = account
+        }
+        reports?.damage(damaged, at: tick.flatMap { track?.format.timeBase.time(ofTicks: $0) } ?? reached)
+    }
+
     /// [stage thread] Reports what is wrong with the file, and closes the account.
     ///
     /// - Parameters:
@@ -20,7 +34,9 @@ extension FileSource {
     func reportEnd(_ reader: some TrackReader, isWhereFileEnds: Bool = true, isRangeDone: Bool = false) {
         guard let reports, let file, let track else { return }
         if isWhereFileEnds { audio?.endPictures() }
-        reports.damageAltogether(reader.damaged)
+        reports.damageAltogether(
+            reader.damaged, concealed: reader.concealed,
+            first: reader.firstConcealed.map { track.format.timeBase.time(ofTicks: $0) })
         reports.impossibleTimesAltogether(reader.times)
         if let first = file.timeline.firstOutlier { reports.outliers(file.timeline.outliers, first: first) }
         let index = file.indexed(track.index, after: reader.notes.position)

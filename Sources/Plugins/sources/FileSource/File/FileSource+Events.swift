@@ -80,9 +80,11 @@ extension FileSource {
                 .number("atSeconds", "Where the gap starts (s)."),
             ]),
         EventDeclaration(
-            "file-damaged", "The file is damaged. Posted at the first fault and at the end.",
+            "file-damaged", "The file is damaged. Posted at the 1st, 10th, 100th … fault and at the end.",
             [
-                .number("damaged", "At the end: number of damaged packets and pictures.")
+                .number("damaged", "Number of damaged packets and pictures."),
+                .number("atSeconds", "While it plays: where the newest one is (s)."),
+                .number("concealed", "At the end: how many of them were given, with parts that the decoder guessed."),
             ]),
         EventDeclaration(
             "timeline-full", "The file is played only up to here: the chain's timeline ends after 73 years."),

@@ -117,7 +117,7 @@ extension FileSource {
         {
             reports.parameterSetsChange()
         }
-        if reader.damaged > 0 { reports.damage() }
+        noteDamage(reader.damaged, at: reader.pts ?? reader.dts)
         reports.packetsBeforeKeyframe(reader.packetsBeforeKeyframe)
         reports.impossibleTimes(reader.times)
     }

@@ -78,6 +78,7 @@ final class FileSource: Source {
         {
             throw FileFault.startsBehindEnd(path, start: options.start, length: length)
         }
+        if options.track == nil, let choice = file.choiceOfFilm(track.index) { context.note(choice) }
         self.file = file
         self.track = track
         orientation = track.format.orientation
@@ -344,7 +345,7 @@ final class FileSource: Source {
             orientation = found.value
         }
         if reader.hasSeenInterlacing { reports.interlacing(isUndone: options.deinterlace) }
-        if reader.damaged > 0 { reports.damage() }
+        noteDamage(reader.damaged, at: reader.tick)
         reports.packetsBeforeKeyframe(reader.packetsBeforeKeyframe)
         reports.impossibleTimes(reader.times)
     }

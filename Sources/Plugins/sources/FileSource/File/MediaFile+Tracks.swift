@@ -46,23 +46,34 @@ extension MediaFile {
         let known = playableTracks
         let usable = known.filter { parameters($0).width > 0 && parameters($0).format >= 0 }
         // A picture before the film, as a thumbnail, is no film; and a file may say which of its tracks is meant.
-        let films = usable.filter { !isOnePicture($0) }
+        let stills = usable.count > 1 ? usable.filter { isOnePicture($0) ?? hasOnePacket($0) } : []
+        let films = usable.filter { !stills.contains($0) }
         let meant = films.first { stream($0).pointee.disposition & AV_DISPOSITION_DEFAULT != 0 }
         return try decodable(meant ?? films.first ?? usable.first ?? known.first ?? all[0])
     }
 
-    /// Whether a track has a single picture, by its index or by its length.
-    private func isOnePicture(_ index: Int) -> Bool {
+    /// Whether a track has a single picture, by its index or by its length; nil where neither says it.
+    private func isOnePicture(_ index: Int) -> Bool? {
         let about = stream(index).pointee
         if about.nb_frames > 0 { return about.nb_frames == 1 }
         // In Matroska the length of a track is a tag, and may be missing.
         guard let length = tag("DURATION", of: index), let whole = duration else {
-            return [AV_CODEC_ID_MJPEG, AV_CODEC_ID_PNG].contains(about.codecpar.pointee.codec_id)
-                && about.avg_frame_rate.num == 0
+            return nil
         }
         let parts = length.split(separator: ":").compactMap { Double($0) }
         guard parts.count == 3 else { return false }
         return parts[0] * 3600 + parts[1] * 60 + parts[2] < min(whole.seconds / 10, 0.2)
+    }
+
+    /// A sentence where the track that is chosen is not the first one, since that has a single picture.
+    func choiceOfFilm(_ chosen: Int) -> String? {
+        guard let first = playableTracks.first, first < chosen,
+            let number = videoTracks.firstIndex(of: chosen).map({ $0 + 1 }),
+            let numberOfFirst = videoTracks.firstIndex(of: first).map({ $0 + 1 }),
+            isOnePicture(first) ?? hasOnePacket(first)
+        else { return nil }
+        return
+            "the video track \(number) of '\(path)' is played, not track \(numberOfFirst), which has a single picture; \"track\": \(numberOfFirst) gives that one"
     }
 
     private func decodable(_ index: Int) throws -> Int {

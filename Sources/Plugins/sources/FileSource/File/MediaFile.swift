@@ -229,6 +229,28 @@ final class MediaFile {
         return steps.contains { $0 < .zero - MediaTime(seconds: 1) || $0 > InputTimeline.leastStep + most }
     }
 
+    /// How many packets the tracks have at the file's begin, as far as it takes to tell a film from a still beside it; made
+    /// when it is asked for.
+    private var firstPackets: [Int: Int]?
+    private static let mostFirstPackets = 3000
+
+    /// [control thread] Whether a track has one packet where another video track has many. Afterwards the file is at its start.
+    func hasOnePacket(_ track: Int) -> Bool {
+        if firstPackets == nil {
+            var counts: [Int: Int] = [:]
+            var packet = av_packet_alloc()
+            defer { av_packet_free(&packet) }
+            for _ in 0..<Self.mostFirstPackets where av_read_frame(container, packet) >= 0 {
+                counts[Int(packet!.pointee.stream_index), default: 0] += 1
+                av_packet_unref(packet)
+            }
+            firstPackets = counts
+            guard (try? reopen()) != nil else { return false }
+        }
+        let most = playableTracks.map { firstPackets?[$0] ?? 0 }.max() ?? 0
+        return firstPackets?[track] == 1 && most > 10
+    }
+
     // MARK: Reading
 
     /// From here on only the packets of one track are given. The others' times are looked at where they may step

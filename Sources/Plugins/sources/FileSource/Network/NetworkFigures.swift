@@ -7,6 +7,7 @@ import Synchronization
 final class NetworkFigures: Sendable {
     let given = Atomic<Int>(0)
     let damaged = Atomic<Int>(0)
+    let concealed = Atomic<Int>(0)
     let skipped = Atomic<Int>(0)
     let jumps = Atomic<Int>(0)
     let losses = Atomic<Int>(0)
@@ -19,7 +20,7 @@ final class NetworkFigures: Sendable {
         return .object([
             ("state", .string(isStreaming.load(ordering: .relaxed) ? "streaming" : "recovering")),
             ("packets", .number(reader.packets)), ("given", value(given)), ("dropped", .number(reader.queue.dropped)),
-            ("damaged", value(damaged)), ("skipped", value(skipped)), ("timeJumps", value(jumps)),
+            ("damaged", value(damaged)), ("concealed", value(concealed)), ("skipped", value(skipped)), ("timeJumps", value(jumps)),
             ("losses", value(losses)), ("attempts", .number(reader.attempts)),
         ])
     }

@@ -21,7 +21,13 @@ extension NetworkSource {
             "stream-refused",
             "The stream could not be opened, or cannot be used. Each reason is posted once for each loss."),
         EventDeclaration(
-            "stream-damaged", "A packet or picture was damaged. Posted only for the first."),
+            "stream-damaged",
+            "A packet or picture was damaged. Posted at the 1st, 10th, 100th … and at the end where pictures were given that the decoder guessed parts of.",
+            [
+                .number("damaged", "How many packets and pictures."),
+                .number("frame", "While it plays: before which picture the newest one is."),
+                .number("concealed", "At the end: how many of them were given."),
+            ]),
         EventDeclaration(
             "packets-dropped", "The chain is too slow for the stream; packets are dropped."),
         EventDeclaration(

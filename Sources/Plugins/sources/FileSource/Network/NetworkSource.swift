@@ -61,7 +61,9 @@ final class NetworkSource: Source {
     private var leading = LeadingPictures()
     private var refusals: Set<String> = []
     private var shape: PictureShape?
-    private var hasReportedDamage = false
+    /// How much damage there is when it is reported next.
+    private var nextDamage = 1
+    private var hasStopped = false
     private var hasReportedDrops = false
     private var hasReportedSets = false
 
@@ -224,6 +226,8 @@ final class NetworkSource: Source {
 
     /// [stage thread]
     func stop() {
+        if !hasStopped { reportConcealment() }
+        hasStopped = true
         reader?.clock.end()
         reader?.stop()
         decoder = nil
@@ -294,6 +298,7 @@ final class NetworkSource: Source {
         guard let packet else { return }
         defer { av_packet_unref(packet) }
         if let decoder {
+            if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { noteDamage() }
             if try !decoder.send(packet) { noteDamage() }
         } else if let filter {
             filter.send(packet)
@@ -376,7 +381,9 @@ final class NetworkSource: Source {
 
     private func show(_ picture: DecodedPicture, _ output: Output) throws -> SourceProgress {
         guard let terms, let format else { return .more }
-        if picture.isDamaged { noteDamage() }
+        if decoder?.takesComplaints() == true && !isFresh || picture.isDamaged {
+            noteDamage(isGiven: true)
+        }
         let given = time(picture.givenTick, terms)
         if isStale(given) { return .more }
         guard let placement = place(given, of: terms) else { return .ended }
@@ -558,17 +565,35 @@ final class NetworkSource: Source {
 
     // MARK: Reports
 
-    private func noteDamage() {
+    /// - Parameter isGiven: Whether it is a picture that is given, with parts that the decoder guessed.
+    private func noteDamage(isGiven: Bool = false) {
         figures.add(figures.damaged)
         // What a decoder cannot use before a connection's first picture is not damaged: the connection began in the
         // middle.
-        guard !isFresh, !hasReportedDamage else { return }
-        hasReportedDamage = true
+        guard !isFresh else { return }
+        if isGiven { figures.add(figures.concealed) }
+        let count = figures.damaged.load(ordering: .relaxed)
+        guard count >= nextDamage else { return }
+        while nextDamage <= count { nextDamage *= 10 }
+        let frame = figures.given.load(ordering: .relaxed)
         context.post(
             "stream-damaged", level: .warning,
             text:
-                "'\(address.shown)' has a damaged packet or picture. Further ones are only counted, in the figure 'damaged'."
+                "'\(address.shown)' has \(count == 1 ? "a damaged packet or picture" : "\(count) damaged packets and pictures so far, the last") at picture \(frame)\(isGiven ? ", of which the decoder guessed parts" : "").",
+            details: ["damaged": .number(count), "frame": .number(frame)])
+    }
+
+    /// Says at the end how many pictures had guessed parts.
+    private func reportConcealment() {
+        let (damaged, concealed) = (
+            figures.damaged.load(ordering: .relaxed), figures.concealed.load(ordering: .relaxed)
         )
+        guard concealed > 0 else { return }
+        context.post(
+            "stream-damaged", level: .warning,
+            text:
+                "\(damaged) \(damaged == 1 ? "packet or picture" : "packets and pictures") of '\(address.shown)' \(damaged == 1 ? "was" : "were") damaged. Of \(concealed) \(concealed == 1 ? "picture that was" : "pictures that were") given the decoder had to guess parts.",
+            details: ["damaged": .number(damaged), "concealed": .number(concealed)])
     }
 
     private func reportDrops(_ reader: NetworkReader) {

@@ -4,6 +4,9 @@
 protocol TrackReader {
     /// Packets and pictures that were damaged.
     var damaged: Int { get }
+    /// How many of them are pictures that were given, with parts that the decoder guessed, and the tick of the first.
+    var concealed: Int { get }
+    var firstConcealed: Int64? { get }
     /// Packets of the track that were read.
     var packetsRead: Int { get }
     /// Why reading ended early, empty when it did not.

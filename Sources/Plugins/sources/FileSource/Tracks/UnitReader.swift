@@ -29,6 +29,8 @@ final class UnitReader: TrackReader {
     private(set) var notes: PacketNotes
     var damagedAtStart: Int { 0 }
     private(set) var marked = 0
+    var concealed: Int { 0 }
+    var firstConcealed: Int64? { nil }
     var decoded: Int? { nil }
     var firstDecodedTick: Int64? { nil }
 

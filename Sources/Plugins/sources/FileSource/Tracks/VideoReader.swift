@@ -16,6 +16,9 @@ final class VideoReader: TrackReader {
 
     /// Packets and pictures that were damaged.
     private(set) var damaged = 0
+    /// How many of them are pictures that were given, with parts that the decoder guessed, and the tick of the first.
+    private(set) var concealed = 0
+    private(set) var firstConcealed: Int64?
     /// Packets of the track that were read.
     private(set) var packetsRead = 0
     /// Packets before the first keyframe, at the start of the file, that gave no picture.
@@ -104,7 +107,7 @@ final class VideoReader: TrackReader {
     }
 
     private func take() throws -> Step {
-        if picture.isDamaged { countDamage() }
+        noteConcealment()
         if let attempt,
             attempt.isTooLate(TrackTimes.isPossible(picture.givenTick, times.timeBase) ? picture.givenTick : nil)
         {
@@ -124,6 +127,18 @@ final class VideoReader: TrackReader {
         }
         try deinterlacer.send(picture)
         return .again
+    }
+
+    /// Counts a picture of which parts are guessed. What the decoder says before the first picture of a stream that begins in
+    /// its middle says nothing about that picture.
+    private func noteConcealment() {
+        let complains = decoder.takesComplaints()
+        guard picture.isDamaged || complains && (hasDecoded || !startsLate), attempt == nil else { return }
+        countDamage()
+        concealed += 1
+        if firstConcealed == nil, TrackTimes.isPossible(picture.givenTick, times.timeBase) {
+            firstConcealed = picture.givenTick
+        }
     }
 
     private func feed() throws {

@@ -2,7 +2,9 @@
 
 #include "CAVFormat.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // One for each thread that keeps lines. Lines that libav writes on other threads are dropped, since they may name
@@ -10,9 +12,26 @@
 static _Thread_local char last_line[512];
 static _Thread_local int keeps;
 
+struct fh_av_complaints {
+    uint64_t mark;
+    void *owner;
+    atomic_int count;
+};
+
+// Another user of libav in this process may keep something else in `opaque`.
+static const uint64_t fh_av_complaints_mark = 0x66685f6176636f31;
+
 // May be called from any of libav's threads.
+// Counts what a decoder finds wrong, for the decoder that it belongs to. Its threads have contexts of their own, with the same
+// `opaque`.
+static void count_complaint(void *context, int level) {
+    if (!context || level > AV_LOG_ERROR || *(const AVClass **)context != avcodec_get_class()) return;
+    struct fh_av_complaints *complaints = ((AVCodecContext *)context)->opaque;
+    if (complaints && complaints->mark == fh_av_complaints_mark) atomic_fetch_add_explicit(&complaints->count, 1, memory_order_relaxed);
+}
+
 static void fh_av_log_keep(void *context, int level, const char *format, va_list arguments) {
-    (void)context;
+    count_complaint(context, level);
     if (!keeps || level > AV_LOG_WARNING) return;
     char text[sizeof last_line];
     // A line about a certificate is the cause of the lines that follow it.
@@ -20,6 +39,18 @@ static void fh_av_log_keep(void *context, int level, const char *format, va_list
     vsnprintf(text, sizeof text, format, arguments);
     text[strcspn(text, "\n")] = 0;
     if (text[0]) memcpy(last_line, text, sizeof text);
+}
+
+struct fh_av_complaints *fh_av_complaints_make(void *owner) {
+    struct fh_av_complaints *made = calloc(1, sizeof *made);
+    if (made) made->mark = fh_av_complaints_mark, made->owner = owner;
+    return made;
+}
+
+void *fh_av_complaints_owner(const struct fh_av_complaints *complaints) { return complaints->owner; }
+
+int fh_av_complaints_take(struct fh_av_complaints *complaints) {
+    return atomic_exchange_explicit(&complaints->count, 0, memory_order_relaxed);
 }
 
 void fh_av_log_quiet(void) { av_log_set_callback(fh_av_log_keep); }

@@ -79,6 +79,16 @@ void fh_av_log_end(char *text, size_t capacity);
 // libav prints nothing from here on, on any thread.
 void fh_av_log_quiet(void);
 
+// What a decoder finds wrong while it decodes, counted instead of printed: an AVCodecContext has it in `opaque`, for itself and
+// its threads. Decoders guess what is missing, and many say so nowhere else. Made with malloc; `owner` is for the caller.
+struct fh_av_complaints;
+struct fh_av_complaints *fh_av_complaints_make(void *owner);
+
+// How many there were since the last call. [any thread]
+int fh_av_complaints_take(struct fh_av_complaints *complaints);
+
+void *fh_av_complaints_owner(const struct fh_av_complaints *complaints);
+
 // Which certificates of TLS servers are accepted.
 struct fh_av_trust {
     int verify;
