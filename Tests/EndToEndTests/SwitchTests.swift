@@ -79,6 +79,40 @@ import Testing
         #expect((7...60).contains(seconds), "\(seconds)")
     }
 
+    /// Twenty seconds of four files of different rates in one picture: far faster than real time, and the same bytes each time.
+    @Test(.needs(.ffmpeg), arguments: ["mosaic", "source-switch"]) func joinsFilesByTheirTimes(stage: String) throws {
+        let rates = ["25", "30", "10", "30000/1001"]
+        for (number, rate) in rates.enumerated() {
+            let made = try Tool.ffmpeg.run(
+                "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i",
+                "testsrc2=size=160x120:rate=\(rate):duration=\(number == 1 ? 8 : 20)", "-c:v", "mpeg4", "-g", "50",
+                workspace.path("\(number).\(number % 2 == 0 ? "mp4" : "mkv")"))
+            #expect(made.error == "")
+        }
+        let sources = rates.indices.map {
+            #"{ "id": "in\#($0)", "use": "file-source", "path": "\#($0).\#($0 % 2 == 0 ? "mp4" : "mkv")" }"#
+        }.joined(separator: ", ")
+        var dumps: [Data] = []
+        for name in ["one.yuv", "two.yuv"] {
+            try workspace.write(
+                "chain.json",
+                """
+                { "stages": [ \(sources),
+                  { "id": "wall", "use": "\(stage)", "from": ["in1", "in0", "in2", "in3"], "size": "64x48", "rate": 25 },
+                  { "use": "null-sink", "dump": "\(name)" } ] }
+                """)
+            let begin = Date()
+            let outcome = try framehost.run(["chain.json", "--events"], folder: workspace.folder.path)
+            #expect(outcome.status == 0, "\(outcome.error)")
+            #expect(Date().timeIntervalSince(begin) < 12, "twenty seconds in real time")
+            #expect(!outcome.output.contains("input-lost") || stage == "source-switch")
+            #expect(outcome.output.contains(#""event":"input-switched""#) == (stage == "source-switch"))
+            dumps.append(try Data(contentsOf: URL(fileURLWithPath: workspace.path(name))))
+        }
+        #expect(dumps[0].count == 500 * 64 * 48 * 3 / 2, "\(dumps[0].count)")
+        #expect(dumps[0] == dumps[1])
+    }
+
     @Test func refusesAFileThatKeepsNoTime() throws {
         try workspace.write(
             "chain.json",

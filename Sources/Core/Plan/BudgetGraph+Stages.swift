@@ -37,7 +37,11 @@ extension BudgetGraph.Node {
         workers = demand.workers
         floor = demand.floor
         isJoin = type.kind == .join
-        if let rule { (match, lead, isClocked) = (rule.match, rule.lead, rule.period != nil) }
+        if let rule {
+            (match, lead, isClocked) = (rule.match, rule.lead, rule.period != nil && !rule.followsTimes)
+            // It waits for each input until that has shown an item of the tick's time or a later one.
+            if rule.followsTimes { match = .exact }
+        }
         isLive = demand.isLive
         isTap = stage.isTap
     }

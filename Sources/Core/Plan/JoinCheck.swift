@@ -15,7 +15,7 @@ enum JoinCheck {
     static func faults(
         of rule: JoinRule, _ request: JoinRequest?, at id: String, _ producers: [Producer]
     ) -> [Fault] {
-        if rule.period != nil { return clockedFaults(request, at: id, producers) }
+        if rule.period != nil { return clockedFaults(request, at: id, rule.followsTimes ? [] : producers) }
         var faults: [Fault] = []
         let encoded = producers.indices.first {
             producers[$0].isEncoded && rule.keeps($0) && (rule.match != .newest || $0 != rule.lead)

@@ -11,7 +11,7 @@ struct JoinPlanner {
         self.stages = stages
         var rules: [Int: JoinRule] = [:]
         for (index, stage) in stages.enumerated() where stage.request.type.kind == .join {
-            rules[index] = JoinRule(stage)
+            rules[index] = JoinRule(stage, among: stages)
         }
         self.rules = rules
     }
@@ -33,20 +33,12 @@ struct JoinPlanner {
         }
     }
 
-    private func keepsRealTime(_ source: Int) -> Bool {
-        stages[source].demand.isLive || stages[source].demand.isPaced
-    }
+    private func keepsRealTime(_ source: Int) -> Bool { stages[source].demand.keepsRealTime }
 
     /// What feeds a join, input by input.
     private func producers(of join: Int) -> [JoinCheck.Producer] {
         stages[join].request.from.map { producer in
-            var sources: Set<Int> = []
-            var open = [producer]
-            while let next = open.popLast() {
-                let from = stages[next].request.from
-                if from.isEmpty { sources.insert(next) }
-                open += from
-            }
+            let sources = stages.sources(of: producer)
             var named = producer
             while stages[named].isInserted, let before = stages[named].request.from.first { named = before }
             return JoinCheck.Producer(
@@ -65,7 +57,32 @@ struct JoinPlanner {
 
 extension JoinRule {
     /// The rule of a join that is negotiated.
-    init(_ stage: PlannedStage) {
-        self.init(stage.request.join ?? JoinRequest(), formats: stage.inputs, rate: stage.demand.outputRate)
+    ///
+    /// A join by the clock follows the times of its inputs where none is live, unless each is played in real time.
+    init(_ stage: PlannedStage, among stages: [PlannedStage]) {
+        let demands = Set(stage.request.from.flatMap { stages.sources(of: $0) }).map { stages[$0].demand }
+        self.init(
+            stage.request.join ?? JoinRequest(), formats: stage.inputs, rate: stage.demand.outputRate,
+            followsTimes: stage.demand.outputRate != nil && !demands.contains { $0.isLive }
+                && !demands.allSatisfy { $0.keepsRealTime })
+    }
+}
+
+extension StageDemand {
+    /// Whether a source gives each item when its time has come.
+    fileprivate var keepsRealTime: Bool { isLive || isPaced }
+}
+
+extension [PlannedStage] {
+    /// The sources that feed a stage, or that it is itself.
+    fileprivate func sources(of stage: Int) -> Set<Int> {
+        var sources: Set<Int> = []
+        var open = [stage]
+        while let next = open.popLast() {
+            let from = self[next].request.from
+            if from.isEmpty { sources.insert(next) }
+            open += from
+        }
+        return sources
     }
 }

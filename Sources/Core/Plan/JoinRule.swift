@@ -56,6 +56,9 @@ public struct JoinRule: Sendable, Equatable {
     /// For a join by the clock (``StageDemand/outputRate``), the time from one picture to the next in nanoseconds. Such
     /// a join takes the newest of each input; ``match`` and ``lead`` do not apply. Nil for other joins.
     public var period: Int64?
+    /// Whether the times of its inputs are the clock of such a join: it gives a picture for each tick as fast as it can, with the
+    /// newest of each input at that time, and waits for every input. Otherwise the clock is the chain's.
+    public var followsTimes = false
 
     /// Makes a rule.
     public init(
@@ -70,12 +73,15 @@ public struct JoinRule: Sendable, Equatable {
         self.period = period
     }
 
-    /// - Parameter rate: The rate of a join that gives pictures by the clock; see ``StageDemand/outputRate``.
-    init(_ request: JoinRequest, formats: [MediaFormat], rate: Rational?) {
+    /// - Parameters:
+    ///   - rate: The rate of a join that gives pictures by the clock; see ``StageDemand/outputRate``.
+    ///   - followsTimes: As ``followsTimes``.
+    init(_ request: JoinRequest, formats: [MediaFormat], rate: Rational?, followsTimes: Bool = false) {
         if let rate {
             self.init(
                 match: .newest, whenEnded: request.whenEnded ?? .last, frameTimes: formats.map(\.frameTime),
                 period: rate.period)
+            self.followsTimes = followsTimes
             return
         }
         self.init(
@@ -90,11 +96,11 @@ public struct JoinRule: Sendable, Equatable {
         takesNewest(of: input) ? LinkSettings(capacity: 1, policy: .latest) : nil
     }
 
-    private func takesNewest(of input: Int) -> Bool { period != nil || match == .newest && input != lead }
+    private func takesNewest(of input: Int) -> Bool { !followsTimes && (period != nil || match == .newest && input != lead) }
 
     /// Whether the join keeps the last item of an input, to give it again: one more buffer of that input's pool.
     public func keeps(_ input: Int) -> Bool {
-        if takesNewest(of: input) { return true }
+        if followsTimes || takesNewest(of: input) { return true }
         // Otherwise nothing is given after the end of the leading input, or of any input.
         return hold && (whenEnded == .last || whenEnded == .lead && input != lead)
     }

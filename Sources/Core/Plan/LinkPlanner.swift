@@ -66,7 +66,7 @@ struct LinkPlanner {
     }
 
     private func fixedLink(_ input: Int, of stage: PlannedStage) -> LinkSettings? {
-        isJoin(stage) ? JoinRule(stage).fixedLink(of: input) : nil
+        isJoin(stage) ? JoinRule(stage, among: stages).fixedLink(of: input) : nil
     }
 
     private func settings(

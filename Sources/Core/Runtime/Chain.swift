@@ -475,7 +475,7 @@ public final class Chain: @unchecked Sendable {
         finishJobs(tick)
         let joins = plan.joins
         for (index, runner) in runners.enumerated() {
-            runner.reportJoinLosses(joins[index]?.match)
+            runner.reportJoinLosses(joins[index]?.match, followsTimes: joins[index]?.followsTimes ?? false)
             runner.pictures.close()
             runner.units.close()
         }

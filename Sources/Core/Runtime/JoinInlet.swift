@@ -73,6 +73,8 @@ final class JoinInlet {
     private var matcher: JoinMatcher
     /// Decides for a join by the clock; nil where ``JoinMatcher`` decides.
     private var beat: JoinBeat?
+    /// The same, where the times of the inputs are the clock.
+    private var times: JoinTimes?
     /// When ``beat`` wants to be asked again.
     private var asksAgain: Int64?
     /// The stage's active input, asked for between two calls, without the lock.
@@ -87,7 +89,12 @@ final class JoinInlet {
         self.rule = rule
         self.stop = stop
         matcher = JoinMatcher(rule)
-        beat = rule.period.map { JoinBeat(period: $0, whenEnded: rule.whenEnded) }
+        if let rate = join.demand.outputRate, rule.followsTimes {
+            times = JoinTimes(rate: rate, inputs: queues.count, whenEnded: rule.whenEnded)
+            inputs.followsTimes = true
+        } else {
+            beat = rule.period.map { JoinBeat(period: $0, whenEnded: rule.whenEnded) }
+        }
     }
 
     /// Waits until the matcher can say what belongs together. Before that it takes only items that match nothing.
@@ -122,6 +129,11 @@ final class JoinInlet {
             if let found = takeMail(condition, ifUrgent: true) { return found }
             for index in queues.indices { matcher.inputs[index] = queues[index].shown }
             if beat != nil { return tickLocked(condition) }
+            if times != nil {
+                if let found = followLocked(condition) { return found }
+                guard isFollowing else { return takeMail(condition) }
+                continue
+            }
             switch matcher.next() {
             case .merge:
                 inputs.lead = matcher.leadOfTaken
@@ -182,19 +194,67 @@ final class JoinInlet {
         }
     }
 
+    /// Whether ``followLocked(_:)`` has taken an item, so that there may be more to do.
+    private var isFollowing = false
+
+    /// As ``takeLocked(_:)``, where the times of the inputs decide. Takes one item at most where it returns nil, still locked.
+    private func followLocked(_ condition: Condition) -> Found? {
+        if let rate = join.demand.outputRate { times!.set(rate: rate) }
+        isFollowing = false
+        switch times!.next(matcher.inputs) {
+        case .end:
+            condition.unlock()
+            return .ended
+        case .wait:
+            guard let due = times!.due, join.output?.announcesGaps ?? false, queues[0].noteAnnounced(due &- 1) else {
+                return nil
+            }
+            condition.unlock()
+            return .nothing(due &- 1)
+        case .take(let index):
+            isFollowing = true
+            let lease = queues[index].popLocked()
+            condition.unlock()
+            let record = lease.record
+            times!.took(
+                index, at: record.pointee.header.pts.nanoseconds, duration: record.pointee.header.duration.nanoseconds)
+            // Another one came before the tick.
+            if inputs.isNew(index) { countUnmatched(of: index) }
+            inputs.put(lease, at: index)
+            inputs.keep(at: index)
+            condition.lock()
+            return takeMail(condition)
+        case .tick(let time):
+            condition.unlock()
+            inputs.beginTick(at: time, number: ticks, missed: 0)
+            ticks &+= 1
+            for index in queues.indices {
+                if times!.hasEnded(index, matcher.inputs[index], at: time) { inputs.setEnded(index) }
+                countTick(index, isNew: inputs.isNew(index))
+            }
+            return .items
+        }
+    }
+
     private func completeTick() {
         for index in queues.indices {
             if matcher.inputs[index].isExhausted { inputs.setEnded(index) }
-            if matcher.inputs[index].head != nil {
-                inputs.counts[index].given.add()
-                inputs.keep(at: index)
-            } else if inputs.repeatLast(at: index) {
-                inputs.counts[index].repeated.add()
-            } else if matcher.inputs[index].isExhausted {
-                inputs.counts[index].missingAfterEnd.add()
-            } else {
-                inputs.counts[index].missing.add()
-            }
+            let isNew = matcher.inputs[index].head != nil
+            countTick(index, isNew: isNew)
+            if isNew { inputs.keep(at: index) }
+        }
+    }
+
+    /// Counts what an input gives to a tick: a new item, or the last one again.
+    private func countTick(_ index: Int, isNew: Bool) {
+        if isNew {
+            inputs.counts[index].given.add()
+        } else if inputs.repeatLast(at: index) {
+            inputs.counts[index].repeated.add()
+        } else if matcher.inputs[index].isExhausted {
+            inputs.counts[index].missingAfterEnd.add()
+        } else {
+            inputs.counts[index].missing.add()
         }
     }
 
@@ -219,11 +279,15 @@ final class JoinInlet {
     }
 
     private func leaveOut(_ lease: consuming Lease, of input: Int) {
+        countUnmatched(of: input)
+        if rule.keeps(input) { inputs.keep(lease, at: input) } else { _ = consume lease }
+        join.warnOfUnmatched(input)
+    }
+
+    private func countUnmatched(of input: Int) {
         join.taken.add()
         join.countDrop(.unmatched)
         inputs.counts[input].unmatched.add()
-        if rule.keeps(input) { inputs.keep(lease, at: input) } else { _ = consume lease }
-        join.warnOfUnmatched(input)
     }
 
     /// Takes nothing more. A producer that waits for a place goes on at once, and everything that is offered is

@@ -32,6 +32,10 @@ public final class JoinInputs {
     /// How many ticks a join by the clock (``StageDemand/outputRate``) could not answer in time before this one.
     public internal(set) var missed = 0
 
+    /// Whether the times of the inputs are the clock of a join with a rate of its own, since none is live
+    /// (``StageDemand/outputRate``). ``time`` is then in their time, and each input gives the newest item up to it: none is late.
+    public internal(set) var followsTimes = false
+
     /// Ids of the stages the inputs come from, for people.
     let names: [String]
     let counts: UnsafeMutablePointer<Counts>

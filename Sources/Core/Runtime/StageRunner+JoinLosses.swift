@@ -19,21 +19,27 @@ extension StageRunner {
 
     /// [control thread, after the run] Reports each input that lost most of its items.
     ///
-    /// - Parameter match: How the join has matched its inputs.
-    func reportJoinLosses(_ match: JoinMatch?) {
+    /// - Parameters:
+    ///   - match: How the join has matched its inputs.
+    ///   - followsTimes: Whether it has given the newest item of each at the times of a rate.
+    func reportJoinLosses(_ match: JoinMatch?, followsTimes: Bool) {
         guard let inputs else { return }
         for input in 0..<inputs.count {
-            guard let text = lossText(inputs, input, match) else { continue }
+            guard let text = lossText(inputs, input, match, followsTimes) else { continue }
             context.post(
                 "input-mostly-unmatched", level: .warning, text: "\(title): \(text)", details: details(of: input))
         }
     }
 
-    private func lossText(_ inputs: JoinInputs, _ input: Int, _ match: JoinMatch?) -> String? {
+    private func lossText(_ inputs: JoinInputs, _ input: Int, _ match: JoinMatch?, _ followsTimes: Bool) -> String? {
         let counts = inputs.counts + input
         let (given, unmatched) = (counts.pointee.given.value, counts.pointee.unmatched.value)
         let (incomplete, afterEnd) = (counts.pointee.incomplete.value, counts.pointee.missingAfterEnd.value)
         let name = inputs.names[input]
+        if unmatched > given, followsTimes {
+            return
+                "\(unmatched) of \(given + unmatched) pictures of '\(name)' are not shown, since it has more than twice the rate of the output. Set a higher 'rate'."
+        }
         if unmatched > given {
             return "\(unmatched) of \(given + unmatched) items of '\(name)' matched no item of the leading input."
                 + " Put a stage 'rate' before the join so that '\(name)' and the leading input have one rate, or name another input as \"lead\". If their rates are the same, check the times at which they begin."

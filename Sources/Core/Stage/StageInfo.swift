@@ -265,8 +265,9 @@ public struct StageDemand: Sendable, Equatable {
     /// Sources: the source gives each item at its time though it could wait, such as a file that is played in real
     /// time.
     public var isPaced = false
-    /// Joins: the join gives pictures at this rate by the chain clock, made of the newest of each input, and waits for
-    /// no input. Nil for a join that answers the items of its leading input. docs/design/017-clocked-joins.md.
+    /// Joins: the join gives pictures at this rate, made of the newest of each input: by the chain clock, and it waits for no
+    /// input; where none of its inputs is live, by their times (``JoinInputs/followsTimes``). Nil for a join that answers the
+    /// items of its leading input. docs/design/017-clocked-joins.md.
     public var outputRate: Rational?
     /// Memory in bytes that the stage takes in `start` beside the plan's pools and slabs: rings of its own, a library's
     /// pictures. The plan counts it in what the chain needs.

@@ -18,7 +18,7 @@ struct InputWatch {
     }
 
     /// An input that gives nothing for this long counts as lost, nanoseconds.
-    let patience: Int64
+    private(set) var patience: Int64
     private(set) var inputs: [Input]
     /// The time of the first tick.
     private var begin: Int64?
@@ -116,6 +116,8 @@ struct SwitchState {
 extension InputWatch {
     /// Like ``note(_:now:isNew:isSubstitute:hasEnded:)``, for what an input gave at a tick.
     mutating func note(_ index: Int, of joined: JoinInputs, now: Int64) -> Bool? {
+        // By their own times no input is late. One that is silent has nothing else to show.
+        if joined.followsTimes { patience = .max }
         let isNew = joined.isNew(index)
         return note(
             index, now: now, isNew: isNew, isSubstitute: isNew && joined.isSubstitute(index),

@@ -106,7 +106,7 @@ final class Mosaic: Join {
     func merge(_ inputs: JoinInputs, _ output: Output) throws {
         let now = inputs.time.nanoseconds
         // At the end of the run the inputs end one after the other. None of them is lost.
-        for index in 0..<inputs.count where !context.isEnded {
+        for index in 0..<inputs.count where !context.isEnded && !inputs.followsTimes {
             guard let isLost = watch.note(index, of: inputs, now: now) else { continue }
             context.say(input: index, isLost: isLost)
             figures.withLock { $0.isGood[index] = !isLost }
@@ -135,7 +135,7 @@ final class Mosaic: Join {
         }
         result.pts = inputs.time
         result.duration = tick
-        result.capturedAt = newest > 0 ? newest : now
+        result.capturedAt = newest > 0 ? newest : inputs.followsTimes ? context.clock.now() : now
         try output.emit(result)
     }
 

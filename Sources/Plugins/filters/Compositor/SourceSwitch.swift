@@ -34,6 +34,8 @@ final class SourceSwitch: Join {
     private var fade: (from: Int, begin: Int64)?
     private var scratch: (ScratchPicture, ScratchPicture)?
     private var hasShown = false
+    /// The time of the newest tick where the inputs' times are the clock; nil: the chain clock counts.
+    private var now: Int64?
     private var tick = MediaTime.zero
     private let figures = Locked(Figures())
 
@@ -113,11 +115,16 @@ final class SourceSwitch: Join {
     /// [stage thread] One tick: one picture of the shown input. Only waits for a free buffer; allocates nothing.
     func merge(_ inputs: JoinInputs, _ output: Output) throws {
         let now = inputs.time.nanoseconds
+        let instant = inputs.followsTimes ? context.clock.now() : now
         // At the end of the run the inputs end one after the other. None of them is lost.
         if !context.isEnded { lookAtInputs(inputs, now) }
+        self.now = inputs.followsTimes ? now : nil
         let shown = state.shown
         // Before there is a picture nothing is given, but only for as long as an input may be silent.
-        guard hasShown || watch.inputs[shown].hasPicture || inputs.isNew(shown) || watch.isLost(shown, now: now) else {
+        guard
+            hasShown || inputs.followsTimes || watch.inputs[shown].hasPicture || inputs.isNew(shown)
+                || watch.isLost(shown, now: now)
+        else {
             return output.drop(.byStage)
         }
         hasShown = true
@@ -138,21 +145,21 @@ final class SourceSwitch: Join {
             draw(former, of: fade.from, into: scratch.0.picture)
             if case .frame(let frame)? = inputs.take(shown) {
                 draw(frame, of: shown, into: scratch.1.picture)
-                result.capturedAt = isNew ? frame.capturedAt : now
+                result.capturedAt = isNew ? frame.capturedAt : instant
                 result.isMirroredInPreviews = frame.isMirroredInPreviews
             } else {
                 clear(scratch.1.picture)
-                result.capturedAt = now
+                result.capturedAt = instant
             }
             result.withMutablePicture { $0.blend(scratch.1.picture, scratch.0.picture, share: share) }
         } else if case .frame(let frame)? = inputs.take(shown) {
             // Faces and other findings only keep their place where the picture is unchanged.
             if placements[shown].usual.isWhole, frame.orientation == .up { result.copyProperties(from: frame) }
             result.isMirroredInPreviews = frame.isMirroredInPreviews
-            result.capturedAt = isNew ? frame.capturedAt : now
+            result.capturedAt = isNew ? frame.capturedAt : instant
             result.withMutablePicture { draw(frame, of: shown, into: $0) }
         } else {
-            result.capturedAt = now
+            result.capturedAt = instant
             result.withMutablePicture { clear($0) }
         }
         result.pts = inputs.time
@@ -226,7 +233,7 @@ final class SourceSwitch: Join {
                 what: "'\(context.inputIDs[index])' has not given a picture of its own yet",
                 remedy: "Switch to it when it gives its own pictures.")
         }
-        guard options.whenLost == .stay || !watch.wouldBeLeft(index, now: context.clock.now()) else {
+        guard options.whenLost == .stay || !watch.wouldBeLeft(index, now: now ?? context.clock.now()) else {
             throw FrameHostError(
                 .unavailable, place: FaultPlace(place),
                 what:
@@ -235,7 +242,7 @@ final class SourceSwitch: Join {
                     "Switch to it when it is back (event 'input-back'). Set \"whenLost\": \"stay\" in the chain file if its last picture should be shown meanwhile."
             )
         }
-        if let change = state.choose(index) { show(change, context.clock.now()) }
+        if let change = state.choose(index) { show(change, now ?? context.clock.now()) }
     }
 
     /// [stage thread] `active` and `fadeSeconds` take effect with the next picture.

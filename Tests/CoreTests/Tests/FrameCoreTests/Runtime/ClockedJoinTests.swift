@@ -65,9 +65,16 @@ import Testing
         #expect(driver.finish().keepsItsPromises)
     }
 
-    @Test func refusesWhatKeepsNoTimeAndWhatLeads() throws {
+    @Test func refusesWhatKeepsNoTimeBesideALiveInputAndWhatLeads() throws {
         #expect {
-            _ = try Chain.plan(try chain("refused", live: false).request)
+            var mixed = ChainSketch()
+            for (id, live) in [("src0", false), ("src1", true)] {
+                try mixed.add(
+                    CountingSource.self, id, options: #"{"everyMs": 5, "live": \#(live)}"#, from: [])
+            }
+            try mixed.add(TickJoin.self, "tick", options: #"{"rate": 100}"#, from: ["src0", "src1"])
+            try mixed.add(RecordingSink.self, "file", options: #"{"log": "refused"}"#)
+            _ = try Chain.plan(mixed.request)
         } throws: {
             "\($0)".contains(
                 "'src0' gives pictures as fast as it can, not in real time, and 'tick' takes only the newest one at each tick of its clock: most would be lost"
@@ -79,6 +86,45 @@ import Testing
             "\($0)".contains("join.match") && "\($0)".contains("join.lead")
                 && "\($0)".contains("each from the newest pictures of its inputs, so 'match' has no effect")
         }
+    }
+
+    /// 700 and 400 pictures of a millisecond, of which every tenth is shown: no clock is waited for, and what is given does not
+    /// depend on which source is faster.
+    @Test(arguments: [JoinEnd.first, .last]) func followsTheTimesOfInputsThatAreNotLive(end: JoinEnd) throws {
+        for round in 0..<6 {
+            let log = "by-times-\(end)-\(round)"
+            var sketch = ChainSketch()
+            for (id, count) in [("src0", 700), ("src1", 400)] {
+                try sketch.add(CountingSource.self, id, options: #"{"count": \#(count)}"#, from: [])
+            }
+            try sketch.add(TickJoin.self, "tick", options: #"{"rate": 100}"#, from: ["src0", "src1"])
+            sketch.request.stages[2].join = JoinRequest(whenEnded: end)
+            try sketch.add(RecordingSink.self, "file", options: #"{"log": "\#(log)", "sleepUs": \#(round * 20)}"#)
+            let chain = try Chain(sketch.request)
+            let (result, _) = ChainTests.run(chain)
+            #expect(result.keepsItsPromises, "\(result)")
+            #expect(chain.ledger.isBalanced, "\(chain.ledger)")
+            for pool in chain.pools { #expect(pool.freeCount == pool.bufferCount, "\(pool.name)") }
+            let given = RecordingSink.log(log)
+            let count = end == .last ? 70 : 40
+            #expect(given.milliseconds == (0..<count).map { Int64($0) * 10 })
+            // The one of the tick's time, or a millisecond later, as containers round them.
+            #expect(given.entries.map(\.pixel) == (0..<count).map { UInt8(truncatingIfNeeded: min($0 * 10 + 1, 699)) })
+        }
+    }
+
+    /// Two branches of one source of which one is behind: neither waits for the other for ever.
+    @Test func waitsForBranchesOfOneSource() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 500}"#, from: [])
+        try sketch.add(AddOne.self, "slow", from: ["src"])
+        try sketch.add(TickJoin.self, "tick", options: #"{"rate": 250}"#, from: ["src", "slow"])
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "by-times-branches"}"#)
+        let chain = try Chain(sketch.request)
+        let (result, _) = ChainTests.run(chain)
+        #expect(result.keepsItsPromises, "\(result)")
+        #expect(RecordingSink.log("by-times-branches").entries.count == 125)
+        #expect(chain.ledger.isBalanced, "\(chain.ledger)")
     }
 
     @Test(arguments: [JoinEnd.first, .last]) func endsWithItsInputs(end: JoinEnd) throws {
