@@ -11,7 +11,7 @@ picture() {
     "docs/pictures/stage-$2.jpg"
 }
 picture examples/media/portrait.mp4 before
-for example in portrait replicate time-tunnel overlay; do
+for example in portrait replicate time-tunnel overlay badge; do
   "$host" "examples/$example.json" --quiet
   picture "examples/out/$example.mp4" $example
 done

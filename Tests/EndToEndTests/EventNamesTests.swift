@@ -39,7 +39,8 @@ import Testing
         ("filters/FPSMeter", ["fps-meter"]), ("filters/FaceEffect", ["face-effect"]),
         ("sources/FileSource", ["file-source", "image-source", "network-source"]),
         ("filters/Frei0r", ["frei0r", "frei0r-mixer"]),
-        ("sources/Motion", ["motion-source"]), ("filters/MotionSync", ["motion-sync"]),
+        ("filters/PictureOverlay", ["picture-overlay"]), ("sources/Motion", ["motion-source"]),
+        ("filters/MotionSync", ["motion-sync"]),
         ("filters/VideoSnake", ["video-snake"]),
         ("sinks/NullSink", ["null-sink"]), ("sinks/RTSPSink", ["rtsp-sink"]), ("filters/Rate", ["rate"]),
         ("sinks/Recorder", ["recorder"]),
@@ -67,7 +68,7 @@ import Testing
             "recorder", "replicate",
             "test-source", "text", "v4l2-sink", "v4l2-source", "window-preview", "x264-encoder", "y4m-sink",
             "y4m-source", "motion-source", "alsa-source", "audio-encoder", "audio-meter", "audio-resample", "gain",
-            "tone-source", "motion-sync", "video-snake",
+            "tone-source", "motion-sync", "video-snake", "picture-overlay",
         ]
         #expect(Set(ShippedPlugins.ids) == known)
     }

@@ -2,6 +2,7 @@
 
 import FrameCore
 import Foundation
+import Shared
 import Testing
 
 @testable import Lettering

@@ -12,7 +12,7 @@ struct TextOptions: StageOptions {
     var text = TextTemplate.dateAndTime
     @Option(help: "Text for {name}. Default: the stage's id.", live: true) var name: String? = nil
     @Option(help: "Shows {date} and {time} in UTC instead of the local time zone.", live: true) var utc = false
-    @Option(help: "Position in the upright picture.", live: true) var position = TextPosition.bottomLeft
+    @Option(help: "Position in the upright picture.", live: true) var position = OverlayPosition.bottomLeft
     @Option(
         help:
             "Distance from the edges that 'position' names, in pixels or as a share of width and height (\"3%\"). [x, y] sets two distances.",
@@ -41,29 +41,6 @@ struct TextOptions: StageOptions {
     func validate() throws(OptionFault) {
         for (name, value) in [("size", size), ("outline", outline), ("boxPadding", boxPadding)] where value.isNegative {
             throw OptionFault("'\(name)' must be 0 or more, but is \(value)", remedy: "Use 0 or more.")
-        }
-    }
-}
-
-/// Corners, middles of the sides and the middle of the upright picture.
-enum TextPosition: String, OptionChoice {
-    case topLeft, top, topRight, left, center, right, bottomLeft, bottom, bottomRight
-
-    /// 0 at the left, 1 in the middle, 2 at the right.
-    var column: Int {
-        switch self {
-        case .topLeft, .left, .bottomLeft: 0
-        case .top, .center, .bottom: 1
-        case .topRight, .right, .bottomRight: 2
-        }
-    }
-
-    /// 0 at the top, 1 in the middle, 2 at the bottom.
-    var row: Int {
-        switch self {
-        case .topLeft, .top, .topRight: 0
-        case .left, .center, .right: 1
-        case .bottomLeft, .bottom, .bottomRight: 2
         }
     }
 }

@@ -115,7 +115,11 @@ final class TextOverlay: Filter {
         try layout.set(size: size, outline: min(options.outline.pixels(of: size), Double(size)))
         try layout.lay(values.text, align: options.align)
         let padding = options.box ? max(Int(options.boxPadding.pixels(of: size).rounded()), 0) : 0
-        let box = place(width: layout.width + 2 * padding, height: layout.height + 2 * padding, in: shown)
+        // Even, so that the box ends between chroma samples.
+        func even(_ length: Int) -> Int { length + length % 2 }
+        let box = options.position.place(
+            PictureSize(even(layout.width + 2 * padding), even(layout.height + 2 * padding)), margin: options.margin,
+            in: shown, step: 2)
         let visible = box.clipped(to: shown)
         guard !visible.isEmpty, !layout.placed.isEmpty else { return overlay.clear() }
         mask.reset(width: visible.width, height: visible.height)
@@ -132,18 +136,5 @@ final class TextOverlay: Filter {
             box: Paint(options.boxColor, for: format), edge: Paint(options.outlineColor, for: format),
             ink: Paint(options.color, for: format), boxOpacity: options.box ? Float(options.boxOpacity) : 0,
             inkOpacity: Float(options.opacity))
-    }
-
-    /// Places the text by position and margin. Corners are even, so that the box ends between chroma samples.
-    private func place(width: Int, height: Int, in size: PictureSize) -> Rectangle {
-        let (width, height) = (width + width % 2, height + height % 2)
-        func start(_ side: Int, _ margin: Extent, _ length: Int, of whole: Int) -> Int {
-            guard side != 1 else { return (whole - length) / 2 & ~1 }
-            let margin = Int(margin.pixels(of: whole).rounded())
-            return (side == 0 ? margin : whole - length - margin) & ~1
-        }
-        return Rectangle(
-            x: start(options.position.column, options.margin.x, width, of: size.width),
-            y: start(options.position.row, options.margin.y, height, of: size.height), width: width, height: height)
     }
 }

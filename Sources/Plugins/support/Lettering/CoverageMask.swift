@@ -76,14 +76,8 @@ package final class CoverageMask {
         scratch.reset(width: swaps ? height : width, height: swaps ? width : height)
         scratch.hasEdge = hasEdge
         for y in 0..<height {
-            func target(_ x: Int) -> Int {
-                let place = orientation.stored(
-                    Rectangle(x: x, y: y, width: 1, height: 1), shown: PictureSize(width, height))
-                return place.y * scratch.width + place.x
-            }
-            // Neighbours in a row stay neighbours.
-            var to = target(0)
-            let step = target(1) - to
+            let (first, step) = orientation.storedRow(y, shown: PictureSize(width, height))
+            var to = first
             for from in y * width..<(y + 1) * width {
                 scratch.ink[to] = ink[from]
                 if hasEdge { scratch.edge[to] = edge[from] }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Shared
+
 /// The weights of box, edge and ink in each unit of one row of a plane, in 65535ths. Together they are at most 65535;
 /// the rest is the picture's weight.
 ///
@@ -72,6 +74,24 @@ final class LayerWeights {
                 edge[x] = edge[x] &+ e
                 // The factors are at most 65535 and 65536, so the product fits.
                 box[x] = box[x] &+ ((65535 &- i &- e) &* boxShare) &>> 16
+            }
+        }
+    }
+}
+
+extension OverlayLayer {
+    /// Sets one byte of each unit of a row.
+    ///
+    /// - Parameters:
+    ///   - byte: Which of the unit's `step` bytes.
+    ///   - box: The value of that byte in the colour of the layer; `edge` and `ink` likewise.
+    func set(row: Int, byte: Int, step: Int, _ weights: LayerWeights, box: UInt32, edge: UInt32, ink: UInt32) {
+        withRow(row) { keepRow, addRow in
+            let (keep, add) = (keepRow + byte, addRow + byte)
+            for unit in 0..<weights.count {
+                let (b, e, i) = (weights.box[unit], weights.edge[unit], weights.ink[unit])
+                keep[unit &* step] = 255 &- UInt8(truncatingIfNeeded: ((b &+ e &+ i) &* 255 &+ 32768) &>> 16)
+                add[unit &* step] = UInt8(truncatingIfNeeded: (b &* box &+ e &* edge &+ i &* ink &+ 32768) &>> 16)
             }
         }
     }

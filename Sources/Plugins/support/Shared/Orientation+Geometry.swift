@@ -27,6 +27,19 @@ extension Orientation {
     }
 }
 
+extension Orientation {
+    /// Where the row `y` of a shown picture of `size` lies in the stored one, whose rows follow each other without gaps:
+    /// its first pixel, and how far it is from one pixel to the next. Neighbours in a row stay neighbours.
+    package func storedRow(_ y: Int, shown size: PictureSize) -> (first: Int, step: Int) {
+        let width = size.turned(by: self).width
+        func index(_ x: Int) -> Int {
+            let place = stored(Rectangle(x: x, y: y, width: 1, height: 1), shown: size)
+            return place.y * width + place.x
+        }
+        return (index(0), index(1) - index(0))
+    }
+}
+
 extension PictureSize {
     /// From the size of a stored picture to that of the shown one, and back.
     package func turned(by orientation: Orientation) -> PictureSize {

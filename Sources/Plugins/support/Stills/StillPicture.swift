@@ -3,7 +3,7 @@
 import FrameCore
 
 /// A small picture from a file, PNG or JPEG.
-package struct StillPicture: Equatable {
+package struct StillPicture: Equatable, Sendable {
     package let width: Int
     package let height: Int
     /// Red, green, blue and alpha, eight bits each, rows without padding, alpha not premultiplied.

@@ -39,20 +39,15 @@ final class ImagePainter {
     let aspect: Double
 
     init(_ file: PNGFile, for format: VideoFormat) {
-        let weights = LumaWeights(of: format)
-        let isVideo = format.color.range == .video
+        let samples = RGBSamples(of: format).yuv
         let base = UnsafeMutablePointer<SIMD4<Float>>.allocate(capacity: file.width * file.height)
         for index in 0..<(file.width * file.height) {
-            func channel(_ offset: Int) -> Double { Double(file.pixels[index * 4 + offset]) / 255 }
-            let (red, green, blue, alpha) = (channel(0), channel(1), channel(2), channel(3))
-            let luma = weights.red * red + weights.green * green + weights.blue * blue
-            let u = (blue - luma) / (2 * (1 - weights.blue))
-            let v = (red - luma) / (2 * (1 - weights.red))
-            let color = SIMD3(
-                isVideo ? 16 + 219 * luma : 255 * luma, 128 + u * (isVideo ? 224 : 255), 128 + v * (isVideo ? 224 : 255)
-            )
+            func channel(_ offset: Int) -> Float { Float(file.pixels[index * 4 + offset]) / 255 }
+            let alpha = channel(3)
+            let color = SIMD4(channel(0) * alpha, channel(1) * alpha, channel(2) * alpha, alpha)
             (base + index).initialize(
-                to: SIMD4(Float(color.x * alpha), Float(color.y * alpha), Float(color.z * alpha), Float(alpha)))
+                to: SIMD4(
+                    (samples.0 * color).sum(), (samples.1 * color).sum(), (samples.2 * color).sum(), alpha))
         }
         var levels = [Level(samples: base, width: file.width, height: file.height)]
         while let last = levels.last, last.width > 2, last.height > 2 { levels.append(Self.half(last)) }

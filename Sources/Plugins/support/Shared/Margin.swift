@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
-import Shared
 
 /// Distances from the left or right and from the top or bottom: one length for both, or a list of two.
-struct Margin: OptionValue {
-    var x: Extent
-    var y: Extent
+package struct Margin: OptionValue {
+    package var x: Extent
+    package var y: Extent
 
-    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Margin {
+    package init(x: Extent, y: Extent) { (self.x, self.y) = (x, y) }
+
+    package static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Margin {
         guard let list = node.asArray else {
             let both = try Extent.decodeOption(node)
             return Margin(x: both, y: both)
@@ -21,9 +22,9 @@ struct Margin: OptionValue {
         }
         return Margin(x: try Extent.decodeOption(list[0]), y: try Extent.decodeOption(list[1]))
     }
-    var optionJSON: JSONNode { x == y ? x.optionJSON : .array([x.optionJSON, y.optionJSON]) }
-    static var optionTypeName: String { "pixels or share, or list of two" }
-    static var optionSchema: JSONNode {
+    package var optionJSON: JSONNode { x == y ? x.optionJSON : .array([x.optionJSON, y.optionJSON]) }
+    package static var optionTypeName: String { "pixels or share, or list of two" }
+    package static var optionSchema: JSONNode {
         [
             "anyOf": [
                 Extent.optionSchema, ["type": "array", "items": Extent.optionSchema, "minItems": 2, "maxItems": 2],

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
-import Shared
 
-/// One plane's part of an overlay: `plane × keep ÷ 255 + add` for every byte of a rectangle of that plane.
-final class OverlayLayer {
+/// One plane's part of what is laid over a picture: `plane × keep ÷ 255 + add` for every byte of a rectangle of that plane.
+///
+/// It is set when what is laid over changes, and blended for each frame. `text` and `picture-overlay` share it.
+package final class OverlayLayer {
     private var firstByte = 0
     private var firstRow = 0
     private var byteCount = 0
@@ -12,40 +13,34 @@ final class OverlayLayer {
     private var keep: [UInt8] = []
     private var add: [UInt8] = []
 
+    package init() {}
+
     /// Clears the layer.
-    func clear() { rowCount = 0 }
+    package func clear() { rowCount = 0 }
 
     /// Starts a rectangle of `byteCount` bytes and `rowCount` rows, whose contents are set row by row. Memory grows
     /// to the largest rectangle so far.
-    func reset(firstByte: Int, byteCount: Int, firstRow: Int, rowCount: Int) {
+    package func reset(firstByte: Int, byteCount: Int, firstRow: Int, rowCount: Int) {
         (self.firstByte, self.byteCount, self.firstRow, self.rowCount) = (firstByte, byteCount, firstRow, rowCount)
         guard keep.count < byteCount * rowCount else { return }
         keep = Array(repeating: 255, count: byteCount * rowCount)
         add = Array(repeating: 0, count: byteCount * rowCount)
     }
 
-    /// Sets one byte of each unit of a row.
-    ///
-    /// - Parameters:
-    ///   - byte: Which of the unit's `step` bytes.
-    ///   - box: The value of that byte in the colour of the layer; `edge` and `ink` likewise.
-    func set(row: Int, byte: Int, step: Int, _ weights: LayerWeights, box: UInt32, edge: UInt32, ink: UInt32) {
-        let start = row * byteCount + byte
-        keep.withUnsafeMutableBufferPointer { keepBytes in
-            add.withUnsafeMutableBufferPointer { addBytes in
-                let keep = keepBytes.baseAddress! + start
-                let add = addBytes.baseAddress! + start
-                for unit in 0..<weights.count {
-                    let (b, e, i) = (weights.box[unit], weights.edge[unit], weights.ink[unit])
-                    keep[unit &* step] = 255 &- UInt8(truncatingIfNeeded: ((b &+ e &+ i) &* 255 &+ 32768) &>> 16)
-                    add[unit &* step] = UInt8(truncatingIfNeeded: (b &* box &+ e &* edge &+ i &* ink &+ 32768) &>> 16)
-                }
+    /// Lends one row of the rectangle for setting, `byteCount` bytes of each: how much of the plane's byte stays, in 255ths,
+    /// and what is added to it.
+    package func withRow(
+        _ row: Int, _ body: (_ keep: UnsafeMutablePointer<UInt8>, _ add: UnsafeMutablePointer<UInt8>) -> Void
+    ) {
+        keep.withUnsafeMutableBufferPointer { keep in
+            add.withUnsafeMutableBufferPointer { add in
+                body(keep.baseAddress! + row * byteCount, add.baseAddress! + row * byteCount)
             }
         }
     }
 
     /// [stage thread] Blends the layer onto a plane. Allocates nothing.
-    func blend(onto plane: Picture.Layer) {
+    package func blend(onto plane: Picture.Layer) {
         keep.withUnsafeBufferPointer { keep in
             add.withUnsafeBufferPointer { add in
                 for row in 0..<rowCount {
