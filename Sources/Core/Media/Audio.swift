@@ -56,8 +56,13 @@ public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
 
     public var description: String { description(of: codec) }
 
-    func description(of codec: Codec) -> String {
-        "\(codec) \(sampleRate) Hz, \(channelCount == 1 ? "1 channel" : "\(channelCount) channels")"
+    func description(of codec: Codec) -> String { "\(codec) \(sampleRate) Hz, \(decoded.channelText)" }
+
+    /// The sound that the track has once it is decoded.
+    public var decoded: AudioFormat {
+        AudioFormat(
+            sampleRate: sampleRate, channelCount: channelCount,
+            layout: channelMask.nonzeroBitCount == channelCount ? ChannelLayout(mask: channelMask) : nil)
     }
 
     /// The track without its bit rate, which a decoder need not know.
