@@ -4,7 +4,7 @@
     python3 Tests/Media/rows.py [--program .build/release/framehost] [--only INPUT]
 
 Asked of each result (measure.py): each picture once and in order; flash to beep within 10 ms of where the input has it, on both channels, at the right pitch; as
-long as the input; 24 colours. Ends with 1 where one of them is wrong.
+long as the input; 24 colours. What gets lost of a live stream on a busy machine is right where the run says so. Ends with 1 where one of them is wrong.
 """
 
 import argparse
@@ -150,8 +150,9 @@ def run(program, peers, name, way):
     return host.returncode, said
 
 
-def judge(path, truth, is_reader, is_live):
-    """What is wrong with a result, as texts."""
+def judge(path, truth, is_reader, is_live, said):
+    """What is wrong with a result, as texts. What a busy machine loses of a live stream must be said, and is then right."""
+    has_lost = is_live and "dropped" in said
     result = measure.Measured(path, patches=True)
     wrong = []
     numbers = [number for _, number in result.pictures]
@@ -163,7 +164,7 @@ def judge(path, truth, is_reader, is_live):
         meant = meant[numbers[0] if numbers[0] in meant else 0:]
         if len(meant) < 2 * measure.RATE:
             wrong.append(f"the reader begins at picture {numbers[0]} only")
-    if numbers != meant:
+    if numbers != meant and not (has_lost and numbers == sorted(set(numbers))):
         missing = sorted(set(meant) - set(numbers))
         wrong.append(f"{len(numbers)} pictures instead of {len(meant)}, missing {missing[:8]}{' in another order' if numbers != sorted(numbers) else ''}")
     meant_late = {second: late for _, second, late in truth.pairs()}
@@ -211,7 +212,7 @@ def main():
                     for ending in found:
                         count += 1
                         try:
-                            wrong = judge(f"{folder}/out.{ending}", truth, ending == "rtsp.mkv", is_live)
+                            wrong = judge(f"{folder}/out.{ending}", truth, ending == "rtsp.mkv", is_live, said)
                         except measure.Wrong as error:
                             wrong = [str(error)]
                         if wrong:

@@ -13,8 +13,8 @@ final class PacketDigest {
     private var hash = av_murmur3_alloc()
     private var count = 0
     /// The flags that count: key flags, and for pictures whether they are shown, since an edit list could leave one
-    /// out. For sound the latter does not count: packets before the first audible sample are marked in a whole file,
-    /// but not in a fragmented one.
+    /// out. For sound, and for pictures before 0, the latter does not count: packets before the first that is heard or
+    /// shown are marked in a whole file, but not in a fragmented one.
     private let keptFlags: Int32
 
     init(isSound: Bool) {
@@ -25,9 +25,9 @@ final class PacketDigest {
     deinit { av_free(UnsafeMutableRawPointer(hash)) }
 
     func add(_ packet: UnsafeMutablePointer<AVPacket>) {
+        let kept = packet.pointee.pts < 0 ? keptFlags & ~AV_PKT_FLAG_DISCARD : keptFlags
         let about = (
-            packet.pointee.pts, packet.pointee.dts, Int64(packet.pointee.size),
-            Int64(packet.pointee.flags & keptFlags)
+            packet.pointee.pts, packet.pointee.dts, Int64(packet.pointee.size), Int64(packet.pointee.flags & kept)
         )
         withUnsafeBytes(of: about) {
             av_murmur3_update(hash, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), $0.count)

@@ -297,7 +297,7 @@ struct InputTimeline {
         }
         let isFull = hasEnded || waiting.count >= Self.most || reached - time >= mostWait
         return isAhead
-            ? judgeAhead(time, track, doubtful.track, following, isSeldom: 2 * dense < following, isFull)
+            ? judgeAhead(doubtful, time, track, following, isSeldom: 2 * dense < following, reached, isFull)
             : judgeBack(doubtful, time, track, following, reached, isFull)
     }
 
@@ -313,14 +313,17 @@ struct InputTimeline {
 
     /// None of the track has come back to where it was.
     private func judgeAhead(
-        _ time: MediaTime, _ track: Track, _ number: Int, _ following: Int, isSeldom: Bool, _ isFull: Bool
+        _ doubtful: Stamp, _ time: MediaTime, _ track: Track, _ following: Int, isSeldom: Bool, _ reached: MediaTime,
+        _ isFull: Bool
     ) -> Verdict {
         let distance = time - track.last
         // Nothing behind the input's last packets could come back.
         if hasEnded, following == 0 { return distance > max(Self.mostApart, times(track.step, 16)) ? .outlier : .pause }
         guard following >= Self.confirming || isFull else { return .open }
+        let haveOthers = tracks.count > 1 && othersHaveArrived(at: time, doubtful.track)
+        if doubtful.isSound, !isSeldom, !isFull, reached - time < Self.confirmingSound, !haveOthers { return .open }
         guard closesGaps, distance > Self.leastStep, !isSeldom, tracks.count > 1 else { return .pause }
-        return isFull || othersHaveArrived(at: time, number) ? .step : .open
+        return isFull || haveOthers ? .step : .open
     }
 
     /// None of the track has gone on where it was.
@@ -394,7 +397,7 @@ struct InputTimeline {
                     ? isNear(other, time, back: Self.mostReordered, ahead: Self.leastStep)
                     : isNew(other, stamp, track, at: time)
                 if isNew {
-                    begins = begins.map { ($0.0, min($0.1, shown)) } ?? (other, shown)
+                    begins = begins.map { ($0.0, other < $0.0 ? $0.1 : min($0.1, shown)) } ?? (other, shown)
                 } else if begins == nil, continues(track, stamp, other) {
                     let length = max(stamp.duration, track.step)
                     ends = (max(ends.0, other + length), max(ends.1, shown + length))
