@@ -48,11 +48,10 @@ let plugins = [
     Plugin(room: .filters, name: "Text", usesShared: true, modules: ["Lettering"]),
     Plugin(room: .filters, name: "VideoSnake", shims: ["CYUV"], usesShared: true),
     Plugin(room: .encoders, name: "X264Encoder", shims: ["CX264"], modules: ["PictureStamp"]),
-    Plugin(
-        room: .encoders, name: "Pictures", shims: ["CTurboJPEG", "CPNG", "CYUV"], usesShared: true,
-        modules: ["Conversion"]),
+    Plugin(room: .encoders, name: "Pictures", usesShared: true, modules: ["PictureFiles"]),
+    Plugin(room: .sinks, name: "ImageSink", usesShared: true, modules: ["PictureFiles", "Recordings"]),
     Plugin(room: .sinks, name: "NullSink", modules: ["PictureStamp"]),
-    Plugin(room: .sinks, name: "Recorder", shims: ["CAVFormat"]),
+    Plugin(room: .sinks, name: "Recorder", shims: ["CAVFormat"], modules: ["Recordings"]),
     Plugin(room: .sinks, name: "V4L2Sink", shims: ["CV4L2"], usesShared: true),
     Plugin(room: .sinks, name: "WindowPreview", shims: ["CSDL2"], usesShared: true, modules: ["Conversion"]),
     Plugin(room: .services, name: "MQTTEvents", usesShared: true, modules: ["Publishing"]),
@@ -111,6 +110,12 @@ let package = Package(
             swiftSettings: [.unsafeFlags(["-O"], .when(configuration: .debug))] + testable),
         .target(
             name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Sources/Plugins/support/Stills",
+            exclude: ["README.md"], swiftSettings: testable),
+        .target(
+            name: "PictureFiles", dependencies: [core, "Shared", "Conversion", "CTurboJPEG", "CPNG", "CYUV"],
+            path: "Sources/Plugins/support/PictureFiles", exclude: ["README.md"], swiftSettings: testable),
+        .target(
+            name: "Recordings", dependencies: [core], path: "Sources/Plugins/support/Recordings",
             exclude: ["README.md"], swiftSettings: testable),
         .target(
             name: "PictureStamp", dependencies: [core, codedVideo], path: "Sources/Plugins/support/PictureStamp",
@@ -190,7 +195,7 @@ let package = Package(
                 name: "PluginTests",
                 dependencies: [
                     core, codedVideo, "Shared", "LiveInput", "Lettering", "Stills", "Conversion", "Publishing",
-                    "PictureStamp",
+                    "PictureStamp", "PictureFiles", "Recordings",
                 ]
                     + plugins.map { .target(name: $0.name) },
                 path: "Tests/PluginTests",

@@ -43,7 +43,7 @@ import Testing
         ("filters/MotionSync", ["motion-sync"]),
         ("filters/VideoSnake", ["video-snake"]),
         ("sinks/NullSink", ["null-sink"]), ("sinks/RTSPSink", ["rtsp-sink"]), ("filters/Rate", ["rate"]),
-        ("sinks/Recorder", ["recorder"]),
+        ("sinks/ImageSink", ["image-sink"]), ("sinks/Recorder", ["recorder"]),
         ("filters/Replicate", ["replicate"]), ("sources/TestSource", ["test-source"]), ("filters/Text", ["text"]),
         ("sinks/V4L2Sink", ["v4l2-sink"]),
         ("sources/V4L2Source", ["v4l2-source"]), ("sinks/WindowPreview", ["window-preview"]),
@@ -68,7 +68,7 @@ import Testing
             "recorder", "replicate",
             "test-source", "text", "v4l2-sink", "v4l2-source", "window-preview", "x264-encoder", "y4m-sink",
             "y4m-source", "motion-source", "alsa-source", "audio-encoder", "audio-meter", "audio-resample", "gain",
-            "tone-source", "motion-sync", "video-snake", "picture-overlay",
+            "tone-source", "motion-sync", "video-snake", "picture-overlay", "image-sink",
         ]
         #expect(Set(ShippedPlugins.ids) == known)
     }

@@ -62,7 +62,7 @@ import Testing
               { "id": "logo", "use": "picture-overlay", "path": "logo.png", "size": "20%" },
               { "id": "end", "use": "null-sink" } ] }
             """)
-        let running = try Program.framehost.start([chain, "--commands"])
+        let running = try Program.framehost.start([chain, "--commands", "--events"])
         try running.write(#"{"stage":"logo","set":{"path":"other.png","opacity":0.5},"tag":1}"# + "\n")
         try running.waitForOutput(#""event":"picture-changed""#)
         try running.write(#"{"stage":"logo","set":{"path":"nowhere.png"},"tag":2}"# + "\n")
@@ -82,7 +82,7 @@ import Testing
         #expect(refused?["text"].string?.contains("Goes on showing other.png, because ") == true)
     }
 
-    /// A thousand frames more are no allocations more.
+    /// A thousand frames more are no more allocations than with `text`, which has none in a release build.
     @Test(.needs(.ffmpeg), .needs(.clang)) func allocatesNothingForAFrame() throws {
         let workspace = try Workspace()
         try Self.picture(workspace)
@@ -102,8 +102,9 @@ import Testing
         }
         func more(_ stage: String) throws -> Int { try allocations(1200, stage) - allocations(200, stage) }
         let stage = #"{ "use": "picture-overlay", "path": "logo.png", "opacity": 0.7 },"#
-        let (with, without) = (try more(stage), try more(""))
+        // A debug build allocates where a frame lends its planes, as it does for any stage.
+        let (ours, text) = (try more(stage), try more(#"{ "use": "text", "text": "a" },"#))
         #expect(try allocations(200, "") > 0)
-        #expect(with - without < 20, "\(with) and \(without)")
+        #expect(ours - text < 20, "\(ours) and \(text)")
     }
 }

@@ -4,6 +4,7 @@ import FrameCore
 import Foundation
 import Testing
 
+@testable import PictureFiles
 @testable import Pictures
 
 /// Files of pictures, as Pillow, ffmpeg and exiftool read them.

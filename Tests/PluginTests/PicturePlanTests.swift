@@ -4,6 +4,7 @@ import FrameCore
 import Shared
 import Testing
 
+@testable import PictureFiles
 @testable import Pictures
 
 /// Sizes, parts and places of a file's picture; nothing is painted.

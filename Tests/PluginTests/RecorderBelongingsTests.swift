@@ -6,6 +6,7 @@ import Testing
 
 @testable import FileSource
 @testable import Recorder
+@testable import Recordings
 
 /// What a recorder does with files that are not its own to remove or replace.
 @Suite struct RecorderBelongingsTests {

@@ -5,6 +5,7 @@ import Foundation
 import Testing
 
 @testable import Recorder
+@testable import Recordings
 
 @Suite struct RecorderCommandTests {
     private let folder: ScratchFolder

@@ -5,6 +5,7 @@ import Foundation
 import Testing
 
 @testable import Recorder
+@testable import Recordings
 
 @Suite struct RecorderFaultTests {
     /// A file that somebody deletes has no name any more: what follows would be seen by nobody.

@@ -6,6 +6,7 @@ import Testing
 
 @testable import FileSource
 @testable import Recorder
+@testable import Recordings
 
 /// Recorders, sources, retention and odd neighbours in one folder, at random; then every file is accounted for.
 @Suite struct RecorderFolderTests {

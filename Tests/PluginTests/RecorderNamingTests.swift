@@ -5,6 +5,7 @@ import Foundation
 import Testing
 
 @testable import Recorder
+@testable import Recordings
 
 @Suite struct RecorderNamingTests {
     /// 2026-11-21 13:43:55.25 in this machine's time zone.
@@ -207,11 +208,12 @@ import Testing
             atPath: folder.file("2026-01/a-3.mp4"), withDestinationPath: folder.file("a-1.mp4"))
         try manager.createSymbolicLink(atPath: folder.file("2026-02"), withDestinationPath: folder.file("else"))
         let pattern = try FileNamePattern("%Y-%m/a-{n}.mp4").placed(in: folder.path)
-        let own = OwnRecordings(pattern, recorder: "r", run: files.id)
+        let own = OwnRecordings(pattern, holder: "recorder", companions: Sidecar.allCases, recorder: "r", run: files.id)
         let found = own.look(now: Self.start)
         #expect(Set(found.own.map(\.path)) == Set(["2026-01/a-1.mp4", "2026-01/a-2.mp4"].map(folder.file)))
         #expect(found.strangers.count == 1 && found.strangers.example == folder.file("2026-01/a-7.mp4"))
-        let other = OwnRecordings(pattern, recorder: "other", run: files.id)
+        let other = OwnRecordings(
+            pattern, holder: "recorder", companions: Sidecar.allCases, recorder: "other", run: files.id)
         #expect(other.look(now: Self.start).own.isEmpty)
 
         // Its content changes under its name: it is somebody's.
@@ -233,7 +235,8 @@ import Testing
             path: "%Y/%m/a.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, recorder: "r",
             files: runFiles)
         let made = try files.make(at: RecorderNamingTests.moment)
-        let own = OwnRecordings(files.pattern, recorder: "r", run: runFiles.id)
+        let own = OwnRecordings(
+            files.pattern, holder: "recorder", companions: Sidecar.allCases, recorder: "r", run: runFiles.id)
         let found = own.look(now: Self.start).own
         #expect(found.map(\.path) == [made.path])
         // Not while it is written.

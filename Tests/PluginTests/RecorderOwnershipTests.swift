@@ -5,6 +5,7 @@ import Foundation
 import Testing
 
 @testable import Recorder
+@testable import Recordings
 
 /// Retention removes a recorder's own files alone, in the order in which they were recorded.
 @Suite struct RecorderOwnershipTests {
@@ -49,7 +50,9 @@ import Testing
             files = try RecordingFiles(
                 path: pattern, folder: folder, overwrite: false, makesMoreFiles: true, recorder: "rec", boot: boot,
                 files: runFiles)
-            own = OwnRecordings(files.pattern, recorder: "rec", run: runFiles.id, boot: boot)
+            own = OwnRecordings(
+                files.pattern, holder: "recorder", companions: Sidecar.allCases, recorder: "rec", run: runFiles.id,
+                boot: boot)
             _ = own.look(now: moment)
             files.lastMark = own.highestNumber
         }
@@ -300,7 +303,8 @@ import Testing
         let pattern = try FileNamePattern("a-{n}.mp4").placed(in: folder.path)
         for (machine, isNamed) in [(UInt64(1), false), (2, true), (0, true)] {
             try files(machine).make(at: 0).finish()
-            let own = OwnRecordings(pattern, recorder: "c/r", run: 9, machine: 2)
+            let own = OwnRecordings(
+                pattern, holder: "recorder", companions: Sidecar.allCases, recorder: "c/r", run: 9, machine: 2)
             let moment = RecordingMoment(up: 0, wall: 0, isSynchronised: false)
             let found = own.look(now: moment)
             let name = folder.file("a-\(RecorderStreams.names(in: folder).count).mp4")
@@ -328,7 +332,8 @@ import Testing
         // Of all three, so that one of them comes first in any order.
         let links = names.indices.map { folder.file(other.replacingOccurrences(of: ".mp4", with: "\($0).mp4")) }
         for (name, other) in zip(names, links) { #expect(link(name, other) == 0) }
-        let own = OwnRecordings(files.pattern, recorder: "c/r", run: runFiles.id)
+        let own = OwnRecordings(
+            files.pattern, holder: "recorder", companions: Sidecar.allCases, recorder: "c/r", run: runFiles.id)
         let found = own.look(now: .now())
         #expect(found.own.map(\.path).sorted() == names && found.strangers.count == 0)
         for file in found.own { #expect(own.remove(file, runFiles) == nil) }

@@ -4,6 +4,7 @@ import FrameCore
 import Foundation
 
 @testable import Recorder
+@testable import Recordings
 
 /// Streams for recorders and what comes back from their files, packet by packet.
 enum RecorderStreams {

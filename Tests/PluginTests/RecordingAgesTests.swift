@@ -5,6 +5,7 @@ import Foundation
 import Testing
 
 @testable import Recorder
+@testable import Recordings
 
 /// No recording counts as older than it is, whatever clocks show, and each is old enough at last.
 @Suite struct RecordingAgesTests {

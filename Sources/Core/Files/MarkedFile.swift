@@ -29,9 +29,12 @@ public enum MarkedFile {
 
     static func marks(of file: Int32, bytes: Int64) -> [RecordingMark] {
         let first = read(file, 1024, at: 0)
-        var start = RecordingForm.mark(atStartOf: first)
+        func mark(_ bytes: [UInt8]) -> RecordingMark? {
+            RecordingForm.mark(atStartOf: bytes) ?? MarkedPicture.mark(atStartOf: bytes)
+        }
+        var start = mark(first)
         if start == nil, first.count == 1024, first.firstRange(of: RecordingMark.identifier) != nil {
-            start = RecordingForm.mark(atStartOf: read(file, RecordingForm.mostBytes, at: 0))
+            start = mark(read(file, RecordingForm.mostBytes, at: 0))
         }
         let most = Int64(RecordingForm.mostBytes)
         let end = RecordingForm.mark(atEndOf: read(file, RecordingForm.mostBytes, at: max(0, bytes - most)))

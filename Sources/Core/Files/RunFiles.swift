@@ -261,6 +261,49 @@ public final class RunFiles: Sendable {
         return nil
     }
 
+    /// Makes a file with all of its content under a name, which never leads to half of it: the file is written beside the
+    /// name, and takes it when it is complete. Links are not followed.
+    ///
+    /// - Parameters:
+    ///   - path: The name.
+    ///   - bytes: All of the content.
+    ///   - meant: The file whose place it takes; nil where the name must be free.
+    ///   - name: Who makes it, for messages: a stage's id or kind.
+    ///   - syncs: Whether the content is on the disk before the file gets the name (fdatasync(2)): then a power cut
+    ///     leaves no empty file.
+    ///   - isRenewed: Whether the run puts further files in its place: it then does not count as made by this run, whose
+    ///     files are never replaced.
+    /// - Throws: ``FileRefusal``; what had the name is then untouched. With `meant` nil, `.exists` for a name that is taken.
+    public func put(
+        _ path: String, _ bytes: [UInt8], replacing meant: FileIdentity?, as name: String, syncs: Bool = false,
+        isRenewed: Bool = false
+    ) throws(FileRefusal) {
+        // Before anything is written: a taken name is common.
+        if meant == nil, access(path, F_OK) == 0 { throw .exists }
+        let new = try createTemporary(for: path, as: name)
+        var refusal: FileRefusal?
+        var code = bytes.withUnsafeBytes { new.write($0) }
+        if code == 0, syncs, SystemCall.retrying({ fdatasync(new.descriptor) }) != 0 { code = errno }
+        if code == 0, let meant {
+            var old = stat()
+            if lstat(path, &old) == 0, FileIdentity(old) == meant { Self.takeOver(old, new.descriptor) }
+        }
+        if code != 0 { refusal = .failed(code) }
+        refusal = refusal ?? exchange(new, over: path, meant: meant, own: nil)
+        // What was named is gone: the name is free.
+        if meant != nil, refusal == .changed, access(path, F_OK) != 0 {
+            refusal = exchange(new, over: path, meant: nil, own: nil)
+        }
+        if let refusal {
+            discard(new)
+            // Another program has put a file there meanwhile.
+            throw meant == nil && refusal == .changed ? .exists : refusal
+        }
+        if isRenewed { MadeFiles.shared.remove(new.identity) }
+        code = new.close()
+        if code != 0 { throw .failed(code) }
+    }
+
     // MARK: Writing what a person named
 
     /// Opens a name for writing from its start: a new file, an old file emptied, a device or pipe as it is. Links are

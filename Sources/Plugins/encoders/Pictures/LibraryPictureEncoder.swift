@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import PictureFiles
+import Shared
 
 /// Makes JPEG and PNG files by libjpeg-turbo, libpng and libyuv.
 ///
@@ -22,7 +24,14 @@ final class LibraryPictureEncoder: PictureEncoder {
         // Checked before anything is allocated.
         let plan = try PicturePlan(form, of: picture.format, lying: picture.orientation)
         let state = try idle.withLock { $0.popLast() } ?? PictureEncoderState()
-        let file = try state.make(picture, plan, form, takenAt: takenAt)
+        let file = try withExtendedLifetime(picture) {
+            // Addresses leave their closures here. The picture is held until it is encoded, and only read.
+            let stored = Picture(picture.format.pixelFormat, width: picture.format.width, height: picture.format.height)
+            { index in
+                picture.withPlane(index) { (UnsafeMutableRawPointer(mutating: $0.baseAddress), $0.strideBytes) }
+            }
+            return try state.make(stored, picture.format, plan, form, takenAt: takenAt)
+        }
         state.trim()
         idle.withLock { if $0.count < Self.mostIdle { $0.append(state) } }
         return file

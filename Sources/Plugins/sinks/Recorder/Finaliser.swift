@@ -3,6 +3,7 @@
 import CAVFormat
 import FrameCore
 import Glibc
+import Recordings
 
 /// Rewrites a complete fragmented file with its index in front, as a job in the background.
 ///

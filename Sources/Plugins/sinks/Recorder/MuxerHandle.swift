@@ -3,6 +3,7 @@
 import CAVFormat
 import FrameCore
 import Glibc
+import Recordings
 
 /// One file being written by libavformat.
 ///

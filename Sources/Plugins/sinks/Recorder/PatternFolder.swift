@@ -2,9 +2,9 @@
 
 import FrameCore
 import Glibc
+import Recordings
 
-/// The folders in which a pattern makes files.
-enum PatternFolder {
+extension PatternFolder {
     /// Removes the copies that a finaliser of such files left when it was killed.
     static func removeLeftOvers(of pattern: FileNamePattern, single: String?, _ files: RunFiles) {
         visit(pattern) { folder in
@@ -33,18 +33,5 @@ enum PatternFolder {
         let marks = MarkedFile.marks(of: path, meant: identity)
         guard marks.contains(where: { $0.names(name, in: folder, recorder: $0.recorder) }) else { return .exists }
         return files.remove(path, meant: identity, as: OutputFile.holder)
-    }
-
-    /// Calls `body` with each folder in which the pattern makes files.
-    static func visit(_ pattern: FileNamePattern, _ body: (String) -> Void) {
-        func go(_ folder: String, _ level: Int) {
-            guard level < pattern.components.count - 1 else { return body(folder) }
-            for name in FolderListing.names(in: folder) where pattern.matches(folder: name, level: level) {
-                let path = "\(folder)/\(name)"
-                var status = stat()
-                if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { go(path, level + 1) }
-            }
-        }
-        go(pattern.folder, 0)
     }
 }

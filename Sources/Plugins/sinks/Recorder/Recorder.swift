@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Recordings
 
 /// Writes access units and motion to MP4, MOV or MKV files.
 ///
@@ -73,7 +74,8 @@ final class Recorder: MultiSink {
             makesMoreFiles: options.makesMoreFiles, sidecars: options.sidecars, recorder: owner,
             isRing: options.keepSeconds != nil || options.keepMegabytes != nil, files: context.files)
         own = OwnRecordings(
-            files.pattern, recorder: owner, run: context.files.id)
+            files.pattern, holder: OutputFile.holder, companions: Sidecar.allCases, recorder: owner,
+            run: context.files.id)
         retention = RetentionPolicy(seconds: options.keepSeconds, megabytes: options.keepMegabytes)
         state = RecordingState(startsAtOnce: options.record == .atStart)
         isCommanded = options.record == .onCommand
@@ -498,34 +500,25 @@ final class Recorder: MultiSink {
     }
 
     private func removeOldFiles() {
-        let now = context.clock.moment
         lastRetention = context.clock.now()
-        let found = own.look(except: current?.held.identity, now: now)
-        let writing = (current?.size ?? 0) + (recording?.sidecarBytes ?? 0)
-        report(found, writing: writing, now: now.wall)
-        var kept = KeptRecordings()
-        for file in retention.excess(found.own, writing: writing) {
-            // A file that is in use or protected stays, and counts as removed, so that no newer file is removed in its
-            // place.
-            if let refusal = own.remove(file, context.files) {
-                kept.add(file, refusal)
-                continue
-            }
+        let removal = own.removeExcess(
+            retention, writing: (current?.size ?? 0) + (recording?.sidecarBytes ?? 0), except: current?.held.identity,
+            now: context.clock.moment, context.files)
+        if let strangers = removal.strangers { report(strangers) }
+        for file in removal.removed {
             context.post(
                 "recording-removed",
                 text:
                     "'\(file.path)' was removed: it was the oldest file when 'keepSeconds' or 'keepMegabytes' was reached.",
                 details: ["path": .string(file.path), "bytes": .number(file.bytes)])
         }
-        report(kept)
+        report(removal.kept)
     }
 
     /// Reports files that look like older recordings and are not known to be any.
-    private func report(_ found: OwnRecordings.Found, writing: Int64, now: Int64) {
-        let bytes = found.own.reduce(writing) { RetentionPolicy.sum($0, $1.bytes) }
-        guard !hasReportedStrangers, found.strangers.reach(retention, own: bytes, now: now) else { return }
+    private func report(_ strangers: OwnRecordings.Strangers) {
+        guard !hasReportedStrangers else { return }
         hasReportedStrangers = true
-        let strangers = found.strangers
         let folder = files.pattern.folder
         context.post(
             "recording-not-removed", level: .warning,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Recordings
 
 /// Options of ``Recorder``.
 struct RecorderOptions: StageOptions {
@@ -72,29 +73,11 @@ struct RecorderOptions: StageOptions {
     var sidecars: [Sidecar] { (gcsv ? [.gyroflow] : []) + (vtt ? [.captions] : []) }
 
     func validate() throws(OptionFault) {
-        if path.isEmpty {
-            throw OptionFault("'path' is missing or empty", remedy: "Name the file to write: \"path\": \"out.mp4\".")
-        }
-        if path == "-" {
-            throw OptionFault(
-                "'path' must be a file, but is - (standard output)",
-                remedy:
-                    "Name a file. 'y4m-sink' writes raw video to standard output; 'null-sink' with \"dump\": \"-\" writes anything there."
-            )
-        }
-        if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
-            path[..<mark.lowerBound].allSatisfy(\.isLetter)
-        {
-            throw OptionFault(
-                // What follows may be a login.
-                "'path' must be a file, but is the address \(path[..<mark.upperBound])…",
-                remedy: path.hasPrefix("file://")
-                    ? "Write only the path, without file://."
-                    : "Name a file. 'rtsp-sink' serves a stream; no stage can send to an address yet.")
-        }
-        if path.utf8.contains(0) {
-            throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")
-        }
+        try FileNamePattern.check(
+            path, example: "out.mp4",
+            insteadOfOutput:
+                "Name a file. 'y4m-sink' writes raw video to standard output; 'null-sink' with \"dump\": \"-\" writes anything there.",
+            insteadOfAddress: "Name a file. 'rtsp-sink' serves a stream; no stage can send to an address yet.")
         if Container(path: path) == nil {
             throw OptionFault(
                 "'\(path)' must end in .mp4, .mov or .mkv",

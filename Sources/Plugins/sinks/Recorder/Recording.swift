@@ -2,6 +2,7 @@
 
 import FrameCore
 import Glibc
+import Recordings
 
 /// What all recordings of one recorder have in common.
 struct RecordingSetup {

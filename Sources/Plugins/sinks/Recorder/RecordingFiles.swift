@@ -2,6 +2,7 @@
 
 import FrameCore
 import Glibc
+import Recordings
 
 /// Makes the files of one recorder, each under a name of its own.
 ///
@@ -17,10 +18,7 @@ final class RecordingFiles {
     let sidecars: [Sidecar]
     /// Whether the file of the single name was made, by this recorder or by one that it replaced.
     private var hasSingle = false
-    /// The last number that was used; nil before the first.
-    private var number: Int?
-    /// The last name of a pattern without number, and how often it was used.
-    private var repeated = (name: "", count: 0)
+    private var names: PatternNames
     /// The recorder's id, for the marks.
     private let recorder: String
     /// Whether the recorder removes files.
@@ -55,6 +53,9 @@ final class RecordingFiles {
         single = given.isFixed && !makesMoreFiles ? given.path(at: 0, number: 0) : nil
         pattern = given.isFixed ? given.numbered() : given
         self.overwrite = overwrite
+        // The single file counts as the first.
+        names = PatternNames(
+            pattern, overwrite: overwrite, holder: OutputFile.holder, least: single == nil ? 0 : 1)
     }
 
     /// The files whose names are known before they are made.
@@ -77,7 +78,7 @@ final class RecordingFiles {
 
     /// The probable next name, for events and messages before a file has its name.
     func nextName(at unixTime: Int64) -> String {
-        freeSingle ?? pattern.path(at: unixTime, number: (number ?? 0) + 1)
+        freeSingle ?? pattern.path(at: unixTime, number: (names.number ?? 0) + 1)
     }
 
     /// The single name, where no file of this run has it yet. A recorder that replaces another goes on as after a stop
@@ -112,55 +113,10 @@ final class RecordingFiles {
                 throw sidecar.map { fault(of: $0, beside: name, error) } ?? RecordingFault.refused(name, error)
             }
         }
-        var next = (number ?? highestNumber(at: unixTime)) + 1
-        let plain = pattern.path(at: unixTime, number: next)
-        // This recorder has made the files of the earlier names.
-        var again = !pattern.hasNumber && plain == repeated.name ? repeated.count + 1 : 1
-        let first = pattern.path(at: unixTime, number: next, again: again)
-        var missing = 0
-        var taken: Set<String>?
-        // Taken names are skipped. Another recorder may be making files of the same names at the same time.
-        for attempt in 0..<Self.mostTries {
-            var path = pattern.path(at: unixTime, number: next, again: again)
-            // The names that the folder has are left out at once, however many they are. With `overwrite` some of them may
-            // be replaced, so a few are tried first.
-            if attempt >= (overwrite ? Self.mostReplacements : 1) {
-                let names = taken ?? Set(FolderListing.names(in: FileNames.folder(of: path)))
-                if taken == nil, !pattern.hasNumber {
-                    again = max(again, (pattern.highestRepetition(of: plain, among: names) ?? 0) + 1)
-                    path = pattern.path(at: unixTime, number: next, again: again)
-                }
-                taken = names
-                while names.contains(FileNames.name(of: path)) {
-                    if pattern.hasNumber { next += 1 } else { again += 1 }
-                    path = pattern.path(at: unixTime, number: next, again: again)
-                }
-            }
-            try makeFolders(of: path)
-            do throws(FileRefusal) {
-                let file = try create(path, isNamed: false, moment)
-                number = next
-                if !pattern.hasNumber { repeated = (plain, again) }
-                return file
-            } catch {
-                switch error {
-                // The retention of another recorder has removed the folder, because it was empty.
-                case .failed(ENOENT) where missing < 3 && pattern.components.count > 1:
-                    missing += 1
-                    continue
-                case .failed, .unknown(EMFILE), .unknown(ENFILE): throw RecordingFault.refused(path, error)
-                default: break
-                }
-            }
-            if pattern.hasNumber { next += 1 } else { again += 1 }
+        return try names.make(at: unixTime) { path throws(FileRefusal) in
+            try create(path, isNamed: false, moment)
         }
-        throw RecordingFault.noName(from: first, count: Self.mostTries)
     }
-
-    /// The most names that are tried for one file. Names that the folder has do not count.
-    private static let mostTries = 10_000
-    /// The most of them that are tried, with `overwrite`, before those that the folder has are left out.
-    private static let mostReplacements = 1000
 
     /// The time of a file's first picture, nanoseconds since 1970 and by the chain's clock, and that of its making.
     private struct Moment {
@@ -266,48 +222,5 @@ final class RecordingFiles {
         if files.hasMade(name) { return .isOwn }
         guard isReplaceable(sidecar, name) else { return .exists }
         return files.refusalOfWriting(name)
-    }
-
-    /// The highest number in the folder of the next file. Numbers go on from there, unless files are overwritten.
-    private func highestNumber(at unixTime: Int64) -> Int {
-        guard pattern.hasNumber else { return 0 }
-        // The single file counts as the first.
-        let least = single == nil ? 0 : 1
-        guard !overwrite else { return least }
-        let folder = FileNames.folder(of: pattern.path(at: unixTime, number: 0))
-        let numbers = FolderListing.names(in: folder).compactMap { pattern.number(ofName: $0) }
-        return numbers.filter { $0 <= FileNamePattern.highestCount }.max().map { max($0, least) } ?? least
-    }
-
-    /// Makes the folders that contain a pattern. Those before them must exist, so that a typing error does not make a
-    /// tree of folders.
-    private func makeFolders(of path: String) throws {
-        guard pattern.components.count > 1 else { return }
-        guard RecordingFault.ofFolder(pattern.folder) == nil else { throw RecordingFault.ofFolder(pattern.folder)! }
-        var folder = pattern.folder
-        let below = FileNames.folder(of: path).split(separator: "/").suffix(pattern.components.count - 1)
-        for name in below {
-            folder += "/" + name
-            guard mkdir(folder, 0o777) == 0 || errno == EEXIST else {
-                throw RecordingFault.unwritable(folder, errno, "the folder '\(folder)' cannot be made")
-            }
-        }
-    }
-}
-
-/// What lies in a folder.
-enum FolderListing {
-    /// The names except `.` and `..`, in no particular order; none when the folder cannot be read.
-    static func names(in folder: String) -> [String] {
-        guard let stream = opendir(folder) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        return names
     }
 }

@@ -2,9 +2,10 @@
 
 import FrameCore
 import Glibc
+import Recordings
 
 /// A file that is made, counted and removed with a recording, under its name with another ending.
-enum Sidecar: CaseIterable {
+enum Sidecar: CaseIterable, RecordingCompanion {
     /// A Gyroflow file with the motion.
     case gyroflow
     /// A WebVTT file with faces and events.
@@ -64,6 +65,11 @@ enum Sidecar: CaseIterable {
         guard size(beside: recording) != nil else { return }
         _ = files.remove(path(beside: recording), as: OutputFile.holder)
     }
+}
+
+extension RecordingMark {
+    /// The files that were made beside the recording.
+    var ownSidecars: [Sidecar] { Sidecar.allCases.filter { sidecars.contains($0.ending) } }
 }
 
 /// A sidecar that is written piece by piece while recording.

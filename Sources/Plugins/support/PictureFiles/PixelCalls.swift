@@ -23,7 +23,7 @@ extension PixelPlane {
     }
 }
 
-/// libyuv's calls for whole pictures; with ``PlaneReducer`` the only place of this plugin that calls libyuv.
+/// libyuv's calls for whole pictures; with ``PlaneReducer`` the only place of this module that calls libyuv.
 ///
 /// Its names for packed RGB are by the order within a little-endian word: our bgra is its "ARGB", our rgb24 its
 /// "RAW". Calls fail only for arguments that are not pictures, which plans exclude. Pointers are used within a call

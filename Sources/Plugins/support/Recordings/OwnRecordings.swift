@@ -7,21 +7,21 @@ import Glibc
 /// and the file under its present name.
 ///
 /// Used on the stage thread, and on the set-up thread before that.
-final class OwnRecordings {
+package final class OwnRecordings {
     /// Files with names of the pattern that are not the recorder's own.
-    struct Strangers: Equatable {
-        var count = 0
-        var bytes: Int64 = 0
+    package struct Strangers: Equatable {
+        package var count = 0
+        package var bytes: Int64 = 0
         /// One of them.
-        var example = ""
+        package var example = ""
         /// The time of the one that was written first, nanoseconds since 1970.
-        var oldest = Int64.max
+        package var oldest = Int64.max
     }
 
     /// What was found in the folders.
-    struct Found {
-        var own: [RetentionPolicy.File] = []
-        var strangers = Strangers()
+    package struct Found {
+        package var own: [RetentionPolicy.File] = []
+        package var strangers = Strangers()
     }
 
     /// What is known of a file since it was last seen.
@@ -35,6 +35,9 @@ final class OwnRecordings {
     }
 
     private let pattern: FileNamePattern
+    private let holder: String
+    /// The kinds of files that are made beside a file, counted and removed with it.
+    private let companions: [any RecordingCompanion]
     private let recorder: String
     private let run: UInt64
     private let boot: UInt64
@@ -46,18 +49,23 @@ final class OwnRecordings {
     private var ends: [Int64: Int64] = [:]
     private var round: UInt64 = 0
     /// The highest number of the marks of own files.
-    private(set) var highestNumber: Int64 = 0
+    package private(set) var highestNumber: Int64 = 0
 
     /// - Parameters:
+    ///   - holder: Under which name files are held while they are removed: a stage's kind.
+    ///   - companions: The kinds of files that are made beside them.
     ///   - recorder: The recorder's id.
     ///   - run: The run's number (``RunFiles/id``).
     ///   - boot: The machine's start.
     ///   - machine: The machine.
-    init(
-        _ pattern: FileNamePattern, recorder: String, run: UInt64, boot: UInt64 = RecordingMark.currentBoot(),
+    package init(
+        _ pattern: FileNamePattern, holder: String, companions: [any RecordingCompanion] = [], recorder: String,
+        run: UInt64, boot: UInt64 = RecordingMark.currentBoot(),
         machine: UInt64 = RecordingMark.thisMachine
     ) {
         self.pattern = pattern
+        self.holder = holder
+        self.companions = companions
         self.recorder = recorder
         self.run = run
         self.boot = boot
@@ -65,7 +73,11 @@ final class OwnRecordings {
     }
 
     /// Notes that a file is complete.
-    func complete(_ mark: RecordingMark, at now: RecordingMoment) { ends[mark.number] = now.up }
+    package func complete(_ mark: RecordingMark, at now: RecordingMoment) { ends[mark.number] = now.up }
+
+    private func companions(of mark: RecordingMark) -> [any RecordingCompanion] {
+        companions.filter { mark.sidecars.contains($0.ending) }
+    }
 
     /// The mark by which a file of this name is this recorder's own.
     private func ownMark(_ marks: [RecordingMark], _ name: String, in folder: UInt64) -> RecordingMark? {
@@ -77,7 +89,7 @@ final class OwnRecordings {
     /// file that is as it was is not opened again.
     ///
     /// - Parameter current: The file being written, which is left out under any name.
-    func look(except current: FileIdentity? = nil, now: RecordingMoment) -> Found {
+    package func look(except current: FileIdentity? = nil, now: RecordingMoment) -> Found {
         round &+= 1
         if now.isSynchronised { offset = min(offset ?? .max, now.offset) }
         var found = Found()
@@ -102,7 +114,7 @@ final class OwnRecordings {
                 ownIdentities.insert(identity)
                 var bytes = known.bytes
                 // The files beside it are removed with it, and so count with it.
-                for sidecar in mark.ownSidecars { bytes += sidecar.size(beside: path) ?? 0 }
+                for companion in companions(of: mark) { bytes += companion.size(beside: path) ?? 0 }
                 let order = RecordingOrder(
                     number: mark.number, unixMilliseconds: mark.unixMilliseconds, path: path)
                 let file = RetentionPolicy.File(path: path, bytes: bytes, age: 0, order: order, identity: identity)
@@ -132,7 +144,7 @@ final class OwnRecordings {
 
     /// The highest number of the marks of the own files that were written last, 256 at most: enough to count on, where no
     /// file is to be removed. However many files of others lie between them, they do not count.
-    func highestNumberOfNewest() -> Int64 {
+    package func highestNumberOfNewest() -> Int64 {
         var files: [(path: String, folder: UInt64, time: Int64)] = []
         PatternFolder.visit(pattern) { folder in
             let fingerprint = RecordingMark.fingerprint(ofFolder: folder)
@@ -174,8 +186,43 @@ final class OwnRecordings {
         return entry
     }
 
+    /// What ``removeExcess(_:writing:except:now:_:)`` did.
+    package struct Removal {
+        /// The files that went.
+        package var removed: [RetentionPolicy.File] = []
+        /// Those that should have gone.
+        package var kept = KeptRecordings()
+        /// What is not this recorder's own, where that keeps it from its limits.
+        package var strangers: Strangers?
+    }
+
+    /// Looks at the files, and removes those that are too old or too much.
+    ///
+    /// A file that is in use or protected stays, and counts as removed, so that no newer file is removed in its place.
+    ///
+    /// - Parameters:
+    ///   - writing: Bytes of the file being written, which count too.
+    ///   - current: The file being written.
+    package func removeExcess(
+        _ policy: RetentionPolicy, writing: Int64 = 0, except current: FileIdentity? = nil, now: RecordingMoment,
+        _ files: RunFiles
+    ) -> Removal {
+        let found = look(except: current, now: now)
+        var removal = Removal()
+        let bytes = found.own.reduce(writing) { RetentionPolicy.sum($0, $1.bytes) }
+        if found.strangers.reach(policy, own: bytes, now: now.wall) { removal.strangers = found.strangers }
+        for file in policy.excess(found.own, writing: writing) {
+            if let refusal = remove(file, files) {
+                removal.kept.add(file, refusal)
+            } else {
+                removal.removed.append(file)
+            }
+        }
+        return removal
+    }
+
     /// Whether the file is still this recorder's own. Its mark is read again.
-    func owns(_ file: RetentionPolicy.File) -> RecordingMark? {
+    package func owns(_ file: RetentionPolicy.File) -> RecordingMark? {
         let folder = RecordingMark.fingerprint(ofFolder: FileNames.folder(of: file.path))
         return ownMark(
             MarkedFile.marks(of: file.path, meant: file.identity), FileNames.name(of: file.path), in: folder)
@@ -185,10 +232,10 @@ final class OwnRecordings {
     /// empty.
     ///
     /// - Returns: Why it is still there; nil when it has gone.
-    func remove(_ file: RetentionPolicy.File, _ files: RunFiles) -> FileRefusal? {
+    package func remove(_ file: RetentionPolicy.File, _ files: RunFiles) -> FileRefusal? {
         guard let mark = owns(file) else { return .changed }
-        if let refusal = files.remove(file.path, meant: file.identity, as: OutputFile.holder) { return refusal }
-        for sidecar in mark.ownSidecars { sidecar.remove(beside: file.path, files) }
+        if let refusal = files.remove(file.path, meant: file.identity, as: holder) { return refusal }
+        for companion in companions(of: mark) { companion.remove(beside: file.path, files) }
         var folder = FileNames.folder(of: file.path)
         for _ in 1..<pattern.components.count {
             guard rmdir(folder) == 0 else { break }
@@ -207,7 +254,7 @@ extension OwnRecordings.Strangers {
 
     /// Whether they are what keeps the recorder from its limits: with them there is more than `keepMegabytes`, or one of
     /// them is older than `keepSeconds`.
-    func reach(_ policy: RetentionPolicy, own: Int64, now: Int64) -> Bool {
+    package func reach(_ policy: RetentionPolicy, own: Int64, now: Int64) -> Bool {
         guard count > 0 else { return false }
         let isMuch = policy.byteLimit.map { RetentionPolicy.sum(own, bytes) > $0 } ?? false
         let isOld = policy.age.map { now - oldest > $0 } ?? false
@@ -215,16 +262,23 @@ extension OwnRecordings.Strangers {
     }
 }
 
-extension RecordingMark {
-    /// The files that were made beside the recording.
-    var ownSidecars: [Sidecar] { Sidecar.allCases.filter { sidecars.contains($0.ending) } }
-}
-
 extension stat {
     /// When the file was last written, nanoseconds since 1970, bounded to the years 1970 to 2223 so that no later
     /// arithmetic overflows.
-    var boundedTime: Int64 {
+    package var boundedTime: Int64 {
         let seconds = min(max(Int64(st_mtim.tv_sec), 0), 8_000_000_000)
         return seconds * 1_000_000_000 + min(max(Int64(st_mtim.tv_nsec), 0), 999_999_999)
     }
+}
+
+/// A kind of file that is made beside a recording, counted and removed with it.
+package protocol RecordingCompanion {
+    /// The ending of its name, with the dot.
+    var ending: String { get }
+
+    /// The size of our file beside a recording; nil where there is none, or where it is not ours.
+    func size(beside recording: String) -> Int64?
+
+    /// Removes our file beside a recording that was removed, if nobody uses it.
+    func remove(beside recording: String, _ files: RunFiles)
 }

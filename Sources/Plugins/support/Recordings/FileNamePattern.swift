@@ -9,8 +9,8 @@ import Glibc
 /// `%Y-%m-%d/cam_%H-%M-%S.mp4`, `clip-{nnnn}.mp4`: `{n}` is the file's number, with at least as many digits as there
 /// are n. Neither strftime nor the chain file's `${NAME}` uses `{n}`. Where a name is taken, `~2`, `~3` … goes before
 /// the ending.
-struct FileNamePattern: Equatable {
-    enum Piece: Equatable {
+package struct FileNamePattern: Equatable {
+    package enum Piece: Equatable {
         case text([UInt8])
         /// A conversion of strftime, or `f` for microseconds.
         case time(UInt8)
@@ -19,15 +19,15 @@ struct FileNamePattern: Equatable {
 
     /// The folders before the first one that has a pattern, without a slash at the end unless it is the root; "."
     /// when there are none.
-    let folder: String
+    package let folder: String
     /// Folders from the first one with a pattern on, and the file's name without ending.
-    let components: [[Piece]]
+    package let components: [[Piece]]
     /// `.mp4`, as the user wrote it.
-    let ending: String
+    package let ending: String
 
-    var hasNumber: Bool { components.last!.contains { if case .number = $0 { true } else { false } } }
+    package var hasNumber: Bool { components.last!.contains { if case .number = $0 { true } else { false } } }
     /// Whether the path is the same at any time and number.
-    var isFixed: Bool { !components.contains { $0.contains { if case .text = $0 { false } else { true } } } }
+    package var isFixed: Bool { !components.contains { $0.contains { if case .text = $0 { false } else { true } } } }
 
     private init(folder: String, components: [[Piece]], ending: String) {
         self.folder = folder
@@ -37,7 +37,7 @@ struct FileNamePattern: Equatable {
 
     /// - Throws: ``OptionFault`` for an unknown conversion, a number outside the name, an ending without a name
     ///   before it.
-    init(_ path: String) throws(OptionFault) {
+    package init(_ path: String) throws(OptionFault) {
         let bytes = Array(path.utf8)
         var parts: [[Piece]] = []
         for part in bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
@@ -71,15 +71,44 @@ struct FileNamePattern: Equatable {
         components = Array(parts[first...])
     }
 
+    /// Refuses what is no path of a file.
+    ///
+    /// - Parameters:
+    ///   - example: A path for the remedy.
+    ///   - insteadOfOutput: What to do instead of writing to standard output.
+    ///   - insteadOfAddress: What to do instead of writing to an address.
+    package static func check(
+        _ path: String, example: String, insteadOfOutput: String, insteadOfAddress: String
+    ) throws(OptionFault) {
+        if path.isEmpty {
+            throw OptionFault(
+                "'path' is missing or empty", remedy: "Name the file to write: \"path\": \"\(example)\".")
+        }
+        if path == "-" {
+            throw OptionFault("'path' must be a file, but is - (standard output)", remedy: insteadOfOutput)
+        }
+        if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
+            path[..<mark.lowerBound].allSatisfy(\.isLetter)
+        {
+            throw OptionFault(
+                // What follows may be a login.
+                "'path' must be a file, but is the address \(path[..<mark.upperBound])…",
+                remedy: path.hasPrefix("file://") ? "Write only the path, without file://." : insteadOfAddress)
+        }
+        if path.utf8.contains(0) {
+            throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")
+        }
+    }
+
     /// The pattern within `base`, where it is relative. `base` itself is plain text.
-    func placed(in base: String) -> FileNamePattern {
+    package func placed(in base: String) -> FileNamePattern {
         guard !folder.hasPrefix("/"), !base.isEmpty, base != "." else { return self }
         return FileNamePattern(
             folder: folder == "." ? base : "\(base)/\(folder)", components: components, ending: ending)
     }
 
     /// The pattern with `-{nnnn}` before the ending.
-    func numbered() -> FileNamePattern {
+    package func numbered() -> FileNamePattern {
         var more = components
         more[more.count - 1] += [.text(Array("-".utf8)), .number(digits: 4)]
         return FileNamePattern(folder: folder, components: more, ending: ending)

@@ -6,13 +6,13 @@ import Glibc
 /// Own recordings that retention would remove and may not, and why. Pure.
 ///
 /// Files in use are none of them: they go as soon as nobody uses them.
-struct KeptRecordings {
-    private(set) var count = 0
-    private(set) var bytes: Int64 = 0
+package struct KeptRecordings {
+    package private(set) var count = 0
+    package private(set) var bytes: Int64 = 0
     /// The first one, with its reason.
-    private(set) var first: (path: String, refusal: FileRefusal)?
+    package private(set) var first: (path: String, refusal: FileRefusal)?
 
-    mutating func add(_ file: RetentionPolicy.File, _ refusal: FileRefusal) {
+    package mutating func add(_ file: RetentionPolicy.File, _ refusal: FileRefusal) {
         switch refusal {
         // Somebody else has just removed it.
         case .failed(ENOENT): return
@@ -24,8 +24,10 @@ struct KeptRecordings {
         first = first ?? (file.path, refusal)
     }
 
+    package init() {}
+
     /// What happened, and what to do; nil where there are none.
-    var text: String? {
+    package var text: String? {
         guard let (path, refusal) = first else { return nil }
         let others =
             count == 1 ? "" : " (and \(count - 1) more \(count == 2 ? "file" : "files"), \(bytes) bytes together)"

@@ -10,7 +10,7 @@ extension FileNamePattern {
     ///   - unixTime: Nanoseconds since 1970; written in local time.
     ///   - number: For `{n}`.
     ///   - again: 1 first, then 2, 3 … while the name is taken.
-    func path(at unixTime: Int64, number: Int, again: Int = 1) -> String {
+    package func path(at unixTime: Int64, number: Int, again: Int = 1) -> String {
         let parts = components.map { part in part.map { Self.text(of: $0, unixTime, number) }.joined() }
         let name = parts.joined(separator: "/") + (again > 1 ? "~\(again)" : "") + ending
         return folder == "." ? name : folder == "/" ? "/\(name)" : "\(folder)/\(name)"
@@ -43,7 +43,7 @@ extension FileNamePattern {
     // MARK: Recognising
 
     /// The number in a file name that this pattern can have made (0 without a number); nil for any other name.
-    func number(ofName name: String) -> Int? {
+    package func number(ofName name: String) -> Int? {
         guard name.hasSuffix(ending) else { return nil }
         let stem = Array(name.utf8.dropLast(ending.utf8.count))
         if let number = Self.match(components.last![...], stem[...]) { return number }
@@ -58,7 +58,7 @@ extension FileNamePattern {
 
     /// The highest number behind a `~` among files that would have the name of `plain` (1 for that name itself); nil where
     /// there is no such file.
-    func highestRepetition(of plain: String, among names: Set<String>) -> Int? {
+    package func highestRepetition(of plain: String, among names: Set<String>) -> Int? {
         let name = FileNames.name(of: plain)
         let stem = name.utf8.dropLast(ending.utf8.count) + [UInt8(ascii: "~")]
         var highest = names.contains(name) ? 1 : nil
@@ -74,10 +74,10 @@ extension FileNamePattern {
 
     /// Greater numbers are ignored, since no recorder has reached them: with a file every 10 ms it would take 317
     /// years.
-    static let highestCount = 1_000_000_000_000
+    package static let highestCount = 1_000_000_000_000
 
     /// Whether this pattern can have made a folder of this name.
-    func matches(folder name: String, level: Int) -> Bool {
+    package func matches(folder name: String, level: Int) -> Bool {
         Self.match(components[level][...], Array(name.utf8)[...]) != nil
     }
 

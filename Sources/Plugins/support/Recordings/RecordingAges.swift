@@ -11,24 +11,28 @@ import FrameCore
 /// machine has run since.
 ///
 /// Each age is a lower bound. It grows with the time that the machine runs, so that each file is old enough at last.
-struct RecordingAges {
+package struct RecordingAges {
     /// What is known of one file.
-    struct File {
-        var mark: RecordingMark
+    package struct File {
+        package var mark: RecordingMark
         /// When it was last written, nanoseconds since 1970, by the file system.
-        var written: Int64
+        package var written: Int64
         /// When this recorder completed it (``RecordingMoment/up``); nil where it did not.
-        var end: Int64? = nil
+        package var end: Int64? = nil
         /// Since when this recorder has seen it unchanged (``RecordingMoment/up``).
-        var seen: Int64
+        package var seen: Int64
+
+        package init(mark: RecordingMark, written: Int64, end: Int64? = nil, seen: Int64) {
+            (self.mark, self.written, self.end, self.seen) = (mark, written, end, seen)
+        }
     }
 
-    let now: RecordingMoment
+    package let now: RecordingMoment
     /// The present start of the machine (``RecordingMark/currentBoot()``); 0 where it is unknown.
-    let boot: UInt64
+    package let boot: UInt64
     /// How far the wall clock was ahead of ``RecordingMoment/up`` at least, when it was synchronised in this run; nil where
     /// it was not.
-    var offset: Int64?
+    package var offset: Int64?
 
     /// A start of the machine before the present one.
     private struct Boot {
@@ -54,7 +58,7 @@ struct RecordingAges {
     }
 
     /// - Returns: For each file nanoseconds, at least 0.
-    func ages(of files: [File]) -> [Int64] {
+    package func ages(of files: [File]) -> [Int64] {
         let isHere = { (mark: RecordingMark) in boot != 0 && mark.boot == boot }
         let offset = files.reduce(offset) { least, file in
             guard isHere(file.mark), let made = file.mark.made, made.isSynchronised else { return least }

@@ -4,7 +4,7 @@ import CTurboJPEG
 import FrameCore
 import Shared
 
-/// Writes JPEG files; the only file of this plugin that imports libjpeg-turbo.
+/// Writes JPEG files; the only file of this module that imports libjpeg-turbo.
 ///
 /// From quality 90 on each pixel has its own chroma (4:4:4); below, two by two share theirs (4:2:0).
 final class JPEGWriter {

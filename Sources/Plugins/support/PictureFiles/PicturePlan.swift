@@ -7,7 +7,7 @@ import Shared
 ///
 /// `region` is cut out of the stored picture, scaled to `scaled`, mirrored and turned as `orientation` says, and put at
 /// `place` of a grey picture of `size`.
-struct PicturePlan: Equatable {
+package struct PicturePlan: Equatable {
     /// In the stored picture.
     let region: Rectangle
     /// What the region is scaled to, before it is turned.
@@ -24,7 +24,7 @@ struct PicturePlan: Equatable {
     ///   - format: The format of the stored picture.
     ///   - lying: How the stored picture must be turned for display.
     /// - Throws: ``FrameHostError`` `.invalidConfiguration`.
-    init(_ form: PictureForm, of format: VideoFormat, lying: Orientation) throws {
+    package init(_ form: PictureForm, of format: VideoFormat, lying: Orientation) throws {
         try Self.check(form)
         orientation = lying.then(Orientation(quarterTurns: form.quarterTurns, mirrored: false))
             .then(form.isMirrored ? .upMirrored : .up)

@@ -5,7 +5,7 @@ import FrameCore
 import Glibc
 import Shared
 
-/// Writes PNG files of red, green and blue, 8 bits each; the only file of this plugin that imports libpng.
+/// Writes PNG files of red, green and blue, 8 bits each; the only file of this module that imports libpng.
 final class PNGWriter {
     /// zlib's level: half the time of its usual 6, a few per cent larger.
     private static let level: Int32 = 4
