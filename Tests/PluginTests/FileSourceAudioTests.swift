@@ -115,7 +115,7 @@ import Testing
         let folder = try ScratchFolder()
         let path = try Self.clip("a.mp4", in: folder, "-c:a", "aac")
         var options = FileSourceOptions()
-        options.path = path
+        options.path = FilePaths(path)
         let source = FileSource(options: options, context: StageContext(stageID: "clip"))
         _ = try source.negotiate()
         let audio = try #require(source.audio)

@@ -142,7 +142,7 @@ import Testing
     @Test func marksWhatIsCutShortAndRefusesWhatIsNoPicture() throws {
         let whole = Self.jpeg(200)
         let noise = Array(whole.prefix(40)) + [UInt8](repeating: 0, count: 300)
-        let (pictures, refused) = try Self.decode([whole, Array(whole.dropLast(60)), noise, whole])
+        let (pictures, refused) = try Self.decode([whole, Array(whole.dropLast(12)), noise, whole])
         #expect(pictures.map(\.isDamaged) == [false, true, false])
         #expect(pictures.map(\.tick) == [0, 1, 3])
         #expect(refused == 1)

@@ -21,7 +21,7 @@ extension Worker {
             case .stopped: break loop
             }
         }
-        inlet.inputs.releaseKept()
+        inlet.leaveRest()
     }
 }
 
@@ -288,6 +288,17 @@ final class JoinInlet {
         join.taken.add()
         join.countDrop(.unmatched)
         inputs.counts[input].unmatched.add()
+    }
+
+    /// Lets go of items that were taken and not given: they came behind the last tick, or the run was stopped.
+    func leaveRest() {
+        for index in queues.indices where inputs.isNew(index) {
+            join.taken.add()
+            join.countDrop(stop.isRaised ? .stopped : .unmatched)
+            inputs.counts[index].unmatched.add()
+        }
+        inputs.releaseAll()
+        inputs.releaseKept()
     }
 
     /// Takes nothing more. A producer that waits for a place goes on at once, and everything that is offered is

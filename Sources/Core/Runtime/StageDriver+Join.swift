@@ -62,7 +62,7 @@ extension StageDriver {
                 joinIsOver = true
                 inlet.close()
                 try drain()
-                inlet.inputs.releaseKept()
+                inlet.leaveRest()
             case .stopped: joinIsOver = true
             }
         }

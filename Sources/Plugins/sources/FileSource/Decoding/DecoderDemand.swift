@@ -4,7 +4,7 @@ import CAVFormat
 import FrameCore
 
 /// What a decoder needs of the buffers that it decodes into: how many at once, and how much room around the picture.
-struct DecoderDemand {
+struct DecoderDemand: Equatable {
     /// How many buffers it uses at once.
     let floor: Int
     let padding: BufferPadding

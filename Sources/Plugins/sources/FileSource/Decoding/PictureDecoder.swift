@@ -23,6 +23,9 @@ final class PictureDecoder {
     private var jpeg: JPEGPictures?
     /// What the decoder found wrong since it was last asked.
     private let complaints: OpaquePointer
+    private let isIntraOnly: Bool
+    /// How many pictures came since it was opened or flushed.
+    private var pictures = 0
     private var failuresInARow = 0
     private var isFlushing = false
     /// A decoder that fails this many times in a row while it is drained will not end by itself.
@@ -60,6 +63,10 @@ final class PictureDecoder {
         }
         self.context = context
         self.complaints = complaints
+        isIntraOnly =
+            avcodec_descriptor_get(parameters.pointee.codec_id).map {
+                $0.pointee.props & Int32(AV_CODEC_PROP_INTRA_ONLY) != 0
+            } ?? false
         context.pointee.opaque = UnsafeMutableRawPointer(complaints)
         avcodec_parameters_to_context(context, parameters)
         context.pointee.pkt_timebase = timeBase
@@ -88,7 +95,15 @@ final class PictureDecoder {
 
     /// [stage thread] Whether the decoder found something wrong since this was last asked: it guesses what is missing, and in
     /// many formats marks no picture. With several threads, that may be in one of the next pictures.
-    func takesComplaints() -> Bool { fh_av_complaints_take(complaints) > 0 }
+    ///
+    /// False for the first pictures from where decoding began: they may refer to some that were cut off.
+    func takesComplaints() -> Bool {
+        let complains = fh_av_complaints_take(complaints) > 0
+        return complains && (isIntraOnly || pictures > Self.mostReferred)
+    }
+
+    /// How far a picture may refer back (H.264 and H.265: 16), and what the threads are ahead.
+    private static let mostReferred = 32
 
     /// [stage thread] Takes the next picture that is ready.
     func receive(into picture: UnsafeMutablePointer<AVFrame>) -> Step {
@@ -97,6 +112,7 @@ final class PictureDecoder {
         switch result {
         case 0:
             failuresInARow = 0
+            pictures += 1
             return .picture
         case fh_averror_eof: return .ended
         case fh_averror_again: return .hungry
@@ -124,6 +140,7 @@ final class PictureDecoder {
         jpeg?.flush()
         avcodec_flush_buffers(context)
         _ = takesComplaints()
+        pictures = 0
         isFlushing = false
         failuresInARow = 0
     }

@@ -157,6 +157,8 @@ struct DecodedSound: ~Copyable {
         UnsafeBufferPointer(rebasing: buffer[range.lowerBound * channels..<range.upperBound * channels])
     }
 
+    mutating func removeAll() { held = 0 }
+
     /// Forgets the earliest samples.
     mutating func drop(_ samples: Int) {
         held -= samples

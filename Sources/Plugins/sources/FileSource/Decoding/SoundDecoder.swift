@@ -32,10 +32,14 @@ final class SoundDecoder {
     private static let mostFailuresInARow = 1000
 
     /// [control thread] Opens the decoder of a file's track.
-    convenience init(_ file: MediaFile, track: Int) throws {
+    ///
+    /// - Parameter format: What it gives; nil: what the track has.
+    convenience init(_ file: MediaFile, track: Int, format: AudioFormat? = nil) throws {
         let parameters = file.parameters(track)
-        let format = AudioFormat(
-            sampleRate: Int(parameters.sample_rate), channelCount: Int(parameters.ch_layout.nb_channels))
+        let format =
+            format
+            ?? AudioFormat(
+                sampleRate: Int(parameters.sample_rate), channelCount: Int(parameters.ch_layout.nb_channels))
         try self.init(
             file.stream(track).pointee.codecpar, timeBase: file.stream(track).pointee.time_base,
             of: "'\(file.path)'", format)

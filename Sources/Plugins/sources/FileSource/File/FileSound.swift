@@ -19,6 +19,11 @@ final class FileSound: Source {
     private let context: StageContext
     private var file: MediaFile?
     private var audio: CarriedTracks?
+    /// Where the file lies on the chain's timeline, with what follows it in a list.
+    private var joint = MediaTime.zero
+    /// Where the sound that was given ends.
+    private var given: MediaTime?
+    private var rest: [(path: String, span: FileSpan)] = []
     private var decoder: SoundDecoder?
     private var reader: (any AudioReader)?
     private var track: AudioTrackFormat?
@@ -41,7 +46,7 @@ final class FileSound: Source {
 
     var demand: StageDemand {
         var demand = Self.declaredDemand
-        demand.readsFiles = [context.resolve(options.path)]
+        demand.readsFiles = options.path.all.map(context.resolve)
         demand.isPaced = options.pace == .realtime
         demand.slabBytes = 4 << 20
         demand.expectedDuration = length
@@ -55,6 +60,7 @@ final class FileSound: Source {
                 .invalidConfiguration, place: "loop", what: "a file played with 'loop' gives no sound",
                 remedy: "Leave 'loop' out, or take the pictures only.")
         }
+        if options.path.isList { return try negotiateList() }
         // The sound begins and ends where the pictures do. This source only finds out where: the pictures' own
         // stage posts the events about them.
         let pictures = FileSource(
@@ -62,7 +68,7 @@ final class FileSound: Source {
             context: StageContext(stageID: context.stageID, folder: context.folder, clock: context.clock))
         _ = try pictures.negotiate()
         let range = pictures.timeRange
-        let file = try MediaFile(path: context.resolve(options.path))
+        let file = try MediaFile(path: context.resolve(options.path.first))
         let audio = CarriedTracks(file, range: range, context: context)
         guard let track = audio.tracks.first else {
             throw FrameHostError(
@@ -72,6 +78,70 @@ final class FileSound: Source {
         (self.file, self.audio, self.track) = (file, audio, track)
         upper = range.end.map { $0 - range.shift }
         length = pictures.demand.expectedDuration
+        return try format(of: file, audio, track)
+    }
+
+    /// [control thread] The sound of the first file that has some, and behind it that of the others.
+    private func negotiateList() throws -> MediaFormat {
+        let pictures = try FileList(
+            options, StageContext(stageID: context.stageID, folder: context.folder, clock: context.clock))
+        guard !pictures.spans.isEmpty else {
+            throw FrameHostError(
+                .invalidMedia, place: "path", what: "none of the files has sound, or one does not say how long it is",
+                remedy: "Name files with sound, copied into MP4 or Matroska first, or take the pictures only.")
+        }
+        let last = pictures.spans[pictures.spans.count - 1]
+        length = last.joint + (last.end - last.begin)
+        rest = zip(pictures.parts, pictures.spans).map { ($0.path, $1) }
+        guard let (file, audio, track) = try openNext() else {
+            throw FrameHostError(
+                .invalidMedia, place: "path", what: "none of the files has sound",
+                remedy: "Name files with sound, or take the pictures only.")
+        }
+        if !options.decode {
+            for (path, span) in rest {
+                let other = try MediaFile(path: path)
+                let found = CarriedTracks(other, range: span.range(isFirst: false), context: context).tracks.first
+                guard found == nil || found?.codec == track.codec && found?.extradata == track.extradata else {
+                    throw FrameHostError(
+                        .invalidMedia, place: "decode",
+                        what: "the sound of '\(path)' differs from that of '\(file.path)', so it cannot go on behind it as it is",
+                        remedy: "Leave 'decode' out, and encode the sound.")
+                }
+            }
+        }
+        return try format(of: file, audio, track)
+    }
+
+    /// The next file of a list that has sound; nil where none follows.
+    private func openNext() throws -> (MediaFile, CarriedTracks, AudioTrackFormat)? {
+        while !rest.isEmpty {
+            let isFirst = rest[0].span.joint == .zero
+            let (path, span) = rest.removeFirst()
+            let file = try MediaFile(path: path)
+            let audio = CarriedTracks(file, range: span.range(isFirst: isFirst), context: context)
+            guard let track = audio.tracks.first else { continue }
+            (self.file, self.audio, self.track) = (file, audio, track)
+            joint = span.joint
+            // Of the last one all is given, as of a single file.
+            upper = rest.isEmpty ? nil : span.end - span.begin
+            return (file, audio, track)
+        }
+        return nil
+    }
+
+    /// [stage thread] Goes over to the next file of a list; false where none follows.
+    private func goOn() throws -> Bool {
+        guard let (file, audio, _) = try openNext() else { return false }
+        reader = try audio.open(track: 0)
+        clock = SampleClock(sampleRate: format?.sampleRate ?? 1)
+        isDecoded = false
+        decoded.removeAll()
+        if let format { decoder = try SoundDecoder(file, track: audio.index(ofTrack: 0), format: format) }
+        return true
+    }
+
+    private func format(of file: MediaFile, _ audio: CarriedTracks, _ track: AudioTrackFormat) throws -> MediaFormat {
         if !options.decode {
             guard [.aac, .opus].contains(track.codec), !track.extradata.isEmpty else {
                 throw FrameHostError(
@@ -99,17 +169,17 @@ final class FileSound: Source {
     func produce(_ output: Output) throws -> SourceProgress {
         guard let reader, let track else { return .ended }
         guard let decoder else {
-            guard let packet = try reader.next() else { return .ended }
+            guard let packet = try reader.next() else { return try goOn() ? .more : .ended }
             return try pass(packet, track, output)
         }
         switch clock.next(before: upper) {
         case .leftOut(let samples):
             decoded.drop(samples)
-            return upper.map { clock.end >= $0 } == true ? .ended : .more
+            return upper.map { clock.end >= $0 } == true ? try goOn() ? .more : .ended : .more
         case .place(let place, let of): return try give(place, of: of, output)
         case .undecided: break
         }
-        if isDecoded { return .ended }
+        if isDecoded { return try goOn() ? .more : .ended }
         switch try decoder.step() {
         case .hungry: decoder.send(try reader.next())
         case .damaged:
@@ -118,7 +188,7 @@ final class FileSound: Source {
                 context.post(
                     "sound-damaged", level: .warning,
                     text:
-                        "A packet of the sound of '\(context.resolve(options.path))' could not be decoded; it is left out."
+                        "A packet of the sound of '\(file?.path ?? "")' could not be decoded; it is left out."
                 )
             }
             decoder.send(try reader.next())
@@ -133,9 +203,18 @@ final class FileSound: Source {
         return .more
     }
 
+    /// Whether a file of a list has no sound up to its end, and another one follows.
+    private func followsGap(_ pts: MediaTime) -> Bool {
+        joint > .zero && given.map { pts > $0 + SampleClock.tolerance } ?? true
+    }
+
     private func pass(_ packet: AudioPacket, _ track: AudioTrackFormat, _ output: Output) throws -> SourceProgress {
-        let pts = track.timeBase.time(ofTicks: packet.pts)
+        let own = track.timeBase.time(ofTicks: packet.pts)
+        let pts = own + joint
         guard !packet.bytes.isEmpty else { return .more }
+        // Of a list: what only prepares a decoder, and what the next file lies over.
+        if joint > .zero, own + track.timeBase.time(ofTicks: packet.duration) <= .zero { return .more }
+        if let upper, own >= upper, options.path.isList { return .more }
         guard waits(for: pts) else { return .ended }
         var unit = try output.makeAccessUnit(byteCount: packet.bytes.count)
         unit.withMutableBytes { $0.copyBytes(from: packet.bytes) }
@@ -149,13 +228,14 @@ final class FileSound: Source {
 
     /// Gives samples of the earliest ones that were decoded, all of which are then gone.
     private func give(_ place: SampleClock.Place, of samples: Int, _ output: Output) throws -> SourceProgress {
-        guard waits(for: place.pts) else { return .ended }
+        guard waits(for: place.pts + joint) else { return .ended }
         var block = try output.makeAudioBlock(sampleCount: place.samples.count)
         block.withMutableSamples { _ = $0.update(fromContentsOf: decoded.samples(place.samples)) }
         decoded.drop(samples)
-        block.pts = place.pts
+        block.pts = place.pts + joint
         block.duration = clock.duration(of: place.samples.count)
-        block.isDiscontinuity = place.isDiscontinuity
+        block.isDiscontinuity = place.isDiscontinuity || followsGap(place.pts + joint)
+        given = place.pts + joint + block.duration
         try output.emit(block)
         return .more
     }

@@ -72,13 +72,14 @@ extension FileSource {
             let timeBase = unitTimeline.timeBase
             let decodeTime = timeBase.time(ofTicks: dts)
             let isStep = passesStep(at: reader.pts ?? reader.dts)
-            guard waits(for: decodeTime) else { return .ended }
+            let ownPTS = timeBase.time(ofTicks: pts)
+            let placed = placed(ownPTS, decodedAt: decodeTime)
+            guard waits(for: placed.dts) else { return .ended }
             let bytes = reader.bytes
             var unit = try output.makeAccessUnit(byteCount: bytes.count)
             unit.withMutableBytes { $0.copyMemory(from: bytes) }
             report(reader)
-            unit.pts = timeBase.time(ofTicks: pts)
-            unit.dts = decodeTime
+            (unit.pts, unit.dts) = placed
             unit.duration = timeBase.time(ofTicks: duration)
             unit.orientation = orientation
             unit.entry = reader.entry
@@ -86,7 +87,7 @@ extension FileSource {
             unit.isDiscontinuity = isStep || reader.followsLoss
             shown += 1
             shownInPass += 1
-            end = max(end, unit.pts + unit.duration)
+            end = max(end, ownPTS + unit.duration)
             if let tick = reader.pts { reached = max(reached, timeBase.time(ofTicks: tick) + unit.duration) }
             try output.emit(unit)
             return .more

@@ -25,7 +25,7 @@ final class FileSource: Source {
     private var decoderDemand: DecoderDemand?
     private var ownBytes = 0
     /// The sound that a recorder may carry along; nil with `loop`.
-    private(set) var audio: CarriedTracks?
+    var audio: CarriedTracks?
     private var reader: VideoReader?
     private var converter: ScalingConverter?
     private(set) var reports: FileReports?
@@ -57,20 +57,33 @@ final class FileSource: Source {
     /// The latest end of the items that were given.
     var end = MediaTime.zero
     /// Chain-clock time at which PTS 0 is due, once the first picture is there.
-    private var zeroTime: Int64?
+    private(set) var zeroTime: Int64?
+    /// The files, where there is a list of them.
+    private var list: FileList?
+    /// Whether it is one file of a list.
+    var isPart = false
+    /// Where this file of a list begins on the chain's timeline, and which of its own times that is; nil: of its first item.
+    private var place: (joint: MediaTime, begin: MediaTime?) = (.zero, .zero)
+    /// Added to its own times; found with its first item.
+    private var shift: MediaTime?
+    /// What its pictures become.
+    private var target: VideoFormat?
+    /// The newest decode time that was given on the chain's timeline, by this file or the one before; nil: none.
+    private(set) var lastDTS: MediaTime?
 
     /// [control thread] Opens nothing.
     init(options: FileSourceOptions, context: StageContext) {
         self.options = options
         self.context = context
-        path = context.resolve(options.path)
+        path = context.resolve(options.path.first)
     }
 
     // MARK: Setup
 
     /// [control thread] Opens the file and looks at its tracks.
     func negotiate() throws -> MediaFormat {
-        if let fault = FileFault.ofPath(path, isRelative: !options.path.hasPrefix("/")) { throw fault }
+        if options.path.isList { return try negotiateList() }
+        if let fault = FileFault.ofPath(path, isRelative: !options.path.first.hasPrefix("/")) { throw fault }
         let file = try MediaFile(path: path)
         let track = try VideoTrack(file, number: options.track)
         if file.isDurationDeclared, let length = file.duration(track.index), options.start >= length.seconds,
@@ -91,7 +104,7 @@ final class FileSource: Source {
         } else {
             format = .encoded(try negotiateUnits(file, track))
         }
-        if !options.loop {
+        if !options.loop, !isPart {
             let audio = CarriedTracks(file, range: timeRange, context: context)
             if !audio.tracks.isEmpty { context.offerAudio(audio) }
             self.audio = audio
@@ -99,17 +112,79 @@ final class FileSource: Source {
         return format
     }
 
+    private func negotiateList() throws -> MediaFormat {
+        let list = try FileList(options, context)
+        self.list = list
+        if let carried = list.carriedTracks() { context.offerAudio(carried) }
+        guard let encoded = list.parts[0].unitTrack?.format else { return .video(list.format) }
+        return .encoded(encoded)
+    }
+
+    /// [control thread] Of a file of a list: its pictures become those of the first file.
+    func convert(to format: VideoFormat, as first: FileSource) {
+        target = format
+        if decoderDemand != first.decoderDemand || track?.format.pixelFormat != format.pixelFormat { decoderDemand = nil }
+    }
+
+    /// [stage thread] Of a file of a list: begins to play.
+    ///
+    /// - Parameters:
+    ///   - again: Whether it was played before: nothing is reported twice.
+    ///   - former: The file that played before.
+    func begin(again: Bool, after former: FileSource, at place: (joint: MediaTime, begin: MediaTime?)) throws {
+        (self.place, zeroTime, lastDTS, shift) = (place, former.zeroTime, former.lastDTS, nil)
+        if again, let file, let track {
+            reports = nil
+            (isRangeGiven, containerWalk, end, reached, shown, shownInPass) = (nil, nil, .zero, .zero, 0, 0)
+            try file.reopen()
+            if options.decode { prepareTimeline(track) } else { _ = try negotiateUnits(file, track) }
+        }
+        try start()
+    }
+
+    /// [stage thread] Of a file of a list: gives back what it only needs while it plays.
+    func rest() {
+        if let loans = reader?.loans { reports?.copies(loans.copied, shared: loans.shared) }
+        reader = nil
+        unitReader = nil
+    }
+
+    /// Where what it has given ends on the chain's timeline.
+    var givenEnd: MediaTime { shown > 0 ? end + (shift ?? .zero) : place.joint }
+
+    /// The time of a picture of a file of a list on the chain's timeline; of other files as it is.
+    func placed(_ time: MediaTime) -> MediaTime {
+        guard isPart else { return time }
+        if shift == nil { shift = place.joint - (place.begin ?? time) }
+        return time + shift!
+    }
+
+    /// The times of an access unit in the same way. Decode times rise from file to file too.
+    func placed(_ pts: MediaTime, decodedAt dts: MediaTime) -> (pts: MediaTime, dts: MediaTime) {
+        guard isPart else { return (pts, dts) }
+        if shift == nil {
+            let last = lastDTS.map { $0 + MediaTime(nanoseconds: 1) - dts }
+            shift = max(place.joint - (place.begin ?? pts), last ?? .zero - MediaTime(seconds: 1e6))
+        }
+        lastDTS = dts + shift!
+        return (pts + shift!, dts + shift!)
+    }
+
     /// The part of the file that is played, once it is negotiated.
     var timeRange: FileTimeRange { options.decode ? timeline.timeRange : unitTimeline.timeRange }
 
     private func prepareDecoder(_ file: MediaFile, _ track: VideoTrack) {
-        timeline = FileTimeline(
-            timeBase: track.format.timeBase, origin: track.origin, start: options.start, duration: options.duration)
+        prepareTimeline(track)
         if !track.conversion.isConverted, !options.deinterlace {
             decoderDemand = DecoderDemand(file.parameters(track.index), format: track.format, threads: Self.threads)
         }
         ownBytes = DecoderMemory.bytes(
             file.parameters(track.index), hasLoans: decoderDemand != nil, threads: Self.threads)
+    }
+
+    private func prepareTimeline(_ track: VideoTrack) {
+        timeline = FileTimeline(
+            timeBase: track.format.timeBase, origin: track.origin, start: options.start, duration: options.duration)
     }
 
     /// How many pictures are decoded at once: as many as there are processors, up to 16. A further thread would gain
@@ -118,7 +193,21 @@ final class FileSource: Source {
 
     var demand: StageDemand {
         var demand = Self.declaredDemand
-        demand.readsFiles = [path]
+        demand.readsFiles = options.path.all.map(context.resolve)
+        if let list {
+            // One reads at a time.
+            let parts = list.parts.map(\.demand)
+            (demand.floor, demand.padding, demand.cost) = (parts[0].floor, parts[0].padding, parts[0].cost)
+            demand.ownBytes = parts.map(\.ownBytes).max() ?? 0
+            demand.slabBytes = parts.map(\.slabBytes).max() ?? 0
+            demand.isPaced = options.pace == .realtime
+            guard !options.loop else { return demand }
+            let lengths = parts.map(\.expectedDuration)
+            if !lengths.contains(nil) { demand.expectedDuration = lengths.reduce(.zero) { $0 + $1! } }
+            let items = parts.map(\.expectedItems)
+            if !items.contains(nil) { demand.expectedItems = items.reduce(0) { $0 + $1! } }
+            return demand
+        }
         demand.isDivisible = options.decode && !options.loop
         demand.hasIndex = if let file, let track { file.indexedPictures(track.index) != nil } else { false }
         demand.ownBytes = ownBytes
@@ -156,6 +245,7 @@ final class FileSource: Source {
 
     /// [control thread] Opens the decoder, and reports which parts of the file are not played.
     func start() throws {
+        if let list { return try list.start() }
         guard let file, let track else {
             throw FrameHostError(.broken, what: "file-source was started before its file was opened")
         }
@@ -180,7 +270,7 @@ final class FileSource: Source {
             file, track: track.index, threads: Self.threads, loans: loans, deinterlacer: deinterlacer,
             promise: promise)
         self.reader = reader
-        converter = ScalingConverter(to: track.format)
+        converter = ScalingConverter(to: target ?? track.format)
         if let part = context.part { try begin(part, file, track) }
         if let lower = timeline.lower { try reader.enter(at: lower, isFirst: false) }
     }
@@ -203,9 +293,9 @@ final class FileSource: Source {
 
     /// [stage thread] Closes the file. The decoder returns its loans.
     func stop() {
-        if let loans = reader?.loans { reports?.copies(loans.copied, shared: loans.shared) }
-        reader = nil
-        unitReader = nil
+        list?.stop()
+        list = nil
+        rest()
         file = nil
     }
 
@@ -213,6 +303,7 @@ final class FileSource: Source {
 
     /// [stage thread] One step of the decoder: a picture, or none yet; or an access unit as it is.
     func produce(_ output: Output) throws -> SourceProgress {
+        if let list { return try list.produce(output) }
         if let unitReader { return try produceUnit(unitReader, output) }
         guard let reader else { return .ended }
         if let isRangeGiven { return try endPass(reader, isRangeDone: isRangeGiven) }
@@ -247,11 +338,11 @@ final class FileSource: Source {
                 guard behindPart < context.part?.lookAhead ?? 0 else { return try endPass(reader, isRangeDone: true) }
                 behindPart += 1
             }
-            guard waits(for: pts) else { return .ended }
+            guard waits(for: placed(pts)) else { return .ended }
             guard let frame = try makeFrame(reader, output) else { return .more }
             report(reader)
             if shown == 0 { firstTick = reader.tick }
-            frame.pts = pts
+            frame.pts = placed(pts)
             frame.duration = timeline.timeBase.time(ofTicks: duration)
             frame.orientation = orientation
             frame.isDiscontinuity = isDiscontinuity

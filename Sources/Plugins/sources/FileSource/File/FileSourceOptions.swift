@@ -12,8 +12,11 @@ enum FilePace: String, OptionChoice {
 
 /// Options of ``FileSource``.
 struct FileSourceOptions: StageOptions {
-    @Option(help: "The file to play. A relative path starts at the chain file's folder.")
-    var path = ""
+    @Option(
+        help:
+            "The file to play, or a list of files to play one after the other. A relative path starts at the chain file's folder."
+    )
+    var path: FilePaths = ""
 
     @Option(help: "Number of the video track. Default: the first track that can be played.", range: 1...1000)
     var track: Int? = nil
@@ -39,6 +42,20 @@ struct FileSourceOptions: StageOptions {
     var decode = true
 
     func validate() throws(OptionFault) {
+        for path in path.all { try validate(path) }
+        if path.isList, isPart {
+            throw OptionFault(
+                "'path' is a list, and 'start' and 'duration' are for a single file",
+                remedy: "Leave them out, or name one file.")
+        }
+        if deinterlace, !decode {
+            throw OptionFault(
+                "'deinterlace' needs decoded pictures, but \"decode\": false gives none",
+                remedy: "Leave one of the two out.")
+        }
+    }
+
+    private func validate(_ path: String) throws(OptionFault) {
         if path.isEmpty {
             throw OptionFault("'path' is missing or empty", remedy: "Name the file to play: \"path\": \"clip.mp4\".")
         }
@@ -51,11 +68,6 @@ struct FileSourceOptions: StageOptions {
             path, kind: "a file", remedy: "Use 'network-source', with the address as its 'url'.")
         {
             throw fault
-        }
-        if deinterlace, !decode {
-            throw OptionFault(
-                "'deinterlace' needs decoded pictures, but \"decode\": false gives none",
-                remedy: "Leave one of the two out.")
         }
         if path.utf8.contains(0) {
             throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CAVFormat
+import FrameCore
+
+/// Plays several files one after the other, as one input: a ``FileSource`` for each, of which one reads at a time.
+///
+/// Pictures are converted to the format of the first file. Times go on without a gap: where the files have sound, by the lengths
+/// that their headers give (``FileSpan``), since the sound's reader goes by these too; else by the pictures themselves.
+final class FileList {
+    let parts: [FileSource]
+    /// What the chain gets of all of them.
+    private(set) var format: VideoFormat
+    /// Where they lie on the chain's timeline; empty where the pictures decide.
+    let spans: [FileSpan]
+    private let context: StageContext
+    private let loops: Bool
+    private var current = 0
+    private var passes = 0
+    private var account = InputAccount()
+    /// Where the newest item ends on the chain's timeline.
+    private var end = MediaTime.zero
+    /// Where the pass begins.
+    private var passBegin = MediaTime.zero
+
+    /// [control thread] Opens all files.
+    ///
+    /// - Throws: ``FrameHostErrors``: what is wrong with each.
+    init(_ options: FileSourceOptions, _ context: StageContext) throws {
+        self.context = context
+        loops = options.loop
+        var faults: [FrameHostError] = []
+        var parts: [FileSource] = []
+        var formats: [MediaFormat] = []
+        for (index, path) in options.path.all.enumerated() {
+            var own = options
+            own.path = FilePaths(path)
+            own.loop = false
+            let part = FileSource(options: own, context: context)
+            part.isPart = true
+            do {
+                formats.append(try part.negotiate())
+                parts.append(part)
+            } catch {
+                var fault = FrameHostError.wrap(error)
+                if ["", "path"].contains(fault.place.description) { fault.place = options.path.place(index) }
+                faults.append(fault)
+            }
+        }
+        guard faults.isEmpty, let first = parts.first?.track else { throw FrameHostErrors(faults) }
+        self.parts = parts
+        var format = first.format
+        let others = parts.dropFirst().compactMap { $0.track?.format }
+        if others.contains(where: { $0.timeBase != format.timeBase }) { format.timeBase = .nanoseconds }
+        if others.contains(where: { $0.frameRate != format.frameRate }) { format.frameRate = Rational(0) }
+        self.format = format
+        let hasSound = parts.contains { $0.file.map { FileList.hasSound($0) } ?? false }
+        let found = parts.map { part in part.file.flatMap { file in part.track.flatMap { FileSpan(file, track: $0.index) } } }
+        spans = hasSound && !found.contains(nil) ? FileSpan.joined(found.compactMap { $0 }) : []
+        if options.decode {
+            for part in parts.dropFirst() { part.convert(to: format, as: parts[0]) }
+            noteConversions()
+        } else {
+            try checkUnits(formats, options)
+        }
+    }
+
+    private static func hasSound(_ file: MediaFile) -> Bool {
+        (0..<file.trackCount).contains { file.parameters($0).codec_type == AVMEDIA_TYPE_AUDIO }
+    }
+
+    private func noteConversions() {
+        guard let first = parts[0].track else { return }
+        for part in parts.dropFirst() {
+            guard let track = part.track else { continue }
+            let isSame =
+                track.format.width == first.format.width && track.format.height == first.format.height
+                && track.format.pixelFormat == first.format.pixelFormat && track.shape.hasSamples(of: first.format)
+                && track.shape.geometry == first.shape.geometry
+            guard !isSame else { continue }
+            context.note(
+                "the pictures of '\(part.path)' (\(track.shape.size), \(track.shape.color.codes)) are converted to those of '\(parts[0].path)' (\(first.shape.size), \(first.shape.color.codes))"
+            )
+        }
+    }
+
+    /// The header of a recording and a description of a stream hold for all access units.
+    private func checkUnits(_ formats: [MediaFormat], _ options: FileSourceOptions) throws {
+        guard let first = formats.first?.encoded else { return }
+        let faults = formats.enumerated().dropFirst().compactMap { index, format -> FrameHostError? in
+            guard let encoded = format.encoded,
+                encoded.codec != first.codec || encoded.parameterSets != first.parameterSets
+            else { return nil }
+            return FrameHostError(
+                .invalidMedia, place: options.path.place(index),
+                what:
+                    "the \(encoded.codec) of '\(parts[index].path)' has other parameters than that of '\(parts[0].path)', so it cannot go on behind it as it is",
+                remedy: "Leave 'decode' out and put an encoder after this stage, or encode the files alike first.")
+        }
+        if !faults.isEmpty { throw FrameHostErrors(faults) }
+    }
+
+    /// The sound of all files for a recorder; nil where it is not of one kind.
+    func carriedTracks() -> CarriedList? {
+        guard !loops, !spans.isEmpty else { return nil }
+        for (index, part) in parts.enumerated() {
+            part.audio = part.file.map {
+                CarriedTracks($0, range: spans[index].range(isFirst: index == 0), context: context)
+            }
+        }
+        let all = parts.compactMap(\.audio)
+        guard let first = all.first else { return nil }
+        if let other = all.indices.first(where: { !all[$0].tracks.elementsEqual(first.tracks) { $0.isLike($1) } }) {
+            context.note(
+                "the sound of '\(parts[other].path)' differs from that of '\(parts[0].path)', so a recorder does not carry it along. To keep it, link \"from\": \"\(context.stageID).audio\" to an 'audio-encoder', and link the encoder to the recorder",
+                isWarning: true)
+            return nil
+        }
+        return first.tracks.isEmpty ? nil : CarriedList(all, spans)
+    }
+
+    // MARK: While it plays
+
+    /// [setup thread]
+    func start() throws { try parts[0].start() }
+
+    /// [stage thread] One step of the file that plays, or the change to the next one.
+    func produce(_ output: Output) throws -> SourceProgress {
+        let part = parts[current]
+        if try part.produce(output) == .more { return .more }
+        end = max(end, part.givenEnd)
+        guard !context.isEnded, !context.isStopped else { return .ended }
+        add(context.inputAccount)
+        part.rest()
+        current += 1
+        if current == parts.count {
+            guard loops, part.shown > 0 || passes == 0, end > passBegin else {
+                if !loops { context.inputAccount = account }
+                return .ended
+            }
+            (current, passes) = (0, passes + 1)
+            passBegin = end
+        }
+        try parts[current].begin(again: passes > 0, after: part, at: place)
+        return .more
+    }
+
+    /// Where the next file begins: not before the newest item ends.
+    private var place: (joint: MediaTime, begin: MediaTime?) {
+        guard !spans.isEmpty else { return (end, nil) }
+        return (max(passBegin + spans[current].joint, end), spans[current].begin)
+    }
+
+    private func add(_ one: InputAccount?) {
+        guard let one else { return }
+        account.given += one.given
+        account.damaged += one.damaged
+        account.promised = one.promised.flatMap { promised in
+            passes > 0 || (current > 0 && account.promised == nil) ? nil : (account.promised ?? 0) + promised
+        }
+        account.shortfall = account.shortfall ?? one.shortfall
+        account.hasEnded = one.hasEnded
+    }
+
+    /// [stage thread]
+    func stop() { for part in parts { part.stop() } }
+}
+
+extension FileSpan {
+    /// What a reader of the file's sound gives, in time that begins with the span; of the first, in the file's own.
+    func range(isFirst: Bool) -> FileTimeRange { FileTimeRange(begin: nil, end: end, shift: isFirst ? .zero : begin) }
+}
+
+extension AudioTrackFormat {
+    /// Whether packets of the other one can follow its own in one track.
+    fileprivate func isLike(_ other: AudioTrackFormat) -> Bool {
+        (codec, timeBase, sampleRate, channelCount, extradata) == (
+            other.codec, other.timeBase, other.sampleRate, other.channelCount, other.extradata
+        )
+    }
+}
+
+/// The sound of the files of a list, for a recorder that carries it along unchanged.
+final class CarriedList: AudioOrigin {
+    private let all: [CarriedTracks]
+    private let spans: [FileSpan]
+
+    init(_ all: [CarriedTracks], _ spans: [FileSpan]) { (self.all, self.spans) = (all, spans) }
+
+    var tracks: [AudioTrackFormat] { all[0].tracks }
+    var hasGivenAllPictures: Bool { all[all.count - 1].hasGivenAllPictures }
+
+    func open(track: Int) throws -> any AudioReader {
+        Reader(try all.map { try $0.open(track: track) }, spans, tracks[track].timeBase)
+    }
+
+    private final class Reader: AudioReader {
+        private let readers: [any AudioReader]
+        private let spans: [FileSpan]
+        private let timeBase: TimeBase
+        private var current = 0
+        private var last: Int64?
+
+        init(_ readers: [any AudioReader], _ spans: [FileSpan], _ timeBase: TimeBase) {
+            (self.readers, self.spans, self.timeBase) = (readers, spans, timeBase)
+        }
+
+        func next() throws -> AudioPacket? {
+            while current < readers.count {
+                guard let packet = try readers[current].next() else {
+                    current += 1
+                    continue
+                }
+                // What only prepares a decoder would lie over the end of the file before.
+                if current > 0, packet.pts.plus(packet.duration) <= 0 { continue }
+                let joint = timeBase.ticks(of: spans[current].joint)
+                let dts = packet.dts.plus(joint)
+                if let last, dts <= last { continue }
+                last = dts
+                return AudioPacket(
+                    bytes: packet.bytes, pts: packet.pts.plus(joint), dts: dts, duration: packet.duration)
+            }
+            return nil
+        }
+    }
+}
