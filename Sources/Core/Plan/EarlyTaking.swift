@@ -3,8 +3,8 @@
 /// Decides from which inputs a stage of several inputs takes items before their turn, so that no such stage waits
 /// for an item that another one holds up.
 ///
-/// A *merge* here is a stage that takes the items of several inputs in the order of their time: a ``MultiSink`` or a
-/// ``MultiFilter``. While it waits for one input, it holds up whatever feeds the full queues of the others. Merges that
+/// A *merge* here is a stage that takes the items of several inputs in the order of their time: a ``MultiSink``, a
+/// ``MultiTransform`` or a ``MultiFilter``. While it waits for one input, it holds up whatever feeds the full queues of the others. Merges that
 /// hold up what the next one waits for, in a circle, would wait forever. docs/design/033-kinds-of-sample.md has the
 /// proof that they don't.
 struct EarlyTaking {
@@ -37,7 +37,7 @@ struct EarlyTaking {
             origins[node] = topology.incoming[node].map { origins(of: $0) }
         }
         // What filters wait for beside pictures: they need it up to some time after a picture.
-        let companions = merges.filter { !isSink($0) }.reduce(into: Set<Int>()) {
+        let companions = merges.filter(isFilter).reduce(into: Set<Int>()) {
             for origins in origins[$1]!.dropFirst() { $0.formUnion(origins) }
         }
         for merge in merges { inputs[merge] = inputs(of: merge, companions) }
@@ -51,8 +51,10 @@ struct EarlyTaking {
         let own = origins[merge]!
         if sharesSources(merge) { return Inputs(leaves: own.map { _ in .always }, origins: own) }
         let overJoins = groups { topology.graph.nodes[$0].isJoin }
-        // A stage that holds up the pictures behind a filter also holds up their source.
-        let overOthers = groups(beside: isSink(merge) ? [] : own[0].union([merge])) { $0 != merge }
+        // A stage that holds up the pictures behind a filter also holds up their source. Behind a transform, it holds up
+        // the sources of all inputs.
+        let heldUp = isSink(merge) ? [] : isFilter(merge) ? own[0] : own.reduce(into: []) { $0.formUnion($1) }
+        let overOthers = groups(beside: isSink(merge) ? [] : heldUp.union([merge])) { $0 != merge }
         let isLate = topology.incoming[merge].map(isLate)
         let leaves = own.indices.map { input -> Leave in
             let others = own.indices.filter { $0 != input }
@@ -64,12 +66,12 @@ struct EarlyTaking {
         return Inputs(leaves: leaves, origins: own)
     }
 
-    /// Whether a filter's pictures, or an input of a sink, share a source with another input. A stage that has in
+    /// Whether a filter's pictures, or an input of a sink or transform, share a source with another input. A stage that has in
     /// hand an item for which the merge has no place can then hold up what the merge waits for.
     private func sharesSources(_ merge: Int) -> Bool {
         let inputs = topology.incoming[merge].map { origins(of: $0, overMerges: true) }
         return inputs.indices.contains { input in
-            (input == 0 || isSink(merge))
+            (input == 0 || !isFilter(merge))
                 && inputs.indices.contains { $0 != input && !inputs[$0].isDisjoint(with: inputs[input]) }
         }
     }
@@ -86,10 +88,10 @@ struct EarlyTaking {
 
     /// The filters that share a source of motion with `filter`, and lie on other ways of the pictures.
     func rivals(of filter: Int) -> [Rival] {
-        guard inputs[filter] != nil, !isSink(filter) else { return [] }
+        guard inputs[filter] != nil, isFilter(filter) else { return [] }
         let own = companionSources(of: filter)
         return inputs.keys.sorted().compactMap { other in
-            guard other != filter, !isSink(other), !own.isDisjoint(with: companionSources(of: other)),
+            guard other != filter, isFilter(other), !own.isDisjoint(with: companionSources(of: other)),
                 !topology.descendants(of: filter).contains(other), !topology.descendants(of: other).contains(filter)
             else { return nil }
             let before = pictureEdges(before: other)
@@ -115,6 +117,9 @@ struct EarlyTaking {
     }
 
     private func isSink(_ node: Int) -> Bool { topology.graph.nodes[node].kind == .sink }
+
+    /// Whether it hands on the pictures of its first input. A transform of several inputs makes its own output.
+    private func isFilter(_ node: Int) -> Bool { topology.graph.nodes[node].kind == .passThrough }
 
     /// The sources and merges from which the items on `edge` come, with no further merge between.
     ///
@@ -200,7 +205,7 @@ extension BudgetGraph {
         guard !nodes.contains(where: \.isLive) else { return self }
         var graph = self
         for (node, inputs) in EarlyTaking(BudgetTopology(self)).inputs
-        where nodes[node].kind != .sink && inputs.leaves[0] != .never {
+        where nodes[node].kind == .passThrough && inputs.leaves[0] != .never {
             let pictures = incoming(node)[0]
             graph.nodes[node].delay += edges[pictures].capacity
             graph.nodes[node].hold += edges[pictures].capacity

@@ -413,6 +413,9 @@ extension StageInstance {
             try filter.negotiate(format)
             return inputs[0]
         case let join as any Join: return try join.negotiate(inputs)
+        case let transform as any MultiTransform:
+            _ = try first(of: inputs)
+            return try transform.negotiate(inputs)
         case let transform as any Transform: return try transform.negotiate(first(of: inputs))
         case let sink as any MultiSink:
             _ = try first(of: inputs)

@@ -23,6 +23,22 @@ struct JoinPlanner {
                 faults.add(request, found.key, found.what, found.remedy)
             }
         }
+        checkTransforms(&faults)
+    }
+
+    /// In a live chain a transform of several inputs waits for each by the clock: what a source gives as fast as it can
+    /// would be taken long before its time.
+    private func checkTransforms(_ faults: inout PlanFaults) {
+        guard stages.contains(where: \.demand.isLive) else { return }
+        for (index, stage) in stages.enumerated()
+        where stage.request.type.kind == .transform && stage.request.from.count > 1 {
+            for producer in producers(of: index) where !producer.keepsRealTime {
+                faults.add(
+                    stage.request, "from",
+                    "the chain is live, but '\(producer.id)' gives its output as fast as it can, not in real time: '\(stage.id)' would take it long before its time",
+                    "Use \(producer.realTime.joined(separator: " and ")).")
+            }
+        }
     }
 
     /// Sentences for `check`.
@@ -35,7 +51,7 @@ struct JoinPlanner {
 
     private func keepsRealTime(_ source: Int) -> Bool { stages[source].demand.keepsRealTime }
 
-    /// What feeds a join, input by input.
+    /// What feeds a stage of several inputs, input by input.
     private func producers(of join: Int) -> [JoinCheck.Producer] {
         stages[join].request.from.map { producer in
             let sources = stages.sources(of: producer)

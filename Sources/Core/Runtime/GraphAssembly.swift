@@ -375,7 +375,7 @@ struct GraphAssembly {
                     JoinInputs(
                         names: graph.plan.links.filter { $0.to == place }.map { graph.plan.nameInFile($0.from) }),
                     graph.plan.joins[place]!, stop: head.stop))
-        case .sink where queues.count > 1, .filter where queues.count > 1:
+        case .sink where queues.count > 1, .filter where queues.count > 1, .transform where queues.count > 1:
             .merge(
                 MergeInlet(head, queues, isLive: graph.planned.isLive, stop: head.stop))
         case .filter, .transform, .sink: .queue(queues[0])

@@ -2,13 +2,15 @@
 
 import Synchronization
 
-/// Takes from the queues of a ``MultiSink`` or ``MultiFilter`` what ``TimeOrder`` says, under their one lock. Belongs to
-/// the stage's thread.
+/// Takes from the queues of a ``MultiSink``, ``MultiTransform`` or ``MultiFilter`` what ``TimeOrder`` says, under their one
+/// lock. Belongs to the stage's thread.
 final class MergeInlet {
     enum Taken: ~Copyable {
         case item(Lease, Int)
         /// No picture up to this time will come.
         case nothing(upTo: Int64)
+        /// A transform's ``MultiTransform/idleTime`` has come.
+        case idle
         /// There is something else for the stage's thread to do, such as a command.
         case interrupted
         case ended
@@ -34,6 +36,8 @@ final class MergeInlet {
     }
 
     let queues: [ItemQueue]
+    /// [stage thread] Whether the item that was taken last came in its turn.
+    var isInTurn: Bool { order.isInTurn }
     /// What this stage waits for.
     let awaited: AwaitedInputs
     // Under the queues' lock.
@@ -65,7 +69,10 @@ final class MergeInlet {
     /// Waits for the item whose turn it is.
     func take() -> Taken {
         // Another instance may wait for another time.
-        let longestWait = stage.asMultiFilter?.longestWait.nanoseconds ?? Self.longestWait
+        let longestWait =
+            stage.asMultiFilter?.longestWait.nanoseconds ?? stage.asMultiTransform?.longestWait.nanoseconds
+            ?? Self.longestWait
+        let idleTime = isLive ? stage.asMultiTransform?.idleTime?.nanoseconds : nil
         let condition = queues[0].consumer
         condition.lock()
         if isLive { order.longestWait = longestWait }
@@ -88,7 +95,8 @@ final class MergeInlet {
                     return .nothing(upTo: pts)
                 }
             }
-            switch order.next(now: stage.clock.now()) {
+            let now = stage.clock.now()
+            switch order.next(now: now) {
             case .take(let index):
                 awaited.show(0)
                 let lease = queues[index].popLocked()
@@ -112,7 +120,11 @@ final class MergeInlet {
                     condition.unlock()
                     return .interrupted
                 }
-                queues.wait(until: instant, as: stage)
+                if let idleTime, now >= idleTime {
+                    condition.unlock()
+                    return .idle
+                }
+                queues.wait(until: idleTime.map { min($0, instant ?? $0) } ?? instant, as: stage)
             }
         }
     }
@@ -188,18 +200,21 @@ extension RunningGraph {
 }
 
 extension Worker {
-    /// [worker thread] Hands a ``MultiSink`` the items of all its inputs.
-    func runMerge(_ sink: StageRunner, _ inlet: MergeInlet) {
+    /// [worker thread] Hands a ``MultiSink`` or ``MultiTransform`` the items of all its inputs.
+    func runMerge(_ stage: StageRunner, _ inlet: MergeInlet) {
         while true {
             state.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
             state.readMail()
             switch inlet.take() {
-            case .item(let lease, let index): if !sink.take(lease, from: index) { return }
+            case .item(let lease, let index): if !stage.take(lease, from: index, isInTurn: inlet.isInTurn) { return }
+            case .idle: if !stage.giveWhileIdle() { return }
             case .interrupted: continue
             case .nothing: continue
             case .ended:
                 state.readRest()
-                return sink.drain()
+                stage.drain()
+                stage.output?.end()
+                return
             case .stopped: return
             }
         }
@@ -218,6 +233,7 @@ extension Worker {
                 if !goesOn { return }
             case .nothing(let pts): run.announceNothing(upTo: pts, after: -1)
             case .interrupted: continue
+            case .idle: continue
             case .ended:
                 state.readRest()
                 return run.end()

@@ -56,7 +56,7 @@ public final class StageDriver<S: Stage> {
     ///   - type: The stage's class.
     ///   - options: The options as a JSON object; comments are allowed.
     ///   - input: The format of the items that the test sends; nil for a source and for a join.
-    ///   - inputs: For a join, or a sink of several inputs, the format of each input.
+    ///   - inputs: For a join, or another stage of several inputs, the format of each input.
     ///   - join: For a join, how it brings its inputs together: what a chain file says as `join`.
     ///   - folder: The folder of relative paths: ``StageContext/folder``.
     ///   - chainName: The chain's name: ``StageContext/chainName``.
@@ -288,6 +288,24 @@ public final class StageDriver<S: Stage> {
 
     /// Hands the stage a block of sound.
     public func send(_ block: consuming AudioBlock) throws { try send(block.release()) }
+
+    /// Hands a stage of several inputs a block of sound for one of them. A chain hands it items in the order of their
+    /// time.
+    ///
+    /// - Parameters:
+    ///   - block: The block.
+    ///   - input: The input that it is for.
+    ///   - isInTurn: For a transform, whether no input gives an earlier one any more (``MultiTransform``).
+    public func send(_ block: consuming AudioBlock, from input: Int, isInTurn: Bool = true) throws {
+        _ = runner.take(block.release(), from: input, isInTurn: isInTurn)
+        try check()
+    }
+
+    /// Tells a transform of several inputs that its ``MultiTransform/idleTime`` has come.
+    public func idle() throws {
+        _ = runner.giveWhileIdle()
+        try check()
+    }
 
     /// Hands a sink of several inputs an access unit for one of them. A chain hands it items in the order of their
     /// time.

@@ -78,6 +78,7 @@ final class StageRunner: @unchecked Sendable {
     @exclusivity(unchecked) private var asJoin: (any Join)?
     @exclusivity(unchecked) private var asSink: (any Sink)?
     @exclusivity(unchecked) private var asMultiSink: (any MultiSink)?
+    @exclusivity(unchecked) private(set) var asMultiTransform: (any MultiTransform)?
     @exclusivity(unchecked) private(set) var asMultiFilter: (any MultiFilter)?
     @exclusivity(unchecked) private(set) var asSource: (any Source)?
     @exclusivity(unchecked) private var modifies: Bool
@@ -169,6 +170,7 @@ final class StageRunner: @unchecked Sendable {
         asJoin = instance.stage as? any Join
         asSink = instance.stage as? any Sink
         asMultiSink = instance.stage as? any MultiSink
+        asMultiTransform = instance.stage as? any MultiTransform
         asMultiFilter = instance.stage as? any MultiFilter
         modifies = demand.access == .modify
         heldHeaders = context.heldHeaders
@@ -380,22 +382,22 @@ final class StageRunner: @unchecked Sendable {
         }
     }
 
-    /// [stage thread] One item of one of several inputs into a sink; false when the run was stopped.
-    func take(_ lease: consuming Lease, from index: Int) -> Bool {
+    /// [stage thread] One item of one of several inputs into a sink or transform; false when the run was stopped.
+    func take(_ lease: consuming Lease, from index: Int, isInTurn: Bool = true) -> Bool {
         lease.record.pointee.holder.store(holderCode, ordering: .relaxed)
         if let trace = thread.trace {
             trace.begin(.item, stage: number, frame: lease.record.pointee.header.sequenceNumber)
         }
         var time = histogram == nil ? 0 : clock.now()
         thread.elsewhere = 0
-        let goesOn = accept(lease, since: time, from: index)
+        let goesOn = accept(lease, since: time, from: index, isInTurn: isInTurn)
         if let trace = thread.trace { trace.end() }
         if histogram != nil { addTime(&time) }
         return goesOn
     }
 
     /// [stage thread] One item into a transform or sink; false when the run was stopped.
-    func accept(_ lease: consuming Lease, since time: Int64, from index: Int = 0) -> Bool {
+    func accept(_ lease: consuming Lease, since time: Int64, from index: Int = 0, isInTurn: Bool = true) -> Bool {
         taken.add()
         let record = lease.record
         let sequence = record.pointee.header.sequenceNumber
@@ -431,7 +433,11 @@ final class StageRunner: @unchecked Sendable {
                 let emittedBefore = emitted.value
                 times.came(record.pointee.header.orderTime)
                 heldHeaders?.note(record.pointee.header)
-                try asTransform.process(Sample(lease), output)
+                if let asMultiTransform {
+                    try asMultiTransform.process(Sample(lease), from: index, isInTurn: isInTurn, output)
+                } else {
+                    try asTransform.process(Sample(lease), output)
+                }
                 held.store(asTransform.held, ordering: .releasing)
                 if output.announcesGaps, emitted.value == emittedBefore, heldNow == 0 {
                     output.announceNothing(upTo: pts.nanoseconds)
@@ -467,6 +473,20 @@ final class StageRunner: @unchecked Sendable {
             output?.announceNothing(upTo: pts.nanoseconds)
             return true
         }
+    }
+
+    /// [stage thread] No item has come up to ``MultiTransform/idleTime``; false when the run was stopped.
+    func giveWhileIdle() -> Bool {
+        guard mode == .runs, let asMultiTransform, let output else { return true }
+        thread.inside.store(Int32(number), ordering: .relaxed)
+        do { try asMultiTransform.idle(output) } catch {
+            if isStop(error) {
+                settleAfterStop()
+                return false
+            }
+            fail(error, sequence: lastSequence, pts: context.item.pts)
+        }
+        return true
     }
 
     /// Tells joins behind that items up to `pts` ended here. This includes items that the stage still holds: when it
@@ -740,6 +760,7 @@ final class StageRunner: @unchecked Sendable {
         asJoin = other.stage as? any Join
         asSink = other.stage as? any Sink
         asMultiSink = other.stage as? any MultiSink
+        asMultiTransform = other.stage as? any MultiTransform
         asMultiFilter = other.stage as? any MultiFilter
         modifies = demand.access == .modify
         heldHeaders = context.heldHeaders

@@ -33,6 +33,8 @@ struct TimeOrder {
     /// How long an item waits in all for inputs that have none, nanoseconds; nil means without limit.
     var longestWait: Int64?
     var inputs: [Input]
+    /// Whether the item that was decided on last came in its turn: no input that is waited for gives an earlier one.
+    private(set) var isInTurn = true
     /// Inputs that the stage has waited for in vain. It waits for them again once they are about as far as the
     /// others.
     private var isSilent: [Bool]
@@ -60,6 +62,7 @@ struct TimeOrder {
 
     /// - Parameter now: The chain clock's time, nanoseconds.
     mutating func next(now: Int64) -> Decision {
+        isInTurn = true
         var lowest: Int?
         var lowestOutOfTurn: Int?
         var isAwaited = false
@@ -86,7 +89,10 @@ struct TimeOrder {
         if isOver { return .end }
         guard let lowest else { return .wait(until: nil) }
         guard isAwaited else { return take(lowest) }
-        if isPressed, let lowestOutOfTurn { return take(lowestOutOfTurn) }
+        if isPressed, let lowestOutOfTurn {
+            isInTurn = false
+            return take(lowestOutOfTurn)
+        }
         guard let longestWait else { return .wait(until: nil) }
         var since = now
         for index in inputs.indices where inputs[index].time != nil {

@@ -257,6 +257,55 @@ extension Transform {
     public var held: Int { 0 }
 }
 
+/// A transform that takes the items of one or several inputs, such as sounds to be mixed: `"from": ["mic", "music"]`.
+///
+/// Its ``StageInfo/furtherInputs`` says what the inputs beside the first may carry; none of them is pictures. The
+/// runner hands it the items of all inputs in the order of their time, as far as that is known. It waits for an input
+/// that has none yet; in a live chain, for at most ``longestWait``. docs/design/033-kinds-of-sample.md.
+///
+/// ```swift
+/// func process(_ input: consuming Sample, from index: Int, isInTurn: Bool, _ output: Output) throws {
+///     guard case .audioBlock(let block) = consume input else { return output.drop(.byStage) }
+///     if isInTurn { try give(before: block.pts, output) }   // as .made
+///     sum.add(block, from: index)
+///     output.absorb()
+/// }
+/// ```
+public protocol MultiTransform: Transform {
+    /// [control thread] Returns the output format for the formats of all inputs, in the order of `from`; one or several.
+    func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat
+
+    /// [stage thread] Takes one item of the input at `index` in `from`, and emits what is ready.
+    ///
+    /// - Parameters:
+    ///   - input: The item.
+    ///   - index: The input that it came on.
+    ///   - isInTurn: Whether no input that was waited for will give an item of an earlier time. False where the item is
+    ///     taken early, so that its producer can go on.
+    ///   - output: Where the stage emits.
+    func process(_ input: consuming Sample, from index: Int, isInTurn: Bool, _ output: Output) throws
+
+    /// How long a live chain waits for an input that has no items. The runner reads it at each item.
+    var longestWait: MediaTime { get }
+
+    /// In a live chain, when ``idle(_:)`` is to be called if no item comes before: a time of the chain clock. The runner
+    /// reads it whenever it waits. The default is nil: never.
+    var idleTime: MediaTime? { get }
+
+    /// [stage thread] No item has come up to ``idleTime``: the stage may emit what it makes itself. The default does
+    /// nothing.
+    func idle(_ output: Output) throws
+}
+
+extension MultiTransform {
+    public func negotiate(_ input: MediaFormat) throws -> MediaFormat { try negotiate([input]) }
+    public func process(_ input: consuming Sample, _ output: Output) throws {
+        try process(input, from: 0, isInTurn: true, output)
+    }
+    public var idleTime: MediaTime? { nil }
+    public func idle(_ output: Output) throws {}
+}
+
 /// A stage that takes one item from each of several inputs.
 ///
 /// The chain file says which items belong together (``JoinMatch``). The item of the leading input is always there;

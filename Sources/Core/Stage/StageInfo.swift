@@ -61,7 +61,7 @@ public struct StageInfo: Sendable {
     public var input: Media
     /// What a stage takes on each input beside the first: `"from": ["h264", "aac"]`; `.none` for a stage with one input.
     /// Such a sink adopts ``MultiSink``, and its inputs may come in any order; such a filter adopts ``MultiFilter``, and
-    /// its first input is the pictures.
+    /// its first input is the pictures; such a transform adopts ``MultiTransform``, and none of its inputs is pictures.
     public var furtherInputs: Media
     /// What the stage gives; `.none` for a sink.
     public var output: Media
@@ -152,9 +152,14 @@ extension StageInfo {
         public var name: String
         /// The kind of source that gives it. Its options are of the same type as those of the first.
         public var type: StageType
+        /// Whether the output needs nothing of the first source. Where a chain takes only this output, it has only this
+        /// source.
+        public var standsAlone: Bool
 
         /// Names an output.
-        public init(_ name: String, _ type: StageType) { (self.name, self.type) = (name, type) }
+        public init(_ name: String, _ type: StageType, standsAlone: Bool = false) {
+            (self.name, self.type, self.standsAlone) = (name, type, standsAlone)
+        }
     }
 
     /// Another kind of output, where one option has one value: a file's access units with `"decode": false`.
@@ -355,9 +360,11 @@ extension StageInfo.Media {
         switch (self, other) {
         case (.encoded(let some), .encoded(let more)): .encoded(some + more.filter { !some.contains($0) })
         case (.video(let some), .video(let more)): .video(some + more.filter { !some.contains($0) })
-        case (.several(let some), .several(let more)): .several(some + more)
-        case (.several(let some), _): .several(some + [other])
-        case (_, .several(let more)): .several([self] + more)
+        case (_, .several(let more)): more.reduce(self) { $0.joined($1) }
+        case (.several(let some), _):
+            .several(
+                some.contains { $0.takes(other) && other.takes($0) }
+                    ? some.map { $0.takes(other) && other.takes($0) ? $0.joined(other) : $0 } : some + [other])
         default: self == other ? self : .several([self, other])
         }
     }

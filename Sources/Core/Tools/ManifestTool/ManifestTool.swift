@@ -171,7 +171,7 @@ struct SourceScan {
     private func export(_ type: String) throws -> (id: String, kind: String) {
         let kinds = [
             "Source": "source", "Filter": "filter", "MultiFilter": "filter", "DelayingFilter": "filter",
-            "Transform": "transform",
+            "Transform": "transform", "MultiTransform": "transform",
             "Join": "join", "Sink": "sink", "MultiSink": "sink", "Service": "service", "PictureEncoder": "encoder",
         ]
         for (name, text) in texts {

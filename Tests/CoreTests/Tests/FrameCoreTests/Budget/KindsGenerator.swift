@@ -18,6 +18,8 @@ struct KindsGraph {
         case soundSource(Times)
         case motionRelay
         case soundEncoder
+        /// Makes one motion of several.
+        case mixer
         /// How far it looks ahead, in microseconds, and when the items of its first further input come; nil where that is
         /// not known.
         case filter(ahead: Int, Times?)
@@ -48,11 +50,14 @@ struct KindsGenerator {
         var delay = 3
         /// Of 100 sources of sound or motion, how many have a stage of their own behind them.
         var relays = 35
+        /// Of 100 chains with several sources of motion, how many mix two of them.
+        var mixers = 0
 
         /// Nothing is lost.
-        static let waiting = Limits(pictures: .init(nodes: 2...9, capacity: 3, live: 0, drops: 0))
+        static let waiting = Limits(pictures: .init(nodes: 2...9, capacity: 3, live: 0, drops: 0), mixers: 50)
         /// Live sources and links that drop; no joins, of which ``RandomChainTests`` has enough.
-        static let dropping = Limits(pictures: .init(nodes: 2...9, joins: 0, secondSources: 0, live: 70, drops: 30))
+        static let dropping = Limits(
+            pictures: .init(nodes: 2...9, joins: 0, secondSources: 0, live: 70, drops: 30))
         /// For the model checker.
         static let small = Limits(
             pictures: .init(
@@ -70,6 +75,7 @@ struct KindsGenerator {
     static func make(seed: UInt64, _ limits: Limits) -> KindsGraph {
         var generator = KindsGenerator(limits, seed)
         generator.addCompanions()
+        generator.addMixer()
         for _ in 0..<generator.dice.next(in: limits.filters) { generator.addFilter() }
         for _ in 0..<generator.dice.next(in: limits.recorders) { generator.addRecorder() }
         generator.endCompanions()
@@ -129,6 +135,19 @@ struct KindsGenerator {
             companions.append(relay)
             if isMotion { self.times[relay] = times }
         }
+    }
+
+    private mutating func addMixer() {
+        let motions = companions.filter {
+            switch made.stages[$0] {
+            case .motionSource, .motionRelay: true
+            default: false
+            }
+        }
+        guard limits.mixers > 0, motions.count > 1, dice.hits(limits.mixers) else { return }
+        let mixer = add(.encoder, .mixer)
+        for motion in shuffled(motions).prefix(2) { connect(motion, mixer, units: true) }
+        companions.append(mixer)
     }
 
     private func isSoundUnits(_ node: Int) -> Bool {

@@ -107,6 +107,29 @@ final class KindMotionRelay: KindSourceBase, Transform {
     func drain(_ output: Output) throws { while times.count > 0 { try answer(output) } }
 }
 
+/// One motion of several: at the time of each item that comes in its turn, unless it has given that time.
+final class KindMixer: KindSourceBase, MultiTransform {
+    static let info = StageInfo(
+        id: "kind-mixer", summary: "Mixes motion.", input: .motion, furtherInputs: .motion, output: .motion)
+    private var rising = Rising()
+    private var last: MediaTime?
+    var longestWait: MediaTime { MediaTime(nanoseconds: 2_000_000) }
+    var demand: StageDemand { demand(Self.declaredDemand) }
+    func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat { inputs[0] }
+
+    func process(_ input: consuming Sample, from index: Int, isInTurn: Bool, _ output: Output) throws {
+        guard case .motionBlock(let block) = consume input else { return output.drop(.byStage) }
+        dice.stall()
+        output.absorb()
+        try rising.check(block.pts, index)
+        guard isInTurn, last.map({ $0 < block.pts }) ?? true else { return }
+        last = block.pts
+        var sample = MotionSample(time: block.pts)
+        sample.contents = .rotationRate
+        try output.emit(output.makeMotionBlock([sample].span), as: .made)
+    }
+}
+
 /// An encoder of sound: two blocks become one access unit.
 final class KindSoundEncoder: KindSourceBase, Transform {
     static let info = StageInfo(
@@ -261,6 +284,7 @@ extension KindsGraph {
                     chosen(KindSoundSource.self, times(when) + #", "falls": \#(node.isLive && seed % 3 == 0)"#)
                 case .motionRelay: chosen(KindMotionRelay.self)
                 case .soundEncoder: chosen(KindSoundEncoder.self)
+                case .mixer: chosen(KindMixer.self)
                 case .filter(let ahead, let when):
                     chosen(
                         node.modifies ? KindWriter.self : KindFilter.self,

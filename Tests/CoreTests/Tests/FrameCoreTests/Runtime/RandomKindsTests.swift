@@ -36,7 +36,7 @@ import Testing
         guard only == nil else { return }
         #expect(all.ran * 2 >= count)
         #expect(all.withFilters * 2 >= all.ran && all.withSeveral * 10 >= all.ran && all.withRecorders * 2 >= all.ran)
-        #expect(all.early > 0)
+        #expect(all.early > 0 && (drops || all.withMixers * 20 >= all.ran))
     }
 
     private struct Tally: Sendable {
@@ -46,6 +46,7 @@ import Testing
         /// With several filters, or with a filter and a recorder.
         var withSeveral = 0
         var withRecorders = 0
+        var withMixers = 0
         /// Chains in which an input is taken from before its turn.
         var early = 0
         var tight = 0
@@ -58,6 +59,7 @@ import Testing
             sum.withFilters += other.withFilters
             sum.withSeveral += other.withSeveral
             sum.withRecorders += other.withRecorders
+            sum.withMixers += other.withMixers
             sum.early += other.early
             sum.tight += other.tight
             sum.items += other.items
@@ -65,7 +67,7 @@ import Testing
         }
 
         var text: String {
-            "\(ran) ran (\(withFilters) with filters, \(withRecorders) with recorders, \(withSeveral) with several of these, \(early) that may take early, \(tight) with `min` buffers), \(items) items, \(refused) refused"
+            "\(ran) ran (\(withFilters) with filters, \(withRecorders) with recorders, \(withMixers) with mixers, \(withSeveral) with several of these, \(early) that may take early, \(tight) with `min` buffers), \(items) items, \(refused) refused"
         }
     }
 
@@ -106,6 +108,7 @@ import Testing
         tally.ran += 1
         tally.withFilters += made.filters.isEmpty ? 0 : 1
         tally.withRecorders += made.recorders.isEmpty ? 0 : 1
+        tally.withMixers += made.stages.values.contains { if case .mixer = $0 { true } else { false } } ? 1 : 0
         tally.withSeveral += made.filters.count + made.recorders.count > 1 ? 1 : 0
         let taking = EarlyTaking(BudgetTopology(plan.graph))
         tally.early += taking.inputs.values.contains { $0.leaves.contains { $0 != .never } } ? 1 : 0

@@ -29,6 +29,19 @@ import Testing
         #expect(some.next(now: 0) == .take(0), "priming comes before the first picture")
     }
 
+    /// A transform may only give what is before an item in its turn.
+    @Test func saysWhetherAnItemComesInItsTurn() {
+        var some = order([item(5), item(3)], longestWait: 1000)
+        #expect(some.next(now: 0) == .take(1) && some.isInTurn)
+        some.inputs = [item(5, isPressed: true), none]
+        #expect(some.next(now: 0) == .take(0) && !some.isInTurn, "the other input may still give an earlier one")
+        some.inputs = [item(6), ended]
+        #expect(some.next(now: 0) == .take(0) && some.isInTurn)
+        some.inputs = [item(7), none]
+        #expect(some.next(now: 10) == .wait(until: 1010))
+        #expect(some.next(now: 1010) == .take(0) && some.isInTurn, "nobody waits for the other any more")
+    }
+
     @Test func waitsForAnInputWithoutAnItemUntilItEnds() {
         var some = order([item(5), none])
         #expect(some.next(now: 0) == .wait(until: nil))
