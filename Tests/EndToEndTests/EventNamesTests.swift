@@ -33,7 +33,10 @@ import Testing
     /// Of one image come all stages of a folder.
     @Test(arguments: [
         ("sources/ALSASource", ["alsa-source"]),
-        ("filters/Audio", ["audio-encoder", "audio-meter", "audio-resample", "gain", "tone-source"]),
+        (
+            "filters/Audio",
+            ["audio-encoder", "audio-meter", "audio-mix", "audio-resample", "audio-shift", "gain", "tone-source"]
+        ),
         ("filters/Compositor", ["mosaic", "source-switch"]), ("filters/Convert", ["convert"]),
         ("filters/CropOrient", ["crop-orient"]),
         ("filters/FPSMeter", ["fps-meter"]), ("filters/FaceEffect", ["face-effect"]),
@@ -67,8 +70,9 @@ import Testing
             "network-source", "frei0r", "frei0r-mixer", "null-sink", "part-sink", "part-source", "rtsp-sink", "rate",
             "recorder", "replicate",
             "test-source", "text", "v4l2-sink", "v4l2-source", "window-preview", "x264-encoder", "y4m-sink",
-            "y4m-source", "motion-source", "alsa-source", "audio-encoder", "audio-meter", "audio-resample", "gain",
-            "tone-source", "motion-sync", "video-snake", "picture-overlay", "image-sink",
+            "y4m-source", "motion-source", "alsa-source", "audio-encoder", "audio-meter", "audio-mix",
+            "audio-resample", "audio-shift", "gain", "tone-source", "motion-sync", "video-snake", "picture-overlay",
+            "image-sink",
         ]
         #expect(Set(ShippedPlugins.ids) == known)
     }

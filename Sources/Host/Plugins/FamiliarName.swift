@@ -9,7 +9,9 @@ enum FamiliarName {
         "alsa-source": ["alsasrc", "pulsesrc", "pipewiresrc", "autoaudiosrc", "alsa", "pulse"],
         "audio-encoder": ["avenc_aac", "fdkaacenc", "voaacenc", "opusenc", "aac", "libopus"],
         "audio-meter": ["level", "ebur128level", "ebur128"],
+        "audio-mix": ["audiomixer", "adder", "liveadder", "amix", "amerge"],
         "audio-resample": ["audioconvert", "audioresample", "aresample"],
+        "audio-shift": ["adelay", "asetpts", "itsoffset"],
         "convert": ["videoconvert", "format"],
         "crop-orient": [
             "aspectratiocrop", "videobox", "videocrop", "videoflip", "videoscale", "videoconvertscale", "crop", "hflip",

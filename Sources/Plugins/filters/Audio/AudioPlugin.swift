@@ -5,5 +5,7 @@ import FrameCore
 /// What the host calls after it has read the manifest and loaded this library. [control thread]
 @c(framehost_plugin_v1)
 public func pluginEntry() -> OpaquePointer {
-    PluginEntry.export(ToneSource.self, AudioEncoder.self, Gain.self, AudioMeter.self, AudioResample.self)
+    PluginEntry.export(
+        ToneSource.self, AudioEncoder.self, Gain.self, AudioMeter.self, AudioResample.self, AudioShift.self,
+        AudioMix.self)
 }
