@@ -85,7 +85,7 @@ struct RecordingAdoption {
     /// The most folders within each other.
     private static let mostDepth = 16
     /// The endings of a recorder's files.
-    private static let endings = [".mp4", ".m4v", ".mov", ".mkv"]
+    private static let endings = [".mp4", ".m4v", ".mov", ".mkv", ".m4a", ".mka"]
 
     private(set) var files: [File] = []
 

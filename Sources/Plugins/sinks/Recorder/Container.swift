@@ -15,8 +15,14 @@ enum Container: String, CaseIterable {
     }
 
     private static let byEnding: [(ending: String, container: Container)] = [
-        (".mp4", .mp4), (".m4v", .mp4), (".mov", .mov), (".mkv", .mkv),
+        (".mp4", .mp4), (".m4v", .mp4), (".mov", .mov), (".mkv", .mkv), (".m4a", .mp4), (".mka", .mkv),
     ]
+
+    /// Whether the ending of a file's name says that the file has sound alone.
+    static func isForSound(path: String) -> Bool {
+        let name = path.lowercased()
+        return name.hasSuffix(".m4a") || name.hasSuffix(".mka")
+    }
 
     /// The endings of files' names, with the dot.
     static var endings: [String] { byEnding.map(\.ending) }

@@ -33,7 +33,7 @@ final class MuxerHandle {
     private var context: UnsafeMutablePointer<AVFormatContext>?
     private var io: UnsafeMutablePointer<AVIOContext>?
     private var packet: UnsafeMutablePointer<AVPacket>?
-    /// The pictures first, then the sounds, then the motion.
+    /// The one that leads first, then the sounds, then the motion.
     private var tracks: [MuxerTrack]
     private let hasMotion: Bool
     /// Whether the motion's track has its name.
@@ -42,6 +42,7 @@ final class MuxerHandle {
     private var waiting: MotionSample?
     private var period = MediaTime.zero
     private var first: MediaTime?
+    private let origin: MediaTime
     private var firstDTS = MediaTime.zero
 
     /// [stage thread] Starts the file, which is still empty when this returns.
@@ -58,6 +59,7 @@ final class MuxerHandle {
         av_log_set_level(AV_LOG_QUIET)
         self.file = file
         self.container = container
+        self.origin = origin
         index = IndexSize(
             trackCount: descriptions.count, extradataBytes: descriptions.extradataBytes,
             motion: descriptions.hasMotion ? descriptions.count - 1 : nil)
@@ -86,9 +88,9 @@ final class MuxerHandle {
         context.pointee.pb = io
         let streams = try descriptions.addStreams(to: context, container)
         try begin(context, descriptions)
-        let video = TimeBase(streams[0].pointee.time_base)
-        // The origin is a whole number of the pictures' ticks, so that times stay exact.
-        let moved = video.time(ofTicks: video.ticks(of: origin))
+        let lead = TimeBase(streams[0].pointee.time_base)
+        // The origin is a whole number of the ticks of the track that leads, so that times stay exact.
+        let moved = lead.time(ofTicks: lead.ticks(of: origin))
         tracks = streams.enumerated().map { index, stream in
             MuxerTrack(
                 stream: Int32(index), timeBase: TimeBase(stream.pointee.time_base), origin: moved, begin: origin,
@@ -113,7 +115,7 @@ final class MuxerHandle {
             // within a second.
             av_dict_set(&settings, "cluster_time_limit", "800", 0)
         } else {
-            let ticks = Int64(container.ticksPerSecond(for: descriptions.pictures.timeBase))
+            let ticks = Int64(descriptions.leadTicks(in: container))
             av_dict_set(&settings, "movflags", "frag_keyframe+delay_moov+default_base_moof", 0)
             av_dict_set_int(&settings, "frag_duration", Self.fragmentDuration, 0)
             av_dict_set_int(&settings, "video_track_timescale", ticks, 0)
@@ -142,14 +144,19 @@ final class MuxerHandle {
     /// The longest time from one picture to the next.
     var longestGap: MediaTime { tracks[0].longestGap }
 
-    /// Writes one access unit with start codes.
+    /// Writes one access unit of the track that leads; one of pictures has start codes.
     ///
+    /// - Parameters:
+    ///   - isHeard: False for packets of sound before the first that is heard, which count as none.
+    ///   - delay: Is added to its time in the file.
     /// - Precondition: `reaches(unit)`.
     /// - Throws: ``FrameHostError`` naming the path; the file is then closed, and cut to the part that plays.
-    func write(_ unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer) throws {
+    func write(
+        _ unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer, isHeard: Bool = true, delay: MediaTime = .zero
+    ) throws {
         guard let context, let packet else { return }
         if first == nil { firstDTS = unit.dts }
-        tracks[0].setTimes(packet, pts: unit.pts, dts: unit.dts, duration: unit.duration)
+        tracks[0].setTimes(packet, pts: unit.pts + delay, dts: unit.dts + delay, duration: unit.duration)
         packet.pointee.flags = unit.isKeyframe ? AV_PKT_FLAG_KEY : 0
         try hand(packet, bytes, to: context)
         // A sound that has not given anything yet holds the header back. After a second the header is written without
@@ -160,8 +167,10 @@ final class MuxerHandle {
             try flushFragment(context)
         }
         try noteSaved()
+        guard isHeard else { return }
         frames += 1
-        first = first ?? unit.pts
+        // Nobody hears an encoder's priming, which lies before the origin.
+        first = first ?? max(unit.pts, origin)
         span = max(span, unit.pts + unit.duration - first!)
     }
 

@@ -5,12 +5,14 @@ import Recordings
 
 /// Writes access units and motion to MP4, MOV or MKV files.
 ///
+/// The pictures lead: files begin, end and are cut by them. In a recording of sound alone the first sound leads.
+///
 /// A file is made when its first keyframe arrives, and it plays whatever ends the run. Its time stamps are those that
 /// were given, rounded to the container's tick.
 final class Recorder: MultiSink {
     static let info = StageInfo(
         id: "recorder", summary: "Writes encoded video, sound and motion to MP4, MOV or MKV files.",
-        input: .encoded(.h264, .h265),
+        input: .encoded(.h264, .h265, .aac, .opus),
         furtherInputs: .several([.encoded(.aac, .opus), .motion]), service: .unbounded,
         commands: [
             CommandInfo(
@@ -29,9 +31,12 @@ final class Recorder: MultiSink {
     private let retention: RetentionPolicy
     private let own: OwnRecordings
     private var format: EncodedFormat?
+    /// Nil for sound alone.
     private var pictures: VideoFormat?
-    /// The input of the pictures; the others are sounds and motion.
-    private var pictureInput = 0
+    /// The input that leads; the others are sounds and motion.
+    private var leadInput = 0
+    /// The last half second of a sound that leads: a file begins with what its decoder needs first.
+    private var leadIn: PreEventRing?
     private var soundFormats: [AudioTrackFormat] = []
     /// For each input that is a sound, its place among the sounds.
     private var soundPlaces: [Int?] = []
@@ -98,15 +103,17 @@ final class Recorder: MultiSink {
     /// [control thread] Checks the place of the files and creates nothing.
     func negotiate(_ inputs: [MediaFormat]) throws {
         let places = inputs.indices.filter { inputs[$0].encoded?.video != nil }
-        guard let place = places.first, places.count == 1 else {
+        let firstSound = inputs.firstIndex { $0.encoded?.audio != nil }
+        guard let place = places.first ?? firstSound, places.count <= 1 else {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
                     "exactly one input must have pictures, but \(places.isEmpty ? "none has" : "\(places.count) have")",
                 remedy: "In 'from', name one stage that gives H.264 or H.265. The others must give sound or motion.")
         }
-        guard let format = inputs[place].encoded, let pictures = format.video, format.framing == .annexB,
-            !format.parameterSets.isEmpty
+        let pictures = inputs[place].encoded?.video
+        guard let format = inputs[place].encoded,
+            pictures == nil || (format.framing == .annexB && !format.parameterSets.isEmpty)
         else {
             throw FrameHostError(
                 .broken,
@@ -114,16 +121,12 @@ final class Recorder: MultiSink {
                     "the recorder needs H.264 or H.265 with start codes and parameter sets, but was offered \(inputs[place])"
             )
         }
-        pictureInput = place
-        soundFormats = inputs.compactMap(\.encoded?.audio)
-        var sounds = 0
-        soundPlaces = inputs.map { input in
-            guard input.encoded?.audio != nil else { return nil }
-            defer { sounds += 1 }
-            return sounds
-        }
-        try negotiateMotion(inputs.compactMap(\.motion))
-        for track in soundFormats {
+        leadInput = place
+        let soundInputs = inputs.indices.filter { inputs[$0].encoded?.audio != nil && $0 != place }
+        soundFormats = soundInputs.compactMap { inputs[$0].encoded?.audio }
+        soundPlaces = inputs.indices.map { soundInputs.firstIndex(of: $0) }
+        try negotiateMotion(inputs.compactMap(\.motion), besidePictures: pictures != nil)
+        for track in inputs.compactMap(\.encoded?.audio) {
             guard let obstacle = TrackDescriptions.obstacle(to: track, in: container) else { continue }
             throw FrameHostError(
                 .invalidConfiguration, place: "from", what: obstacle,
@@ -133,6 +136,19 @@ final class Recorder: MultiSink {
                         ? "Record to .mkv." : "Record to .mp4 or .mkv.")
         }
         if let fault = files.fault { throw fault }
+        if let pictures { try check(pictures) }
+        if options.audio == .copy { try checkSound() }
+        self.format = format
+        self.pictures = pictures
+    }
+
+    private func check(_ pictures: VideoFormat) throws {
+        guard !Container.isForSound(path: options.path) else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "path",
+                what: "a file of this name has sound alone, but 'from' names pictures",
+                remedy: container == .mkv ? "Record to .mkv." : "Record to .mp4 or .mov.")
+        }
         guard container != .mkv || pictures.frameRate.value <= 1000 else {
             throw FrameHostError(
                 .invalidConfiguration, place: "path",
@@ -146,14 +162,16 @@ final class Recorder: MultiSink {
                 what: "a Matroska file cannot store the orientation '\(pictures.orientation)'",
                 remedy: "Record to .mp4 or .mov, or put a 'crop-orient' before the encoder to turn the pictures.")
         }
-        if options.audio == .copy { try checkSound() }
-        self.format = format
-        self.pictures = pictures
     }
 
-    private func negotiateMotion(_ formats: [MotionFormat]) throws {
+    private func negotiateMotion(_ formats: [MotionFormat], besidePictures: Bool) throws {
         let fault: (place: String, what: String, remedy: String)? =
-            if formats.count > 1 {
+            if !formats.isEmpty, !besidePictures {
+                (
+                    "from", "motion is recorded beside pictures, but no input has any",
+                    "Remove the motion from 'from', or name a stage that gives H.264 or H.265 too."
+                )
+            } else if formats.count > 1 {
                 ("from", "only one input can have motion, but \(formats.count) have", "Keep one of them in 'from'.")
             } else if options.gcsv, formats.isEmpty {
                 (
@@ -206,6 +224,7 @@ final class Recorder: MultiSink {
             files.lastMark = own.highestNumberOfNewest()
         }
         if options.preEventSeconds > 0, let format { ring = makeRing(format) }
+        if pictures == nil, let sound = format?.audio { leadIn = Self.makeLeadIn(sound) }
         if !soundFormats.isEmpty {
             soundInputs = SoundInputs(soundFormats, seconds: options.preEventSeconds > 0 ? ringSeconds : 0)
         }
@@ -236,16 +255,30 @@ final class Recorder: MultiSink {
 
     /// Bytes for the ring's payloads, with room for bitrates above the encoder's target.
     private func ringBytes(_ format: EncodedFormat) -> Int {
-        let fromRate = format.bitrateKbps.map { Double($0) * 1000 / 8 * ringSeconds * 1.5 }
+        let kbps = format.bitrateKbps ?? format.audio.flatMap { $0.bitRate > 0 ? $0.bitRate / 1000 + 1 : nil }
+        let fromRate = kbps.map { Double($0) * 1000 / 8 * ringSeconds * 1.5 }
         return max(10_000, Int(options.preEventMegabytes.map { $0 * 1_000_000 } ?? fromRate ?? 64_000_000))
     }
 
     private func makeRing(_ format: EncodedFormat) -> PreEventRing {
         // With more than a thousand pictures a second the ring holds fewer seconds, and the recorder reports that.
-        let rate = pictures.map(\.frameRate.value).map { $0 == 0 ? 120 : min(max(30, $0), 1000) } ?? 120
+        let rate =
+            pictures.map(\.frameRate.value).map { $0 == 0 ? 120 : min(max(30, $0), 1000) }
+            ?? format.audio.map(Self.packetsPerSecond) ?? 120
         return PreEventRing(
             seconds: options.preEventSeconds, byteCapacity: ringBytes(format),
             unitCapacity: 1024 + Int(rate * ringSeconds * 2))
+    }
+
+    private static func packetsPerSecond(_ sound: AudioTrackFormat) -> Double {
+        Double(sound.sampleRate) / Double(max(sound.samplesPerPacket, 64))
+    }
+
+    /// Room for half a second of sound that leads.
+    private static func makeLeadIn(_ sound: AudioTrackFormat) -> PreEventRing {
+        PreEventRing(
+            seconds: 0.5, byteCapacity: max(min(sound.bitRate, 10_000_000), 640_000) / 8,
+            unitCapacity: 64 + Int(packetsPerSecond(sound)))
     }
 
     // MARK: Access units
@@ -258,7 +291,7 @@ final class Recorder: MultiSink {
         }
         switch consume input {
         case .accessUnit(let unit):
-            if index == pictureInput { return try take(unit) }
+            if index == leadInput { return try take(unit) }
             return try take(sound: unit, at: soundPlaces[index] ?? 0)
         case .motionBlock(let block):
             motion?.add(block)
@@ -328,6 +361,7 @@ final class Recorder: MultiSink {
         if let motion { reportLoss(motion) }
         if let soundInputs { reportLoss(soundInputs) }
         if let ring { keep(about, unit, ring) }
+        if let leadIn { unit.withBytes { leadIn.add(about, $0) } }
         if retention.isOn { removeNowAndThen() }
         return verdict
     }
@@ -378,7 +412,7 @@ final class Recorder: MultiSink {
 
     /// Begins a recording with the units in the ring.
     private func begin() throws {
-        guard let format, let pictures else {
+        guard let format else {
             throw FrameHostError(.broken, what: "the recorder was handed an access unit before its format")
         }
         let setup = RecordingSetup(
@@ -388,7 +422,7 @@ final class Recorder: MultiSink {
             finalize: options.finalize,
             isLive: context.isLiveChain, room: room)
         let recording = Recording(
-            setup, files: files, sound: sound, motion: motion, captions: captions, context: context,
+            setup, files: files, sound: sound, motion: motion, captions: captions, leadIn: leadIn, context: context,
             keepsTimes: !isCommanded && !context.isLiveChain
         ) { [unowned self] in fileChanged($0) }
         self.recording = recording
@@ -415,7 +449,8 @@ final class Recorder: MultiSink {
         guard !hasBegun, format != nil, options.record == .atStart else { return }
         hasBegun = true
         let name = files.nextName(at: context.clock.unixTime(at: context.clock.now()))
-        context.log("No keyframe reached the recorder, so '\(name)' was not written.", level: .warning)
+        let lack = pictures == nil ? "No sound" : "No keyframe"
+        context.log("\(lack) reached the recorder, so '\(name)' was not written.", level: .warning)
     }
 
     private func end(isDraining: Bool) throws {

@@ -7,7 +7,7 @@ import Recordings
 struct RecorderOptions: StageOptions {
     @Option(
         help:
-            "The file to write. A relative path starts at the chain file's folder. Its ending (.mp4, .mov, .mkv) chooses the container. It can contain strftime times (%Y-%m-%d) and one number ({n}, {nnnn})."
+            "The file to write. A relative path starts at the chain file's folder. Its ending (.mp4, .mov, .mkv; for sound alone also .m4a, .mka) chooses the container. It can contain strftime times (%Y-%m-%d) and one number ({n}, {nnnn})."
     )
     var path = ""
 

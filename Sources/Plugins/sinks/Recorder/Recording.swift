@@ -6,10 +6,11 @@ import Recordings
 
 /// What all recordings of one recorder have in common.
 struct RecordingSetup {
+    /// Of the track that leads.
     var format: EncodedFormat
-    /// The format of the pictures that were encoded.
-    var pictures: VideoFormat
-    /// Tracks that come on inputs of their own.
+    /// The format of the pictures that were encoded; nil where a sound leads.
+    var pictures: VideoFormat?
+    /// Tracks that come on inputs of their own, beside the one that leads.
     var sounds: [AudioTrackFormat] = []
     /// Whether each file has a track of motion.
     var hasMotionTrack = false
@@ -50,6 +51,8 @@ final class Recording {
     private let sound: SoundFeed?
     private let motion: MotionInput?
     private let captions: CaptionFeed?
+    /// What came before, where a sound leads; the recorder adds to it.
+    private let leadIn: PreEventRing?
     private let context: StageContext
     /// Whether the first file keeps the chain's times. Otherwise it starts at 0.
     private let keepsTimes: Bool
@@ -85,7 +88,7 @@ final class Recording {
 
     init(
         _ setup: RecordingSetup, files: RecordingFiles, sound: SoundFeed?, motion: MotionInput? = nil,
-        captions: CaptionFeed? = nil, context: StageContext, keepsTimes: Bool,
+        captions: CaptionFeed? = nil, leadIn: PreEventRing? = nil, context: StageContext, keepsTimes: Bool,
         filesChanged: @escaping (OutputFile?) -> Void
     ) {
         self.setup = setup
@@ -93,6 +96,7 @@ final class Recording {
         self.sound = sound
         self.motion = motion
         self.captions = captions
+        self.leadIn = leadIn
         self.context = context
         self.keepsTimes = keepsTimes
         self.filesChanged = filesChanged
@@ -125,7 +129,7 @@ final class Recording {
             try takeMotion(before: unit.pts)
             finishCaptions(at: unit.pts)
             if motion != nil, unit.dts < unit.pts { try leaveTail() } else { try finishFile(endsRecording: false) }
-            try beginFile(unit, at: unit.pts)
+            try beginFile(unit, at: origin(at: unit))
         }
         try checkGap(before: unit)
         if unit.orientation != orientation, !hasReportedOrientation { reportOrientation(unit) }
@@ -133,7 +137,7 @@ final class Recording {
         if tail != nil, unit.dts >= fileBegin { try finishTail() }
         try takeMotion(before: max(end, unit.dts))
         let before = muxer!.savedBytes
-        try muxer!.write(unit, bytes)
+        try muxer!.write(unit, bytes, delay: leadDelay)
         policy.add(bytes: bytes.count)
         end = max(end, unit.pts + unit.duration)
         takeCaptions(with: unit)
@@ -142,7 +146,7 @@ final class Recording {
 
     /// The time that is 0 in the first file. Units that are not shown lie before it; Matroska has no times there.
     private func begin(with unit: RecordedUnit) -> MediaTime {
-        guard keepsTimes else { return unit.pts }
+        guard keepsTimes else { return origin(at: unit) }
         return setup.container == .mkv ? min(unit.pts, .zero) : .zero
     }
 
@@ -158,10 +162,12 @@ final class Recording {
         if policy.isOn, unit.isKeyframe {
             try finishFile(endsRecording: false)
             sound?.skip(before: unit.pts)
-            return try beginFile(unit, at: unit.pts)
+            return try beginFile(unit, at: origin(at: unit))
         }
         try finishFile(endsRecording: true)
-        throw RecordingFault.gap(path, setup.container, gap: gap, longest: muxer.longestGap)
+        throw RecordingFault.gap(
+            path, setup.container, of: setup.pictures == nil ? "packet" : "picture", gap: gap, longest: muxer.longestGap
+        )
     }
 
     private func write(_ track: Int, _ packet: AudioPacket) throws {
@@ -185,10 +191,18 @@ final class Recording {
         return late >= .zero ? late : nil
     }
 
-    private func padding(ofSound index: Int) -> MediaTime {
-        let format = setup.sounds[index]
-        return MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
+    private func padding(ofSound index: Int) -> MediaTime { padding(of: setup.sounds[index]) }
+
+    private func padding(of format: AudioTrackFormat) -> MediaTime {
+        MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
     }
+
+    /// Readers of Matroska subtract Opus' delay, which libavformat writes, from its times; those of MP4 do not.
+    private func delay(of format: AudioTrackFormat) -> MediaTime {
+        setup.container == .mkv && format.codec == .opus ? padding(of: format) : .zero
+    }
+
+    private var leadDelay: MediaTime { setup.format.audio.map(delay) ?? .zero }
 
     /// Writes one access unit of the sound at `index` of ``RecordingSetup/sounds``. Before the first picture there is
     /// no file that could hold it.
@@ -198,8 +212,7 @@ final class Recording {
         guard lateness(ofSound: unit, at: index) == nil else { return }
         let format = setup.sounds[index]
         let padding = padding(ofSound: index)
-        // Readers of Matroska subtract Opus' delay, which libavformat writes, from its times; those of MP4 do not.
-        let delay = setup.container == .mkv && format.codec == .opus ? padding : .zero
+        let delay = delay(of: format)
         // Matroska has no times less than 0, except those within the decoder's delay.
         if setup.container == .mkv, unit.pts - origin + padding < .zero { return }
         guard muxer.reaches(unit, track: track) else {
@@ -355,7 +368,7 @@ final class Recording {
         orientation = setup.container.carriesOrientation ? unit.orientation : .up
         soundTracks = sound?.remaining() ?? []
         let tracks = TrackDescriptions(
-            video: setup.format, pictures: setup.pictures, orientation: orientation,
+            lead: setup.format, pictures: setup.pictures, orientation: orientation,
             audio: soundTracks.map { sound!.format(of: $0) } + setup.sounds, hasMotion: setup.hasMotionTrack)
         endedSounds = setup.sounds.map { _ in false }
         muxer = try MuxerHandle(
@@ -377,6 +390,32 @@ final class Recording {
         if setup.isLive { OutputFile.syncFolder(of: path) }
         filesChanged(file)
         postBegin(unixTime)
+        try writeLeadIn(before: unit)
+    }
+
+    /// The time that is 0 in a file that begins with a unit: the unit's. Where a sound leads and nothing came before, its
+    /// first samples are those that a decoder needs and nobody hears.
+    private func origin(at unit: RecordedUnit) -> MediaTime {
+        guard let sound = setup.format.audio else { return unit.pts }
+        var hasLeadIn = false
+        leadIn?.forEach { packet, _ in if isLeadIn(packet, to: unit) { hasLeadIn = true } }
+        return hasLeadIn ? unit.pts : unit.pts + padding(of: sound)
+    }
+
+    private func isLeadIn(_ packet: RecordedUnit, to unit: RecordedUnit) -> Bool {
+        guard let sound = setup.format.audio, packet.pts < unit.pts else { return false }
+        return packet.pts + packet.duration + padding(of: sound) > unit.pts
+    }
+
+    /// Where a sound leads, begins the file with what its decoder needs before the first sample that is heard.
+    private func writeLeadIn(before unit: RecordedUnit) throws {
+        guard let leadIn, let muxer, let sound = setup.format.audio else { return }
+        try leadIn.forEach { packet, bytes in
+            guard isLeadIn(packet, to: unit) else { return }
+            // Matroska has no times less than 0, except those within the decoder's delay.
+            if setup.container == .mkv, packet.pts - origin + padding(of: sound) < .zero { return }
+            try muxer.write(packet, bytes, isHeard: false, delay: leadDelay)
+        }
     }
 
     private func finishFile(endsRecording: Bool) throws {

@@ -17,13 +17,17 @@ extension RecordingFault {
             remedy: moveAway)
     }
 
-    /// - Parameter longest: The longest gap that a file of this kind can express.
-    static func gap(_ path: String, _ container: Container, gap: MediaTime, longest: MediaTime) -> FrameHostError {
+    /// - Parameters:
+    ///   - item: `picture` or `packet`.
+    ///   - longest: The longest gap that a file of this kind can express.
+    static func gap(
+        _ path: String, _ container: Container, of item: String = "picture", gap: MediaTime, longest: MediaTime
+    ) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
             what:
-                "'\(path)' is complete and ends here: the next picture comes \(shortSeconds(gap.seconds)) s later, but \(container.name) allows at most \(shortSeconds(longest.seconds)) s between two pictures",
-            remedy: container == .mkv ? "Check the times of the recorded pictures." : "Record to .mkv.")
+                "'\(path)' is complete and ends here: the next \(item) comes \(shortSeconds(gap.seconds)) s later, but \(container.name) allows at most \(shortSeconds(longest.seconds)) s between two \(item)s",
+            remedy: container == .mkv ? "Check the times of the recorded \(item)s." : "Record to .mkv.")
     }
 
     /// - Parameters:

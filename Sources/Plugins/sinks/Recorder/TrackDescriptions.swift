@@ -3,13 +3,15 @@
 import CAVFormat
 import FrameCore
 
-/// The tracks of a container: one of pictures, any number of sounds, and one of motion where there is any.
+/// The tracks of a container: one that leads, of pictures or of sound, any number of sounds beside it, and one of motion
+/// where there is any.
 struct TrackDescriptions {
-    var video: EncodedFormat
-    /// The format of the pictures that were encoded as ``video``.
-    var pictures: VideoFormat
+    var lead: EncodedFormat
+    /// The format of the pictures that were encoded as ``lead``; nil where a sound leads.
+    var pictures: VideoFormat?
     /// Written as the track's matrix where the container has one.
     var orientation: Orientation
+    /// The sounds beside the track that leads.
     var audio: [AudioTrackFormat]
     /// Whether a track of motion follows.
     var hasMotion = false
@@ -17,16 +19,28 @@ struct TrackDescriptions {
     var count: Int { 1 + audio.count + (hasMotion ? 1 : 0) }
 
     /// Bytes of the data that decoders need first, for all tracks.
-    var extradataBytes: Int { audio.reduce(video.parameterSets.count) { $0 + $1.extradata.count } }
+    var extradataBytes: Int {
+        audio.reduce(lead.parameterSets.count + (lead.audio?.extradata.count ?? 0)) { $0 + $1.extradata.count }
+    }
+
+    /// Ticks per second of the track that leads.
+    func leadTicks(in container: Container) -> Int32 {
+        if let pictures { return container.ticksPerSecond(for: pictures.timeBase) }
+        return Int32(clamping: lead.audio.map(Self.ticksPerSecond) ?? 1000)
+    }
 
     /// Adds a stream for each track, in order.
     func addStreams(to context: UnsafeMutablePointer<AVFormatContext>, _ container: Container) throws
         -> [UnsafeMutablePointer<AVStream>]
     {
-        let picture = try Self.newStream(context)
-        try describePictures(picture, in: container)
-        picture.pointee.time_base = AVRational(num: 1, den: container.ticksPerSecond(for: pictures.timeBase))
-        return try [picture]
+        let first = try Self.newStream(context)
+        if let pictures {
+            try describe(first, pictures, in: container)
+            first.pointee.time_base = AVRational(num: 1, den: leadTicks(in: container))
+        } else if let sound = lead.audio {
+            try Self.describe(first, sound)
+        }
+        return try [first]
             + audio.map { format in
                 let stream = try Self.newStream(context)
                 try Self.describe(stream, format)
@@ -57,17 +71,18 @@ struct TrackDescriptions {
 
     // MARK: Pictures
 
-    private func describePictures(_ stream: UnsafeMutablePointer<AVStream>, in container: Container) throws {
+    private func describe(
+        _ stream: UnsafeMutablePointer<AVStream>, _ picture: VideoFormat, in container: Container
+    ) throws {
         let parameters = stream.pointee.codecpar!
-        let picture = pictures
         parameters.pointee.codec_type = AVMEDIA_TYPE_VIDEO
-        parameters.pointee.codec_id = video.codec == .h265 ? AV_CODEC_ID_HEVC : AV_CODEC_ID_H264
+        parameters.pointee.codec_id = lead.codec == .h265 ? AV_CODEC_ID_HEVC : AV_CODEC_ID_H264
         // The form that players of phones and browsers take: parameter sets beside the samples (ISO/IEC 14496-15, 8.4.1).
-        if video.codec == .h265, container != .mkv { parameters.pointee.codec_tag = 0x3163_7668 }
+        if lead.codec == .h265, container != .mkv { parameters.pointee.codec_tag = 0x3163_7668 }
         parameters.pointee.width = Int32(picture.width)
         parameters.pointee.height = Int32(picture.height)
         parameters.pointee.format = AV_PIX_FMT_YUV420P.rawValue
-        parameters.pointee.video_delay = Int32(video.reorderDepth)
+        parameters.pointee.video_delay = Int32(lead.reorderDepth)
         parameters.pointee.color_range = picture.color.range == .full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG
         parameters.pointee.color_space = AVColorSpace(rawValue: UInt32(picture.color.matrix))
         parameters.pointee.color_primaries = AVColorPrimaries(rawValue: UInt32(picture.color.primaries))
@@ -85,7 +100,7 @@ struct TrackDescriptions {
         }
         // Given with start codes. The muxer converts it, and each access unit, into the container's own form (ISO/IEC
         // 14496-15).
-        try Self.setExtradata(parameters, video.parameterSets)
+        try Self.setExtradata(parameters, lead.parameterSets)
         guard orientation != .up, container.carriesOrientation else { return }
         let aspect = picture.sampleAspectRatio.isZero ? 1 : picture.sampleAspectRatio.value
         // The offsets are 16.16 fixed point, which excludes longer sides. No player shows those.
