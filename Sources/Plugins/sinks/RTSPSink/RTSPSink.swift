@@ -4,13 +4,14 @@ import CodedVideo
 import FrameCore
 import FrameNetwork
 
-/// Serves H.264, alone or with AAC or Opus, at `rtsp://host:port/path` to any number of players.
+/// Serves H.264 or H.265, AAC or Opus, or one of each, at `rtsp://host:port/path` to any number of players.
 ///
 /// Each access unit is packed once, on the stage thread, and handed to the event loops of the readers. Nothing here
 /// waits for a reader.
 final class RTSPSink: MultiSink {
     static let info = StageInfo(
-        id: "rtsp-sink", summary: "Serves encoded video and its sound over RTSP.", input: .encoded(.h264, .h265),
+        id: "rtsp-sink", summary: "Serves encoded video and its sound, or sound alone, over RTSP.",
+        input: .encoded(.h264, .h265, .aac, .opus),
         furtherInputs: .encoded(.aac, .opus), service: .unbounded,
         commands: [
             CommandInfo("readers", "Posts the event 'readers': each reader with its transport, delay and losses.")
@@ -23,10 +24,12 @@ final class RTSPSink: MultiSink {
 
     var options: RTSPSinkOptions
     private let context: StageContext
+    /// That of the pictures, or of a sound alone.
     private var format: EncodedFormat?
+    /// Nil for sound alone.
     private var sets: NALPacketizer.Sets?
-    /// The input of the pictures; another one has the sound.
-    private var pictureInput = 0
+    /// The input of the pictures; another one has the sound. Nil for sound alone.
+    private var pictureInput: Int?
     private var sound: SoundTrack?
     private var hub: StreamHub?
     private var server: RTSPServer?
@@ -50,35 +53,41 @@ final class RTSPSink: MultiSink {
     /// [control thread] Reads what decoders must know before the first unit, for the description.
     func negotiate(_ inputs: [MediaFormat]) throws {
         let places = inputs.indices.filter { inputs[$0].encoded?.audio == nil }
-        guard let place = places.first, places.count == 1, inputs.count <= 2 else {
+        let sounds = inputs.indices.filter { inputs[$0].encoded?.audio != nil }
+        guard places.count <= 1, sounds.count <= 1, let lead = places.first ?? sounds.first else {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
-                    "'from' must name exactly one input with pictures and at most one with sound, but names \(places.count) with pictures and \(inputs.count - places.count) with sound",
-                remedy: "Name one input with H.264 or H.265, and at most one with AAC or Opus.")
+                    "'from' must name at most one input with pictures and at most one with sound, but names \(places.count) with pictures and \(sounds.count) with sound",
+                remedy: "Name one input with H.264 or H.265, one with AAC or Opus, or one of each.")
         }
-        guard let format = inputs[place].encoded, format.framing == .annexB,
-            let coding = VideoCoding(format.codec),
-            let sets = NALPacketizer.sets(of: format.parameterSets, coding)
-        else {
-            throw FrameHostError(
-                .broken,
-                what:
-                    "the RTSP sink needs H.264 or H.265 with start codes and parameter sets, but was offered \(inputs[place])",
-                remedy: "Report this to the author of the stage before it.")
-        }
-        self.format = format
-        self.sets = sets
-        pictureInput = place
-        sound = try inputs.count == 1 ? nil : inputs[1 - place].encoded.map(SoundTrack.init)
+        format = inputs[lead].encoded
+        if let place = places.first { sets = try Self.sets(of: inputs[place]) }
+        pictureInput = places.first
+        sound = try sounds.first.flatMap { inputs[$0].encoded }.map(SoundTrack.init)
         // Credentials that cannot be read now cannot be read at the start either.
         if let users = options.users { _ = try CredentialsFile.read(users) { context.resolve($0) } }
         _ = try endpoint.tlsContext()
     }
 
+    private static func sets(of input: MediaFormat) throws -> NALPacketizer.Sets {
+        guard let format = input.encoded, format.framing == .annexB, let coding = VideoCoding(format.codec),
+            let sets = NALPacketizer.sets(of: format.parameterSets, coding)
+        else {
+            throw FrameHostError(
+                .broken,
+                what:
+                    "the RTSP sink needs H.264 or H.265 with start codes and parameter sets, but was offered \(input)",
+                remedy: "Report this to the author of the stage before it.")
+        }
+        return sets
+    }
+
     /// Whether everything since the last keyframe is kept, so that a new reader can start with that keyframe: the
     /// source makes no keyframes on request, and `joinAt` asks for it.
-    private var keepsGroup: Bool { context.keyframeRequest == nil && options.joinAt == .lastKeyframe }
+    private var keepsGroup: Bool {
+        pictureInput != nil && context.keyframeRequest == nil && options.joinAt == .lastKeyframe
+    }
 
     private var groupLimits: GroupStore.Limits {
         GroupStore.Limits(seconds: options.keptSeconds, megabytes: options.keptMegabytes, hasSound: sound != nil)
@@ -122,7 +131,7 @@ final class RTSPSink: MultiSink {
 
     /// [control thread] Listens, and says where.
     func start() throws {
-        guard let format, let sets else {
+        guard let format else {
             throw FrameHostError(.broken, what: "the RTSP sink was started before its format was known")
         }
         let endpoint = endpoint
@@ -132,9 +141,9 @@ final class RTSPSink: MultiSink {
         let reports = ReaderReports(context: context, path: options.path)
         let stream = RTSPServer.Stream(hub: hub, report: reports.report)
         let server = try ServerRegistry.shared.attach(
-            stream, servedPath(format, sets, hub), endpoint, policy: policy)
+            stream, servedPath(format, hub), endpoint, policy: policy)
         (self.hub, self.server) = (hub, server)
-        makeTracks(hub, sets)
+        makeTracks(hub)
         context.showFigures { [path = options.path] in
             reports.totals.details(
                 server.readers(of: path), refusedConnections: server.refusedConnections,
@@ -144,13 +153,15 @@ final class RTSPSink: MultiSink {
         sayWhere(endpoint)
     }
 
-    private func makeTracks(_ hub: StreamHub, _ sets: NALPacketizer.Sets) {
-        pictures = PackedTrack(
-            .pictures, clock: hub.clock, pictureClock: hub.clock,
-            packetizer: NALPacketizer(
-                sets, mostPacketBytes: options.packetBytes, payloadType: 96, ssrc: hub.ssrc,
-                firstSequenceNumber: .random(in: .min ... .max)),
-            ring: BlockRing(count: Self.ringBlocks))
+    private func makeTracks(_ hub: StreamHub) {
+        pictures = sets.map { sets in
+            PackedTrack(
+                .pictures, clock: hub.clock, pictureClock: hub.clock,
+                packetizer: NALPacketizer(
+                    sets, mostPacketBytes: options.packetBytes, payloadType: 96, ssrc: hub.ssrc,
+                    firstSequenceNumber: .random(in: .min ... .max)),
+                ring: BlockRing(count: Self.ringBlocks))
+        }
         guard let sound, let track = hub.sound else { return }
         sounds = PackedTrack(
             .sound, clock: track.clock, pictureClock: hub.clock,
@@ -183,13 +194,11 @@ final class RTSPSink: MultiSink {
             now: { chainClock.now() }, unixTime: { chainClock.unixTime(at: $0) })
     }
 
-    private func servedPath(_ format: EncodedFormat, _ sets: NALPacketizer.Sets, _ hub: StreamHub) throws
-        -> ServedPath
-    {
+    private func servedPath(_ format: EncodedFormat, _ hub: StreamHub) throws -> ServedPath {
         let rate = (format.video?.frameRate ?? Rational(0))
         var description = SessionDescription(
             sessionID: UInt64(UInt32.random(in: 1 ... .max)), address: "", name: String(options.path.dropFirst()),
-            vps: sets.vps, sps: sets.sps, pps: sets.pps,
+            vps: sets?.vps ?? [], sps: sets?.sps ?? [], pps: sets?.pps ?? [],
             bitrateKbps: format.bitrateKbps, frameRate: rate.isZero ? nil : Self.decimal(rate))
         description.sound = sound?.description
         var served = ServedPath(description: description, ssrc: hub.ssrc, soundSSRC: hub.sound?.ssrc)

@@ -428,11 +428,11 @@ import Testing
         }
         #expect(
             fault([RTSPSinkTests.format, RTSPSinkTests.format])?.what
-                == "'from' must name exactly one input with pictures and at most one with sound, but names 2 with pictures and 0 with sound"
+                == "'from' must name at most one input with pictures and at most one with sound, but names 2 with pictures and 0 with sound"
         )
         #expect(
             fault([RTSPSinkTests.format, Self.aac, Self.aac])?.what
-                == "'from' must name exactly one input with pictures and at most one with sound, but names 1 with pictures and 2 with sound"
+                == "'from' must name at most one input with pictures and at most one with sound, but names 1 with pictures and 2 with sound"
         )
         let bare = fault([RTSPSinkTests.format, Self.sound(.aac, samples: 1024, extradata: [])])
         #expect(

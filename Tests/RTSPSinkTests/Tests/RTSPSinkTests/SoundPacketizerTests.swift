@@ -134,6 +134,19 @@ import Testing
 
     // MARK: Description
 
+    @Test func describesSoundAlone() {
+        var description = SessionDescription(sessionID: 42, address: "192.168.1.5", name: "radio", sps: [], pps: [])
+        description.bitrateKbps = 128
+        description.sound = SoundDescription(codec: .opus(isStereo: true))
+        #expect(
+            description.text
+                == [
+                    "v=0", "o=- 42 1 IN IP4 192.168.1.5", "s=radio", "c=IN IP4 0.0.0.0", "t=0 0", "a=tool:framehost",
+                    "a=control:*", "a=range:npt=now-", "m=audio 0 RTP/AVP 97", "a=rtpmap:97 opus/48000/2",
+                    "a=fmtp:97 sprop-stereo=1", "a=control:trackID=1", "",
+                ].joined(separator: "\r\n"))
+    }
+
     @Test func describesTheSoundBehindThePictures() {
         var description = SessionDescription(
             sessionID: 42, address: "192.168.1.5", name: "live", sps: RTSPHeaderTests.sps, pps: RTSPHeaderTests.pps)

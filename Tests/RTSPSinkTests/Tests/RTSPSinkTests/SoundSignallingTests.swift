@@ -27,6 +27,8 @@ private let second: Int64 = 1_000_000_000
             path.description = description
             path.soundSSRC = 0xef01
             signalling.setPath("/live", path)
+            path.description.sps = []
+            signalling.setPath("/radio", path)
             connect(1)
         }
 
@@ -134,6 +136,16 @@ private let second: Int64 = 1_000_000_000
         #expect(client.say("SETUP", "rtsp://h/mute", [("Transport", Self.tcp + "0-1")]).status == .ok)
         #expect(client.setUp(2, Self.tcp + "0-1").status == .notFound)
         #expect(client.setUp(1, Self.tcp + "0-1", path: "/mute").status == .notFound)
+    }
+
+    @Test func soundAloneIsTheStreamsOneTrack() {
+        let client = Client()
+        for target in ["rtsp://h/radio", "rtsp://h/radio/trackID=1"] {
+            let response = client.say("SETUP", target, [("Transport", Self.tcp + "0-1")])
+            #expect(response.status == .ok)
+            #expect(response.headers["Transport"]?.contains("ssrc=0000EF01") == true, "\(response.headers)")
+        }
+        #expect(client.setUp(0, Self.tcp + "0-1", path: "/radio").status == .notFound)
     }
 
     @Test func aMediumGetsChannelsThatTheOtherDoesNotHave() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The session description of one track of H.264 or H.265 (RFC 4566; attributes of RFC 2326, C.1, RFC 6184, 8.1, and
-/// RFC 7798, 7.1), and of its sound where it has some.
+/// RFC 7798, 7.1), and of its sound where it has some; or of sound alone.
 ///
 /// A fixed template: one pair of parameter sets, and `c=` with the unspecified address. A multicast address would make
 /// players choose multicast.
@@ -12,7 +12,7 @@ struct SessionDescription: Sendable, Equatable {
     var address: String
     var name: String
     var payloadType: UInt8 = 96
-    /// VPS, SPS and PPS without start codes; without a VPS it is H.264.
+    /// VPS, SPS and PPS without start codes; without a VPS it is H.264, and without an SPS there are no pictures.
     var vps: [UInt8] = []
     var sps: [UInt8]
     var pps: [UInt8]
@@ -26,6 +26,8 @@ struct SessionDescription: Sendable, Equatable {
     /// `profile-level-id`: bytes 1 to 3 of the SPS.
     var profileLevelID: String { ASCII.hex(sps.dropFirst().prefix(3)).uppercased() }
 
+    var hasPictures: Bool { !sps.isEmpty }
+
     private var isIPv6: Bool { address.contains(":") }
 
     var text: String {
@@ -33,8 +35,16 @@ struct SessionDescription: Sendable, Equatable {
         var lines = [
             "v=0", "o=- \(sessionID) 1 \(network) \(address)", "s=\(name)", "c=\(network) \(isIPv6 ? "::" : "0.0.0.0")",
             "t=0 0",
-            "a=tool:framehost", "a=control:*", "a=range:npt=now-", "m=video 0 RTP/AVP \(payloadType)",
+            "a=tool:framehost", "a=control:*", "a=range:npt=now-",
         ]
+        if hasPictures { lines += pictureLines }
+        if let sound { lines += sound.lines }
+        return lines.map { $0 + "\r\n" }.joined()
+    }
+
+    /// The lines of the pictures' `m=` section.
+    private var pictureLines: [String] {
+        var lines = ["m=video 0 RTP/AVP \(payloadType)"]
         if let bitrateKbps { lines.append("b=AS:\(bitrateKbps)") }
         if vps.isEmpty {
             lines += [
@@ -51,8 +61,7 @@ struct SessionDescription: Sendable, Equatable {
         }
         if let frameRate { lines.append("a=framerate:\(frameRate)") }
         lines.append("a=control:\(control)")
-        if let sound { lines += sound.lines }
-        return lines.map { $0 + "\r\n" }.joined()
+        return lines
     }
 }
 

@@ -15,7 +15,12 @@ struct ServedPath: Sendable {
     var carriesTCP = true
     var mostReaders = 1000
 
-    func ssrc(of medium: Medium) -> UInt32? { medium == .pictures ? ssrc : soundSSRC }
+    func ssrc(of medium: Medium) -> UInt32? {
+        medium == .sound ? soundSSRC : description.hasPictures ? ssrc : nil
+    }
+
+    /// The medium of a stream of one; nil where there are both.
+    var onlyMedium: Medium? { !description.hasPictures ? .sound : soundSSRC == nil ? .pictures : nil }
 
     func allows(_ address: IPAddress) -> Bool { allowed.isEmpty || allowed.contains { $0.contains(address) } }
 }

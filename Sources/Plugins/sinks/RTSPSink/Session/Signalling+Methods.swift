@@ -39,8 +39,10 @@ extension Signalling {
     /// VLC and others set up the stream's own URL after a failure. With one track it is clear what they mean; with
     /// two, RFC 2326, 10.4, requires that they name one.
     mutating func setUp(_ path: ServedPath, _ inquiry: Inquiry) -> [SignallingAction] {
-        if inquiry.url.track == nil, path.soundSSRC != nil { return inquiry.refuse(.aggregateNotAllowed) }
-        guard let medium = Medium(rawValue: inquiry.url.track ?? 0), let ssrc = path.ssrc(of: medium) else {
+        guard let number = inquiry.url.track ?? path.onlyMedium?.rawValue else {
+            return inquiry.refuse(.aggregateNotAllowed)
+        }
+        guard let medium = Medium(rawValue: number), let ssrc = path.ssrc(of: medium) else {
             return inquiry.refuse(.notFound)
         }
         var actions: [SignallingAction] = []
