@@ -545,9 +545,33 @@ struct ChainFile {
             (further.ownPlaces, further.settings) = (stage.ownPlaces, stage.settings)
             request.stages.append(further)
         }
-        guard hasBrokenFrom else { return }
+        guard hasBrokenFrom else {
+            if complete { leaveOutUnreadSources(&request) }
+            return
+        }
         for index in request.stages.indices {
             request.stages[index].from = request.stages[index].from.filter { $0 < request.stages.count }
+        }
+    }
+
+    /// Where nobody takes the first output of a source, but a further one that needs nothing of it, the further one takes
+    /// its place: a file whose sound alone is wanted is not decoded, and need have no pictures.
+    private func leaveOutUnreadSources(_ request: inout ChainRequest) {
+        for (number, output) in furtherOutputs.enumerated().reversed() {
+            let (first, further) = (output.stage, mostIndex + number)
+            let isOnlyOne = furtherOutputs.filter { $0.stage == first }.count == 1
+            let standsAlone = request.stages[first].type.info.furtherOutputs.contains {
+                $0.name == output.name && $0.standsAlone
+            }
+            guard isOnlyOne, standsAlone, !request.stages[first].isUnread,
+                !request.stages.contains(where: { $0.from.contains(first) })
+            else { continue }
+            request.stages[first] = request.stages.remove(at: further)
+            for index in request.stages.indices {
+                request.stages[index].from = request.stages[index].from.map {
+                    $0 == further ? first : $0 > further ? $0 - 1 : $0
+                }
+            }
         }
     }
 

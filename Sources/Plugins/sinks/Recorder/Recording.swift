@@ -147,7 +147,7 @@ final class Recording {
     /// The time that is 0 in the first file. Units that are not shown lie before it; Matroska has no times there.
     private func begin(with unit: RecordedUnit) -> MediaTime {
         guard keepsTimes else { return origin(at: unit) }
-        return setup.container == .mkv ? min(unit.pts, .zero) : .zero
+        return setup.container == .mkv && setup.format.audio == nil ? min(unit.pts, .zero) : .zero
     }
 
     /// Checks the gap before a unit. A gap that the container cannot express ends the recording, with a complete

@@ -61,14 +61,22 @@ final class FileSound: Source {
                 remedy: "Leave 'loop' out, or take the pictures only.")
         }
         if options.path.isList { return try negotiateList() }
-        // The sound begins and ends where the pictures do. This source only finds out where: the pictures' own
-        // stage posts the events about them.
-        let pictures = FileSource(
-            options: options,
-            context: StageContext(stageID: context.stageID, folder: context.folder, clock: context.clock))
-        _ = try pictures.negotiate()
-        let range = pictures.timeRange
-        let file = try MediaFile(path: context.resolve(options.path.first))
+        let path = context.resolve(options.path.first)
+        if let fault = FileFault.ofPath(path, isRelative: !options.path.first.hasPrefix("/")) { throw fault }
+        let file = try MediaFile(path: path)
+        let range: FileTimeRange
+        if file.hasPictures {
+            // The sound begins and ends where the pictures do. This source only finds out where: the pictures' own
+            // stage posts the events about them.
+            let pictures = FileSource(
+                options: options,
+                context: StageContext(stageID: context.stageID, folder: context.folder, clock: context.clock))
+            _ = try pictures.negotiate()
+            range = pictures.timeRange
+            length = pictures.demand.expectedDuration
+        } else {
+            range = try rangeOfSoundAlone(file)
+        }
         let audio = CarriedTracks(file, range: range, context: context)
         guard let track = audio.tracks.first else {
             throw FrameHostError(
@@ -77,7 +85,6 @@ final class FileSound: Source {
         }
         (self.file, self.audio, self.track) = (file, audio, track)
         upper = range.end.map { $0 - range.shift }
-        length = pictures.demand.expectedDuration
         return try format(of: file, audio, track)
     }
 
@@ -157,6 +164,22 @@ final class FileSound: Source {
         self.decoder = decoder
         format = decoder.format
         return .audio(decoder.format)
+    }
+
+    /// The part of a file without pictures that is played, by its first sound.
+    private func rangeOfSoundAlone(_ file: MediaFile) throws -> FileTimeRange {
+        let sounds = (0..<file.trackCount).filter { file.parameters($0).codec_type == AVMEDIA_TYPE_AUDIO }
+        guard let sound = sounds.first else { return FileTimeRange(shift: .zero) }
+        if let whole = file.duration(sound) {
+            if file.isDurationDeclared, options.start >= whole.seconds, options.start > 0 {
+                throw FileFault.startsBehindEnd(file.path, start: options.start, length: whole)
+            }
+            let rest = max(whole - MediaTime(seconds: options.start), .zero)
+            length = options.duration.map { min(MediaTime(seconds: $0), rest) } ?? rest
+        }
+        return FileTimeline(
+            timeBase: file.timeBase(sound), origin: file.origin(sound), start: options.start, duration: options.duration
+        ).timeRange
     }
 
     /// [setup thread] Opens a reader of its own.

@@ -14,7 +14,7 @@ final class FileSource: Source {
         id: "file-source", summary: "Plays the video of a file, in real time or as fast as the chain takes it.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
         otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264, .h265)),
-        furtherOutputs: [StageInfo.FurtherOutput("audio", FileSound.type)], events: events,
+        furtherOutputs: [StageInfo.FurtherOutput("audio", FileSound.type, standsAlone: true)], events: events,
         realTime: StageInfo.RealTime(with: "pace", .string(FilePace.realtime.rawValue)))
 
     var options: FileSourceOptions

@@ -20,6 +20,9 @@ extension MediaFile {
     /// Video tracks that are not cover pictures.
     private var videoTracks: [Int] { (0..<trackCount).filter { isVideo($0) } }
 
+    /// Whether it has a video track, other than cover pictures.
+    var hasPictures: Bool { !videoTracks.isEmpty }
+
     /// Those of them that can be decoded.
     var playableTracks: [Int] { videoTracks.filter { avcodec_find_decoder(parameters($0).codec_id) != nil } }
 
