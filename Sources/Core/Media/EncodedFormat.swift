@@ -16,12 +16,24 @@ public struct Codec: Sendable, Hashable, Codable, RawRepresentable, CustomString
     public static let aac = Codec(rawValue: "aac")
     /// Opus, RFC 6716.
     public static let opus = Codec(rawValue: "opus")
+    /// MPEG-1 and MPEG-2 audio layer III, ISO/IEC 11172-3 and 13818-3; whole frames.
+    public static let mp3 = Codec(rawValue: "mp3")
+    /// µ-law of ITU-T G.711: a byte for each sample.
+    public static let muLaw = Codec(rawValue: "pcm_mulaw")
+    /// A-law of ITU-T G.711: a byte for each sample.
+    public static let aLaw = Codec(rawValue: "pcm_alaw")
+    /// ITU-T G.726 packed as RTP has it, the first sample in the lowest bits (RFC 3551, 4.5.4).
+    public static let g726 = Codec(rawValue: "adpcm_g726le")
     public var description: String {
         switch self {
         case .h264: "H.264"
         case .h265: "H.265"
         case .aac: "AAC"
         case .opus: "Opus"
+        case .mp3: "MP3"
+        case .muLaw: "G.711 (µ-law)"
+        case .aLaw: "G.711 (A-law)"
+        case .g726: "G.726"
         default: rawValue
         }
     }

@@ -393,5 +393,5 @@ extension StageInfo.Media {
 
 extension Codec {
     /// Whether it is a codec of sound.
-    var isSound: Bool { self == .aac || self == .opus }
+    var isSound: Bool { [.aac, .opus, .mp3, .muLaw, .aLaw, .g726].contains(self) }
 }

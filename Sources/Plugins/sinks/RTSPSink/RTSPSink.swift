@@ -4,15 +4,15 @@ import CodedVideo
 import FrameCore
 import FrameNetwork
 
-/// Serves H.264 or H.265, AAC or Opus, or one of each, at `rtsp://host:port/path` to any number of players.
+/// Serves H.264 or H.265, a sound (AAC, Opus, G.711, MP3), or one of each, at `rtsp://host:port/path` to any number of players.
 ///
 /// Each access unit is packed once, on the stage thread, and handed to the event loops of the readers. Nothing here
 /// waits for a reader.
 final class RTSPSink: MultiSink {
     static let info = StageInfo(
         id: "rtsp-sink", summary: "Serves encoded video and its sound, or sound alone, over RTSP.",
-        input: .encoded(.h264, .h265, .aac, .opus),
-        furtherInputs: .encoded(.aac, .opus), service: .unbounded,
+        input: .encoded(.h264, .h265, .aac, .opus, .mp3, .muLaw, .aLaw),
+        furtherInputs: .encoded(.aac, .opus, .mp3, .muLaw, .aLaw), service: .unbounded,
         commands: [
             CommandInfo("readers", "Posts the event 'readers': each reader with its transport, delay and losses.")
         ], events: events)
@@ -318,7 +318,8 @@ final class RTSPSink: MultiSink {
     }
 
     /// Finds where the stream's times lie on the chain clock, at the first unit and after each gap. Both media have
-    /// one timeline. The pictures set it, and sound only before the first picture.
+    /// one timeline. The pictures set it, and sound only before the first picture; what is near to that stays, since a
+    /// reader that is there already would play its media apart by the difference.
     ///
     /// - Returns: Whether the anchor is new.
     private func setAnchor(_ unit: borrowing AccessUnit, _ medium: Medium, _ hub: StreamHub) -> Bool {
@@ -327,10 +328,11 @@ final class RTSPSink: MultiSink {
         case (.sound, .pictures): return false
         case (_, nil), (.pictures, .sound): break
         }
+        let isFirst = anchoredBy != .sound || medium == .sound
         anchoredBy = medium
-        hub.setAnchor(
-            captured: MediaTime(nanoseconds: unit.capturedAt == 0 ? context.clock.now() : unit.capturedAt),
-            pts: unit.pts)
+        let captured = MediaTime(nanoseconds: unit.capturedAt == 0 ? context.clock.now() : unit.capturedAt)
+        guard isFirst || !hub.isAnchored(near: captured, pts: unit.pts) else { return false }
+        hub.setAnchor(captured: captured, pts: unit.pts)
         return true
     }
 

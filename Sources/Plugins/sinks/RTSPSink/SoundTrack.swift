@@ -38,6 +38,15 @@ struct SoundTrack {
             form = .opus
             ticksPerSecond = 48_000
             codec = .opus(isStereo: track.channelCount > 1)
+        case .muLaw, .aLaw:
+            form = .g711(bytesPerTick: max(track.channelCount, 1))
+            ticksPerSecond = Int64(track.sampleRate)
+            codec = .g711(
+                isMuLaw: format.codec == .muLaw, sampleRate: track.sampleRate, channelCount: track.channelCount)
+        case .mp3:
+            form = .mp3
+            ticksPerSecond = 90_000
+            codec = .mp3
         default:
             throw FrameHostError(.broken, what: "the RTSP sink was offered \(format) as sound")
         }

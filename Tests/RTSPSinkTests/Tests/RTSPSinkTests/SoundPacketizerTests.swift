@@ -56,6 +56,13 @@ import Testing
         Case(name: "a large packet of Opus stays whole", form: .opus, byteCount: 1275, packets: [([], 1275)]),
         Case(name: "no packet of Opus", form: .opus, byteCount: 0, packets: []),
         Case(name: "more than Opus can have", form: .opus, byteCount: 61_251, packets: []),
+        // Where the packet lies in the frame (RFC 2250, 3.5).
+        Case(name: "a frame of MP3", form: .mp3, byteCount: 96, packets: [([0, 0, 0, 0], 96)]),
+        Case(
+            name: "a large frame of MP3", form: .mp3, byteCount: 200,
+            packets: [([0, 0, 0, 0], 96), ([0, 0, 0, 96], 96), ([0, 0, 0, 192], 8)]),
+        Case(name: "no frame of MP3", form: .mp3, byteCount: 0, packets: []),
+        Case(name: "20 ms of G.711", form: .g711(bytesPerTick: 1), byteCount: 100, packets: [([], 100)]),
     ]
 
     @Test(arguments: cases) func packsAsTheRFCsSay(test: Case) {
@@ -77,6 +84,19 @@ import Testing
         }
         #expect(whole == (packets.isEmpty ? [] : unit))
         #expect(packetizer.sequenceNumber == 0xffff &+ UInt16(packets.count))
+    }
+
+    /// Samples are whole, and each packet has the time of its first one.
+    @Test func cutsG711BetweenSamples() {
+        var mono = Self.packetizer(.g711(bytesPerTick: 1))
+        let packets = Self.packets(&mono, Self.unit(250))
+        #expect(packets.map(\.1.count) == [100, 100, 50])
+        #expect(packets.map(\.0.timestamp) == [777, 877, 977])
+        #expect(packets.flatMap(\.1) == Self.unit(250))
+        var three = Self.packetizer(.g711(bytesPerTick: 3))
+        let ofThree = Self.packets(&three, Self.unit(198))
+        #expect(ofThree.map(\.1.count) == [99, 99])
+        #expect(ofThree.map(\.0.timestamp) == [777, 810])
     }
 
     @Test func twoUnitsHaveAHeaderEach() {
@@ -146,6 +166,20 @@ import Testing
                     "a=fmtp:97 sprop-stereo=1", "a=control:trackID=1", "",
                 ].joined(separator: "\r\n"))
     }
+
+    /// Static types have their meaning by RFC 3551, 6; other rates and several channels have none.
+    @Test(
+        arguments: [
+            (.g711(isMuLaw: true, sampleRate: 8000, channelCount: 1), ["m=audio 0 RTP/AVP 0", "a=rtpmap:0 PCMU/8000"]),
+            (.g711(isMuLaw: false, sampleRate: 8000, channelCount: 1), ["m=audio 0 RTP/AVP 8", "a=rtpmap:8 PCMA/8000"]),
+            (
+                .g711(isMuLaw: false, sampleRate: 16_000, channelCount: 2),
+                ["m=audio 0 RTP/AVP 97", "a=rtpmap:97 PCMA/16000/2"]
+            ),
+            (.mp3, ["m=audio 0 RTP/AVP 14", "a=rtpmap:14 MPA/90000"]),
+        ] as [(SoundDescription.Codec, [String])]) func describesWhatHasATypeOfItsOwn(
+        codec: SoundDescription.Codec, lines: [String]
+    ) { #expect(SoundDescription(codec: codec).lines == lines + ["a=control:trackID=1"]) }
 
     @Test func describesTheSoundBehindThePictures() {
         var description = SessionDescription(

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Makes RTP packets of units of sound: AAC by RFC 3640, mode AAC-hbr, or Opus by RFC 7587.
+/// Makes RTP packets of units of sound: AAC by RFC 3640, mode AAC-hbr, Opus by RFC 7587, G.711 by RFC 3551, 4.5.14, or MP3
+/// by RFC 2250, 3.5.
 ///
 /// A packet has one unit, or two of AAC (``firstBytes``). An AAC unit larger than a packet is cut; the marker bit is
 /// on the packet that ends it. Opus is never cut, since its payload format has no fragments: a unit larger than a
-/// packet is sent in a larger one.
+/// packet is sent in a larger one. G.711 is cut between samples, each packet with the time of its first one. MP3 is cut
+/// where a frame is larger than a packet, which then says where in the frame it lies.
 ///
 /// - SeeAlso: RFC 3640, 3.2 and 3.3.6; RFC 7587, 4.2.
 struct SoundPacketizer: UnitPacketizer {
-    enum Form: Sendable {
+    enum Form: Sendable, Equatable {
         case aac
         case opus
+        /// A sample of each channel is a tick of RTP's clock.
+        case g711(bytesPerTick: Int)
+        case mp3
     }
 
     /// `AU-headers-length` and one `AU-header` of 13 bits of size and 3 bits of index.
     static let headerBytes = 4
+    /// The header of MP3: 16 bits that are 0, and where in the frame the packet lies.
+    static let mp3HeaderBytes = 4
+    /// The largest unit of G.711, and of MP3.
+    static let mostOtherBytes = 65_535
     /// The size of each further `AU-header`.
     static let furtherHeaderBytes = 2
     /// The largest size that 13 bits can hold.
@@ -49,19 +58,35 @@ struct SoundPacketizer: UnitPacketizer {
             && RTPHeader.byteCount + Self.headerBytes + Self.furtherHeaderBytes + first + second <= mostPacketBytes
     }
 
-    /// Bytes of AU headers before the part of a unit in each packet.
+    /// Bytes of headers before the part of a unit in each packet.
     private var overhead: Int {
-        form == .aac ? Self.headerBytes + (firstBytes == nil ? 0 : Self.furtherHeaderBytes) : 0
+        switch form {
+        case .aac: Self.headerBytes + (firstBytes == nil ? 0 : Self.furtherHeaderBytes)
+        case .mp3: Self.mp3HeaderBytes
+        case .opus, .g711: 0
+        }
     }
 
     /// The most bytes of a unit in one packet.
     private var mostPartBytes: Int {
-        form == .aac ? mostPacketBytes - RTPHeader.byteCount - overhead : Self.mostOpusBytes
+        let room = mostPacketBytes - RTPHeader.byteCount - overhead
+        switch form {
+        case .aac, .mp3: return room
+        case .opus: return Self.mostOpusBytes
+        case .g711(let bytesPerTick): return max(room / bytesPerTick, 1) * bytesPerTick
+        }
+    }
+
+    private var mostBytes: Int {
+        switch form {
+        case .aac: Self.mostUnitBytes
+        case .opus: Self.mostOpusBytes
+        case .g711, .mp3: Self.mostOtherBytes
+        }
     }
 
     mutating func plan(_ unit: UnsafeRawBufferPointer, isKeyframe: Bool) -> (packetCount: Int, byteCount: Int) {
-        let most = form == .aac ? Self.mostUnitBytes : Self.mostOpusBytes
-        guard (1...most).contains(unit.count) else { return (0, 0) }
+        guard (1...mostBytes).contains(unit.count) else { return (0, 0) }
         let packetCount = (unit.count + mostPartBytes - 1) / mostPartBytes
         let perPacket = NALPacketizer.interleavingBytes + RTPHeader.byteCount + overhead
         return (packetCount, unit.count + packetCount * perPacket)
@@ -83,13 +108,17 @@ struct SoundPacketizer: UnitPacketizer {
             head.storeBytes(of: Self.channel, toByteOffset: 1, as: UInt8.self)
             head.storeBytes(of: UInt16(packetBytes).bigEndian, toByteOffset: 2, as: UInt16.self)
             let packet = head + NALPacketizer.interleavingBytes
+            var time = timestamp
+            if case .g711(let bytesPerTick) = form { time &+= UInt32(truncatingIfNeeded: done / bytesPerTick) }
             RTPHeader(
-                // RFC 7587, 4.1: the marker would say that speech begins.
+                // RFC 7587, 4.1 and RFC 3551, 4.1: elsewhere the marker would say that speech begins.
                 marker: form == .aac && done + count == unit.count, payloadType: payloadType,
-                sequenceNumber: sequenceNumber, timestamp: timestamp, ssrc: ssrc
+                sequenceNumber: sequenceNumber, timestamp: time, ssrc: ssrc
             )
             .write(to: packet)
-            if form == .aac {
+            if form == .mp3 {
+                packet.storeBytes(of: UInt32(done).bigEndian, toByteOffset: RTPHeader.byteCount, as: UInt32.self)
+            } else if form == .aac {
                 // 16 bits for each unit; each fragment says how large the whole unit is (RFC 3640, 3.2.3).
                 func write(_ value: Int, at offset: Int) {
                     packet.storeBytes(

@@ -90,6 +90,18 @@ final class StreamHub: Sendable {
         shared.withLockedValue { ($0.anchor, $0.hasAnchor) = (anchor, true) }
     }
 
+    /// A difference of the anchor that nobody sees in a picture's time of day.
+    private static let near: UInt64 = 200_000_000
+
+    /// [stage thread] Whether ``setAnchor(captured:pts:)`` would hardly move the stream.
+    func isAnchored(near moment: MediaTime, pts: MediaTime) -> Bool {
+        let anchor = moment.nanoseconds - pts.nanoseconds
+        return shared.withLockedValue { shared in
+            let (distance, isTooMuch) = shared.anchor.subtractingReportingOverflow(anchor)
+            return shared.hasAnchor && !isTooMuch && distance.magnitude <= Self.near
+        }
+    }
+
     /// [stage thread] Hands a block to all loops with readers. Never waits for one.
     ///
     /// - Returns: The limit that the kept group reaches with this block.
