@@ -53,6 +53,28 @@ import Testing
         #expect(Double(error) / Double(got.count) < 3)
     }
 
+    /// Those that ffprobe calls keyframes, also behind stages that make other pictures.
+    @Test(.needs(.ffmpeg)) func writesTheKeyframesOfAClip() throws {
+        let made = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=4", "-pix_fmt",
+            "yuv420p", "-c:v", "libx264", "-preset", "veryfast", "-g", "17", "-sc_threshold", "0",
+            workspace.path("clip.mp4"))
+        #expect(made.status == 0, "\(made.error)")
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [ { "id": "src", "use": "file-source", "path": "clip.mp4" },
+              { "id": "turned", "use": "crop-orient", "rotate": 90 },
+              { "id": "a", "use": "image-sink", "from": "src", "path": "shots/a-{n}.jpg", "keyframesOnly": true },
+              { "id": "b", "use": "image-sink", "from": "turned", "path": "shots/b-{n}.jpg", "keyframesOnly": true } ] }
+            """)
+        let outcome = try Program.framehost.run(["chain.json"], folder: workspace.folder.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        // At 0, 17, 34, 51, 68, 85.
+        let names = workspace.names(below: "shots")
+        #expect(names == (1...6).map { "a-\($0).jpg" } + (1...6).map { "b-\($0).jpg" }, "\(names)")
+    }
+
     @Test func saysAtCheckWhatItTakes() throws {
         func check(_ stages: String) throws -> String {
             try workspace.write(

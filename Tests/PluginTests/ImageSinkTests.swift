@@ -290,6 +290,31 @@ import Testing
         #expect(taken(10, [100, 105, 110, 3, 5, 13, 20]) == [100, 110, 3, 13])
     }
 
+    @Test func takesKeyframesOnly() throws {
+        let driver = try driver(#""path": "{n}.png", "keyframesOnly": true"#)
+        func send(_ count: Int, keyframes: (Int) -> Bool) throws {
+            for index in 0..<count {
+                let frame = try driver.makeFrame { TextTests.fill(&$0, value: UInt8(index & 255)) }
+                frame.isKeyframe = keyframes(index)
+                try driver.send(frame)
+            }
+        }
+        try send(40) { $0 % 12 == 3 }
+        #expect(names == ["1.png", "2.png", "3.png", "4.png"])
+        #expect(try names.map(grey) == [3, 15, 27, 39])
+        try driver.set(#"{ "everySeconds": 1 }"#)
+        try send(50) { $0 % 12 == 3 }
+        // At 1.72 s, and the first keyframe of the slot that begins a second later.
+        #expect(try names.dropFirst(4).map(grey) == [3, 39])
+        try driver.drain()
+        #expect(!driver.takeEvents().contains { $0.name == "no-keyframes" })
+        let none = try self.driver(#""path": "none-{n}.png", "keyframesOnly": true"#)
+        for _ in 0..<700 { try none.send(none.makeFrame()) }
+        try none.drain()
+        let said = none.takeEvents().filter { $0.name == "no-keyframes" }
+        #expect(said.count == 1 && said[0].text.contains("None of the first 600 pictures was a keyframe"))
+    }
+
     @Test func takesAnotherPaceAndQualityWhileItRuns() throws {
         let format = VideoFormat(.i420, width: 64, height: 64, frameRate: Rational(25))
         let driver = try driver(#""path": "{nnn}.jpg", "everySeconds": 1"#, format: format)

@@ -65,6 +65,13 @@ public struct Frame: ~Copyable, @unchecked Sendable {
         nonmutating set { record.pointee.header.isDiscontinuity = newValue }
     }
 
+    /// Whether the source decoded the picture from a keyframe; false where it does not say, as of raw pictures of a
+    /// camera.
+    public var isKeyframe: Bool {
+        get { record.pointee.header.isKeyframe }
+        nonmutating set { record.pointee.header.entry = newValue ? .clean : .none }
+    }
+
     /// Whether the source gives this picture in place of one that it lacks: the last picture again, or a slate, while
     /// its device is away.
     public var isSubstitute: Bool {

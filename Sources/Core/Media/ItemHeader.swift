@@ -24,7 +24,7 @@ struct ItemHeader: ~Copyable {
     let kind: ItemKind
     /// How the stored picture is to be turned; nil in an access unit whose maker has not said it.
     var statedOrientation: Orientation? = .up
-    /// Whether decoding can begin with it.
+    /// Whether decoding can begin with it; of a frame, whether it was decoded from such an access unit.
     var entry = AccessUnit.Entry.none
     /// Whether nobody sees it: an access unit that others need to be decoded.
     var isHidden = false
@@ -92,6 +92,8 @@ struct ItemHeader: ~Copyable {
         if capturedAt == 0 { capturedAt = other.capturedAt }
         if sequenceNumber == 0 { sequenceNumber = other.sequenceNumber }
         if statedOrientation == nil { statedOrientation = other.statedOrientation }
+        // Of an access unit only its encoder knows it.
+        if kind == .frame, entry == .none { entry = other.entry }
         if other.isDiscontinuity { isDiscontinuity = true }
         if other.isSubstitute { isSubstitute = true }
         if other.isMirroredInPreviews { isMirroredInPreviews = true }

@@ -14,6 +14,7 @@ extension ImageSink {
         EventDeclaration(
             "images-resumed", "Pictures are written again.",
             [.number("lost", "How many pictures were lost meanwhile."), .string("path", "The first file.")]),
+        EventDeclaration("no-keyframes", "With 'keyframesOnly', no picture so far was a keyframe. Posted once."),
         EventDeclaration(
             "images-removed", "The oldest files were removed because of 'keepSeconds' or 'keepMegabytes'.",
             [

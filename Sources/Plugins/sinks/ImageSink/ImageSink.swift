@@ -26,6 +26,8 @@ final class ImageSink: Sink {
     private var retryAt: Int64?
     /// The reason why the first picture was lost.
     private var firstFault: FrameHostError?
+    /// How many pictures have come without a keyframe among them; nil once there was one, or once that was said.
+    private var withoutKeyframe: Int? = 0
     private var lastEvent = Int64.min
     private var nextRetention = Int64.min
     private var hasReportedKept = false
@@ -43,6 +45,8 @@ final class ImageSink: Sink {
 
     /// Nanoseconds between two tries while pictures cannot be written.
     private static let pause: Int64 = 250_000_000
+    /// Two groups of pictures of a usual stream.
+    private static let mostWithoutKeyframe = 600
     private static let second: Int64 = 1_000_000_000
 
     /// [control thread] Opens nothing.
@@ -90,9 +94,10 @@ final class ImageSink: Sink {
 
     /// [stage thread] Live options take effect with the next picture.
     func optionsChanged() throws {
-        let lost = schedule.end()
-        lose(lost)
-        schedule = PictureSchedule(everySeconds: options.everySeconds)
+        let changed = PictureSchedule(everySeconds: options.everySeconds)
+        guard changed.period != schedule.period else { return }
+        lose(schedule.end())
+        schedule = changed
     }
 
     /// [stage thread] Encodes a picture, lets it go, and writes the file.
@@ -101,11 +106,10 @@ final class ImageSink: Sink {
             throw FrameHostError(.broken, what: "image-sink was handed no picture, or was not started")
         }
         let pts = frame.pts
+        if options.keyframesOnly, !look(for: frame.isKeyframe) { return .idle }
         guard schedule.isDue(pts) else { return .idle }
         let now = context.clock.now()
-        if let retryAt, now < retryAt {
-            return miss(pts)
-        }
+        if let retryAt, now < retryAt { return miss(pts) }
         let moment = ImageFiles.Moment(
             unixTime: context.clock.unixTime(at: frame.capturedAt), clock: frame.capturedAt, made: context.clock.moment)
         let form = options.form
@@ -131,6 +135,7 @@ final class ImageSink: Sink {
     /// - Throws: ``FrameHostError`` where pictures were lost.
     func drain() throws {
         lose(schedule.end())
+        reportNoKeyframe()
         let counts = figures.withLock { $0 }
         guard counts.lost > 0, let firstFault else { return }
         throw FrameHostError(
@@ -142,6 +147,27 @@ final class ImageSink: Sink {
 
     /// [stage thread] Frees the encoder.
     func stop() { encoder = nil }
+
+    /// Whether the picture is a keyframe. Says so where none ever is, as of a camera's raw pictures.
+    private func look(for isKeyframe: Bool) -> Bool {
+        if isKeyframe {
+            withoutKeyframe = nil
+        } else if let count = withoutKeyframe {
+            withoutKeyframe = count + 1
+            if count + 1 == Self.mostWithoutKeyframe { reportNoKeyframe() }
+        }
+        return isKeyframe
+    }
+
+    private func reportNoKeyframe() {
+        guard options.keyframesOnly, let count = withoutKeyframe, count > 0 else { return }
+        withoutKeyframe = nil
+        context.post(
+            "no-keyframes", level: .warning,
+            text:
+                "None of the first \(count) pictures was a keyframe, so none was written. Only 'file-source' and 'network-source' say which pictures were keyframes. Set \"keyframesOnly\": false, or 'everySeconds' instead."
+        )
+    }
 
     // MARK: Outcomes
 
@@ -167,7 +193,7 @@ final class ImageSink: Sink {
                 "image-written", level: .debug, text: "'\(file.path)' is complete.",
                 details: ["path": .string(file.path), "bytes": .number(file.bytes)])
         }
-        if retention.isOn, now >= nextRetention { removeOldFiles(now) }
+        if retention.isOn, now >= nextRetention { removeOldFiles() }
     }
 
     /// A picture that was due is not written. Of a grid of times a later one may take its place.
@@ -181,7 +207,7 @@ final class ImageSink: Sink {
         firstFault = firstFault ?? fault
         let isFirst = retryAt == nil
         retryAt = now + Self.pause
-        if retention.isOn, now >= nextRetention { removeOldFiles(now) }
+        if retention.isOn, now >= nextRetention { removeOldFiles() }
         guard isFirst else { return }
         context.recovering = fault.what
         context.post(
@@ -201,10 +227,11 @@ final class ImageSink: Sink {
     // MARK: Old files
 
     /// Looks at the files, at most once a second, and for at most a twentieth of the time.
-    private func removeOldFiles(_ now: Int64) {
+    private func removeOldFiles() {
+        let begin = context.clock.now()
         let removal = own.removeExcess(retention, now: context.clock.moment, context.files)
         let end = context.clock.now()
-        nextRetention = end + max(Self.second, 20 * (end - now))
+        nextRetention = end + max(Self.second, 20 * (end - begin))
         if let first = removal.removed.first {
             let count = removal.removed.count
             let bytes = removal.removed.reduce(0) { RetentionPolicy.sum($0, $1.bytes) }

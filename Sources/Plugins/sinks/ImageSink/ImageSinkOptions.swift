@@ -19,6 +19,11 @@ struct ImageSinkOptions: StageOptions {
         range: 0.001...2_592_000, unit: "s", live: true)
     var everySeconds: Double? = nil
     @Option(
+        help:
+            "Writes only pictures that were keyframes in the file or stream. 'file-source' and 'network-source' say which were.",
+        live: true)
+    var keyframesOnly = false
+    @Option(
         help: "Quality of JPEG files. From 90 on each pixel keeps its own chroma.", range: 1...100, live: true)
     var quality = 90
     @Option(

@@ -8,7 +8,7 @@ import FrameCore
 /// slot may take its place.
 struct PictureSchedule {
     /// Nanoseconds; nil for each picture.
-    private let period: Int64?
+    let period: Int64?
     /// The begin of the slot that waits for its picture.
     private var next: Int64?
     /// Whether a picture of that slot could not be written.

@@ -346,6 +346,7 @@ final class FileSource: Source {
             frame.duration = timeline.timeBase.time(ofTicks: duration)
             frame.orientation = orientation
             frame.isDiscontinuity = isDiscontinuity
+            frame.isKeyframe = reader.picture.isKey
             shown += 1
             shownInPass += 1
             end = pts + frame.duration

@@ -396,6 +396,7 @@ final class NetworkSource: Source {
         frame.duration = format.frameRate.period
         frame.orientation = picture.orientation?.value ?? format.orientation
         frame.isDiscontinuity = followsGap || placement.isJump
+        frame.isKeyframe = picture.isKey
         followsGap = false
         standIn?.look(at: frame, now: context.clock.now())
         figures.add(figures.given)

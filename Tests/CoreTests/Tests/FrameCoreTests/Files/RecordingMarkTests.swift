@@ -45,6 +45,41 @@ import Testing
         }
     }
 
+    /// A JPEG of SOI, JFIF, a comment and EOI; a PNG of IHDR and IEND.
+    private static let pictures: [[UInt8]] = [
+        [0xFF, 0xD8, 0xFF, 0xE0, 0, 4, 1, 2, 0xFF, 0xE1, 0, 3, 9, 0xFF, 0xFE, 0, 3, 7, 0xFF, 0xD9],
+        [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8)
+            + [UInt8](repeating: 1, count: 17) + [0, 0, 0, 0] + Array("IEND".utf8) + [0xAE, 0x42, 0x60, 0x82],
+    ]
+
+    @Test(arguments: pictures) func picturesCarryTheMarkBehindTheirFirstPart(file: [UInt8]) throws {
+        let folder = try scratch()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        for name in ["a.jpg", String(repeating: "x", count: 250) + ".png"] {
+            let mark = mark(name)
+            let marked = try #require(MarkedPicture.file(file, with: mark))
+            let place = file[0] == 0xFF ? 13 : 33
+            #expect(marked.starts(with: file[..<place]) && marked.suffix(file.count - place) == file[place...])
+            try Data(marked).write(to: URL(filePath: folder + "/file"))
+            #expect(MarkedFile.marks(of: folder + "/file") == [mark])
+            // Any part of it has the mark, or none.
+            for count in 0..<marked.count {
+                let found = MarkedPicture.mark(atStartOf: Array(marked[..<count]))
+                #expect(found == nil || found == mark)
+            }
+            // Damage is read without harm.
+            for place in marked.indices {
+                var damaged = marked
+                damaged[place] ^= 0xFF
+                _ = MarkedPicture.mark(atStartOf: damaged)
+                _ = MarkedPicture.file(damaged, with: mark)
+            }
+        }
+        #expect(MarkedPicture.file(file, with: mark(String(repeating: "\u{1}", count: 1000))) == nil)
+        #expect(MarkedPicture.file(Array("GIF89a".utf8), with: mark()) == nil)
+        #expect(MarkedPicture.file([], with: mark()) == nil)
+    }
+
     @Test func namesOneFileOfOneRecorder() {
         let mark = mark()
         #expect(mark.names("cam-0001.mp4", in: 7, recorder: "rec"))

@@ -55,6 +55,63 @@ private final class Folder {
         #expect(folder.names == [])
     }
 
+    // MARK: Files that are there when they are complete
+
+    @Test func putsAFileWhereNothingIs() throws {
+        try files.put(folder["a"], Array("one".utf8), replacing: nil, as: "test", syncs: true)
+        #expect(folder.text("a") == "one" && folder.names == ["a"])
+        #expect(files.hasMade(folder["a"]))
+        symlink(folder["nowhere"], folder["link"])
+        try folder.write("old")
+        for name in ["a", "link", "old"] {
+            let refusal = #expect(throws: FileRefusal.self) {
+                try files.put(folder[name], Array("two".utf8), replacing: nil, as: "test")
+            }
+            #expect(refusal == (name == "link" ? .notRegular : .exists))
+        }
+        #expect(folder.text("a") == "one" && folder.text("old") == "old" && folder.names == ["a", "link", "old"])
+        #expect(
+            #expect(throws: FileRefusal.self) { try files.put(folder["no/x"], [1], replacing: nil, as: "test") }
+                == .failed(ENOENT))
+    }
+
+    @Test func putsAFileInThePlaceOfTheOneThatIsMeant() throws {
+        try folder.write("a")
+        chmod(folder["a"], 0o640)
+        let old = try #require(FileIdentity(path: folder["a"]))
+        // Its reader keeps it.
+        let reader = try #require(FileHandle(forReadingAtPath: folder["a"]))
+        try files.put(folder["a"], Array("new".utf8), replacing: old, as: "test", isRenewed: true)
+        #expect(folder.text("a") == "new" && folder.names == ["a"] && folder.status("a").st_mode & 0o777 == 0o640)
+        #expect(!files.hasMade(folder["a"]))
+        #expect(try reader.readToEnd() == Data("old".utf8))
+        // Another one has the name now; and none.
+        #expect(
+            #expect(throws: FileRefusal.self) { try files.put(folder["a"], [1], replacing: old, as: "test") }
+                == .changed)
+        #expect(folder.text("a") == "new" && folder.names == ["a"])
+        unlink(folder["a"])
+        try files.put(folder["a"], Array("free".utf8), replacing: old, as: "test")
+        #expect(folder.text("a") == "free" && folder.names == ["a"])
+    }
+
+    @Test func putsNothingInThePlaceOfWhatIsUsedOrProtected() throws {
+        try folder.write("a")
+        let identity = try #require(FileIdentity(path: folder["a"]))
+        do {
+            let reader = RunFiles.read(folder["a"], as: "reader")
+            #expect(
+                #expect(throws: FileRefusal.self) { try files.put(folder["a"], [1], replacing: identity, as: "test") }
+                    == .readHere("reader"))
+            reader?.close()
+        }
+        chmod(folder["a"], 0o444)
+        #expect(
+            #expect(throws: FileRefusal.self) { try files.put(folder["a"], [1], replacing: identity, as: "test") }
+                == .isProtected)
+        #expect(folder.text("a") == "old" && folder.names == ["a"])
+    }
+
     // MARK: Whole files
 
     @Test func replacesARegularFileAndKeepsItsRights() throws {

@@ -60,6 +60,7 @@ import Testing
             frame.sequenceNumber = 8
             frame.orientation = .down
             frame.isDiscontinuity = true
+            frame.isKeyframe = true
             frame.isSubstitute = true
             frame.isMirroredInPreviews = true
         }
@@ -69,7 +70,8 @@ import Testing
         )
         #expect(pts == .zero && sequence == 0 && orientation == .right && !isDiscontinuity)
         let (isSubstitute, isMirrored) = (frame.isSubstitute, frame.isMirroredInPreviews)
-        #expect(!isSubstitute && !isMirrored)
+        let isKeyframe = frame.isKeyframe
+        #expect(!isSubstitute && !isMirrored && !isKeyframe)
     }
 
     @Test func sharesHeaderAndPixels() throws {
@@ -82,6 +84,7 @@ import Testing
         frame.sequenceNumber = 4
         frame.orientation = .leftMirrored
         frame.isDiscontinuity = true
+        frame.isKeyframe = true
         frame.isSubstitute = true
         frame.isMirroredInPreviews = true
         let other = frame.share()
@@ -91,7 +94,8 @@ import Testing
         let (orientation, isDiscontinuity) = (other.orientation, other.isDiscontinuity)
         #expect(orientation == .leftMirrored && isDiscontinuity)
         let (isSubstitute, isMirrored) = (other.isSubstitute, other.isMirroredInPreviews)
-        #expect(isSubstitute && isMirrored)
+        let isKeyframe = other.isKeyframe
+        #expect(isSubstitute && isMirrored && isKeyframe)
         let pixel = other.withPlane(0) { $0.row(1)[2] }
         #expect(pixel == 99)
     }
