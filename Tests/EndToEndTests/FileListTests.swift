@@ -10,12 +10,14 @@ import Testing
     init() throws { workshop = try ClipWorkshop() }
 
     /// A flash and a beep at each whole second.
-    private func clip(_ name: String, seconds: Int, size: String = "160x120", rate: Int = 25, _ sound: String...) throws {
+    private func clip(_ name: String, seconds: Int, size: String = "160x120", rate: Int = 25, _ sound: String...) throws
+    {
         try workshop.ffmpeg(
             [
                 "-f", "lavfi", "-i", "color=black:size=\(size):rate=\(rate):duration=\(seconds)", "-f", "lavfi", "-i",
                 "aevalsrc='if(lt(mod(t\\,1)\\,0.1)\\,sin(2*PI*1000*t)\\,0)':s=48000:d=\(seconds)", "-vf",
-                "drawbox=color=white:t=fill:enable='lt(mod(t,1),0.1)'", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt",
+                "drawbox=color=white:t=fill:enable='lt(mod(t,1),0.1)'", "-c:v", "libx264", "-preset", "veryfast",
+                "-pix_fmt",
                 "yuv420p",
             ] + (sound.isEmpty ? ["-c:a", "aac"] : sound) + [name])
     }
@@ -62,6 +64,8 @@ import Testing
         try clip("a.mp4", seconds: 1)
         let outcome = try run(["a.mp4", "gone.mp4"], sound: #""from": "h264""#)
         #expect(outcome.status == 2)
-        #expect(outcome.error.contains("stages[0].path[1]") && outcome.error.contains("gone.mp4' does not exist"), "\(outcome.error)")
+        #expect(
+            outcome.error.contains("stages[0].path[1]") && outcome.error.contains("gone.mp4' does not exist"),
+            "\(outcome.error)")
     }
 }

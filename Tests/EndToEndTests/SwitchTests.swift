@@ -109,7 +109,8 @@ import Testing
             #expect(outcome.output.contains(#""event":"input-switched""#) == (stage == "source-switch"))
             dumps.append(try Data(contentsOf: URL(fileURLWithPath: workspace.path(name))))
         }
-        #expect(dumps[0].count == 500 * 64 * 48 * 3 / 2, "\(dumps[0].count)")
+        // The last picture at 30000/1001 ends at 20.02 s.
+        #expect(dumps[0].count == 501 * 64 * 48 * 3 / 2, "\(dumps[0].count)")
         #expect(dumps[0] == dumps[1])
     }
 

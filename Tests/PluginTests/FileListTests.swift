@@ -132,7 +132,8 @@ import Testing
         try ClipMaker.ffmpeg(
             arguments: [
                 "-f", "lavfi", "-i", ClipMaker.moving(count: Int(seconds * 25)), "-f", "lavfi", "-i",
-                "aevalsrc='if(lt(mod(t\\,1)\\,0.1)\\,0.5*sin(2*PI*1000*t)\\,0)':s=48000:d=\(sound)", "-pix_fmt", "yuv420p",
+                "aevalsrc='if(lt(mod(t\\,1)\\,0.1)\\,0.5*sin(2*PI*1000*t)\\,0)':s=48000:d=\(sound)", "-pix_fmt",
+                "yuv420p",
                 "-c:v", "libx264",
             ] + arguments + [folder.file(name)])
     }

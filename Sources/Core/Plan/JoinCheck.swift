@@ -82,6 +82,14 @@ enum JoinCheck {
 
     /// Sentences for `check`, and whether each is a warning.
     static func notes(on rule: JoinRule, at id: String, _ producers: [Producer]) -> [(text: String, isWarning: Bool)] {
+        if rule.followsTimes {
+            return [
+                (
+                    "join \(id): none of its inputs is live, so their times are its clock, and it gives pictures as fast as it can",
+                    false
+                )
+            ]
+        }
         if rule.period != nil { return [] }
         let lead = producers[rule.lead]
         // Branches of one source share its times.

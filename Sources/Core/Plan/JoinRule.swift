@@ -96,7 +96,9 @@ public struct JoinRule: Sendable, Equatable {
         takesNewest(of: input) ? LinkSettings(capacity: 1, policy: .latest) : nil
     }
 
-    private func takesNewest(of input: Int) -> Bool { !followsTimes && (period != nil || match == .newest && input != lead) }
+    private func takesNewest(of input: Int) -> Bool {
+        !followsTimes && (period != nil || match == .newest && input != lead)
+    }
 
     /// Whether the join keeps the last item of an input, to give it again: one more buffer of that input's pool.
     public func keeps(_ input: Int) -> Bool {

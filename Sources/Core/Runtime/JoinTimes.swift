@@ -56,7 +56,9 @@ struct JoinTimes {
     }
 
     /// Notes the item that was taken from an input.
-    mutating func took(_ input: Int, at pts: Int64, duration: Int64) { ends[input] = pts &+ max(duration, tolerance + 1) }
+    mutating func took(_ input: Int, at pts: Int64, duration: Int64) {
+        ends[input] = pts &+ max(duration, tolerance + 1)
+    }
 
     /// Whether an input has ended at the tick that is given.
     func hasEnded(_ input: Int, _ head: QueueHead, at tick: Int64) -> Bool { head.isExhausted && isPast(input, tick) }

@@ -55,7 +55,9 @@ final class FileList {
         if others.contains(where: { $0.frameRate != format.frameRate }) { format.frameRate = Rational(0) }
         self.format = format
         let hasSound = parts.contains { $0.file.map { FileList.hasSound($0) } ?? false }
-        let found = parts.map { part in part.file.flatMap { file in part.track.flatMap { FileSpan(file, track: $0.index) } } }
+        let found = parts.map { part in
+            part.file.flatMap { file in part.track.flatMap { FileSpan(file, track: $0.index) } }
+        }
         spans = hasSound && !found.contains(nil) ? FileSpan.joined(found.compactMap { $0 }) : []
         if options.decode {
             for part in parts.dropFirst() { part.convert(to: format, as: parts[0]) }
@@ -111,6 +113,7 @@ final class FileList {
         let all = parts.compactMap(\.audio)
         guard let first = all.first else { return nil }
         if let other = all.indices.first(where: { !all[$0].tracks.elementsEqual(first.tracks) { $0.isLike($1) } }) {
+            guard !context.takenOutputs.contains("audio") else { return nil }
             context.note(
                 "the sound of '\(parts[other].path)' differs from that of '\(parts[0].path)', so a recorder does not carry it along. To keep it, link \"from\": \"\(context.stageID).audio\" to an 'audio-encoder', and link the encoder to the recorder",
                 isWarning: true)
@@ -194,11 +197,16 @@ final class CarriedList: AudioOrigin {
         Reader(try all.map { try $0.open(track: track) }, spans, tracks[track].timeBase)
     }
 
+    /// One file's packets after the other's. Where a file begins with a packet that is only decoded and not heard, that one takes
+    /// the place of the last one before, so that the first that is heard is decoded as in its file.
     private final class Reader: AudioReader {
         private let readers: [any AudioReader]
         private let spans: [FileSpan]
         private let timeBase: TimeBase
         private var current = 0
+        /// What was read of the current file and of the next one, in advance.
+        private var pending: [AudioPacket] = []
+        private var following: [AudioPacket]?
         private var last: Int64?
 
         init(_ readers: [any AudioReader], _ spans: [FileSpan], _ timeBase: TimeBase) {
@@ -207,20 +215,33 @@ final class CarriedList: AudioOrigin {
 
         func next() throws -> AudioPacket? {
             while current < readers.count {
-                guard let packet = try readers[current].next() else {
+                if following == nil { following = try begin(current + 1) }
+                guard let packet = try pending.isEmpty ? readers[current].next() : pending.removeFirst() else {
                     current += 1
+                    pending = following ?? []
+                    following = nil
                     continue
                 }
-                // What only prepares a decoder would lie over the end of the file before.
-                if current > 0, packet.pts.plus(packet.duration) <= 0 { continue }
-                let joint = timeBase.ticks(of: spans[current].joint)
-                let dts = packet.dts.plus(joint)
+                let (pts, dts) = (packet.pts.plus(joint(current)), packet.dts.plus(joint(current)))
                 if let last, dts <= last { continue }
+                if let first = following?.first, pts >= first.pts.plus(joint(current + 1)) { continue }
                 last = dts
-                return AudioPacket(
-                    bytes: packet.bytes, pts: packet.pts.plus(joint), dts: dts, duration: packet.duration)
+                return AudioPacket(bytes: packet.bytes, pts: pts, dts: dts, duration: packet.duration)
             }
             return nil
+        }
+
+        private func joint(_ index: Int) -> Int64 { timeBase.ticks(of: spans[index].joint) }
+
+        /// The first packet of a file that is heard, and the one before it.
+        private func begin(_ index: Int) throws -> [AudioPacket] {
+            guard index < readers.count else { return [] }
+            var before: [AudioPacket] = []
+            while let packet = try readers[index].next() {
+                if packet.pts.plus(packet.duration) > 0 { return before + [packet] }
+                before = [packet]
+            }
+            return []
         }
     }
 }

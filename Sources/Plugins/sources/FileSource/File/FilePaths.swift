@@ -25,7 +25,8 @@ struct FilePaths: OptionValue, Equatable, ExpressibleByStringLiteral {
         guard node.asArray != nil else {
             guard let path = node.asString else {
                 throw OptionFault(
-                    "expected a path or a list of paths, found \(node.text())", remedy: "Put the path in double quotes.")
+                    "expected a path or a list of paths, found \(node.text())", remedy: "Put the path in double quotes."
+                )
             }
             return FilePaths(path)
         }
@@ -33,7 +34,8 @@ struct FilePaths: OptionValue, Equatable, ExpressibleByStringLiteral {
         guard (1...most).contains(paths.count) else {
             throw OptionFault(
                 "a list of files must have from 1 to \(most), but has \(paths.count)",
-                remedy: paths.isEmpty ? "Name the files to play." : "Join some of them first, or play them in several runs.")
+                remedy: paths.isEmpty
+                    ? "Name the files to play." : "Join some of them first, or play them in several runs.")
         }
         var result = FilePaths(paths[0])
         (result.all, result.isList) = (paths, true)
@@ -43,6 +45,11 @@ struct FilePaths: OptionValue, Equatable, ExpressibleByStringLiteral {
     var optionJSON: JSONNode { isList ? all.optionJSON : first.optionJSON }
     static var optionTypeName: String { "path or list of paths" }
     static var optionSchema: JSONNode {
-        ["anyOf": [["type": "string"], ["type": "array", "items": ["type": "string"], "minItems": 1, "maxItems": .number(most)]]]
+        [
+            "anyOf": [
+                ["type": "string"],
+                ["type": "array", "items": ["type": "string"], "minItems": 1, "maxItems": .number(most)],
+            ]
+        ]
     }
 }

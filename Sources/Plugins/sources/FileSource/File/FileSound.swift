@@ -112,7 +112,8 @@ final class FileSound: Source {
                 guard found == nil || found?.codec == track.codec && found?.extradata == track.extradata else {
                     throw FrameHostError(
                         .invalidMedia, place: "decode",
-                        what: "the sound of '\(path)' differs from that of '\(file.path)', so it cannot go on behind it as it is",
+                        what:
+                            "the sound of '\(path)' differs from that of '\(file.path)', so it cannot go on behind it as it is",
                         remedy: "Leave 'decode' out, and encode the sound.")
                 }
             }

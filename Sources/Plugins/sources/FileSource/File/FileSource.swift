@@ -123,7 +123,9 @@ final class FileSource: Source {
     /// [control thread] Of a file of a list: its pictures become those of the first file.
     func convert(to format: VideoFormat, as first: FileSource) {
         target = format
-        if decoderDemand != first.decoderDemand || track?.format.pixelFormat != format.pixelFormat { decoderDemand = nil }
+        if decoderDemand != first.decoderDemand || track?.format.pixelFormat != format.pixelFormat {
+            decoderDemand = nil
+        }
     }
 
     /// [stage thread] Of a file of a list: begins to play.

@@ -28,9 +28,10 @@ import Testing
         var hasEnded = inputs.map { _ in false }
         var newest = inputs.map { _ in Int?.none }
         var given: [Given] = []
+        func pts(_ input: Int) -> (Int) -> Int64 { { inputs[input][$0].pts } }
         while true {
             let heads = inputs.indices.map {
-                QueueHead(head: queues[$0].first.map { item in inputs[$0][item].pts } ?? nil, hasEnded: hasEnded[$0])
+                QueueHead(head: queues[$0].first.map(pts($0)), hasEnded: hasEnded[$0])
             }
             switch times.next(heads) {
             case .end: return given
@@ -85,7 +86,9 @@ import Testing
 
     @Test func givesWhatTheTimesSayWhicheverInputIsFaster() {
         var random = SplitMix(state: 7)
-        let rates = [Rational(25), Rational(30_000, 1001), Rational(10), Rational(60), Rational(24_000, 1001), Rational(1, 2)]
+        let rates = [
+            Rational(25), Rational(30_000, 1001), Rational(10), Rational(60), Rational(24_000, 1001), Rational(1, 2),
+        ]
         for round in 0..<3000 {
             let inputs: [[Item]] = (0..<Int.random(in: 2...4, using: &random)).map { _ in
                 let rate = rates.randomElement(using: &random)!
@@ -114,7 +117,9 @@ import Testing
     }
 
     /// Inputs of the output's rate are given picture by picture, though their container rounds times.
-    @Test(arguments: [Rational(30), Rational(30_000, 1001), Rational(60)]) func takesEachPictureOfItsRateOnce(rate: Rational) {
+    @Test(arguments: [Rational(30), Rational(30_000, 1001), Rational(60)]) func takesEachPictureOfItsRateOnce(
+        rate: Rational
+    ) {
         let items = (0..<2000).map { number -> Item in
             let exact = Int64(number) * 1_000_000_000 * Int64(rate.denominator) / Int64(rate.numerator)
             return Item(pts: (exact + 500_000) / 1_000_000 * 1_000_000, duration: rate.period)
