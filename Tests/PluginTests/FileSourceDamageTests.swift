@@ -8,11 +8,16 @@ import Testing
 /// What a decoder hides, and which track is the film.
 @Suite struct FileSourceDamageTests {
     /// Of damage that libavcodec hides in its pictures the run says how much, and where it begins.
-    @Test(.needsFFmpeg, arguments: [["libx264", "-g", "30"], ["mpeg2video"], ["mpeg4"], ["ffv1", "-level", "3"], ["mjpeg"]])
+    @Test(
+        .needsFFmpeg,
+        arguments: [["libx264", "-g", "30"], ["mpeg2video"], ["mpeg4"], ["ffv1", "-level", "3"], ["mjpeg"]])
     func saysWhatTheDecoderHides(codec: [String]) throws {
         let folder = try ScratchFolder()
         try ClipMaker.ffmpeg(
-            arguments: ["-f", "lavfi", "-i", ClipMaker.moving("320x180", count: 75), "-an", "-pix_fmt", codec[0] == "mjpeg" ? "yuvj420p" : "yuv420p", "-c:v"] + codec
+            arguments: [
+                "-f", "lavfi", "-i", ClipMaker.moving("320x180", count: 75), "-an", "-pix_fmt",
+                codec[0] == "mjpeg" ? "yuvj420p" : "yuv420p", "-c:v",
+            ] + codec
                 + [folder.file("whole.mkv")])
         try ClipMaker.ffmpeg(
             "-i", folder.file("whole.mkv"), "-c", "copy", "-bsf:v", "noise=amount='if(eq(n,40),200,0)'",
@@ -24,7 +29,9 @@ import Testing
         #expect(said.count >= 2, "\(bad.events.map(\.text))")
         #expect(said.first?.text.contains("is damaged at ") == true)
         #expect(said.last?.details["damaged"]?.asInt ?? 0 > 0)
-        #expect(said.last?.text.contains(" were damaged; the rest was played.") == true || said.last?.text.contains(" was damaged; the rest was played.") == true)
+        #expect(
+            said.last?.text.contains(" were damaged; the rest was played.") == true
+                || said.last?.text.contains(" was damaged; the rest was played.") == true)
     }
 
     /// A still of any codec before the film loses against it, in files that count no pictures.
@@ -32,7 +39,8 @@ import Testing
         let folder = try ScratchFolder()
         try ClipMaker.ffmpeg(
             "-f", "lavfi", "-i", ClipMaker.moving("160x120", count: 1), "-f", "lavfi", "-i",
-            ClipMaker.moving("160x120", count: 50), "-map", "0:v", "-map", "1:v", "-c:v", "libx264", "-pix_fmt", "yuv420p",
+            ClipMaker.moving("160x120", count: 50), "-map", "0:v", "-map", "1:v", "-c:v", "libx264", "-pix_fmt",
+            "yuv420p",
             "-muxpreload", "0", "-muxdelay", "0", folder.file(name))
         let played = try ClipMaker.play(folder.file(name))
         #expect(played.pictures.count == 50)

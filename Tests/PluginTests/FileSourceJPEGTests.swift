@@ -39,7 +39,8 @@ import Testing
 
     /// With a segment behind its first marker.
     private static func with(_ marker: UInt8, _ body: [UInt8], _ bytes: [UInt8]) -> [UInt8] {
-        [0xFF, 0xD8, 0xFF, marker, UInt8((body.count + 2) >> 8), UInt8((body.count + 2) & 255)] + body + bytes.dropFirst(2)
+        [0xFF, 0xD8, 0xFF, marker, UInt8((body.count + 2) >> 8), UInt8((body.count + 2) & 255)] + body
+            + bytes.dropFirst(2)
     }
 
     private struct Decoded: Equatable {
@@ -107,7 +108,8 @@ import Testing
         let (pictures, refused) = try Self.decode(packets, threads: threads)
         #expect(refused == 0)
         #expect(pictures.map(\.tick) == (0..<40).map(Int64.init))
-        #expect(pictures.allSatisfy { abs(Int($0.gray) - Int($0.tick) * 6) <= 1 && $0.size == Self.size }, "\(pictures)")
+        #expect(
+            pictures.allSatisfy { abs(Int($0.gray) - Int($0.tick) * 6) <= 1 && $0.size == Self.size }, "\(pictures)")
     }
 
     /// The rest of a stream whose kind changes comes from libavcodec, in order.
@@ -163,6 +165,10 @@ import Testing
         try ClipMaker.ffmpeg(
             "-f", "lavfi", "-i", ClipMaker.moving("198x107", count: 12), "-pix_fmt", pixels, "-c:v", "mjpeg", "-q:v",
             "3", folder.file("a.avi"))
+        let played = try ClipMaker.play(folder.file("a.avi"))
+        let said = played.events.filter { $0.name != "decoded-in-place" }.map(\.text)
+        #expect(said == (pixels == "yuvj422p" ? ["The pictures are yuvj422p and are converted to i420."] : []))
+        #expect(FileSourceLoansTests.count(played.events, "inPlace") == 12)
         try ClipMaker.ffmpeg(
             "-i", folder.file("a.avi"), "-pix_fmt", "yuvj420p", "-c:v", "rawvideo", folder.file("raw.nut"))
         func samples(_ path: String) throws -> [[UInt8]] {
@@ -185,7 +191,9 @@ import Testing
             let differences = zip(one, other).map { abs(Int($0) - Int($1)) }
             let mean = Double(differences.reduce(0, +)) / Double(differences.count)
             // ffmpeg's own scaler may place chroma otherwise.
-            #expect(one.count == other.count && mean < 0.6 && differences.max()! <= (pixels == "yuvj420p" ? 3 : 40), "\(mean), \(differences.max()!)")
+            #expect(
+                one.count == other.count && mean < 0.6 && differences.max()! <= (pixels == "yuvj420p" ? 3 : 40),
+                "\(mean), \(differences.max()!)")
         }
     }
 }

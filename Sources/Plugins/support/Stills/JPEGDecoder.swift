@@ -78,7 +78,7 @@ package final class JPEGDecoder {
         case Int32(TJSAMP_422.rawValue):
             let rows = makeScratch(for: size)
             let (first, second) = (
-                Target(rows, stride: chromaWidth), Target(rows + chromaWidth * size.height, stride: chromaWidth)
+                Target(rows, stride: chromaWidth), Target(rows + chromaWidth * (size.height + 1), stride: chromaWidth)
             )
             let outcome = decode(base, bytes.count, size, y, first, second)
             Self.halve(first, rows: size.height, into: u, width: chromaWidth)
@@ -114,7 +114,8 @@ package final class JPEGDecoder {
         if let scratch, scratchSize == size { return scratch }
         scratch?.deallocate()
         scratchSize = size
-        let made = UnsafeMutablePointer<UInt8>.allocate(capacity: 2 * ((size.width + 1) / 2) * size.height)
+        // An odd number of rows is written rounded up.
+        let made = UnsafeMutablePointer<UInt8>.allocate(capacity: 2 * ((size.width + 1) / 2) * (size.height + 1))
         scratch = made
         return made
     }

@@ -49,8 +49,10 @@ package struct JPEGOutline: Equatable {
         size = PictureSize(Int(body[3]) << 8 | Int(body[4]), Int(body[1]) << 8 | Int(body[2]))
         // Precision, and the identifiers and sampling factors of three components: "RGB" names colours.
         let isLuma = body[6] == 1 && body[9] == 2 && body[12] == 3 || body[6] == 0 && body[9] == 1 && body[12] == 2
-        return body[0] == 8 && body[5] == 3 && isLuma && (body[7] == 0x22 || body[7] == 0x21) && body[10] == 0x11
-            && body[13] == 0x11
+        let isHalved = (body[7], body[10]) == (0x22, 0x11) || (body[7], body[10]) == (0x21, 0x11)
+        // 4:2:2 as ffmpeg writes it.
+        let isHalvedOtherwise = (body[7], body[10]) == (0x22, 0x12)
+        return body[0] == 8 && body[5] == 3 && isLuma && (isHalved || isHalvedOtherwise) && body[10] == body[13]
     }
 
     private mutating func readAPP0(_ body: UnsafeRawBufferPointer) -> Bool {

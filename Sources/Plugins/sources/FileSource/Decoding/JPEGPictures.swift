@@ -147,9 +147,11 @@ final class JPEGPictures: @unchecked Sendable {
         picture.pointee.width = Int32(outline.size.width)
         picture.pointee.height = Int32(outline.size.height)
         picture.pointee.format = AV_PIX_FMT_YUVJ420P.rawValue
-        guard av_image_check_size2(
-            UInt32(outline.size.width), UInt32(outline.size.height), context.pointee.max_pixels, AV_PIX_FMT_YUVJ420P, 0,
-            nil) >= 0, context.pointee.get_buffer2(context, picture, 0) >= 0
+        guard
+            av_image_check_size2(
+                UInt32(outline.size.width), UInt32(outline.size.height), context.pointee.max_pixels,
+                AV_PIX_FMT_YUVJ420P, 0,
+                nil) >= 0, context.pointee.get_buffer2(context, picture, 0) >= 0
         else { return nil }
         fh_av_describe_still(picture, packet)
         picture.pointee.sample_aspect_ratio = AVRational(
@@ -194,7 +196,8 @@ final class JPEGPictures: @unchecked Sendable {
             guard result == 0 else {
                 start.release()
                 throw FrameHostError(
-                    .exhausted, what: "a thread for decoding could not be started: \(String(cString: strerror(result)))",
+                    .exhausted,
+                    what: "a thread for decoding could not be started: \(String(cString: strerror(result)))",
                     remedy:
                         "Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs.")
             }

@@ -39,11 +39,12 @@ final class FileReports {
     /// - Parameter isDecoded: Whether pictures are given, not access units.
     func conversion(isDecoded: Bool) {
         let conversion = track.conversion
-        if conversion.isConverted, isDecoded {
+        if conversion.isConverted || track.converted != nil, isDecoded {
+            let name = track.converted ?? conversion.name
             context.post(
                 "pixels-converted",
-                text: "The pictures are \(conversion.name) and are converted to \(conversion.target.rawValue).",
-                details: ["from": .string(conversion.name), "to": .string(conversion.target.rawValue)])
+                text: "The pictures are \(name) and are converted to \(conversion.target.rawValue).",
+                details: ["from": .string(name), "to": .string(conversion.target.rawValue)])
         }
         if track.hasOddRotation { oddRotation(shownAs: track.format.orientation) }
     }

@@ -12,6 +12,8 @@ struct VideoTrack {
     /// The shape of the file's pictures.
     let shape: PictureShape
     let conversion: PixelConversion
+    /// The file's pixel format where the decoder itself gives another one of it; nil elsewhere.
+    let converted: String?
     /// Whether the file's matrix does not turn by a multiple of 90°, so that the nearest orientation is used.
     let hasOddRotation: Bool
     /// Where it begins, in ticks.
@@ -24,10 +26,15 @@ struct VideoTrack {
         let index = try file.chooseVideoTrack(number: number)
         self.index = index
         let known = PictureShape(file, track: index)
+        // Of Motion JPEG in 4:2:2 libjpeg-turbo's decoder gives 4:2:0.
+        let isJPEG = file.parameters(index).codec_id == AV_CODEC_ID_MJPEG
         let mayDiffer =
-            file.isHeaderless || (known.color.matrix == 2 && Self.isColorLeftOut(file.parameters(index).codec_id))
+            isJPEG || file.isHeaderless
+            || (known.color.matrix == 2 && Self.isColorLeftOut(file.parameters(index).codec_id))
         shape = try (mayDiffer ? PictureShape.ofFirstPicture(in: file, track: index) : nil) ?? known
         conversion = PixelConversion(shape.pixels)
+        let coded = PixelConversion(known.pixels)
+        converted = isJPEG && coded.isConverted && shape.pixels != known.pixels ? coded.name : nil
         guard shape.width > 0, shape.height > 0, shape.pixels != AV_PIX_FMT_NONE else {
             throw FileFault.noPicture(file.path)
         }
