@@ -74,6 +74,68 @@ import Testing
         }
     }
 
+    private static func hdr(_ source: PixelFormat, _ transfer: UInt8) -> VideoFormat {
+        VideoFormat(
+            source, width: 2048, height: 5,
+            color: ColorDescription(range: .video, matrix: 9, primaries: 9, transfer: transfer))
+    }
+
+    /// HLG and PQ become 8 bits for ordinary screens, and no longer say that they are HLG or PQ.
+    @Test(
+        arguments: [
+            (PixelFormat.i010, PixelFormat.i420), (.i010, .gray8), (.p010, .nv12), (.i010, .nv12), (.p010, .bgra),
+        ],
+        [UInt8(16), 18])
+    func mapsTones(formats: (source: PixelFormat, target: PixelFormat), transfer: UInt8) throws {
+        let driver = try StageDriver(
+            Convert.self, options: "{ \"format\": \"\(formats.target.rawValue)\" }",
+            input: .video(Self.hdr(formats.source, transfer)))
+        #expect(driver.outputFormat?.video?.color.transfer == 1)
+        #expect(driver.takeEvents().contains { $0.text.contains("are tone-mapped to 8 bits") })
+        try driver.send(
+            driver.makeFrame { frame in
+                for plane in 0..<frame.planeCount {
+                    frame.withMutablePlane(plane) { memory in
+                        for y in 0..<memory.height {
+                            let row = memory.row(y)
+                            for x in 0..<row.count / 2 {
+                                let code = (plane == 0 ? min(x, 1023) : 512) << (formats.source == .p010 ? 6 : 0)
+                                row[2 * x] = UInt8(code & 255)
+                                row[2 * x + 1] = UInt8(code >> 8)
+                            }
+                        }
+                    }
+                }
+            })
+        let planes = try driver.nextFrame().planeBytes
+        let step = formats.target == .bgra ? 4 : 1
+        let row = stride(from: 0, to: 1024 * step, by: step).map { planes[0][$0] }
+        #expect(zip(row.dropFirst(), row).allSatisfy { $0 >= $1 }, "brighter stays brighter")
+        let (black, white) = formats.target == .bgra ? (UInt8(0), UInt8(255)) : (16, 235)
+        #expect(row[64] == black && row[940] == white && row[1023] == white)
+        // 100 nits are 0.508 of the range in PQ and 0.63 in HLG; 0.616 of the screen's signal by Hable.
+        let code = transfer == 16 ? 509 : 616
+        let share = Double(Int(row[code]) - Int(black)) / Double(white - black)
+        #expect(abs(share - 0.616) < 0.01, "\(share)")
+        if formats.target == .bgra {
+            for x in stride(from: 0, to: 4096, by: 4) {
+                #expect(abs(Int(planes[0][x]) - Int(planes[0][x + 2])) <= 2, "grey stays grey")
+            }
+        } else {
+            for plane in planes.dropFirst() { #expect(plane.allSatisfy { $0 == 128 }) }
+        }
+    }
+
+    @Test(arguments: [UInt8(16), 18]) func refusesToneMappingWhereItIsOff(transfer: UInt8) throws {
+        #expect {
+            _ = try StageDriver(
+                Convert.self, options: #"{ "toneMap": "off" }"#, input: .video(Self.hdr(.i010, transfer)))
+        } throws: {
+            FrameHostError.wrap($0).what.contains("makes no 8 bits of them")
+        }
+        _ = try StageDriver(Convert.self, options: #"{ "toneMap": "off" }"#, input: .video(Self.hdr(.i010, 1)))
+    }
+
     /// Two rows of two colours: their chroma is the mean of both.
     @Test(arguments: [PixelFormat.yuyv, .bgra, .rgb24], [PixelFormat.i420, .nv12])
     func meansChromaOverItsRows(from source: PixelFormat, to target: PixelFormat) throws {

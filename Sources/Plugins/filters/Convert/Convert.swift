@@ -4,8 +4,19 @@ import Conversion
 import FrameCore
 import Shared
 
+/// What becomes of HLG and PQ in 8 bits.
+enum ToneMapping: String, OptionChoice {
+    /// John Hable's curve.
+    case hable
+    /// They are refused.
+    case off
+}
+
 struct ConvertOptions: StageOptions {
     @Option(help: "The pixel format to convert to.") var format = PixelFormat.i420
+
+    @Option(help: "How HLG and PQ become 8 bits for ordinary screens: hable by John Hable's curve, off refuses them.")
+    var toneMap = ToneMapping.hable
 
     func validate() throws(OptionFault) {
         guard format.bitDepth == 8 else {
@@ -27,12 +38,13 @@ final class Convert: Transform {
         output: .video(.i420, .nv12, .yuyv, .bgra, .rgb24, .gray8), isConverter: true)
 
     var options: ConvertOptions
+    private let context: StageContext
     private var input: VideoFormat?
     private var output: VideoFormat?
     private var converter: PictureConverter?
 
     /// [control thread] Opens nothing.
-    init(options: ConvertOptions, context: StageContext) { self.options = options }
+    init(options: ConvertOptions, context: StageContext) { (self.options, self.context) = (options, context) }
 
     private var isIdentity: Bool { input?.pixelFormat == options.format }
 
@@ -48,6 +60,15 @@ final class Convert: Transform {
     func negotiate(_ input: MediaFormat) throws -> MediaFormat {
         guard let video = input.video else { throw FrameHostError(.broken, what: "convert was handed access units") }
         self.input = video
+        if video.pixelFormat.bitDepth > 8, options.format.bitDepth == 8, let name = ToneMap.name(video.color.transfer) {
+            guard options.toneMap == .hable else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "toneMap",
+                    what: "the pictures are \(name) in 10 bits, and \"toneMap\": \"off\" makes no 8 bits of them",
+                    remedy: "Leave 'toneMap' out, or use stages that take i010 or p010.")
+            }
+            context.note("the pictures are \(name) in 10 bits and are tone-mapped to 8 bits for ordinary screens")
+        }
         output = Self.converted(video, to: options.format)
         return .video(output!)
     }
@@ -57,6 +78,10 @@ final class Convert: Transform {
         guard format.pixelFormat != target else { return format }
         var result = format
         result.pixelFormat = target
+        // 8 bits that said HLG or PQ would be shown too dark and grey.
+        if format.pixelFormat.bitDepth > 8, target.bitDepth == 8, ToneMap.name(format.color.transfer) != nil {
+            result.color.transfer = ToneMap.transferOfResult
+        }
         if target.isRGB {
             result.color.range = .full
             result.color.matrix = 0

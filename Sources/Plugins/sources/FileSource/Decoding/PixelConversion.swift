@@ -3,7 +3,7 @@
 import CAVFormat
 import FrameCore
 
-/// The chain's format for a decoder's pixels: the same where it is one of ours, otherwise I420.
+/// The chain's format for a decoder's pixels: the same where it is one of ours, otherwise I420, of more than 8 bits I010.
 struct PixelConversion {
     let source: AVPixelFormat
     let target: PixelFormat
@@ -28,7 +28,8 @@ struct PixelConversion {
     init(_ source: AVPixelFormat) {
         self.source = source
         let direct = Self.same.first { $0.0 == source }?.1
-        target = direct ?? .i420
+        let depth = av_pix_fmt_desc_get(source)?.pointee.comp.0.depth ?? 8
+        target = direct ?? (depth > 8 ? .i010 : .i420)
         isConverted = direct == nil
     }
 
