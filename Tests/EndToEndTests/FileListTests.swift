@@ -55,7 +55,7 @@ import Testing
         let measured = try LipSync("-i", workshop.workspace.path("out.mp4"))
         #expect(measured.flashes.count == 8 && measured.beeps.count == 8, "\(measured)")
         #expect(zip(measured.flashes, 0...).allSatisfy { abs($0 - Double($1)) < 0.001 }, "\(measured.flashes)")
-        #expect(measured.offsets.allSatisfy { abs($0) < 25 }, "\(measured.offsets)")
+        #expect(measured.offsets.allSatisfy { abs($0) < 10 }, "\(measured.offsets)")
         let probe = try ClipProbe(workshop.workspace.path("out.mp4"))
         #expect(probe.times.count == (isCopied ? 200 : 125 + 150))
     }

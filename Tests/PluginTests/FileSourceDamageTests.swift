@@ -34,6 +34,27 @@ import Testing
                 || said.last?.text.contains(" was damaged; the rest was played.") == true)
     }
 
+    /// Also where the run is ended before the file is.
+    @Test(.needsFFmpeg) func saysHowMuchAtTheEndOfTheRun() throws {
+        let folder = try ScratchFolder()
+        try ClipMaker.ffmpeg(
+            "-f", "lavfi", "-i", ClipMaker.moving("320x180", count: 75), "-c:v", "mpeg2video", folder.file("whole.mkv"))
+        try ClipMaker.ffmpeg(
+            "-i", folder.file("whole.mkv"), "-c", "copy", "-bsf:v", "noise=amount='if(eq(n,20),200,0)'",
+            folder.file("bad.mkv"))
+        let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(folder.file("bad.mkv"))" }"#)
+        var count = 0
+        while count < 50 {
+            _ = try source.produce()
+            while source.takeFrame() != nil { count += 1 }
+        }
+        let seen = source.stage.context.inputAccount?.damaged ?? 0
+        #expect(seen > 0, "the figures have it meanwhile")
+        try source.stop()
+        let said = source.takeEvents().filter { $0.name == "file-damaged" }.map(\.text)
+        #expect(said.count == 2 && said[1].contains("the decoder had to guess parts"), "\(said)")
+    }
+
     /// A still of any codec before the film loses against it, in files that count no pictures.
     @Test(.needsFFmpeg, arguments: ["a.ts", "a.mkv", "a.mp4"]) func playsTheFilmBehindAStill(name: String) throws {
         let folder = try ScratchFolder()

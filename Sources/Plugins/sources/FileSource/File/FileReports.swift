@@ -12,6 +12,7 @@ final class FileReports {
     private var hasReportedInterlacing = false
     /// How much damage there is when it is reported next.
     private var nextDamage = 1
+    private var hasSaidDamageAltogether = false
     private var hasReportedGap = false
     private var hasReportedTimes = false
     private var hasReportedSets = false
@@ -211,7 +212,8 @@ final class FileReports {
     ///   - concealed: How many of them are pictures that were given.
     ///   - first: The time of the first of those.
     func damageAltogether(_ count: Int, concealed: Int, first: MediaTime?) {
-        guard count > 0 else { return }
+        guard count > 0, !hasSaidDamageAltogether else { return }
+        hasSaidDamageAltogether = true
         var guessed = ""
         if concealed > 0 {
             guessed =

@@ -26,6 +26,13 @@ extension FileSource {
         reports?.damage(damaged, at: tick.flatMap { track?.format.timeBase.time(ofTicks: $0) } ?? reached)
     }
 
+    /// [stage thread] Says how much damage there was altogether, once.
+    func reportDamage(_ reader: some TrackReader) {
+        reports?.damageAltogether(
+            reader.damaged, concealed: reader.concealed,
+            first: reader.firstConcealed.flatMap { track?.format.timeBase.time(ofTicks: $0) })
+    }
+
     /// [stage thread] Reports what is wrong with the file, and closes the account.
     ///
     /// - Parameters:
@@ -34,9 +41,7 @@ extension FileSource {
     func reportEnd(_ reader: some TrackReader, isWhereFileEnds: Bool = true, isRangeDone: Bool = false) {
         guard let reports, let file, let track else { return }
         if isWhereFileEnds { audio?.endPictures() }
-        reports.damageAltogether(
-            reader.damaged, concealed: reader.concealed,
-            first: reader.firstConcealed.map { track.format.timeBase.time(ofTicks: $0) })
+        reportDamage(reader)
         reports.impossibleTimesAltogether(reader.times)
         if let first = file.timeline.firstOutlier { reports.outliers(file.timeline.outliers, first: first) }
         let index = file.indexed(track.index, after: reader.notes.position)

@@ -146,6 +146,8 @@ final class FileSource: Source {
 
     /// [stage thread] Of a file of a list: gives back what it only needs while it plays.
     func rest() {
+        // Where the run was ended before the file's end.
+        if let reader { reportDamage(reader) }
         if let loans = reader?.loans { reports?.copies(loans.copied, shared: loans.shared) }
         reader = nil
         unitReader = nil
