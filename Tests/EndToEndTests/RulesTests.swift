@@ -40,6 +40,44 @@ import Testing
         return program
     }
 
+    // MARK: A start that fails
+
+    /// The disk is full when a recording is asked for: the recorder lives on, and a rule may ask again.
+    @Test(.needs(.ffprobe), arguments: ["stop", "restart"]) func asksAgainForARecordingOnAFullDisk(onError: String)
+        throws
+    {
+        try workspace.write("films/keep", "")
+        let disk = try SmallDisk(at: workspace.path("films"))
+        guard !disk.isLimit else { return }
+        try disk.empty(room: 4096)
+        try workspace.write(
+            "chain.json",
+            Self.chain(
+                #"[{ "event": "recording-did-fail", "every": 5, "do": { "stage": "rec", "command": "start" } }]"#
+            )
+            .replacingOccurrences(
+                of: #""path": "out-{n}.mp4""#,
+                with: #""path": "films/out-{n}.mp4", "preEventSeconds": 2, "onError": "\#(onError)""#))
+        let program = try framehost.start(["chain.json", "--commands", "--events"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        try program.waitForFrames(75)
+        try program.write(#"{"stage":"rec","command":"start"}"# + "\n")
+        try program.waitForOutput(#""event":"recording-did-fail""#)
+        try program.waitForFrames(105)
+        try disk.empty(room: 32 << 20)
+        try program.waitForOutput(#""event":"recording-did-start""#)
+        try program.write(#"{"stage":"rec","command":"stop"}"# + "\n")
+        try program.waitForOutput(#""event":"recording-did-stop""#)
+        try program.write(#"{"command":"drain"}"# + "\n")
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(try events(outcome, "rule-failed").isEmpty)
+        let stop = try #require(try events(outcome, "recording-did-stop").first)
+        // Two seconds before the command and more than one after it.
+        #expect((stop["seconds"].double ?? 0) > 3, "\(stop)")
+        #expect(workspace.exists("films/out-1.mp4"))
+    }
+
     // MARK: A face records
 
     private static let hasCascades = FileManager.default.fileExists(

@@ -352,7 +352,10 @@ final class MuxerHandle {
             return RecordingFault.shortened(file.path)
         }
         file.cut(to: savedFrames == 0 ? 0 : savedBytes)
-        if isGone { return RecordingFault.removed(file.path) }
+        if isGone {
+            (savedFrames, savedBytes, savedSpan) = (0, 0, .zero)
+            return RecordingFault.removed(file.path)
+        }
         let number = file.failure != 0 ? file.failure : fh_averror_errno(code)
         let saved = (savedFrames, savedSpan.seconds)
         return RecordingFault.writing(

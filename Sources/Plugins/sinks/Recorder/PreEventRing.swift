@@ -37,6 +37,8 @@ final class PreEventRing {
     /// How many units are before the second keyframe; nil when there is none.
     private var firstGroup: Int?
     private var latest = MediaTime.zero
+    /// Whether everything is kept that there is room for, however old it is.
+    var isHeld = false
     /// Where the next unit's bytes go.
     private var writeOffset = 0
     /// Why a group was first removed before it was `seconds` old; nil where none was.
@@ -79,17 +81,30 @@ final class PreEventRing {
         if unit.isKeyframe, count > 0, firstGroup == nil { firstGroup = count }
         count += 1
         writeOffset = offset + payload.count
-        while let firstGroup, entries[(first + firstGroup) % unitCapacity]!.unit.pts <= unit.pts - seconds {
+        while !isHeld, let firstGroup, entries[(first + firstGroup) % unitCapacity]!.unit.pts <= unit.pts - seconds {
             remove(firstGroup)
         }
     }
 
-    /// Calls `body` with each unit, oldest first.
-    func forEach(_ body: (RecordedUnit, UnsafeRawBufferPointer) throws -> Void) rethrows {
-        for index in 0..<count {
-            let entry = entries[(first + index) % unitCapacity]!
-            try body(entry.unit, UnsafeRawBufferPointer(start: bytes + entry.offset, count: entry.count))
+    /// How many units were ever added.
+    var added: Int { removed + count }
+
+    /// Calls `body` with each unit from `start` on, oldest first.
+    ///
+    /// - Parameter start: How many of all units that were ever added came before the first.
+    func forEach(from start: Int = 0, _ body: (RecordedUnit, UnsafeRawBufferPointer) throws -> Void) rethrows {
+        for index in max(start - removed, 0)..<max(start - removed, count) {
+            let (unit, bytes) = unit(at: index)
+            try body(unit, bytes)
         }
+    }
+
+    /// Where the group of pictures begins that the unit at `index` is part of, or the oldest group where that has gone.
+    /// Both count all units that were ever added.
+    func groupStart(of index: Int) -> Int {
+        var place = min(index - removed, count - 1)
+        while place > 0, !entries[(first + place) % unitCapacity]!.unit.isKeyframe { place -= 1 }
+        return removed + max(place, 0)
     }
 
     /// The unit at `index`, from the oldest on.
@@ -104,18 +119,18 @@ final class PreEventRing {
     /// they never fit.
     private func makeRoom(_ size: Int, before unit: RecordedUnit) -> Int? {
         guard size <= byteCapacity else {
-            lack = lack ?? Lack(isOfBytes: true, isOfOneGroup: true)
+            note(Lack(isOfBytes: true, isOfOneGroup: true))
             remove(count)
             return nil
         }
         while true {
             if count < unitCapacity, let offset = freeOffset(size) { return offset }
-            lack =
-                lack
-                ?? Lack(isOfBytes: count < unitCapacity, isOfOneGroup: firstGroup == nil && !unit.isKeyframe)
+            note(Lack(isOfBytes: count < unitCapacity, isOfOneGroup: firstGroup == nil && !unit.isKeyframe))
             remove(firstGroup ?? count)
         }
     }
+
+    private func note(_ found: Lack) { if !isHeld { lack = lack ?? found } }
 
     private func freeOffset(_ size: Int) -> Int? {
         guard count > 0 else { return 0 }

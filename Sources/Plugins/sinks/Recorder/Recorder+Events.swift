@@ -28,13 +28,19 @@ extension Recorder {
                 .number("startSeconds", "Time of its first picture (s), if there is one file."),
             ]),
         EventDeclaration(
-            "recording-did-fail", "A recording has ended with an error.",
+            "recording-did-fail",
+            "A recording has ended with an error, or could not begin.",
             [
                 .string("path", "The file."),
                 .number("savedFrames", "Number of pictures saved."),
                 .number("savedBytes", "Number of bytes saved."),
                 .number("savedFiles", "Number of complete files."),
+                .bool(
+                    "triesAgain", "Whether it begins again as soon as it can be written."),
             ]),
+        EventDeclaration(
+            "recording-loses",
+            "Pictures are lost, because a recording that was asked for cannot be written. Posted once until it can."),
         EventDeclaration(
             "segment-did-start", "A new file of a recording in several files has started.",
             [

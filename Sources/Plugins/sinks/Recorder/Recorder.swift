@@ -64,8 +64,13 @@ final class Recorder: MultiSink {
     private var hasReportedSound = false
     private var hasReportedLateSound = false
     private var lastRetention: Int64
-    /// An error in a command. It is thrown at the next item, since it is this stage's fault and not the sender's.
-    private var deferred: (any Error)?
+    /// A recording by command that could not be written so far.
+    private var wait: RecordingWait?
+    /// Where the recording begins in the ring.
+    private var firstUnit = 0
+    /// Pictures of recordings by command that are in no file, and the last reason.
+    private var lost = (pictures: 0, fault: nil as FrameHostError?)
+    private var hasReportedLost = false
 
     /// [control thread] Opens nothing.
     init(options: RecorderOptions, context: StageContext) throws {
@@ -285,10 +290,6 @@ final class Recorder: MultiSink {
 
     /// [stage thread] Writes one access unit, or keeps it for later.
     func consume(_ input: consuming Sample, from index: Int) throws -> SinkVerdict {
-        if let error = deferred {
-            deferred = nil
-            throw error
-        }
         switch consume input {
         case .accessUnit(let unit):
             if index == leadInput { return try take(unit) }
@@ -340,30 +341,41 @@ final class Recorder: MultiSink {
             if let faces = faces.flatMap({ unit[$0] }) { about.faces = FaceIDs(faces) }
             captions.hear(with: about)
         }
-        var step = state.take(pts: about.pts, isKeyframe: about.isKeyframe, past: ring?.end)
-        var verdict = SinkVerdict.delivered
-        do {
-            if step == .finish {
-                try finishRecording()
-                // A `start` may have come meanwhile.
-                step = state.take(pts: about.pts, isKeyframe: about.isKeyframe, past: ring?.end)
-            }
-            switch step {
-            case .idle, .finish: verdict = .idle
-            // Units before the first keyframe cannot be decoded.
-            case .awaitKeyframe: verdict = isCommanded ? .idle : .dropped(.untilKeyframe)
-            case .begin:
-                try begin()
-                try unit.withBytes { try write(about, $0, recording!) }
-            case .record: try unit.withBytes { try write(about, $0, recording!) }
-            }
-        } catch { throw failed(error) }
+        var verdict: SinkVerdict
+        do { verdict = try record(about, unit) } catch {
+            try goOn(after: error)
+            verdict = .delivered
+        }
         if let motion { reportLoss(motion) }
         if let soundInputs { reportLoss(soundInputs) }
+        let before = ring?.added
         if let ring { keep(about, unit, ring) }
         if let leadIn { unit.withBytes { leadIn.add(about, $0) } }
+        if wait != nil, let lost = countLost(isKept: ring?.added != before) { verdict = lost }
         if retention.isOn { removeNowAndThen() }
         return verdict
+    }
+
+    private func record(_ about: RecordedUnit, _ unit: borrowing AccessUnit) throws -> SinkVerdict {
+        if let wait, context.clock.now() < wait.nextTry { return .delivered }
+        var step = state.take(pts: about.pts, isKeyframe: about.isKeyframe, past: ring?.end)
+        if step == .finish {
+            do { try finishRecording() } catch { try giveUp(error) }
+            // A `start` may have come meanwhile.
+            step = state.take(pts: about.pts, isKeyframe: about.isKeyframe, past: ring?.end)
+        }
+        switch step {
+        case .idle, .finish: return .idle
+        // Units before the first keyframe cannot be decoded.
+        case .awaitKeyframe:
+            if wait != nil { context.keyframeRequest?.raise() }
+            return isCommanded ? .idle : .dropped(.untilKeyframe)
+        case .begin:
+            try begin()
+            try unit.withBytes { try write(about, $0, recording!) }
+        case .record: try unit.withBytes { try write(about, $0, recording!) }
+        }
+        return .delivered
     }
 
     /// `'out.mp4'`
@@ -421,6 +433,11 @@ final class Recorder: MultiSink {
             policy: SegmentPolicy(seconds: options.segmentSeconds, megabytes: options.segmentMegabytes),
             finalize: options.finalize,
             isLive: context.isLiveChain, room: room)
+        if isCommanded {
+            if let fault = files.fault { throw fault }
+            if retention.isOn, lackOfRoom != nil { removeOldFiles() }
+            if let fault = lackOfRoom { throw fault }
+        }
         let recording = Recording(
             setup, files: files, sound: sound, motion: motion, captions: captions, leadIn: leadIn, context: context,
             keepsTimes: !isCommanded && !context.isLiveChain
@@ -428,7 +445,20 @@ final class Recorder: MultiSink {
         self.recording = recording
         hasBegun = true
         soundInputs?.rewind()
-        try ring?.forEach { unit, bytes in try write(unit, bytes, recording) }
+        if let ring {
+            firstUnit = wait.map { ring.groupStart(of: $0.firstUnit) } ?? ring.removed
+            try ring.forEach(from: firstUnit) { unit, bytes in try write(unit, bytes, recording) }
+        }
+        if wait != nil {
+            wait = nil
+            ring?.isHeld = false
+        }
+    }
+
+    private var lackOfRoom: FrameHostError? {
+        var bytes = 0
+        ring?.forEach(from: wait?.firstUnit ?? 0) { bytes += $1.count }
+        return files.lackOfRoom(for: bytes, at: context.clock.unixTime(at: context.clock.now()))
     }
 
     /// Finishes the recording with the sound up to the end of its pictures, or of the input.
@@ -454,34 +484,107 @@ final class Recorder: MultiSink {
     }
 
     private func end(isDraining: Bool) throws {
-        defer { deferred = nil }
-        if let deferred { throw deferred }
         let phase = state.end()
         do {
             // A recording was asked for and no unit came after that: only the units in the ring are recorded.
             if phase == .starting, ring?.isEmpty == false { try begin() }
-            guard recording != nil else { return }
-            if phase != .stopping { postWillStop() }
-            // At the end of the input, sound may be longer than its pictures.
-            try finishRecording(isInputEnd: isDraining && phase != .stopping)
-        } catch { throw failed(error) }
+            if recording != nil {
+                if phase != .stopping { postWillStop() }
+                // At the end of the input, sound may be longer than its pictures.
+                try finishRecording(isInputEnd: isDraining && phase != .stopping)
+            }
+        } catch {
+            (wait, lost.pictures) = (nil, 0)
+            throw failed(error)
+        }
+        // A wait without anything in memory.
+        wait = nil
+        guard lost.pictures > 0 else { return }
+        defer { lost.pictures = 0 }
+        throw RecordingFault.lost(lost.pictures, because: lost.fault)
     }
 
+    // MARK: What cannot be written
+
+    /// A recording by command cannot be written. It begins again as soon as it can, with what the ring holds.
+    private func goOn(after error: any Error) throws {
+        let fault = FrameHostError.wrap(error)
+        guard isCommanded, fault.code != .broken else { throw failed(error) }
+        let (saved, written) = (recording?.saved.frames ?? 0, recording?.frames ?? 0)
+        let hasBegun = recording != nil
+        // The unit in hand is not in the ring yet.
+        let first = ring.map { hasBegun ? firstUnit + saved : $0.removed } ?? 0
+        if ring == nil { lost.pictures += written - saved }
+        lost.fault = fault
+        let now = context.clock.now()
+        if wait == nil {
+            wait = RecordingWait(fault, firstUnit: first, now: now)
+            hasReportedLost = false
+            ring?.isHeld = true
+            report(fault, level: .warning, goesOn: true)
+        } else {
+            wait?.failed(fault, hasWritten: hasBegun, firstUnit: first, now: now)
+            drop()
+        }
+        state.beginAgain()
+        if let sound, let origin = context.audio {
+            // It has given the packets of the failed file away.
+            self.sound = try SoundFeed(origin, report: sound.report)
+        }
+    }
+
+    /// A recording by command cannot be completed.
+    private func giveUp(_ error: any Error) throws {
+        let fault = FrameHostError.wrap(error)
+        guard isCommanded, fault.code != .broken else { throw failed(error) }
+        lost.pictures += (recording?.frames ?? 0) - (recording?.saved.frames ?? 0)
+        lost.fault = fault
+        report(fault, level: .error)
+    }
+
+    /// Counts what is lost while a recording waits.
+    ///
+    /// - Parameter isKept: Whether the ring has the unit in hand.
+    /// - Returns: What became of that unit where it is lost; nil where it is not.
+    private func countLost(isKept: Bool) -> SinkVerdict? {
+        let new = (isKept ? 0 : 1) + (ring.map { wait!.drop(before: $0.removed) } ?? 0)
+        guard new > 0 else { return nil }
+        lost.pictures += new
+        if !hasReportedLost {
+            hasReportedLost = true
+            context.post("recording-loses", level: .warning, text: RecordingFault.losing(ring, options))
+        }
+        return isKept ? nil : .dropped(.byStage)
+    }
+
+    /// Gives up the recording without a word: its file keeps what plays.
+    private func drop() {
+        recording?.giveUp()
+        recording = nil
+        current = nil
+    }
+
+    /// Ends everything, since the stage fails. People read its fault: the event is for programs.
     private func failed(_ error: any Error) -> any Error {
+        state.end()
+        report(FrameHostError.wrap(error), level: .debug)
+        return error
+    }
+
+    /// - Parameter goesOn: Whether the recording begins again as soon as it can.
+    private func report(_ fault: FrameHostError, level: Event.Level, goesOn: Bool = false) {
         recording?.giveUp()
         let saved = recording?.saved ?? Recording.Total()
         let path = recording?.path ?? ""
         recording = nil
         current = nil
-        state.end()
-        // This event is for programs. People read the fault of the stage, which says the same.
         context.post(
-            "recording-did-fail", level: .debug, text: "\(FrameHostError.wrap(error))",
+            "recording-did-fail", level: level,
+            text: goesOn ? RecordingFault.waiting(fault, keeps: ring != nil) : "\(fault)",
             details: [
                 "path": .string(path), "savedFrames": .number(saved.frames), "savedBytes": .number(saved.bytes),
-                "savedFiles": .number(saved.files),
+                "savedFiles": .number(saved.files), "triesAgain": .bool(goesOn),
             ])
-        return error
     }
 
     // MARK: Commands
@@ -494,8 +597,11 @@ final class Recorder: MultiSink {
     }
 
     private func beginOnCommand() throws {
-        if state.phase == .idle, let fault = files.fault { throw fault }
-        try state.start()
+        if wait != nil, state.phase == .starting {
+            wait?.tryNow()
+        } else {
+            try state.start()
+        }
         isCommanded = true
         // Without a ring, the recording can start with the next picture only if that is a keyframe.
         if ring?.isEmpty != false { context.keyframeRequest?.raise() }
@@ -503,14 +609,34 @@ final class Recorder: MultiSink {
 
     private func endOnCommand() throws {
         switch try state.stop(reorders: (format?.reorderDepth ?? 0) > 0) {
-        case .nothing: break
+        case .nothing: try endWait()
         case .wait: postWillStop()
         case .finish:
             postWillStop()
             do { try finishRecording() } catch {
-                deferred = failed(error)
+                isCommanded = true
+                try giveUp(error)
                 throw error
             }
+        }
+    }
+
+    /// A recording was to be stopped before it could be written: what the ring holds of it may have room by now.
+    private func endWait() throws {
+        guard wait != nil else { return }
+        defer {
+            wait = nil
+            ring?.isHeld = false
+        }
+        guard let ring, !ring.isEmpty else { return }
+        do {
+            try begin()
+            try finishRecording()
+        } catch {
+            lost.pictures += ring.added - max(wait?.firstUnit ?? 0, firstUnit + (recording?.saved.frames ?? 0))
+            lost.fault = FrameHostError.wrap(error)
+            report(FrameHostError.wrap(error), level: .error)
+            throw error
         }
     }
 

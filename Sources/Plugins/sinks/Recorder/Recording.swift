@@ -105,6 +105,9 @@ final class Recording {
 
     private var open: [MuxerHandle] { [tail?.muxer, muxer].compactMap(\.self) }
 
+    /// Pictures that were written, whether they will play or not.
+    var frames: Int { open.reduce(finished.frames) { $0 + $1.frames } }
+
     /// Files, frames and bytes that will play, whatever happens from here on.
     var saved: Total {
         Total(

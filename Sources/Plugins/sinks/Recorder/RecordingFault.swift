@@ -73,6 +73,33 @@ extension RecordingFault {
             remedy: "Record to a folder in which no other program writes.")
     }
 
+    /// Why a recording by command has not begun, or has ended, and what becomes of it.
+    ///
+    /// - Parameter keeps: Whether there is memory for the past.
+    static func waiting(_ fault: FrameHostError, keeps: Bool) -> String {
+        "\(fault) The recording begins \(keeps ? "with what is kept in memory " : "")as soon as it can be written."
+    }
+
+    /// - Parameter ring: The memory for the past; nil where there is none.
+    static func losing(_ ring: PreEventRing?, _ options: RecorderOptions) -> String {
+        guard let ring else {
+            return
+                "Pictures that were to be recorded are lost until the recording can be written: there is no memory for the past ('preEventSeconds')."
+        }
+        let hundredths = (Double(ring.byteCapacity) / 10_000).rounded()
+        return
+            "Pictures that were to be recorded are being lost, the oldest first: the memory for the past (\(hundredths / 100) MB) is full, and the recording still cannot be written."
+    }
+
+    /// What a run has lost in the end, although it went on.
+    static func lost(_ pictures: Int, because fault: FrameHostError?) -> FrameHostError {
+        FrameHostError(
+            .unavailable,
+            what:
+                "\(pictures == 1 ? "1 picture that was" : "\(pictures) pictures that were") to be recorded \(pictures == 1 ? "is" : "are") in no file",
+            cause: fault.map { "\($0)" } ?? "")
+    }
+
     /// `1 frame`, `87 frames`.
     static func count(_ frames: Int) -> String { frames == 1 ? "1 frame" : "\(frames) frames" }
 

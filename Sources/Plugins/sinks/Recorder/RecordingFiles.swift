@@ -76,6 +76,22 @@ final class RecordingFiles {
         return RecordingFault.ofFolder(pattern.folder) ?? RecordingFault.ofLength(pattern.path(at: 0, number: 1))
     }
 
+    /// What is wrong with the room for a new file; nil where there is enough, and where nobody can say.
+    ///
+    /// - Parameter bytes: What is to be written at once.
+    func lackOfRoom(for bytes: Int, at unixTime: Int64) -> FrameHostError? {
+        var about = statvfs()
+        guard statvfs(pattern.folder, &about) == 0, about.f_blocks > 0 else { return nil }
+        // Some of the room may be for the administrator alone.
+        let blocks = geteuid() == 0 ? about.f_bfree : about.f_bavail
+        let (room, isMore) = UInt64(blocks).multipliedReportingOverflow(by: UInt64(about.f_frsize))
+        guard !isMore, room < UInt64(bytes) + Self.leastRoom else { return nil }
+        return RecordingFault.unwritable(nextName(at: unixTime), ENOSPC)
+    }
+
+    /// Room for marks, headers and the first fragment.
+    private static let leastRoom: UInt64 = 64 << 10
+
     /// The probable next name, for events and messages before a file has its name.
     func nextName(at unixTime: Int64) -> String {
         freeSingle ?? pattern.path(at: unixTime, number: (names.number ?? 0) + 1)

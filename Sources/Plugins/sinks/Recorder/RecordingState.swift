@@ -5,6 +5,8 @@ import FrameCore
 /// What a recorder is doing, and what it does at each event. Pure: no files, no threads, no clock.
 ///
 /// ```
+///                     ┌──writing fails───────┐
+///                     ▼                      │
 /// idle ──start──► starting ──keyframe──► recording ──stop──► stopping ──last picture in the order of showing──► idle
 ///   ▲                │ stop                  │ end of input                 │ end of input
 ///   └────────────────┴───────────────────────┴──────────────────────────────┘
@@ -106,6 +108,9 @@ struct RecordingState: Equatable {
             return .finish
         }
     }
+
+    /// The recording cannot be written: it begins anew.
+    mutating func beginAgain() { if phase == .recording { phase = .starting } }
 
     /// The input has ended, the run was stopped, or writing has failed. Nothing is recorded from here on.
     ///

@@ -16,7 +16,7 @@ final class SoundFeed {
     private var tracks: [Track]
     private let origin: any AudioOrigin
     /// Reports a track that cannot be read any further.
-    private let report: (String) -> Void
+    let report: (String) -> Void
 
     /// [control thread] Opens all tracks.
     init(_ origin: any AudioOrigin, report: @escaping (String) -> Void) throws {
