@@ -123,6 +123,50 @@ final class MadeUpSound: AudioOrigin {
         #expect(got[0].bytes == given.packets[0].bytes)
     }
 
+    /// Matroska has no edit list: the packet that a decoder needs before the first sound stays before 0, whether the
+    /// origin says how much of it nobody hears (an encoder) or not (MP4).
+    @Test(arguments: [0, 1024], [341, 1024]) func keepsTheDecodersStartInMatroska(padding: Int, early: Int64) throws {
+        var given = MadeUpSound.aac(from: 0, to: 3)
+        given.format.initialPadding = padding
+        given.packets = given.packets.map {
+            AudioPacket(bytes: $0.bytes, pts: $0.pts - early, dts: $0.dts - early, duration: 1024)
+        }
+        _ = try record(RecorderStreams.steady(50) { $0 == 0 }, MadeUpSound([given]), ending: "mkv")
+        let got = try sound("a.mkv")
+        let wanted = given.packets.filter { Double($0.pts) / 48_000 < 2 }
+        #expect(got.map(\.bytes) == wanted.map(\.bytes))
+        // Readers know a time below 0 by that of the packet after it.
+        #expect(zip(got, wanted).dropFirst().allSatisfy { abs($0.seconds - Double($1.pts) / 48_000) < 0.00051 })
+    }
+
+    /// Opus from WebM, whose times are whole milliseconds, and from MP4, whose times are samples.
+    @Test(arguments: ["mkv", "mp4"], [1000, 48_000] as [Int32]) func carriesOpusWithItsDelay(
+        ending: String, ticks: Int32
+    )
+        throws
+    {
+        let base = TimeBase(1, ticks)
+        let head = Array("OpusHead".utf8) + [1, 2, 0x38, 1, 0x80, 0xBB, 0, 0, 0, 0, 0]
+        let format = AudioTrackFormat(
+            codec: .opus, timeBase: base, sampleRate: 48_000, channelCount: 2, channelMask: 3, samplesPerPacket: 960,
+            initialPadding: 312, seekPreroll: 3840, extradata: head)
+        let packets = (0..<100).map { number in
+            // As libavformat gives them: 0 - 7, 21 - 7, 41 - 7.
+            let pts =
+                ticks == 1000 ? (number == 0 ? -7 : Int64(number) * 20 - 6) : Int64(number) * 960 - 312
+            return AudioPacket(
+                bytes: [0xFC, UInt8(number), 0xFE], pts: pts, dts: pts, duration: Int64(ticks) / 50)
+        }
+        let events = try record(
+            RecorderStreams.steady(75) { $0 % 25 == 0 }, MadeUpSound([(format, packets)]), ending: ending)
+        #expect(!events.contains { $0.level >= .warning }, "\(events.map(\.text))")
+        let got = try sound("a.\(ending)")
+        #expect(got.map(\.bytes) == packets.map(\.bytes))
+        let wanted = packets.map { base.time(ofTicks: $0.pts).seconds }
+        let most = zip(got, wanted).map { abs($0.seconds - $1) }.max() ?? 1
+        #expect(most < 0.00051, "\(most)")
+    }
+
     /// Sound that begins late, early or not at all; the header does not wait for it.
     @Test(arguments: [0.5, 3.0, 7.0]) func carriesSoundThatBeginsLate(start: Double) throws {
         let given = MadeUpSound.aac(from: start, to: 9)

@@ -175,10 +175,12 @@ final class MuxerHandle {
     }
 
     /// Writes one packet of the sound at `index` of the descriptions.
-    func write(_ sound: AudioPacket, track index: Int) throws {
+    ///
+    /// - Parameter delay: Is added to its time in the file.
+    func write(_ sound: AudioPacket, track index: Int, delay: MediaTime) throws {
         guard let packet else { return }
         try beginSound(index)
-        tracks[index + 1].setTimes(packet, sound)
+        tracks[index + 1].setTimes(packet, sound, delay: delay)
         try sound.bytes.withUnsafeBytes { try handSound(packet, $0) }
     }
 

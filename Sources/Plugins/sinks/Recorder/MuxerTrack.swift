@@ -96,10 +96,14 @@ struct MuxerTrack {
         set(packet, self.ticks(pts), self.ticks(dts), ticks)
     }
 
-    mutating func setTimes(_ packet: UnsafeMutablePointer<AVPacket>, _ sound: AudioPacket) {
-        let (pts, dts) = (sourceBase.time(ofTicks: sound.pts), sourceBase.time(ofTicks: sound.dts))
+    mutating func setTimes(_ packet: UnsafeMutablePointer<AVPacket>, _ sound: AudioPacket, delay: MediaTime) {
+        func place(_ ticks: Int64) -> Int64 {
+            let place = timeBase.ticks(of: sourceBase.time(ofTicks: ticks) + delay - origin)
+            // Both containers may have rounded: the first packet is then half a tick before the delay.
+            return delay > .zero && place == -1 ? 0 : place
+        }
         let duration = sound.duration > 0 ? timeBase.ticks(of: sourceBase.time(ofTicks: sound.duration)) : nil
-        set(packet, timeBase.ticks(of: pts - origin), timeBase.ticks(of: dts - origin), duration)
+        set(packet, place(sound.pts), place(sound.dts), duration)
     }
 
     // MARK: Motion

@@ -177,10 +177,9 @@ final class Recording {
         guard let index = soundTracks.firstIndex(of: track), let muxer else { return }
         guard muxer.reaches(packet, track: index) else { return endSound(at: index) }
         let format = sound!.format(of: track)
-        // Matroska has no times less than 0, except those within the decoder's delay.
-        let padding = MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
-        if setup.container == .mkv, format.timeBase.time(ofTicks: packet.pts) - origin + padding < .zero { return }
-        try muxer.write(packet, track: index)
+        let base = format.timeBase
+        guard isKept(base.time(ofTicks: packet.pts), base.time(ofTicks: packet.duration), format) else { return }
+        try muxer.write(packet, track: index, delay: delay(of: format))
         policy.add(bytes: packet.bytes.count)
     }
 
@@ -190,19 +189,29 @@ final class Recording {
     /// hears them.
     func lateness(ofSound unit: RecordedUnit, at index: Int) -> MediaTime? {
         guard muxer != nil else { return nil }
-        let late = fileBegin - (unit.pts + unit.duration + padding(ofSound: index))
-        return late >= .zero ? late : nil
+        let late = fileBegin - (unit.pts + unit.duration + padding(setup.sounds[index]))
+        return late > Self.rounding ? late : nil
     }
 
-    private func padding(ofSound index: Int) -> MediaTime { padding(of: setup.sounds[index]) }
+    /// By how much a time can be wrong that a container counts in milliseconds.
+    private static let rounding = MediaTime(nanoseconds: 1_000_000)
 
-    private func padding(of format: AudioTrackFormat) -> MediaTime {
+    private func padding(_ format: AudioTrackFormat) -> MediaTime {
         MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
     }
 
-    /// Readers of Matroska subtract Opus' delay, which libavformat writes, from its times; those of MP4 do not.
+    /// What is added to the times of a track's packets. Readers of Matroska subtract Opus' delay, which libavformat
+    /// writes, from its times; those of MP4 do not.
     private func delay(of format: AudioTrackFormat) -> MediaTime {
-        setup.container == .mkv && format.codec == .opus ? padding(of: format) : .zero
+        setup.container == .mkv && format.codec == .opus ? padding(format) : .zero
+    }
+
+    /// Whether a packet belongs into the file although it may begin before its first picture.
+    ///
+    /// MP4 hides such sound with an edit list. Matroska has none, and its times before 0 are those of the first
+    /// cluster: it gets what a decoder needs for the first sound that is heard, which is one packet with most codecs.
+    private func isKept(_ pts: MediaTime, _ duration: MediaTime, _ format: AudioTrackFormat) -> Bool {
+        setup.container != .mkv || pts + duration + padding(format) + Self.rounding >= origin
     }
 
     private var leadDelay: MediaTime { setup.format.audio.map(delay) ?? .zero }
@@ -214,15 +223,12 @@ final class Recording {
         let track = soundTracks.count + index
         guard lateness(ofSound: unit, at: index) == nil else { return }
         let format = setup.sounds[index]
-        let padding = padding(ofSound: index)
-        let delay = delay(of: format)
-        // Matroska has no times less than 0, except those within the decoder's delay.
-        if setup.container == .mkv, unit.pts - origin + padding < .zero { return }
+        guard isKept(unit.pts, unit.duration, format) else { return }
         guard muxer.reaches(unit, track: track) else {
             endedSounds[index] = true
             return reportEnd(ofSound: track)
         }
-        try muxer.write(unit, bytes, track: track, delay: delay)
+        try muxer.write(unit, bytes, track: track, delay: delay(of: format))
         policy.add(bytes: bytes.count)
     }
 
@@ -402,12 +408,12 @@ final class Recording {
         guard let sound = setup.format.audio else { return unit.pts }
         var hasLeadIn = false
         leadIn?.forEach { packet, _ in if isLeadIn(packet, to: unit) { hasLeadIn = true } }
-        return hasLeadIn ? unit.pts : unit.pts + padding(of: sound)
+        return hasLeadIn ? unit.pts : unit.pts + padding(sound)
     }
 
     private func isLeadIn(_ packet: RecordedUnit, to unit: RecordedUnit) -> Bool {
         guard let sound = setup.format.audio, packet.pts < unit.pts else { return false }
-        return packet.pts + packet.duration + padding(of: sound) > unit.pts
+        return packet.pts + packet.duration + padding(sound) > unit.pts
     }
 
     /// Where a sound leads, begins the file with what its decoder needs before the first sample that is heard.
@@ -416,7 +422,7 @@ final class Recording {
         try leadIn.forEach { packet, bytes in
             guard isLeadIn(packet, to: unit) else { return }
             // Matroska has no times less than 0, except those within the decoder's delay.
-            if setup.container == .mkv, packet.pts - origin + padding(of: sound) < .zero { return }
+            if setup.container == .mkv, packet.pts - origin + padding(sound) < .zero { return }
             try muxer.write(packet, bytes, isHeard: false, delay: leadDelay)
         }
     }
