@@ -167,6 +167,18 @@ final class MadeUpSound: AudioOrigin {
         #expect(most < 0.00051, "\(most)")
     }
 
+    /// Sound of which a container would lose what its decoders must know.
+    @Test(arguments: ["adpcm_ms", "adpcm_ima_wav", "wmav2"]) func refusesBlocksOfUnknownSize(codec: String) {
+        var format = AudioTrackFormat(
+            codec: Codec(rawValue: codec), timeBase: TimeBase(1, 8000), sampleRate: 8000, channelCount: 1)
+        #expect(
+            TrackDescriptions.obstacle(to: format, in: .mkv)
+                == "the sound (\(codec)) does not say how large its blocks are, so nobody could play a copy")
+        format.blockAlign = 256
+        #expect(TrackDescriptions.obstacle(to: format, in: .mkv) == nil)
+        #expect(TrackDescriptions.obstacle(to: format, in: .mp4) != nil)
+    }
+
     /// Sound that begins late, early or not at all; the header does not wait for it.
     @Test(arguments: [0.5, 3.0, 7.0]) func carriesSoundThatBeginsLate(start: Double) throws {
         let given = MadeUpSound.aac(from: start, to: 9)

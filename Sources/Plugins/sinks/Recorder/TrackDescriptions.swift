@@ -147,6 +147,9 @@ struct TrackDescriptions {
             return unfit
         }
         guard avformat_query_codec(kind, id, compliance) == 1 else { return unfit }
+        guard format.blockAlign > 0 || !countsInBlocks.contains(id) else {
+            return "the sound (\(format.codec)) does not say how large its blocks are, so nobody could play a copy"
+        }
         guard container != .mkv else { return takesHeader(kind, format) ? nil : unfit }
         // libavformat's movenc.c, mov_init: these are only for MP4.
         if container == .mov, [AV_CODEC_ID_OPUS, AV_CODEC_ID_FLAC, AV_CODEC_ID_TRUEHD].contains(id) { return unfit }
@@ -158,6 +161,12 @@ struct TrackDescriptions {
         }
         return takesHeader(kind, format) ? nil : unfit
     }
+
+    /// Codecs whose decoders must know the size of a block. NUT, for one, does not carry it.
+    private static let countsInBlocks = [
+        AV_CODEC_ID_ADPCM_IMA_WAV, AV_CODEC_ID_ADPCM_MS, AV_CODEC_ID_WMAV1, AV_CODEC_ID_WMAV2, AV_CODEC_ID_WMAPRO,
+        AV_CODEC_ID_WMALOSSLESS, AV_CODEC_ID_COOK, AV_CODEC_ID_SIPR, AV_CODEC_ID_ATRAC3, AV_CODEC_ID_ATRAC3P,
+    ]
 
     /// Whether the muxer can describe a track: some only find out when they write the header (`avformat_write_header`).
     private static func takesHeader(_ kind: UnsafePointer<AVOutputFormat>, _ format: AudioTrackFormat) -> Bool {
