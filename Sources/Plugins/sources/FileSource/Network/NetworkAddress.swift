@@ -15,7 +15,7 @@ struct NetworkAddress: Sendable {
         /// Whether its server shows a certificate.
         var isSecured: Bool { self == .https || self == .rtmps || self == .rtsps }
         /// How many bytes of a login libavformat takes as an address has it, and would cut a longer one; nil where it takes
-        /// any (libavformat 59, `rtsp.c`, `rtmpproto.c`, `http.c`).
+        /// any (libavformat 59, `rtsp.c`, `rtmpproto.c`, `http.c`). Of rtsp ``RTSPClient`` takes more.
         var mostLoginBytes: Int? {
             switch self {
             case .rtsp, .rtsps: 127
@@ -118,6 +118,13 @@ struct NetworkAddress: Sendable {
     func full(_ login: ServerLogin?) -> String {
         guard let login, scheme.takesLogin else { return "\(scheme.rawValue)://\(rest)" }
         return "\(scheme.rawValue)://\(login.encoded)@\(rest)"
+    }
+
+    /// The TCP connection of an RTSP address, as libavformat has it.
+    var socket: String {
+        let host = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        let bare = host.first == "@" ? host.dropFirst() : host
+        return "tcp://\(bare)" + ((Self.port(of: bare) ?? "").isEmpty ? ":554" : "")
     }
 
     /// Removes from another program's text everything that must not be shown.

@@ -5,13 +5,17 @@ import FrameCore
 
 /// Why a stream cannot be played, as sentences. `shown` is an ``Address`` without its secrets.
 enum NetworkFault {
-    /// - Parameter count: Bytes of the login as an address has it.
-    static func loginTooLong(_ count: Int, most: Int) -> FrameHostError {
+    /// - Parameters:
+    ///   - count: Bytes of the login as an address has it.
+    ///   - isOverUDP: Whether it is RTSP with datagrams.
+    static func loginTooLong(_ count: Int, most: Int, isOverUDP: Bool) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, place: "login",
             what:
                 "the login is too long: name and password together have \(count) bytes as an address has them, where each sign other than a letter or a digit counts three, and libavformat takes \(most)",
-            remedy: "Give the camera a user with a shorter password for this.")
+            remedy: isOverUDP
+                ? "Set \"transport\": \"tcp\", which takes a login of any length, or give the camera a user with a shorter password."
+                : "Give the camera a user with a shorter password for this.")
     }
 
     /// The fault for libavformat's answer.
@@ -78,6 +82,30 @@ enum NetworkFault {
                 // `Connection to tcp://… failed: Connection refused` says nothing more.
                 cause: cause.hasSuffix(reason) ? "" : cause)
         }
+    }
+
+    /// The fault for an answer of an RTSP server.
+    static func answered(
+        _ shown: String, _ method: String, _ status: Int, _ reason: String, hasLogin: Bool
+    ) -> FrameHostError {
+        let known = [401: fh_averror_unauthorized, 403: fh_averror_forbidden, 404: fh_averror_not_found][status]
+        if let known, method == "DESCRIBE" || known != fh_averror_not_found {
+            return opening(shown, known, cause: "", seconds: 0, hasLogin: hasLogin, mayWait: false)
+        }
+        return FrameHostError(
+            .unavailable, what: "'\(shown)' answers \(method) with \(status)\(reason.isEmpty ? "" : " \(reason)")",
+            remedy:
+                "Check 'url' and 'transport', and how many clients the camera serves at once. If 'ffprobe' can play it, please report this."
+        )
+    }
+
+    static func unknownChallenge(_ shown: String, _ challenges: [String]) -> FrameHostError {
+        FrameHostError(
+            .unavailable,
+            what:
+                "'\(shown)' asks for a login in a way that is not known here\(challenges.isEmpty ? "" : ": \(challenges.joined(separator: ", "))")",
+            remedy: "Set the camera to Digest (MD5, SHA-256 or SHA-512-256) or Basic."
+        )
     }
 
     /// The fault of a certificate that cannot be trusted; nil for any other cause.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CAVFormat
+import CodedVideo
 import FrameCore
 import Shared
 import Synchronization
@@ -19,12 +20,17 @@ final class Interrupt: Sendable {
     }
     fileprivate let isClosing = Atomic<Bool>(false)
 
-    fileprivate var mustStop: Bool {
+    var mustStop: Bool {
         (hasEnded && !isClosing.load(ordering: .acquiring)) || PacketQueue.now() > deadline.load(ordering: .acquiring)
     }
 
+    /// Asks this, which must outlive what gets it.
+    var libav: AVIOInterruptCB {
+        AVIOInterruptCB(callback: Self.callback, opaque: Unmanaged.passUnretained(self).toOpaque())
+    }
+
     /// Asks the ``Interrupt`` to which `opaque` points.
-    fileprivate static let callback: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { opaque in
+    private static let callback: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { opaque in
         guard let opaque else { return 0 }
         return Unmanaged<Interrupt>.fromOpaque(opaque).takeUnretainedValue().mustStop ? 1 : 0
     }
@@ -46,6 +52,15 @@ final class NetworkInput {
         var probeBytes: Int
         var analyzeSeconds: Double
         var noBuffer: Bool
+
+        /// Whether ``RTSPClient`` can be used: it speaks over one TCP connection, without TLS.
+        var canUseClient: Bool { address.scheme == .rtsp && transport == .tcp }
+        /// Whether libavformat would cut the login.
+        var isLoginTooLong: Bool {
+            guard let login, let most = address.scheme.mostLoginBytes else { return false }
+            return login.encoded.utf8.count > most
+        }
+        var needsClient: Bool { canUseClient && isLoginTooLong }
     }
 
     let terms: StreamTerms
@@ -54,12 +69,15 @@ final class NetworkInput {
     /// Whether the address is a media file itself, not a playlist.
     private let isOneFile: Bool
     private var container: UnsafeMutablePointer<AVFormatContext>?
+    private var client: RTSPClient?
+    /// Whether libavformat's own client could not use the server.
+    var usesClient: Bool { client != nil }
     private let track: Int
     private let soundTrack: Int?
     private let settings: Settings
     private let interrupt: Interrupt
     /// Where the times of both tracks lie.
-    private let packets = TimedPackets()
+    private let packets: TimedPackets
     /// Whether the container has no times: those that libavformat makes up for it say nothing of when a picture was
     /// taken, and the time of arrival does.
     private let isUntimed: Bool
@@ -73,76 +91,186 @@ final class NetworkInput {
 
     /// Connects and finds the video; ends within `connectSeconds`.
     ///
-    /// - Parameter mayWait: Whether `"ifMissing": "wait"` would help where that fails.
+    /// - Parameters:
+    ///   - mayWait: Whether `"ifMissing": "wait"` would help where that fails.
+    ///   - usesClient: Whether a connection before this one needed ``RTSPClient``.
     /// - Throws: ``FrameHostError``.
-    init(_ settings: Settings, _ interrupt: Interrupt, mayWait: Bool) throws {
+    init(_ settings: Settings, _ interrupt: Interrupt, mayWait: Bool, usesClient: Bool = false) throws {
         self.settings = settings
         self.interrupt = interrupt
+        interrupt.isClosing.store(false, ordering: .releasing)
+        interrupt.allow(seconds: settings.connectSeconds)
+        let found = try Self.find(settings, interrupt, mayWait: mayWait, usesClient: usesClient)
+        (container, client) = (found.container, found.client)
+        (track, soundTrack, terms, packets) = (found.track, found.soundTrack, found.terms, found.packets)
+        let length = found.container.pointee.duration
+        isFinite = settings.address.scheme.mayEnd && length != fh_av_no_pts && length > 0
+        isOneFile = settings.address.scheme.mayEnd && !Self.isPlaylist(found.container)
+        isUntimed = found.container.pointee.iformat.pointee.flags & AVFMT_NOTIMESTAMPS != 0 && !isFinite
+        packets.begin(InputTimeline(closesGaps: true, isInMiddle: true, isLive: true))
+    }
+
+    deinit { Self.close(&container, &client, interrupt) }
+
+    // MARK: Connecting
+
+    /// A stream that is there.
+    private struct Found {
+        var container: UnsafeMutablePointer<AVFormatContext>
+        var client: RTSPClient?
+        var track: Int
+        var soundTrack: Int?
+        var terms: StreamTerms
+        var packets: TimedPackets
+    }
+
+    /// Connects by libavformat's own client, and where that cannot use an RTSP server by ``RTSPClient``.
+    private static func find(
+        _ settings: Settings, _ interrupt: Interrupt, mayWait: Bool, usesClient: Bool
+    ) throws -> Found {
+        var code: Int32 = 0
+        var refusal: FrameHostError?
+        if !usesClient, !settings.needsClient {
+            do { return try find(settings, interrupt, mayWait: mayWait, client: nil, &code) } catch {
+                let answers = [
+                    fh_averror_unauthorized, fh_averror_forbidden, fh_averror_not_found, fh_averror_bad_request,
+                    fh_averror_other_request, fh_averror_server, fh_averror_invalid_data, noVideo,
+                ]
+                guard settings.canUseClient, answers.contains(code), !interrupt.mustStop,
+                    code != fh_averror_unauthorized || settings.login != nil
+                else { throw error }
+                refusal = FrameHostError.wrap(error)
+            }
+            interrupt.isClosing.store(false, ordering: .releasing)
+            interrupt.allow(seconds: settings.connectSeconds)
+        }
+        func silence(_ silent: RTSPClient.Silent) -> FrameHostError {
+            refusal ?? fault(interrupt.mustStop ? fh_averror_exit : silent.code, "", settings, mayWait: mayWait)
+        }
+        let client: RTSPClient
+        do {
+            client = try RTSPClient(
+                settings.address, settings.login, interrupt, takesSound: settings.takesSound,
+                wasRefused: code == fh_averror_unauthorized)
+        } catch let silent as RTSPClient.Silent { throw silence(silent) } catch {
+            // Of the same answer to both clients libavformat knows more, such as where it was led to.
+            throw code == fh_averror_unauthorized ? error : refusal ?? error
+        }
+        guard !client.description.tracks.isEmpty else {
+            throw refusal ?? NetworkFault.noVideo(settings.address.shown)
+        }
+        do { return try find(settings, interrupt, mayWait: mayWait, client: client, &code) } catch let silent
+            as RTSPClient.Silent
+        { throw silence(silent) }
+    }
+
+    /// Stands for the code of a stream that is there, but has no video that can be decoded.
+    private static let noVideo: Int32 = 1
+
+    /// - Parameter code: What libavformat has answered.
+    private static func find(
+        _ settings: Settings, _ interrupt: Interrupt, mayWait: Bool, client: RTSPClient?, _ code: inout Int32
+    ) throws -> Found {
         guard let context = avformat_alloc_context() else {
             throw FrameHostError(
                 .exhausted, what: "not enough memory for a connection",
                 remedy: "Free some memory.")
         }
-        context.pointee.interrupt_callback = AVIOInterruptCB(
-            callback: Interrupt.callback, opaque: Unmanaged.passUnretained(interrupt).toOpaque())
+        context.pointee.interrupt_callback = interrupt.libav
         settings.trust.apply(to: context)
         var container: UnsafeMutablePointer<AVFormatContext>? = context
-        interrupt.isClosing.store(false, ordering: .releasing)
-        interrupt.allow(seconds: settings.connectSeconds)
-        let (opened, said) = LibavText.during { Self.open(&container, settings) }
+        var client = client
         do {
+            let (opened, said) = try LibavText.during { try Self.open(&container, settings, client) }
+            code = opened
             guard opened >= 0, let container else {
                 // An interrupted call may report any error.
                 throw Self.fault(interrupt.mustStop ? fh_averror_exit : opened, said, settings, mayWait: mayWait)
             }
             let found = av_find_best_stream(container, AVMEDIA_TYPE_VIDEO, -1, -1, nil, 0)
             guard found >= 0, avcodec_find_decoder(Self.codec(container, found)) != nil else {
+                code = noVideo
                 // The parts of a playlist may be on another server.
                 if let fault = NetworkFault.untrusted(settings.address.shown, cause: said) { throw fault }
                 throw NetworkFault.noVideo(settings.address.shown)
             }
-            track = Int(found)
+            let track = Int(found)
             let sound =
                 settings.takesSound
                 ? Int(av_find_best_stream(container, AVMEDIA_TYPE_AUDIO, -1, found, nil, 0)) : -1
-            terms = try StreamTerms(
+            let packets = TimedPackets()
+            if !settings.isDecoded { findSets(container, track, packets) }
+            let terms = try StreamTerms(
                 container, track: track, sound: sound >= 0 ? sound : nil, shown: settings.address.shown,
                 isDecoded: settings.isDecoded)
-            soundTrack = terms.sound == nil ? nil : sound
+            let soundTrack = terms.sound == nil ? nil : sound
             for index in 0..<Int(container.pointee.nb_streams) where index != track && index != soundTrack {
                 container.pointee.streams[index]!.pointee.discard = AVDISCARD_ALL
             }
-            let length = container.pointee.duration
-            isFinite = settings.address.scheme.mayEnd && length != fh_av_no_pts && length > 0
-            isOneFile = settings.address.scheme.mayEnd && !Self.isPlaylist(container)
-            isUntimed = container.pointee.iformat.pointee.flags & AVFMT_NOTIMESTAMPS != 0 && !isFinite
-            packets.begin(InputTimeline(closesGaps: true, isInMiddle: true, isLive: true))
-            self.container = container
+            return Found(
+                container: container, client: client, track: track, soundTrack: soundTrack, terms: terms,
+                packets: packets)
         } catch {
-            Self.close(&container, interrupt)
+            Self.close(&container, &client, interrupt)
             throw error
         }
     }
-
-    deinit { Self.close(&container, interrupt) }
 
     private static func codec(_ container: UnsafeMutablePointer<AVFormatContext>, _ track: Int32) -> AVCodecID {
         container.pointee.streams[Int(track)]!.pointee.codecpar.pointee.codec_id
     }
 
     private static func open(
-        _ container: inout UnsafeMutablePointer<AVFormatContext>?, _ settings: Settings
-    ) -> Int32 {
+        _ container: inout UnsafeMutablePointer<AVFormatContext>?, _ settings: Settings, _ client: RTSPClient?
+    ) throws -> Int32 {
         var options: OpaquePointer?
         defer { av_dict_free(&options) }
-        for (key, value) in self.options(settings) { av_dict_set(&options, key, value, 0) }
-        let begun = avformat_open_input(&container, settings.address.full(settings.login), nil, &options)
+        for (key, value) in self.options(settings, client) { av_dict_set(&options, key, value, 0) }
+        let begun =
+            if let client {
+                avformat_open_input(
+                    &container, "data:application/sdp;base64,\(LoginChallenge.base64(client.description.text))",
+                    av_find_input_format("sdp"), &options)
+            } else {
+                avformat_open_input(&container, settings.address.full(settings.login), nil, &options)
+            }
         guard begun >= 0 else { return begun }
+        if let client {
+            guard client.attach(to: container!) else { return fh_averror_no_memory }
+            try client.play()
+        }
         let found = avformat_find_stream_info(container, nil)
         return found < 0 ? found : 0
     }
 
-    private static func options(_ settings: Settings) -> [(String, String)] {
+    /// Looks in the stream for the parameter sets, where those of an RTSP server's description are missing or cannot be
+    /// read: libavformat looks for none where it has some. Ends when `connectSeconds` are over.
+    private static func findSets(
+        _ container: UnsafeMutablePointer<AVFormatContext>, _ track: Int, _ packets: TimedPackets
+    ) {
+        guard ["rtsp", "sdp"].contains(String(cString: container.pointee.iformat.pointee.name)) else { return }
+        let parameters = container.pointee.streams[track]!.pointee.codecpar!
+        guard let coding = VideoCoding(parameters.pointee.codec_id) else { return }
+        let known = ParameterSets(
+            in: UnsafeRawBufferPointer(
+                start: parameters.pointee.extradata, count: Int(parameters.pointee.extradata_size)), coding)
+        if known.isComplete, PictureDecoder.takesSets(of: parameters) { return }
+        var found: [UInt8] = []
+        let isThere = packets.readAhead(container, mostBytes: PacketQueue.mostBytes) { packet in
+            guard packet.stream_index == Int32(track), let data = packet.data else { return false }
+            let sets = ParameterSets(in: UnsafeRawBufferPointer(start: data, count: Int(packet.size)), coding)
+            if sets.isComplete { found = sets.bytes }
+            return sets.isComplete
+        }
+        let room = found.count + Int(AV_INPUT_BUFFER_PADDING_SIZE)
+        guard isThere, let bytes = av_mallocz(room) else { return }
+        bytes.copyMemory(from: found, byteCount: found.count)
+        av_free(parameters.pointee.extradata)
+        parameters.pointee.extradata = bytes.assumingMemoryBound(to: UInt8.self)
+        parameters.pointee.extradata_size = Int32(found.count)
+    }
+
+    private static func options(_ settings: Settings, _ client: RTSPClient?) -> [(String, String)] {
         let microseconds = settings.latencyMs * 1000
         var options = [
             ("protocol_whitelist", protocols), ("format_whitelist", formats),
@@ -151,6 +279,7 @@ final class NetworkInput {
         ]
         if settings.noBuffer { options.append(("fflags", "nobuffer")) }
         switch settings.address.scheme {
+        case .rtsp where client != nil: options.append(("sdp_flags", "custom_io"))
         case .rtsp, .rtsps:
             options += [
                 ("rtsp_transport", settings.address.scheme == .rtsps ? "tcp" : settings.transport.rawValue),
@@ -176,11 +305,15 @@ final class NetworkInput {
             seconds: settings.connectSeconds, hasLogin: settings.login != nil, mayWait: mayWait)
     }
 
-    private static func close(_ container: inout UnsafeMutablePointer<AVFormatContext>?, _ interrupt: Interrupt) {
+    private static func close(
+        _ container: inout UnsafeMutablePointer<AVFormatContext>?, _ client: inout RTSPClient?, _ interrupt: Interrupt
+    ) {
         // Leaves a short time for a last message to the server.
         interrupt.isClosing.store(true, ordering: .releasing)
         interrupt.allow(seconds: 0.3)
         avformat_close_input(&container)
+        client?.close()
+        client = nil
     }
 
     // MARK: Packets

@@ -119,12 +119,14 @@ final class NetworkReader: @unchecked Sendable {
                         remedy: "Free some memory, and try again.")))
         }
         var backoff = Backoff()
+        var usesClient = false
         while !interrupt.hasEnded {
             state.withLock { $0.attempts += 1 }
             do {
                 // Without decoding the stream must be there at the start.
                 let mayWait = failsAtOnce && settings.isDecoded && state.withLock { $0.attempts == 1 }
-                let input = try NetworkInput(settings, interrupt, mayWait: mayWait)
+                let input = try NetworkInput(settings, interrupt, mayWait: mayWait, usesClient: usesClient)
+                usesClient = input.usesClient
                 if interrupt.hasEnded { return }
                 if let planned = state.withLock({ $0.planned }),
                     planned != PictureSize(input.terms.shape.width, input.terms.shape.height)

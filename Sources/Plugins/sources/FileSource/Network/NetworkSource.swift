@@ -95,9 +95,6 @@ final class NetworkSource: Source {
         slate = try Slate(
             color: options.slateColor, picturePath: options.slatePicture.map(context.resolve), text: options.slateText)
         let login = try options.login.map { try ServerLogin.read($0, resolve: context.resolve) }
-        if let login, let most = address.scheme.mostLoginBytes, login.encoded.utf8.count > most {
-            throw NetworkFault.loginTooLong(login.encoded.utf8.count, most: most)
-        }
         let settings = NetworkInput.Settings(
             address: address, login: login,
             trust: try CertificateTrust(verify: options.verify, caFile: options.caFile.map(context.resolve)),
@@ -107,6 +104,10 @@ final class NetworkSource: Source {
             stallSeconds: options.stallSeconds ?? (address.scheme.isPacedByStream ? 20 : 3),
             latencyMs: options.latencyMs, bufferBytes: options.bufferBytes, probeBytes: options.probeBytes,
             analyzeSeconds: options.analyzeSeconds, noBuffer: options.noBuffer)
+        if let login, let most = address.scheme.mostLoginBytes, settings.isLoginTooLong, !settings.canUseClient {
+            throw NetworkFault.loginTooLong(
+                login.encoded.utf8.count, most: most, isOverUDP: address.scheme == .rtsp)
+        }
         if address.scheme.isSecured, !options.verify {
             context.note(
                 "any server can pose as '\(address.shown)': \"verify\": false accepts any certificate",

@@ -22,7 +22,49 @@ final class TimedPackets {
     /// What reading ended with, while packets still wait.
     private var readEnd: Int32?
 
-    deinit { begin(timeline) }
+    /// Packets that were read before their time (``readAhead(_:until:)``).
+    private var early: [UnsafeMutablePointer<AVPacket>] = []
+
+    deinit {
+        begin(timeline)
+        for packet in early {
+            var packet: UnsafeMutablePointer<AVPacket>? = packet
+            av_packet_free(&packet)
+        }
+    }
+
+    /// Reads until a packet is the wanted one. ``read(_:into:_:)`` gives them all.
+    ///
+    /// - Parameter mostBytes: What is kept at most.
+    /// - Returns: Whether it came.
+    func readAhead(
+        _ container: UnsafeMutablePointer<AVFormatContext>, mostBytes: Int, until isWanted: (AVPacket) -> Bool
+    ) -> Bool {
+        var byteCount = 0
+        while byteCount < mostBytes {
+            var packet = av_packet_alloc()
+            guard let packet, [0, fh_averror_again].contains(av_read_frame(container, packet)) else {
+                av_packet_free(&packet)
+                return false
+            }
+            early.append(packet)
+            byteCount += Int(packet.pointee.size) + 512
+            if isWanted(packet.pointee) { return true }
+        }
+        return false
+    }
+
+    private func readOne(
+        _ container: UnsafeMutablePointer<AVFormatContext>, into packet: UnsafeMutablePointer<AVPacket>
+    ) -> Int32 {
+        while !early.isEmpty {
+            var first: UnsafeMutablePointer<AVPacket>? = early.removeFirst()
+            av_packet_move_ref(packet, first)
+            av_packet_free(&first)
+            if packet.pointee.data != nil { return 0 }
+        }
+        return av_read_frame(container, packet)
+    }
 
     /// Begins anew, at a place whose times are unrelated to those that were read last.
     func begin(_ timeline: InputTimeline) {
@@ -47,7 +89,7 @@ final class TimedPackets {
                 self.readEnd = nil
                 return readEnd
             }
-            let result = av_read_frame(container, packet)
+            let result = readOne(container, into: packet)
             if result == fh_averror_again { return result }
             guard result >= 0 else {
                 readEnd = result

@@ -8,7 +8,9 @@
 #include <libavcodec/avcodec.h>
 #include <libavcodec/bsf.h>
 #include <libavformat/avformat.h>
+#include <libavutil/base64.h>
 #include <libavutil/display.h>
+#include <libavutil/hash.h>
 #include <libavutil/imgutils.h>
 #include <libavutil/murmur3.h>
 #include <libavutil/opt.h>
@@ -25,6 +27,9 @@ static const int fh_averror_exit = AVERROR_EXIT;
 static const int fh_averror_unauthorized = AVERROR_HTTP_UNAUTHORIZED;
 static const int fh_averror_forbidden = AVERROR_HTTP_FORBIDDEN;
 static const int fh_averror_not_found = AVERROR_HTTP_NOT_FOUND;
+static const int fh_averror_bad_request = AVERROR_HTTP_BAD_REQUEST;
+static const int fh_averror_other_request = AVERROR_HTTP_OTHER_4XX;
+static const int fh_averror_server = AVERROR_HTTP_SERVER_ERROR;
 static const int fh_averror_no_protocol = AVERROR_PROTOCOL_NOT_FOUND;
 
 // AVERROR is a function-like macro; this is the way back, to an errno, or 0 for a code that is not one.

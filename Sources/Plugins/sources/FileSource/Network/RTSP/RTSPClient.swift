@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CAVFormat
+import FrameCore
+import Shared
+
+/// RTSP (RFC 2326) over one TCP connection, for servers that libavformat's own client cannot use: it knows neither
+/// `a=control:*` nor SHA-256, and cuts a login at 127 bytes.
+///
+/// libavformat's demuxer `sdp` gets the description (``SessionDescription``) and the packets of this client. Every wait
+/// ends by the ``Interrupt``. [reader's thread]
+final class RTSPClient {
+    /// An answer is refused when its head or its body is longer.
+    private static let mostBytes = 1 << 16
+
+    /// Empty before it was asked for.
+    private(set) var description = SessionDescription("", takesSound: false)
+    private let address: NetworkAddress
+    private let login: ServerLogin?
+    private var io: UnsafeMutablePointer<AVIOContext>?
+    /// What libavformat reads packets from.
+    private var packets: UnsafeMutablePointer<AVIOContext>?
+    private let wasRefused: Bool
+    private var challenge: LoginChallenge?
+    private var signed = 0
+    private var requests = 0
+    /// What commands to the whole stream are sent to.
+    private var target: String
+    private var session: String?
+    /// How long the server keeps a session that is not asked for: nanoseconds.
+    private var timeout: Int64 = 60_000_000_000
+    private var nextSign: Int64 = .max
+
+    /// Connects, logs in, and asks for the description.
+    ///
+    /// - Parameters:
+    ///   - takesSound: Whether a track of sound is described, too.
+    ///   - wasRefused: Whether libavformat's client was refused for want of a right login.
+    /// - Throws: ``FrameHostError`` where the server answers with something else; a ``Silent`` where it does not answer.
+    init(
+        _ address: NetworkAddress, _ login: ServerLogin?, _ interrupt: Interrupt, takesSound: Bool,
+        wasRefused: Bool
+    ) throws {
+        (self.address, self.login, self.wasRefused) = (address, login, wasRefused)
+        target = address.full(nil)
+        var callback = interrupt.libav
+        var options: OpaquePointer?
+        defer { av_dict_free(&options) }
+        av_dict_set(&options, "tcp_nodelay", "1", 0)
+        let opened = avio_open2(&io, address.socket, Int32(AVIO_FLAG_READ_WRITE), &callback, &options)
+        guard opened >= 0 else { throw Silent(code: opened) }
+        do {
+            let answer = try ask("DESCRIBE", target, ["Accept": "application/sdp"])
+            let base =
+                answer.fields.first { $0.name == "content-base" }
+                ?? answer.fields.first { $0.name == "content-location" }
+            // A base without a host is of no use, and some cameras say only a path.
+            if let base = base?.value, base.lowercased().hasPrefix("rtsp://") { target = base }
+            description = SessionDescription(String(decoding: answer.body, as: UTF8.self), takesSound: takesSound)
+        } catch {
+            avio_closep(&io)
+            throw error
+        }
+    }
+
+    deinit { close() }
+
+    /// Says goodbye. No context that it is attached to may be open any longer.
+    func close() {
+        if session != nil { try? send("TEARDOWN", aggregate, [:]) }
+        session = nil
+        avio_closep(&io)
+        if let buffer = packets?.pointee.buffer { av_free(buffer) }
+        avio_context_free(&packets)
+    }
+
+    /// The context's packets come from here from now on.
+    ///
+    /// - Returns: Whether there was memory for that.
+    func attach(to context: UnsafeMutablePointer<AVFormatContext>) -> Bool {
+        avio_closep(&context.pointee.pb)
+        context.pointee.flags |= AVFMT_FLAG_CUSTOM_IO
+        guard let buffer = av_malloc(Self.mostBytes) else { return false }
+        // libavformat reads such a context packet by packet, since it can also be written (`avio_read_partial`).
+        packets = avio_alloc_context(
+            buffer.assumingMemoryBound(to: UInt8.self), Int32(Self.mostBytes), 1,
+            Unmanaged.passUnretained(self).toOpaque(),
+            { Unmanaged<RTSPClient>.fromOpaque($0!).takeUnretainedValue().read(into: $1!, capacity: $2) },
+            { Unmanaged<RTSPClient>.fromOpaque($0!).takeUnretainedValue().write($1!, $2) }, nil)
+        guard packets != nil else {
+            av_free(buffer)
+            return false
+        }
+        context.pointee.pb = packets
+        return true
+    }
+
+    private var aggregate: String { SessionDescription.address(description.control, base: target) }
+
+    /// Asks for all tracks of the description, and begins.
+    func play() throws {
+        for (index, track) in description.tracks.enumerated() {
+            let answer = try ask(
+                "SETUP", SessionDescription.address(track.control, base: target),
+                ["Transport": "RTP/AVP/TCP;unicast;interleaved=\(2 * index)-\(2 * index + 1)"])
+            guard let said = answer.fields.first(where: { $0.name == "session" })?.value.split(separator: ";") else {
+                continue
+            }
+            session = said.first.map(String.init)
+            for part in said.dropFirst() {
+                let words = part.split(separator: "=")
+                guard words.count == 2, words[0].lowercased().hasSuffix("timeout"), let seconds = Int64(words[1]) else {
+                    continue
+                }
+                timeout = min(max(seconds, 2), 3600) * 1_000_000_000
+            }
+        }
+        _ = try ask("PLAY", aggregate, ["Range": "npt=0.000-"])
+        nextSign = PacketQueue.now() + timeout / 2
+    }
+
+    // MARK: Packets
+
+    /// The next RTP or RTCP packet of any track.
+    ///
+    /// - Returns: Its bytes, or an error of libavformat's.
+    func read(into target: UnsafeMutablePointer<UInt8>, capacity: Int32) -> Int32 {
+        while true {
+            if PacketQueue.now() >= nextSign {
+                nextSign = PacketQueue.now() + timeout / 2
+                do { try send("OPTIONS", aggregate, [:]) } catch { return (error as? Silent)?.code ?? fh_averror_eof }
+            }
+            do {
+                let first = try byte()
+                if first != UInt8(ascii: "$") {
+                    // An answer to a sign of life.
+                    _ = try answer(first: first)
+                    continue
+                }
+                _ = try byte()
+                let count = Int32(try byte()) << 8 | Int32(try byte())
+                guard count <= capacity else {
+                    for _ in 0..<count { _ = try byte() }
+                    continue
+                }
+                try fill(target, count)
+                return count
+            } catch { return (error as? Silent)?.code ?? fh_averror_invalid_data }
+        }
+    }
+
+    /// Takes a report of libavformat's (RTCP) for the server. One that cannot be sent is left out.
+    func write(_ bytes: UnsafePointer<UInt8>, _ count: Int32) -> Int32 {
+        guard let io, count > 0, count <= 1500 else { return count }
+        // libavformat does not say which track it is about: servers look at the SSRC in it.
+        let head: [UInt8] = [UInt8(ascii: "$"), 1, UInt8(count >> 8), UInt8(count & 255)]
+        avio_write(io, head, 4)
+        avio_write(io, bytes, count)
+        avio_flush(io)
+        return count
+    }
+
+    // MARK: Requests
+
+    /// The server has gone, or nobody waits for it any longer.
+    struct Silent: Error { let code: Int32 }
+
+    struct Answer {
+        var status = 0
+        var reason = ""
+        /// Names in small letters.
+        var fields: [(name: String, value: String)] = []
+        var body: [UInt8] = []
+    }
+
+    /// Asks, and answers the server's question who it talks to.
+    private func ask(_ method: String, _ url: String, _ fields: [String: String]) throws -> Answer {
+        for attempt in 0..<2 {
+            try send(method, url, fields)
+            var given = try answer(first: try byte())
+            // A server may have begun to send before it has answered PLAY.
+            while given.status == 0 { given = try answer(first: try byte()) }
+            switch given.status {
+            case 200..<300: return given
+            case 401:
+                let challenges = LoginChallenge.all(given.fields.filter { $0.name == "www-authenticate" }.map(\.value))
+                guard login != nil else { throw fault(method, given) }
+                // What libavformat has answered was wrong, and is not sent twice: cameras lock out who tries often.
+                guard let best = LoginChallenge.best(challenges) else {
+                    throw NetworkFault.unknownChallenge(address.shown, challenges.map(\.shown))
+                }
+                let isStale = best.values["stale"]?.lowercased() == "true"
+                guard attempt == 0,
+                    challenge == nil ? !wasRefused || !LoginChallenge.isAnsweredByLibav(challenges) : isStale
+                else { throw fault(method, given) }
+                (challenge, signed) = (best, 0)
+            default: throw fault(method, given)
+            }
+        }
+        throw Silent(code: fh_averror_unauthorized)
+    }
+
+    private func fault(_ method: String, _ answer: Answer) -> FrameHostError {
+        NetworkFault.answered(
+            address.shown, method, answer.status, String(answer.reason.prefix(60)).printable(), hasLogin: login != nil)
+    }
+
+    private func send(_ method: String, _ url: String, _ fields: [String: String]) throws {
+        guard let io else { throw Silent(code: fh_averror_eof) }
+        requests += 1
+        var lines = ["\(method) \(url) RTSP/1.0", "CSeq: \(requests)", "User-Agent: framehost"]
+        lines += fields.map { "\($0.key): \($0.value)" }
+        if let session { lines.append("Session: \(session)") }
+        if let login, let challenge {
+            signed += 1
+            let word = String(UInt64.random(in: .min ... .max), radix: 16)
+            lines.append(
+                "Authorization: \(challenge.answer(login, method: method, uri: url, count: signed, clientNonce: word))")
+        }
+        // What the server has said may not end a line.
+        let plain = lines.map { line in
+            String(String.UnicodeScalarView(line.unicodeScalars.filter { $0 != "\r" && $0 != "\n" }))
+        }
+        let bytes = Array((plain.joined(separator: "\r\n") + "\r\n\r\n").utf8)
+        avio_write(io, bytes, Int32(bytes.count))
+        avio_flush(io)
+        guard io.pointee.error >= 0 else { throw Silent(code: io.pointee.error) }
+    }
+
+    /// The rest of an answer, or of packets and requests of the server's, which have no status.
+    private func answer(first: UInt8) throws -> Answer {
+        var given = Answer()
+        if first == UInt8(ascii: "$") {
+            _ = try byte()
+            for _ in 0..<(Int(try byte()) << 8 | Int(try byte())) { _ = try byte() }
+            return given
+        }
+        var head: [UInt8] = [first]
+        while !head.suffix(4).elementsEqual("\r\n\r\n".utf8), !head.suffix(2).elementsEqual("\n\n".utf8) {
+            guard head.count < Self.mostBytes else { throw Silent(code: fh_averror_invalid_data) }
+            head.append(try byte())
+        }
+        let lines = String(decoding: head, as: UTF8.self).split(whereSeparator: \.isNewline)
+        let words = (lines.first ?? "").split(separator: " ", maxSplits: 2)
+        if words.count > 1, words[0].hasPrefix("RTSP/") {
+            given.status = Int(words[1]) ?? 0
+            given.reason = words.count > 2 ? String(words[2]) : ""
+        }
+        for line in lines.dropFirst() {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+            given.fields.append((line[..<colon].lowercased(), String(value)))
+        }
+        let count = given.fields.first { $0.name == "content-length" }.flatMap { Int($0.value) } ?? 0
+        guard (0...Self.mostBytes).contains(count) else { throw Silent(code: fh_averror_invalid_data) }
+        for _ in 0..<count { given.body.append(try byte()) }
+        return given
+    }
+
+    // MARK: Bytes
+
+    /// Of what came last, what is not read yet.
+    private var waiting: [UInt8] = []
+    private var position = 0
+
+    private func more() throws {
+        if waiting.isEmpty { waiting = [UInt8](repeating: 0, count: Self.mostBytes) }
+        position = 0
+        let count = waiting.withUnsafeMutableBufferPointer {
+            avio_read_partial(io, $0.baseAddress, Int32(Self.mostBytes))
+        }
+        end = max(Int(count), 0)
+        guard count > 0 else { throw Silent(code: count == 0 ? fh_averror_eof : count) }
+    }
+
+    private var end = 0
+
+    private func byte() throws -> UInt8 {
+        if position == end { try more() }
+        defer { position += 1 }
+        return waiting[position]
+    }
+
+    private func fill(_ target: UnsafeMutablePointer<UInt8>, _ count: Int32) throws {
+        var done = 0
+        while done < count {
+            if position == end { try more() }
+            let part = min(end - position, Int(count) - done)
+            waiting.withUnsafeBufferPointer { (target + done).update(from: $0.baseAddress! + position, count: part) }
+            (position, done) = (position + part, done + part)
+        }
+    }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Foundation
+import Glibc
+import Testing
+
+@testable import FileSource
+
+/// Cameras as they are sold, against `Tests/Tools/rtsp-camera.py`.
+@Suite(.serialized) struct CameraTests {
+    /// What a camera does, and what it was asked.
+    private final class Camera {
+        let process = Process()
+        let port: Int
+        private let pipe = Pipe()
+        private let folder: ScratchFolder
+
+        init(_ options: [String: Any]) throws {
+            folder = try ScratchFolder()
+            let encoder =
+                options["codec"] as? String == "h265"
+                ? ["libx265", "-x265-params", "log-level=none:keyint=10:bframes=0:repeat-headers=1", "-f", "hevc"]
+                : ["libx264", "-g", "10", "-bf", "0", "-f", "h264"]
+            try ClipMaker.ffmpeg(
+                arguments: ["-f", "lavfi", "-i", ClipMaker.moving(count: 50), "-pix_fmt", "yuv420p", "-c:v"] + encoder
+                    + [folder.file("clip")])
+            var options = options
+            options["file"] = folder.file("clip")
+            let text = String(decoding: try JSONSerialization.data(withJSONObject: options), as: UTF8.self)
+            let tool = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appending(path: "../../Tools/rtsp-camera.py").standardized.path
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+            process.arguments = [tool, text]
+            process.standardOutput = pipe
+            try process.run()
+            var line: [UInt8] = []
+            while line.last != 10 { line += try #require(try pipe.fileHandleForReading.read(upToCount: 1)) }
+            port = try #require(Int(String(decoding: line.dropLast(), as: UTF8.self)))
+        }
+
+        /// The requests so far; the camera ends.
+        func end() -> [String] {
+            if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+            process.waitUntilExit()
+            let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            return text.split(separator: "\n").map(String.init)
+        }
+
+        deinit { _ = end() }
+    }
+
+    private static let head = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\na=control:*\r\n"
+    private static let video =
+        "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1;sprop-parameter-sets={sets}\r\n"
+
+    private static func sdp(_ video: String = video, control: String = "a=control:trackID=1\r\n") -> String {
+        head + video + control
+    }
+
+    /// The access units that come, and the format.
+    private static func units(_ driver: StageDriver<NetworkSource>, count: Int) throws -> [[UInt8]] {
+        var found: [[UInt8]] = []
+        let limit = Date() + 60
+        while found.count < count {
+            try #require(Date() < limit, "only \(found.count) access units")
+            try #require(try driver.produce() == .more)
+            while let unit = driver.takeAccessUnit() { unit.withBytes { found.append(Array($0)) } }
+        }
+        return found
+    }
+
+    /// Parameter sets that no decoder can read, none at all, and half of them: right ones are in the stream.
+    @Test(
+        .needsFFmpeg,
+        arguments: [
+            "6QAMdnR5,AAAA", "Z0IAHg==,aM48gA==", "{sets},", "", "x",
+        ])
+    func playsADescriptionWithWrongParameterSets(sets: String) throws {
+        let video = Self.video.replacing("{sets}", with: sets)
+        let camera = try Camera(["sdp": Self.sdp(video)])
+        let driver = try NetworkSourceTests.driver("rtsp://127.0.0.1:\(camera.port)/cam", #""decode": false"#)
+        let known = try #require(driver.outputFormat?.encoded?.parameterSets)
+        let units = try Self.units(driver, count: 25)
+        // Those of the format are those of the stream.
+        #expect(units[0].count > known.count && units[0].containsSlice(known.dropFirst(4)))
+        #expect(NetworkSourceTests.figure(driver, "skipped")?.asInt == 0)
+        try driver.stop()
+    }
+
+    @Test(
+        .needsFFmpeg,
+        arguments: [
+            "", "a=fmtp:96 sprop-vps=QAE=;sprop-sps=QgE=;sprop-pps=RAE=\r\n", "a=fmtp:96 sprop-vps=x;sprop-sps=;\r\n",
+        ])
+    func playsADescriptionOfH265WithWrongParameterSets(parameters: String) throws {
+        let camera = try Camera([
+            "codec": "h265", "sdp": Self.sdp("m=video 0 RTP/AVP 96\r\na=rtpmap:96 H265/90000\r\n" + parameters),
+        ])
+        let driver = try NetworkSourceTests.driver("rtsp://127.0.0.1:\(camera.port)/cam", #""decode": false"#)
+        let known = try #require(driver.outputFormat?.encoded)
+        #expect(known.codec == .h265)
+        let units = try Self.units(driver, count: 25)
+        #expect(units[0].containsSlice(known.parameterSets.dropFirst(4)))
+        try driver.stop()
+    }
+
+    @Test(
+        .needsFFmpeg,
+        arguments: [
+            ("a=control:*\r\n", ["/"]), ("a=control:/cam/one\r\n", ["/one"]),
+            ("a=control:?a=1\r\n", ["?a=1", "/?a=1"]), ("", ["", "/"]), ("a=control:{url}/v\r\n", ["/v"]),
+            ("a=control:v\r\n", ["/v"]),
+        ])
+    func playsATrackWhereItsControlLeads(control: String, places: [String]) throws {
+        let camera = try Camera(["sdp": Self.sdp(control: control), "strict": places])
+        let driver = try NetworkSourceTests.driver("rtsp://127.0.0.1:\(camera.port)/cam", #""decode": false"#)
+        _ = try Self.units(driver, count: 25)
+        try driver.stop()
+        #expect(camera.end().contains { $0.hasPrefix("TEARDOWN") })
+    }
+
+    @Test(
+        .needsFFmpeg,
+        arguments: [
+            "m=video 0 RTP/AVP 96\r\na=fmtp:96 packetization-mode=1;sprop-parameter-sets={sets}\r\n",
+            "m=video 0 RTP/AVP 96\r\n",
+            "m=application 0 RTP/AVP 107\r\na=rtpmap:107 vnd.onvif.metadata/90000\r\na=control:m\r\nm=data 0 RTP/AVP 108\r\n"
+                + video + "a=framesize:96 160-120\r\na=x-dimensions:160,120\r\na=framerate:0\r\n",
+        ])
+    func playsADescriptionThatIsOdd(video: String) throws {
+        let camera = try Camera(["sdp": Self.sdp(video)])
+        let driver = try NetworkSourceTests.driver(
+            "rtsp://127.0.0.1:\(camera.port)/cam", #""decode": false, "analyzeSeconds": 1"#)
+        _ = try Self.units(driver, count: 25)
+        try driver.stop()
+    }
+
+    private static let md5 = #"Digest realm="x", nonce="a", algorithm=MD5, qop="auth""#
+    private static let sha = #"Digest realm="x", nonce="b", algorithm=SHA-256, qop="auth""#
+    private static let basic = #"Basic realm="x""#
+
+    private static func login(_ text: String, _ folder: ScratchFolder) throws -> String {
+        try Data("\u{FEFF}\(text)\r\n".utf8).write(to: URL(fileURLWithPath: folder.file("login")))
+        return #""decode": false, "login": "\#(folder.file("login"))""#
+    }
+
+    @Test(
+        .needsFFmpeg,
+        arguments: [
+            ([md5], "p"), ([sha], "p"), ([md5, sha], "p"), ([sha, md5], "p"), ([basic, sha], "p"), ([sha, basic], "p"),
+            ([basic, md5], ""), ([md5, basic], String(repeating: "ä", count: 500)),
+            ([basic], String(repeating: "b", count: 1000)),
+            ([#"Digest realm="x", nonce="c", algorithm=SHA-512-256, userhash=true"#], "p: q"),
+            ([#"Digest realm="x", nonce="c", algorithm=MD5-sess, qop="auth""#], "p"),
+        ])
+    func logsInAsACameraAsks(auth: [String], password: String) throws {
+        let folder = try ScratchFolder()
+        let camera = try Camera(["sdp": Self.sdp(), "auth": auth, "password": password])
+        let driver = try NetworkSourceTests.driver(
+            "rtsp://127.0.0.1:\(camera.port)/cam", Self.login("user:\(password)", folder))
+        _ = try Self.units(driver, count: 5)
+        try driver.stop()
+    }
+
+    private static func fault(_ camera: Camera, _ options: String) -> String {
+        do {
+            try NetworkSourceTests.driver("rtsp://127.0.0.1:\(camera.port)/cam", options).stop()
+            return ""
+        } catch { return "\(error)".replacing(":\(camera.port)", with: "") }
+    }
+
+    @Test(.needsFFmpeg) func namesALoginThatItCannotGive() throws {
+        let folder = try ScratchFolder()
+        let camera = try Camera(["sdp": Self.sdp(), "auth": ["Bearer realm=x", "Digest realm=y, algorithm=SHA-999"]])
+        #expect(
+            Self.fault(camera, try Self.login("user:p", folder)).contains(
+                "'rtsp://127.0.0.1/cam' asks for a login in a way that is not known here: bearer, digest SHA-999. Set the camera to Digest (MD5, SHA-256 or SHA-512-256) or Basic."
+            ))
+    }
+
+    /// Cameras lock out who tries a wrong login often.
+    @Test(.needsFFmpeg, arguments: [[md5], [sha], [md5, sha], [basic], [sha, md5]])
+    func triesAWrongLoginOnce(auth: [String]) throws {
+        let folder = try ScratchFolder()
+        let camera = try Camera(["sdp": Self.sdp(), "auth": auth, "password": "right"])
+        #expect(Self.fault(camera, try Self.login("user:wrong", folder)).contains("refuses the login"))
+        let asked = camera.end()
+        #expect(asked.count { $0.hasSuffix(" login") } == 1, "\(asked)")
+    }
+
+    @Test(.needsFFmpeg) func saysWhatACameraAnswers() throws {
+        let camera = try Camera(["sdp": Self.sdp(), "strict": ["/other"]])
+        let fault = Self.fault(camera, #""decode": false"#)
+        #expect(fault.contains("'rtsp://127.0.0.1/cam' answers SETUP with 404 Not Found."), "\(fault)")
+    }
+}
+
+extension [UInt8] {
+    /// Whether the bytes are somewhere in these.
+    fileprivate func containsSlice(_ bytes: some Collection<UInt8>) -> Bool {
+        indices.contains { self[$0...].starts(with: bytes) }
+    }
+}
