@@ -364,6 +364,82 @@ import Testing
         #expect(both.errorLines.first == "b.json: is named twice. Name it once.")
     }
 
+    // MARK: What is away
+
+    private func reading(_ port: Int) -> String {
+        """
+        { "stages": [ { "id": "net", "use": "network-source", "url": "rtsp://127.0.0.1:\(port)/live" },
+                      { "id": "sink", "use": "null-sink" } ] }
+        """
+    }
+
+    /// A camera that is away costs only its own chain, which begins when it is there.
+    @Test(.needs(.ffmpeg)) func aChainWhoseCameraIsAwayBeginsLater() throws {
+        let port = try RTSPStream.freePort()
+        try workspace.write("a.json", Chains.live)
+        try workspace.write("b.json", reading(port))
+        let run = try start(["a.json", "b.json", "--events", "--stats", "stats.json"])
+        try run.waitForOutput(#""state":"streaming""#)
+        try run.waitForError("b: ")
+        #expect(run.error.contains("'rtsp://127.0.0.1:\(port)/live' cannot be opened: Connection refused"))
+        #expect(run.error.contains("The chain is tried again after 1 s"))
+        run.listen(seconds: 2)
+        // Said once.
+        #expect(run.error.split(separator: "\n").count { $0.contains("Connection refused") } == 1, "\(run.error)")
+        let camera = try RTSPStream(port: port)
+        try run.waitForError("What was away is there after ")
+        run.listen(seconds: 1)
+        run.send(SIGINT)
+        let outcome = try run.finish()
+        _ = try camera.finish()
+        #expect(areDoneOrBusy(outcome, 2), "\(outcome.error)")
+        let stats = try JSON(file: workspace.path("stats.json"))
+        #expect(stats["chains"].first("chain", "b")["status"].string != "away")
+        #expect(try !events(outcome.output, of: "b").isEmpty)
+    }
+
+    @Test func aChainThatNeverBeganHasFailed() throws {
+        let port = try RTSPStream.freePort()
+        try workspace.write("a.json", Chains.live)
+        try workspace.write("b.json", reading(port))
+        try workspace.write(
+            "c.json", #"{ "stages": [ { "use": "file-source", "path": "none.mp4" }, { "use": "null-sink" } ] }"#)
+        let run = try start(["a.json", "b.json", "c.json", "--stats", "stats.json", "--verbose"])
+        try run.waitForError("2 away")
+        run.send(SIGINT)
+        let outcome = try run.finish()
+        #expect(outcome.status == 1)
+        #expect(outcome.error.contains("b: The chain ends without having begun: something is still away."))
+        #expect(outcome.errorLines.last == "error: 2 of 3 chains failed: 'b' and 'c'.", "\(outcome.error)")
+        let stats = try JSON(file: workspace.path("stats.json"))
+        #expect(stats["chains"].list.map { $0["status"].string } == ["done", "away", "away"])
+        #expect(stats["chains"].first("chain", "b")["faults"].list.count == 1)
+        // With --for each chain waits no longer than that.
+        let limited = try self.run("b.json", "c.json", "--for", "1.5")
+        #expect(limited.status == 1 && limited.errorLines.last == "error: 2 of 2 chains failed: 'b' and 'c'.")
+    }
+
+    /// A file that comes later is taken. A fault of a chain file still refuses all.
+    @Test func aFileThatIsAwayIsTakenWhenItIsThere() throws {
+        try workspace.write("a.json", Chains.live)
+        try workspace.write(
+            "b.json", #"{ "stages": [ { "use": "y4m-source", "path": "late.y4m" }, { "use": "null-sink" } ] }"#)
+        let run = try start(["a.json", "b.json"])
+        try run.waitForError("The chain is tried again")
+        let picture = [UInt8](repeating: 128, count: 16 * 16 * 3 / 2)
+        try workspace.write("late.y4m", Data("YUV4MPEG2 W16 H16 F25:1\nFRAME\n".utf8) + Data(picture))
+        try run.waitForError("b: Done: 1 frame")
+        run.send(SIGINT)
+        let outcome = try run.finish()
+        #expect(areDoneOrBusy(outcome, 2), "\(outcome.error)")
+        try workspace.write("c.json", #"{ "stages": [ { "use": "test-sourc" }, { "use": "null-sink" } ] }"#)
+        try workspace.write("late.json", reading(1))
+        for files in [["late.json", "c.json"], ["late.json", "none.json"]] {
+            let refused = try framehost.run(files, folder: workspace.folder.path)
+            #expect(refused.status == 2 && !refused.error.contains("tried again"), "\(refused.error)")
+        }
+    }
+
     @Test func findsWhatOnlyOneChainCanHave() throws {
         try workspace.write("a.json", recording("out.mp4"))
         try workspace.write("b.json", recording("out.mp4"))

@@ -45,6 +45,8 @@ public struct FrameHostError: Error, Sendable, Equatable {
     /// Whether this is only what follows from another fault of the same stage, which is reported too: it is read behind
     /// that one, wherever in the file both are.
     public var isConsequence = false
+    /// Whether the stage was asked to wait for what is missing: the chain begins as soon as it is there.
+    public var isAwaited = false
     /// Whether a command may have been refused only because its stage or the chain has ended, or is about to end.
     public var mayBeOfEnd = false
 

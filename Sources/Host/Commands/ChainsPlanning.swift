@@ -5,20 +5,25 @@ import FrameCore
 /// What several chains share while they are planned: plugins, the memory that is left, and what only one chain can
 /// have.
 ///
-/// docs/design/031-several-chains.md. [control thread]
-final class ChainsPlanning {
+/// docs/design/031-several-chains.md. A chain that was away is planned again on its own thread: what changes is behind a
+/// lock. [any thread]
+final class ChainsPlanning: Sendable {
     let list: ChainList
     let registry: PluginRegistry
     private let settings: ChainList.Share
     private let frameLimit: Int?
     private let ownStreams: [ChainRequest.OwnStream]
     private let memory = AvailableMemory.now()
-    private var takenBytes = 0
-    private var members: [ChainClashes.Member] = []
-    /// Ids of the stages in all files that could be read.
-    private var ids = Set<String>()
-    /// How many files could be read.
-    private var readCount = 0
+    private let state = Locked(State())
+
+    private struct State {
+        var takenBytes = 0
+        var members: [ChainClashes.Member] = []
+        /// Ids of the stages in all files that could be read.
+        var ids = Set<String>()
+        /// The files that could be read.
+        var read = Set<Int>()
+    }
 
     /// - Parameter settings: `--set`, as it was written.
     /// - Throws: ``FrameHostErrors``.
@@ -44,8 +49,11 @@ final class ChainsPlanning {
         let document = try ChainDocument(
             path: list.chains[chain].path, registry: registry, settings: settings.own[chain] ?? [],
             common: settings.common, frameLimit: frameLimit, ownStreams: ownStreams)
-        readCount += 1
-        ids.formUnion(document.firstIDs)
+        let ids = document.firstIDs
+        state.withLock { state in
+            state.read.insert(chain)
+            state.ids.formUnion(ids)
+        }
         return document
     }
 
@@ -54,7 +62,7 @@ final class ChainsPlanning {
     /// - Throws: ``FrameHostErrors``.
     func request(of document: ChainDocument) throws -> ChainRequest {
         var request = try document.request()
-        request.memory = memory?.left(besideOtherChains: takenBytes)
+        request.memory = memory?.left(besideOtherChains: memoryBytes)
         return request
     }
 
@@ -63,19 +71,25 @@ final class ChainsPlanning {
     /// - Throws: ``FrameHostErrors`` when it claims a file, device or port that an earlier chain has.
     func add(_ request: ChainRequest, _ plan: ChainPlan, _ services: RunServices) throws {
         let member = ChainClashes.Member(request, plan, serviceClaims: services.claims)
-        let clashes = ChainClashes(members + [member]).faults
-        guard clashes.isEmpty else { throw FrameHostErrors(ChainFile.sorted(clashes.map(\.error))) }
-        members.append(member)
-        let (sum, overflow) = takenBytes.addingReportingOverflow(plan.memoryBytes)
-        takenBytes = overflow ? .max : sum
+        let clashes = state.withLock { state in
+            let clashes = ChainClashes(state.members + [member]).faults.map(\.error)
+            if clashes.isEmpty {
+                state.members.append(member)
+                let (sum, overflow) = state.takenBytes.addingReportingOverflow(plan.memoryBytes)
+                state.takenBytes = overflow ? .max : sum
+            }
+            return clashes
+        }
+        guard clashes.isEmpty else { throw FrameHostErrors(ChainFile.sorted(clashes)) }
     }
 
     /// Bytes of all plans.
-    var memoryBytes: Int { takenBytes }
+    var memoryBytes: Int { state.withLock { $0.takenBytes } }
 
     /// `--set` for stages that no chain has: known once all files have been read.
     var faultsOfSettings: [FrameHostError] {
-        guard readCount == list.chains.count else { return [] }
+        let (read, ids) = state.withLock { ($0.read.count, $0.ids) }
+        guard read == list.chains.count else { return [] }
         return settings.common.compactMap { setting in
             guard let stage = ChainFile.parts(of: setting)?.stage, !ids.contains(stage) else { return nil }
             return FrameHostError(

@@ -20,6 +20,8 @@ final class ChainsSession: @unchecked Sendable {
         var hasEvents = false
         /// Whether SIGUSR1 takes pictures of any chain.
         var takesPictures = false
+        /// How long each chain may take (`--for`).
+        var seconds: Double?
     }
 
     /// One of the chains.
@@ -29,6 +31,10 @@ final class ChainsSession: @unchecked Sendable {
         let run: RunSession
         /// Set until it is handed to the control thread.
         var prepared: RunSession.Prepared?
+        /// Set where the chain could not be planned because something is away; for its control thread from then on.
+        var away: ChainAway?
+        /// Why it is still away; empty once it runs.
+        let awayReasons = Mutex<[String]>([])
         /// Whether the chain was left out.
         var isWrong = false
         /// Whether a signal came before the chain's turn.
@@ -48,6 +54,8 @@ final class ChainsSession: @unchecked Sendable {
     private struct Stopping {
         var signals = 0
         var isGivingUp = false
+        /// Whether all chains have been planned once.
+        var isUnderWay = false
         /// Chains that have been handed to their control threads.
         var started: [Entry] = []
     }
@@ -126,14 +134,14 @@ final class ChainsSession: @unchecked Sendable {
 
     private func stop() {
         OutputWriter.shared.hurry()
-        let (count, started, wasGivingUp) = stopping.withLock { stopping in
+        let (count, started, isUnderWay, wasGivingUp) = stopping.withLock { stopping in
             stopping.signals += 1
             let live = Self.live(stopping.started)
             let givesUp = !live.isEmpty && live.allSatisfy { $0.currentState == .finishing }
             defer { stopping.isGivingUp = stopping.isGivingUp || givesUp }
-            return (stopping.signals, stopping.started, stopping.isGivingUp)
+            return (stopping.signals, stopping.started, stopping.isUnderWay, stopping.isGivingUp)
         }
-        guard !started.isEmpty else {
+        guard !started.isEmpty || isUnderWay else {
             RunLog.logger.notice("Stopped before the chains were ready to run.")
             ProgramEnd.atOnce(1)
         }
@@ -206,6 +214,7 @@ final class ChainsSession: @unchecked Sendable {
                 ChainsCommands(running.map { entry in (entry.chain.name, { entry.run.runningLanguage }) }), replies)
             : nil
         let begin = clock.now()
+        stopping.withLock { $0.isUnderWay = true }
         for entry in running {
             start(entry)
             waitForStart(of: entry, begin, running)
@@ -240,6 +249,8 @@ final class ChainsSession: @unchecked Sendable {
                 {
                     throw fault
                 }
+            } catch let away as ChainAway {
+                entry.away = away
             } catch {
                 // An empty trace would be in the way of the next try.
                 entry.prepared?.planned.chain.discardTrace()
@@ -271,6 +282,7 @@ final class ChainsSession: @unchecked Sendable {
 
     /// Starts a chain, unless a signal has come: a signal is for all chains.
     private func start(_ entry: Entry) {
+        if let away = entry.away { return start(entry, away) }
         guard let prepared = entry.prepared else { return }
         entry.prepared = nil
         let isWanted = stopping.withLock { stopping in
@@ -300,6 +312,79 @@ final class ChainsSession: @unchecked Sendable {
             entry.ending.withLock { $0 = RunSession.Ending(status: 1, faults: ["\(FrameHostError.wrap(error))"]) }
             entry.run.letGo()
             entry.isOver.withLock { $0 = true }
+        }
+    }
+
+    /// Starts the control thread of a chain that is away. It plans the chain until it can run, so that no other chain
+    /// waits for that.
+    private func start(_ entry: Entry, _ away: ChainAway) {
+        entry.away = nil
+        var retry = ChainRetry()
+        fail(entry, away, &retry)
+        let first = retry
+        do {
+            try ServiceThread.start(name: entry.chain.name) { [keepsFigures = settings.statsPath != nil] in
+                CrashReport.useOwnStack()
+                let ending = self.awaitChain(entry, first, keepsFigures: keepsFigures)
+                entry.ending.withLock { $0 = ending }
+                if ending.mayUnwind { entry.run.letGo() }
+                entry.isOver.withLock { $0 = true }
+            }
+        } catch {
+            display.say(.error, "\(FrameHostError.wrap(error))", chain: entry.chain.name)
+            entry.ending.withLock { $0 = RunSession.Ending(status: 1, faults: ["\(FrameHostError.wrap(error))"]) }
+            entry.isOver.withLock { $0 = true }
+        }
+    }
+
+    /// [thread `chains`, control thread of the chain] Says why a chain is away.
+    private func fail(_ entry: Entry, _ away: ChainAway, _ retry: inout ChainRetry) {
+        for reason in retry.failed(away.faults, now: clock.now()) {
+            display.say(.warning, "\(reason) \(ChainRetry.promise)", chain: entry.chain.name)
+        }
+        let reasons = retry.reasons
+        entry.awayReasons.withLock { $0 = reasons }
+    }
+
+    /// [control thread of the chain] Plans a chain until what it needs is there, and runs it.
+    private func awaitChain(_ entry: Entry, _ first: ChainRetry, keepsFigures: Bool) -> RunSession.Ending {
+        var retry = first
+        let begin = clock.now()
+        while true {
+            while clock.now() < retry.due {
+                let isLate = settings.seconds.map { clock.now() - begin >= MediaTime(seconds: $0).nanoseconds } ?? false
+                guard !isLate, stopping.withLock({ $0.signals == 0 }) else {
+                    display.say(
+                        .error, "The chain ends without having begun: something is still away.", chain: entry.chain.name
+                    )
+                    return RunSession.Ending(status: 1, faults: retry.reasons)
+                }
+                usleep(Self.pause)
+            }
+            do {
+                let prepared = try entry.run.prepare()
+                let isWanted = stopping.withLock { stopping in
+                    guard stopping.signals == 0 else { return false }
+                    entry.run.take(prepared)
+                    stopping.started.append(entry)
+                    return true
+                }
+                guard isWanted else {
+                    prepared.planned.chain.discardTrace()
+                    continue
+                }
+                entry.awayReasons.withLock { $0 = [] }
+                let waited = (clock.now() - begin) / 1_000_000
+                display.say(
+                    .notice, "What was away is there after \(waited) ms. The chain begins.", chain: entry.chain.name)
+                return entry.run.perform(prepared, keepsFigures: keepsFigures)
+            } catch let away as ChainAway {
+                fail(entry, away, &retry)
+            } catch {
+                let faults = ((error as? FrameHostErrors)?.errors ?? [.wrap(error)]).map(\.description)
+                for fault in faults { display.say(.error, fault, chain: entry.chain.name) }
+                return RunSession.Ending(status: 1, faults: faults)
+            }
         }
     }
 
@@ -340,13 +425,14 @@ final class ChainsSession: @unchecked Sendable {
             let chain = ending == nil ? entry.run.runningChain : nil
             let progress = chain?.progress
             let failed = ending.map { $0.status != 0 } ?? false
+            let away = ending == nil ? entry.awayReasons.withLock { $0 } : []
             let none = ChainStatus(
                 state: ending == nil ? .starting : failed ? .failed : .stopped, stages: [],
-                problems: ending?.faults ?? ["The chain is starting."])
+                problems: ending?.faults ?? (away.isEmpty ? ["The chain is starting."] : away))
             return ChainsDisplay.Member(
                 status: ChainsStatus.Member(
                     name: entry.chain.name, status: chain?.status ?? none, isFlowing: (progress?.captured ?? 0) > 0,
-                    hasEnded: ending != nil),
+                    hasEnded: ending != nil, isAway: !away.isEmpty),
                 captured: progress?.captured ?? ending?.captured ?? 0,
                 dropped: progress?.dropped ?? ending?.dropped ?? 0)
         }
@@ -384,7 +470,9 @@ final class ChainsSession: @unchecked Sendable {
                     zip(entries, endings).map { entry, ending in
                         let word =
                             entry.isWrong
-                            ? "left-out" : entry.isUnwanted ? "not-started" : ending?.status == 0 ? "done" : "failed"
+                            ? "left-out"
+                            : !entry.awayReasons.withLock({ $0.isEmpty })
+                                ? "away" : entry.isUnwanted ? "not-started" : ending?.status == 0 ? "done" : "failed"
                         return .object([
                             ("chain", .string(entry.chain.name)), ("file", .string(entry.chain.path)),
                             ("status", .string(word)),

@@ -193,7 +193,8 @@ struct RunCommand: ParsableCommand {
         let line = ProgressLine()
         let asked = ChainsSession.Settings(
             skipsWrong: skipWrong, readsCommands: commands, statsPath: stats, watchesPlugins: watchPlugins,
-            hasEvents: events || commands, takesPictures: !pictures.own.isEmpty)
+            hasEvents: events || commands, takesPictures: !pictures.own.isEmpty,
+            seconds: seconds)
         ChainsSession(
             asked, display: ChainsDisplay(quiet: quiet, showsAnswers: events || commands, line: line),
             replies: replies,
@@ -230,12 +231,16 @@ struct RunCommand: ParsableCommand {
             service: nil, acceptsDamaged: acceptDamaged, plan: { try plan(planning, index) })
     }
 
-    /// [thread `chains`] Plans a chain as a single one is planned, with what the chains before it leave.
+    /// [thread `chains`, control thread of a chain that was away] Plans a chain as a single one is planned, with what the chains before it leave.
     private func plan(_ planning: ChainsPlanning, _ index: Int) throws -> RunSession.Planned {
         let document = try planning.document(of: index)
         let request = try planning.request(of: document)
         let services = try RunServices(request.services)
-        let chain = try Chain(request, timed: stats != nil || !services.isEmpty, traced: trace != nil)
+        let chain: Chain
+        do { chain = try Chain(request, timed: stats != nil || !services.isEmpty, traced: trace != nil) } catch {
+            guard ChainRetry.isAway(error, isAskedFor: false) else { throw error }
+            throw ChainAway(faults: FrameHostErrors(planning.faults(error, of: index)))
+        }
         try planning.add(request, chain.plan, services)
         ChainNeighbours.shared.add(chain, serviceClaims: services.claims)
         CrashReport.watch(chain, named: planning.list.chains[index].name, plugin: document.plugin)

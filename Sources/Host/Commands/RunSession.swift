@@ -327,7 +327,7 @@ final class RunSession: @unchecked Sendable {
         CrashReport.useOwnStack()
         let prepared: Prepared
         do {
-            prepared = try prepare()
+            prepared = try prepareWaiting()
         } catch {
             ProgramEnd.afterRun(reportBeforeRun(error).rawValue)
         }
@@ -335,6 +335,50 @@ final class RunSession: @unchecked Sendable {
         let ending = perform(prepared)
         // A stage may still be inside native code, and a thread may write a picture: no destructors run.
         ProgramEnd.afterRun(ending.status, mayUnwind: ending.mayUnwind)
+    }
+
+    /// [control thread] Prepares again and again while a stage waits for what it needs (``FrameHostError/isAwaited``).
+    private func prepareWaiting() throws -> Prepared {
+        let clock = ChainClock()
+        let begin = clock.now()
+        var retry = ChainRetry()
+        let isOver = Locked(false)
+        defer { isOver.withLock { $0 = true } }
+        while true {
+            do {
+                let prepared = try prepare()
+                if retry.due != 0 {
+                    let waited = (clock.now() - begin) / 1_000_000
+                    RunLog.logger.notice("What was waited for is there after \(waited) ms. The chain begins.")
+                }
+                return prepared
+            } catch {
+                guard connection == nil, ChainRetry.isAway(error, isAskedFor: true) else { throw error }
+                let isFirst = retry.due == 0
+                let news = retry.failed(error, now: clock.now())
+                for reason in news { RunLog.logger.warning("\(reason) \(ChainRetry.promise)") }
+                if isFirst, let service {
+                    let status = ChainStatus(
+                        state: .recovering,
+                        stages: [
+                            ChainStatus.Stage(
+                                id: "chain", state: .recovering, reason: retry.reasons.joined(separator: " "))
+                        ],
+                        problems: [])
+                    // A restart would not help. Planning may take longer than the manager waits for a sign of life.
+                    _ = Background.start {
+                        while !isOver.withLock({ $0 }) {
+                            service.look(at: status, isFlowing: true)
+                            ChainWatch.sleep(0.25)
+                        }
+                    }
+                }
+                while clock.now() < retry.due {
+                    if let seconds, clock.now() - begin >= MediaTime(seconds: seconds).nanoseconds { throw error }
+                    ChainWatch.sleep(0.05)
+                }
+            }
+        }
     }
 
     /// [control thread] Checks and plans, and opens nothing but the trace.

@@ -94,7 +94,7 @@ final class ChainsDisplay {
     }
 
     private static func word(_ member: ChainsStatus.Member) -> String {
-        guard member.hasEnded else { return member.status.state.rawValue }
+        guard member.hasEnded else { return member.isAway ? "away" : member.status.state.rawValue }
         return member.status.state == .failed ? "failed" : "done"
     }
 

@@ -15,6 +15,8 @@ struct ChainsStatus {
         /// Whether a source has given its first frame.
         var isFlowing: Bool
         var hasEnded: Bool
+        /// Whether it waits for a device, server or file before it can begin.
+        var isAway = false
     }
 
     /// How long a starting chain can keep the others from being ready, ns.
@@ -32,11 +34,16 @@ struct ChainsStatus {
         let stages = odd.prefix(Self.mostNamed).map { member in
             ChainStatus.Stage(id: member.name, state: member.status.state, reason: Self.reason(of: member.status))
         }
-        let isAtWork = live.contains { $0.status.isAtWork }
+        // A restart brings nothing back that is away.
+        let isAtWork = live.contains { $0.status.isAtWork || $0.isAway }
         let problems = isAtWork ? [] : live.flatMap(\.status.problems)
         status = ChainStatus(state: Self.state(of: live, members), stages: stages, problems: problems)
         let flowing = live.filter { $0.isFlowing || $0.status.state == .paused }
-        isFlowing = !flowing.isEmpty && (flowing.count == live.count || age >= Self.patience)
+        let away = live.count { $0.isAway }
+        isFlowing =
+            flowing.isEmpty
+            ? away == live.count && away > 0 && age >= Self.patience
+            : flowing.count == live.count || age >= Self.patience
     }
 
     private static func isWell(_ status: ChainStatus) -> Bool {
@@ -49,7 +56,7 @@ struct ChainsStatus {
     }
 
     private static func state(of live: [Member], _ all: [Member]) -> ChainStatus.State {
-        let states = Set(live.map(\.status.state))
+        let states = Set(live.map { $0.isAway ? .recovering : $0.status.state })
         if live.isEmpty { return all.contains { $0.status.state == .failed } ? .failed : .stopped }
         if states.isSubset(of: [.draining, .finishing]) { return states.contains(.draining) ? .draining : .finishing }
         if states == [.paused] { return .paused }
