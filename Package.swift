@@ -51,7 +51,7 @@ let plugins = [
     Plugin(room: .encoders, name: "Pictures", usesShared: true, modules: ["PictureFiles"]),
     Plugin(room: .sinks, name: "ImageSink", usesShared: true, modules: ["PictureFiles", "Recordings"]),
     Plugin(room: .sinks, name: "NullSink", modules: ["PictureStamp"]),
-    Plugin(room: .sinks, name: "Recorder", shims: ["CAVFormat"], modules: ["Recordings"]),
+    Plugin(room: .sinks, name: "Recorder", shims: ["CAVFormat"], modules: ["Recordings"], readsUnits: true),
     Plugin(room: .sinks, name: "V4L2Sink", shims: ["CV4L2"], usesShared: true),
     Plugin(room: .sinks, name: "WindowPreview", shims: ["CSDL2"], usesShared: true, modules: ["Conversion"]),
     Plugin(room: .services, name: "MQTTEvents", usesShared: true, modules: ["Publishing"]),

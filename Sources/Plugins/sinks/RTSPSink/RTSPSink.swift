@@ -198,8 +198,9 @@ final class RTSPSink: MultiSink {
         let rate = (format.video?.frameRate ?? Rational(0))
         var description = SessionDescription(
             sessionID: UInt64(UInt32.random(in: 1 ... .max)), address: "", name: String(options.path.dropFirst()),
-            vps: sets?.vps ?? [], sps: sets?.sps ?? [], pps: sets?.pps ?? [],
+            isH265: sets?.coding == .h265, vps: sets?.vps ?? [], sps: sets?.sps ?? [], pps: sets?.pps ?? [],
             bitrateKbps: format.bitrateKbps, frameRate: rate.isZero ? nil : Self.decimal(rate))
+        description.hasPictures = sets != nil
         description.sound = sound?.description
         var served = ServedPath(description: description, ssrc: hub.ssrc, soundSSRC: hub.sound?.ssrc)
         if let users = options.users {

@@ -117,13 +117,11 @@ final class Recorder: MultiSink {
                 remedy: "In 'from', name one stage that gives H.264 or H.265. The others must give sound or motion.")
         }
         let pictures = inputs[place].encoded?.video
-        guard let format = inputs[place].encoded,
-            pictures == nil || (format.framing == .annexB && !format.parameterSets.isEmpty)
-        else {
+        guard let format = inputs[place].encoded, pictures == nil || format.framing == .annexB else {
             throw FrameHostError(
                 .broken,
                 what:
-                    "the recorder needs H.264 or H.265 with start codes and parameter sets, but was offered \(inputs[place])"
+                    "the recorder needs H.264 or H.265 with start codes, but was offered \(inputs[place])"
             )
         }
         leadInput = place

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CodedVideo
 import FrameCore
 import Glibc
 import Recordings
@@ -46,7 +47,7 @@ final class Recording {
         var begin: MediaTime
     }
 
-    private let setup: RecordingSetup
+    private var setup: RecordingSetup
     private let files: RecordingFiles
     private let sound: SoundFeed?
     private let motion: MotionInput?
@@ -124,6 +125,10 @@ final class Recording {
     /// Writes one access unit; the first is a keyframe.
     func append(_ unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer) throws {
         if muxer == nil {
+            // A format that was planned before its stream was there: each recording says what it has.
+            if setup.format.parameterSets.isEmpty, let coding = VideoCoding(setup.format.codec) {
+                setup.format.parameterSets = ParameterSets(in: bytes, coding).bytes
+            }
             if !(keepsTimes && finished.files == 0) { sound?.skip(before: unit.pts) }
             try beginFile(unit, at: begin(with: unit))
         } else if unit.isKeyframe, policy.isOn, policy.cuts(beforeKeyframeAt: unit.pts) {

@@ -156,6 +156,7 @@ import Testing
 
     @Test func describesSoundAlone() {
         var description = SessionDescription(sessionID: 42, address: "192.168.1.5", name: "radio", sps: [], pps: [])
+        description.hasPictures = false
         description.bitrateKbps = 128
         description.sound = SoundDescription(codec: .opus(isStereo: true))
         #expect(

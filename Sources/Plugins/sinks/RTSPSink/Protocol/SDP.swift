@@ -12,7 +12,12 @@ struct SessionDescription: Sendable, Equatable {
     var address: String
     var name: String
     var payloadType: UInt8 = 96
-    /// VPS, SPS and PPS without start codes; without a VPS it is H.264, and without an SPS there are no pictures.
+    /// Whether there are pictures, or sound alone.
+    var hasPictures = true
+    /// Whether it is H.265 though no VPS is known.
+    var isH265 = false
+    /// VPS, SPS and PPS without start codes; without a VPS it is H.264, unless ``isH265`` says otherwise. All empty where
+    /// the stream says them itself.
     var vps: [UInt8] = []
     var sps: [UInt8]
     var pps: [UInt8]
@@ -25,8 +30,6 @@ struct SessionDescription: Sendable, Equatable {
 
     /// `profile-level-id`: bytes 1 to 3 of the SPS.
     var profileLevelID: String { ASCII.hex(sps.dropFirst().prefix(3)).uppercased() }
-
-    var hasPictures: Bool { !sps.isEmpty }
 
     private var isIPv6: Bool { address.contains(":") }
 
@@ -46,7 +49,10 @@ struct SessionDescription: Sendable, Equatable {
     private var pictureLines: [String] {
         var lines = ["m=video 0 RTP/AVP \(payloadType)"]
         if let bitrateKbps { lines.append("b=AS:\(bitrateKbps)") }
-        if vps.isEmpty {
+        if sps.isEmpty {
+            lines.append("a=rtpmap:\(payloadType) \(isH265 ? "H265" : "H264")/90000")
+            if !isH265 { lines.append("a=fmtp:\(payloadType) packetization-mode=1") }
+        } else if vps.isEmpty {
             lines += [
                 "a=rtpmap:\(payloadType) H264/90000",
                 "a=fmtp:\(payloadType) packetization-mode=1; profile-level-id=\(profileLevelID); "

@@ -20,7 +20,10 @@ struct NALPacketizer: Sendable {
         var sps: [UInt8]
         var pps: [UInt8]
 
-        var coding: VideoCoding { vps.isEmpty ? .h264 : .h265 }
+        /// Whether it is H.265 though no VPS is known.
+        var isH265 = false
+
+        var coding: VideoCoding { isH265 || !vps.isEmpty ? .h265 : .h264 }
     }
 
     /// Dollar sign, channel, 16 bits of size.
@@ -54,6 +57,8 @@ struct NALPacketizer: Sendable {
 
     /// The first parameter set of each kind of a format; nil without one of them.
     static func sets(of bytes: [UInt8], _ coding: VideoCoding = .h264) -> Sets? {
+        // A stream that was planned before it was there says them itself.
+        guard !bytes.isEmpty else { return Sets(sps: [], pps: [], isH265: coding == .h265) }
         let known = ParameterSets(bytes, coding)
         guard let sps = known.first(.sequenceParameterSet), let pps = known.first(.pictureParameterSet), sps.count >= 4
         else { return nil }

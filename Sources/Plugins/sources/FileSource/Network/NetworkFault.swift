@@ -177,12 +177,28 @@ enum NetworkFault {
             remedy: lookLonger)
     }
 
-    static func anotherSize(_ shown: String, width: Int, height: Int, planned: PictureSize) -> FrameHostError {
+    private static func replan(_ isRemembered: Bool) -> String {
+        isRemembered ? "restart the chain, which is then planned for what it gives now" : "restart the chain"
+    }
+
+    static func anotherCodec(
+        _ shown: String, _ text: String, planned: Codec, isRemembered: Bool
+    ) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "'\(shown)' now gives \(text), but the chain was planned for \(planned)",
+            remedy:
+                "Set the sender to \(planned) again, \(replan(isRemembered)), or leave 'decode' out and put an encoder after this stage."
+        )
+    }
+
+    static func anotherSize(
+        _ shown: String, width: Int, height: Int, planned: PictureSize, isRemembered: Bool
+    ) -> FrameHostError {
         FrameHostError(
             .unavailable,
             what: "'\(shown)' now has pictures of \(width)x\(height), but the chain was planned for \(planned)",
             remedy:
-                "Set the sender to \(planned) again, restart the chain, or leave 'decode' out and put an encoder after this stage: decoded pictures are scaled."
+                "Set the sender to \(planned) again, \(replan(isRemembered)), or leave 'decode' out and put an encoder after this stage: decoded pictures are scaled."
         )
     }
 }

@@ -23,13 +23,15 @@ final class NetworkReader: @unchecked Sendable {
     private let settings: NetworkInput.Settings
     private let interrupt = Interrupt()
     private let stageID: String
+    private let memory: StreamMemory?
     /// Whether it ends when the first attempt fails.
     private let failsAtOnce: Bool
     private let state = Locked(State())
 
     private struct State {
-        /// The planned size. Access units of another size are refused.
-        var planned: PictureSize?
+        /// What access units are planned for. Others are refused.
+        var expected: EncodedFormat?
+        var expectedSound: AudioTrackFormat?
         var isRunning = false
         var attempts = 0
         var packets = 0
@@ -51,8 +53,14 @@ final class NetworkReader: @unchecked Sendable {
     /// [any thread] Whether items come in bursts and are given at their times.
     var isPacedByStream: Bool { settings.address.scheme.isPacedByStream }
 
-    init(_ settings: NetworkInput.Settings, stageID: String, failsAtOnce: Bool) {
+    /// - Parameters:
+    ///   - failsAtOnce: Whether it ends when the first attempt fails.
+    ///   - memory: Where the stream is remembered; nil where it is not.
+    init(
+        _ settings: NetworkInput.Settings, stageID: String, failsAtOnce: Bool, memory: StreamMemory? = nil
+    ) {
         self.settings = settings
+        self.memory = memory
         sound = settings.takesSound ? PacketQueue(mostPackets: Self.mostSoundPackets, dropsOldest: true) : nil
         self.stageID = stageID
         self.failsAtOnce = failsAtOnce
@@ -79,8 +87,13 @@ final class NetworkReader: @unchecked Sendable {
         pthread_detach(handle)
     }
 
-    /// [control thread] Sets the size that the chain is planned for, where no other size can be used.
-    func plan(_ size: PictureSize) { state.withLock { $0.planned = size } }
+    /// [control thread] Says what access units and packets of sound the chain is planned for, where no others can be used.
+    func expect(_ format: EncodedFormat, sound: AudioTrackFormat?) {
+        state.withLock { ($0.expected, $0.expectedSound) = (format, sound) }
+    }
+
+    /// [control thread] The sound that the chain is planned for.
+    var expectedSound: AudioTrackFormat? { state.withLock { $0.expectedSound } }
 
     /// [any thread] Ends every wait, and with it the reader.
     func end() {
@@ -128,12 +141,9 @@ final class NetworkReader: @unchecked Sendable {
                 let input = try NetworkInput(settings, interrupt, mayWait: mayWait, usesClient: usesClient)
                 usesClient = input.usesClient
                 if interrupt.hasEnded { return }
-                if let planned = state.withLock({ $0.planned }),
-                    planned != PictureSize(input.terms.shape.width, input.terms.shape.height)
-                {
-                    throw NetworkFault.anotherSize(
-                        settings.address.shown, width: input.terms.shape.width, height: input.terms.shape.height,
-                        planned: planned)
+                if let expected = state.withLock({ $0.expected }), let fault = misfit(input.terms, expected) {
+                    memory?.write(input.terms.remembered)
+                    throw fault
                 }
                 state.withLock { $0.newest = ObjectIdentifier(input.terms) }
                 queue.put(.opened(input.terms))
@@ -151,11 +161,25 @@ final class NetworkReader: @unchecked Sendable {
         }
     }
 
+    /// Why a chain that is planned for a format cannot take a stream; nil where it can.
+    private func misfit(_ terms: StreamTerms, _ expected: EncodedFormat) -> FrameHostError? {
+        guard let coding = terms.coding, let video = expected.video else { return nil }
+        guard coding.codec == expected.codec else {
+            return NetworkFault.anotherCodec(
+                settings.address.shown, terms.text, planned: expected.codec, isRemembered: memory != nil)
+        }
+        guard video.width != terms.shape.width || video.height != terms.shape.height else { return nil }
+        return NetworkFault.anotherSize(
+            settings.address.shown, width: terms.shape.width, height: terms.shape.height,
+            planned: PictureSize(video.width, video.height), isRemembered: memory != nil)
+    }
+
     /// Reads until the stream is lost; false when nothing more will come.
     private func read(
         _ input: NetworkInput, _ packet: UnsafeMutablePointer<AVPacket>, _ backoff: inout Backoff
     ) -> Bool {
         let waits = settings.address.scheme.isPacedByStream
+        var isRemembered = memory == nil
         input.beginWait()
         while true {
             switch input.read(into: packet) {
@@ -163,6 +187,8 @@ final class NetworkReader: @unchecked Sendable {
                 backoff.reset()
                 state.withLock { $0.packets += 1 }
                 queue.put(packet, waits: waits)
+                if !isRemembered { memory?.write(input.terms.remembered) }
+                isRemembered = true
                 input.beginWait()
             case .sound:
                 // What is paced by its times is not lost for want of room. Pictures that wait go on without this thread.

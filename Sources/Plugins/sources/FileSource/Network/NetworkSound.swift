@@ -76,21 +76,22 @@ final class NetworkSound: Source {
         }
         self.reader = reader
         guard reader.planned != nil || options.ifMissing == .wait else { throw Self.unopened }
-        let found = reader.planned?.sound
         guard options.decode else {
-            guard let found, [.aac, .opus].contains(found.format.codec), !found.format.extradata.isEmpty else {
+            let found = reader.planned?.sound?.format ?? reader.expectedSound
+            guard let found, [.aac, .opus].contains(found.codec), !found.extradata.isEmpty else {
                 throw FrameHostError(
                     .invalidMedia, place: "decode",
                     what: found.map {
-                        "the sound of the stream (\($0.format)) cannot be passed on: it must be AAC without ADTS headers, or Opus with its header"
+                        "the sound of the stream (\($0)) cannot be passed on: it must be AAC without ADTS headers, or Opus with its header"
                     } ?? Self.lack(reader),
                     remedy: found == nil
                         ? "Take the pictures only, or check the stream's sound with 'ffprobe'."
                         : "Add a second network-source of the stream without \"decode\": false, and encode its sound.")
             }
-            encoded = found.format
-            return .encoded(EncodedFormat(codec: found.format.codec, audio: found.format))
+            encoded = found
+            return .encoded(EncodedFormat(codec: found.codec, audio: found))
         }
+        let found = reader.planned?.sound
         guard let found else {
             // The stream is opened when the chain runs: its sound is converted to this.
             guard options.ifMissing == .wait, reader.planned == nil else {

@@ -114,10 +114,15 @@ final class NetworkSource: Source {
                 isWarning: true)
         }
         let mayMiss = options.ifMissing == .wait
-        let reader = NetworkReader(settings, stageID: context.stageID, failsAtOnce: !mayMiss)
+        let memory = mayMiss && !options.decode ? StreamMemory(url: options.url) : nil
+        let expected = memory.flatMap(expected)
+        let reader = NetworkReader(
+            settings, stageID: context.stageID, failsAtOnce: !mayMiss || (!options.decode && expected == nil),
+            memory: memory)
         self.reader = reader
         StreamReaders.add(reader, of: context)
-        if mayMiss {
+        if let expected { return plan(expected) }
+        if mayMiss, options.decode {
             let format = plannedWithout()
             self.format = format
             context.note(
@@ -131,8 +136,36 @@ final class NetworkSource: Source {
             return try plan(terms)
         } catch {
             reader.end()
-            throw error
+            var fault = FrameHostError.wrap(error)
+            fault.isAwaited = mayMiss && fault.code == .unavailable
+            throw fault
         }
+    }
+
+    /// What a stream that is passed on, and may be missing, is planned for; nil where that is not known, and the chain
+    /// begins with the stream.
+    private func expected(_ memory: StreamMemory) -> RememberedStream? {
+        let takesSound = context.takenOutputs.contains("audio")
+        let known = memory.read().flatMap { !takesSound || $0.sound != nil ? $0 : nil }
+        guard let codec = options.codec?.codec, let size = options.size else { return known }
+        if let known, known.video.codec == codec, known.video.video.map({ PictureSize($0.width, $0.height) }) == size {
+            return known
+        }
+        guard !takesSound else { return nil }
+        return RememberedStream(video: EncodedFormat(codec: codec, video: plannedWithout()))
+    }
+
+    private func plan(_ expected: RememberedStream) -> MediaFormat {
+        var encoded = expected.video
+        if let rate = options.rate { encoded.video?.frameRate = rate.rational }
+        reader?.expect(encoded, sound: expected.sound)
+        format = encoded.video
+        self.encoded = encoded
+        let why =
+            encoded.parameterSets.isEmpty
+            ? "as 'codec', 'size' and 'rate' say" : "which it was when it was last there"
+        context.note("'\(address.shown)' is opened when the chain runs. The chain is planned for \(encoded), \(why)")
+        return .encoded(encoded)
     }
 
     private func firstTerms(of reader: NetworkReader) throws -> StreamTerms {
@@ -152,19 +185,16 @@ final class NetworkSource: Source {
         reader?.planned = terms
         let size = options.size ?? PictureSize(terms.shape.width, terms.shape.height)
         let isScaled = size != PictureSize(terms.shape.width, terms.shape.height)
-        let rate = options.rate?.rational ?? (terms.rate.isZero ? Rational(25) : terms.rate)
-        let format = VideoFormat(
-            terms.conversion.target, width: terms.shape.width, height: terms.shape.height, frameRate: rate,
-            color: terms.conversion.color(terms.shape.color),
-            sampleAspectRatio: isScaled ? Rational(1) : terms.shape.aspect, orientation: terms.orientation
-        ).resized(to: size)
+        var format = terms.video(rate: options.rate?.rational)
+        if isScaled {
+            format.sampleAspectRatio = Rational(1)
+            format = format.resized(to: size)
+        }
         self.format = format
         context.note("'\(address.shown)' gives \(terms.text)\(isScaled ? ", scaled to \(size)" : "")")
         guard !options.decode else { return .video(format) }
-        reader?.plan(size)
-        let encoded = EncodedFormat(
-            codec: (terms.coding ?? .h264).codec, framing: .annexB, parameterSets: terms.parameterSets, video: format,
-            reorderDepth: terms.reorderDepth)
+        let encoded = terms.encoded(rate: options.rate?.rational)
+        reader?.expect(encoded, sound: terms.sound?.format)
         self.encoded = encoded
         return .encoded(encoded)
     }
@@ -219,10 +249,10 @@ final class NetworkSource: Source {
             converter = ScalingConverter(to: format)
         }
         context.showFigures { [figures, reader] in figures.json(reader) }
-        isAway = options.ifMissing == .wait
+        isAway = planned == nil
         if isAway { context.recovering = "'\(address.shown)' is not there yet" }
         away.begin(now: context.clock.now(), reason: "it is not there yet")
-        if !reader.isRunning, options.ifMissing == .wait { try reader.start() }
+        if !reader.isRunning, isAway { try reader.start() }
     }
 
     /// [stage thread]
@@ -325,7 +355,7 @@ final class NetworkSource: Source {
                     isLive: true)
             } else {
                 filter = try AnnexBFilter(terms.parameters, timeBase: terms.libavTimeBase, of: address.shown)
-                if let known = encoded?.parameterSets, known != terms.parameterSets { reportSets() }
+                if let known = encoded?.parameterSets, !known.isEmpty, known != terms.parameterSets { reportSets() }
             }
         } catch {
             refuse(FrameHostError.wrap(error))
@@ -483,11 +513,15 @@ final class NetworkSource: Source {
         }
         waitsForKeyframe = false
         guard let placement = place(decoded, of: terms) else { return .ended }
-        if isKeyframe, let known = encoded?.parameterSets, !ParameterSets(known, coding).hasAll(in: bytes) {
-            reportSets()
+        let known = encoded?.parameterSets ?? []
+        if isKeyframe, !known.isEmpty, !ParameterSets(known, coding).hasAll(in: bytes) { reportSets() }
+        // What the chain was planned for is not what this connection's description says.
+        let sets = isKeyframe && !outline.hasSets && known != terms.parameterSets ? terms.parameterSets : []
+        var unit = try output.makeAccessUnit(byteCount: sets.count + bytes.count)
+        unit.withMutableBytes { target in
+            target.copyBytes(from: sets)
+            UnsafeMutableRawBufferPointer(rebasing: target[sets.count...]).copyMemory(from: bytes)
         }
-        var unit = try output.makeAccessUnit(byteCount: bytes.count)
-        unit.withMutableBytes { $0.copyMemory(from: bytes) }
         // Both lie within ±2^61, so their difference fits in Int64.
         let ahead = shown.flatMap { shown in decoded.map { (shown - $0).nanoseconds } } ?? 0
         unit.dts = MediaTime(nanoseconds: placement.time)

@@ -11,6 +11,13 @@ enum NetworkTransport: String, OptionChoice {
     case udp
 }
 
+/// What a stream that is passed on is expected to be.
+enum PassedCodec: String, OptionChoice {
+    case h264, h265
+
+    var codec: Codec { self == .h264 ? .h264 : .h265 }
+}
+
 /// Options of ``NetworkSource``.
 struct NetworkSourceOptions: StageOptions {
     @Option(help: "Address of the stream: rtsp, rtsps, rtmp, rtmps, srt, http, https, udp or tcp, without a login.")
@@ -30,7 +37,7 @@ struct NetworkSourceOptions: StageOptions {
     var decode = true
     @Option(
         help:
-            "Size of the pictures; other sizes are scaled to it. Default: the stream's own size, or 1280x720 with \"ifMissing\": \"wait\".",
+            "Size of the pictures; other sizes are scaled to it. Default: the stream's own size, or 1280x720 with \"ifMissing\": \"wait\". With 'codec': the size that the stream has.",
         unit: "px")
     var size: PictureSize? = nil
     @Option(
@@ -38,6 +45,11 @@ struct NetworkSourceOptions: StageOptions {
             "Frame rate that the chain is planned for, and frame rate of the pictures shown while the stream is lost. Default: the stream's own rate; 25 if the stream has none, or with \"ifMissing\": \"wait\".",
         range: FrameRate(1, 1000)...FrameRate(1000))
     var rate: FrameRate? = nil
+    @Option(
+        help:
+            "With \"decode\": false and \"ifMissing\": \"wait\": what the stream is, with 'size' and 'rate', so that the chain begins without it. Default: what it was in an earlier run, else the chain begins with the stream."
+    )
+    var codec: PassedCodec? = nil
     @Option(help: "How RTSP packets travel: over the TCP connection, or as UDP datagrams (rtsp_transport).")
     var transport = NetworkTransport.tcp
     @Option(help: "A server that does not answer for this long counts as unreachable.", range: 0.5...60, unit: "s")
@@ -113,20 +125,22 @@ struct NetworkSourceOptions: StageOptions {
         if let size, size.width % 2 != 0 || size.height % 2 != 0 {
             throw OptionFault("'size' \(size) must have even sides", remedy: "Use even numbers, such as 1280x720.")
         }
-        guard !decode else { return }
-        if ifMissing == .wait {
+        if codec != nil, decode || ifMissing != .wait || size == nil {
             throw OptionFault(
-                "'ifMissing' cannot be \"wait\" with \"decode\": false, which needs the stream's parameter sets at the start",
-                remedy: "Leave one of the two out.")
+                "'codec' says what a stream is that may be missing at the start, and needs \"decode\": false, \"ifMissing\": \"wait\" and 'size'",
+                remedy: "Leave it out, or set these.")
         }
+        guard !decode else { return }
         if whileLost == .slate {
             throw OptionFault(
                 "'whileLost' cannot be \"slate\" with \"decode\": false, because there is no encoder for the slate",
                 remedy: "Use \"hold\", which waits and gives nothing, or \"stop\".")
         }
-        if size != nil {
+        if size != nil, codec == nil {
             throw OptionFault(
-                "'size' needs decoded pictures, but \"decode\": false gives none", remedy: "Leave one of the two out."
+                "'size' needs decoded pictures, but \"decode\": false gives none",
+                remedy:
+                    "Leave one of the two out. Where the stream may be missing at the start (\"ifMissing\": \"wait\"), set 'codec' too."
             )
         }
     }

@@ -78,6 +78,30 @@ final class StreamTerms: @unchecked Sendable {
         avcodec_parameters_free(&parameters)
     }
 
+    /// The format of its access units.
+    ///
+    /// - Parameter rate: The rate to be planned for; nil for the stream's own, or 25.
+    func encoded(rate: Rational? = nil) -> EncodedFormat {
+        EncodedFormat(
+            codec: (coding ?? .h264).codec, framing: .annexB, parameterSets: parameterSets, video: video(rate: rate),
+            reorderDepth: reorderDepth)
+    }
+
+    /// The format of its pictures.
+    func video(rate: Rational? = nil) -> VideoFormat {
+        VideoFormat(
+            conversion.target, width: shape.width, height: shape.height,
+            frameRate: rate ?? (self.rate.isZero ? Rational(25) : self.rate), color: conversion.color(shape.color),
+            sampleAspectRatio: shape.aspect, orientation: orientation)
+    }
+
+    /// What a later run may be planned by.
+    var remembered: RememberedStream {
+        var track = sound?.format
+        track?.language = ""
+        return RememberedStream(video: encoded(), sound: track)
+    }
+
     var libavTimeBase: AVRational { AVRational(num: timeBase.numerator, den: timeBase.denominator) }
 
     private static func parameterSets(
