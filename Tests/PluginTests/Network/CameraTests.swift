@@ -189,6 +189,54 @@ import Testing
         #expect(asked.count { $0.hasSuffix(" login") } == 1, "\(asked)")
     }
 
+    /// The events of a stream that is there or not, is lost, refused and back: their names and their order are promises.
+    @Test(.needsFFmpeg, arguments: ["fail", "wait", "stop"]) func saysWhatBecomesOfAStream(kind: String) throws {
+        var camera: Camera?
+        let first = try Camera(["sdp": Self.sdp()])
+        let port = first.port
+        let url = "rtsp://127.0.0.1:\(port)/cam"
+        if kind == "wait" { _ = first.end() } else { camera = first }
+        let driver = try NetworkSourceTests.driver(
+            url, kind == "wait" ? #""ifMissing": "wait""# : kind == "stop" ? #""whileLost": "stop""# : "")
+        var names: [String] = []
+        func run(until name: String) throws {
+            let limit = Date() + 60
+            while !names.contains(name) {
+                try #require(Date() < limit, "\(names)")
+                try #require(try driver.produce() == .more)
+                while driver.takeFrame() != nil {}
+                names += driver.takeEvents().map(\.name)
+            }
+        }
+        func state() -> String { NetworkSourceTests.figure(driver, "state")?.asString ?? "" }
+        if kind == "wait" {
+            try run(until: "stream-refused")
+            #expect(state() == "recovering" && driver.context.recovering == "'\(url)' is not there yet")
+            camera = try Camera(["sdp": Self.sdp(), "port": port])
+            names = []
+            try run(until: "stream-back")
+            #expect(!names.contains("stream-lost") && driver.context.recovering == nil)
+            names = []
+        }
+        _ = try NetworkSourceTests.pictures(driver, count: 5)
+        #expect(state() == "streaming")
+        _ = camera?.end()
+        if kind == "stop" {
+            #expect(throws: FrameHostError.self) { try run(until: "stream-lost") }
+            #expect(!names.contains("stream-lost") && NetworkSourceTests.figure(driver, "losses")?.asInt == 1)
+            return try driver.stop()
+        }
+        try run(until: "stream-refused")
+        #expect(names.filter { $0.hasPrefix("stream-") } == ["stream-lost", "stream-refused"])
+        #expect(state() == "recovering" && driver.context.recovering?.hasPrefix("'\(url)' is lost: ") == true)
+        camera = try Camera(["sdp": Self.sdp(), "port": port])
+        try run(until: "stream-back")
+        #expect(names.filter { $0.hasPrefix("stream-") } == ["stream-lost", "stream-refused", "stream-back"])
+        #expect(state() == "streaming" && NetworkSourceTests.figure(driver, "losses")?.asInt == 1)
+        try driver.stop()
+        _ = camera?.end()
+    }
+
     @Test(.needsFFmpeg) func saysWhatACameraAnswers() throws {
         let camera = try Camera(["sdp": Self.sdp(), "strict": ["/other"]])
         let fault = Self.fault(camera, #""decode": false"#)

@@ -27,7 +27,7 @@ private let second: Int64 = 1_000_000_000
             path.description = description
             path.soundSSRC = 0xef01
             signalling.setPath("/live", path)
-            path.description.sps = []
+            path.description.hasPictures = false
             signalling.setPath("/radio", path)
             connect(1)
         }

@@ -42,12 +42,8 @@ final class NetworkSource: Source {
     private var pacer = BurstPacer()
     private var packet: UnsafeMutablePointer<AVPacket>?
     private var picture: DecodedPicture?
-    private var away = Away()
-    /// Whether the stream is lost, or was never there, so that stand-ins are shown.
-    private var isAway = false
-    private var wasLost = false
-    /// Whether nothing of this connection was given yet.
-    private var isFresh = true
+    /// Whether the stream is there, and what is shown while it is not.
+    private var live = LiveState(isThere: true, whileLost: .hold, canStandIn: false, now: 0)
     private var followsGap = false
     /// The ``StageContext/resumedAt`` that ``stale`` was counted for.
     private var lastResume: Int64 = 0
@@ -59,7 +55,6 @@ final class NetworkSource: Source {
     /// Whether no access unit is given before a keyframe.
     private var waitsForKeyframe = true
     private var leading = LeadingPictures()
-    private var refusals: Set<String> = []
     private var shape: PictureShape?
     /// How much damage there is when it is reported next.
     private var nextDamage = 1
@@ -249,10 +244,10 @@ final class NetworkSource: Source {
             converter = ScalingConverter(to: format)
         }
         context.showFigures { [figures, reader] in figures.json(reader) }
-        isAway = planned == nil
-        if isAway { context.recovering = "'\(address.shown)' is not there yet" }
-        away.begin(now: context.clock.now(), reason: "it is not there yet")
-        if !reader.isRunning, isAway { try reader.start() }
+        live = LiveState(
+            isThere: planned != nil, whileLost: options.whileLost, canStandIn: options.decode, now: context.clock.now())
+        if live.isAway { context.recovering = "'\(address.shown)' is not there yet" }
+        if !reader.isRunning, live.isAway { try reader.start() }
     }
 
     /// [stage thread]
@@ -294,8 +289,11 @@ final class NetworkSource: Source {
             case .hungry: break
             }
         }
-        if isAway, wasShowing, context.clock.now() >= away.nextPicture { try showStandIn(output) }
-        let item = context.waiting { reader.queue.take(into: packet, until: PacketQueue.now() + patience) }
+        if live.isStandInDue(now: context.clock.now()) { try showStandIn(output) }
+        let item = context.waiting {
+            reader.queue.take(
+                into: packet, until: PacketQueue.now() + live.patience(now: context.clock.now(), most: Self.wait))
+        }
         reportDrops(reader)
         switch item {
         case nil: break
@@ -315,14 +313,6 @@ final class NetworkSource: Source {
     private func end() -> SourceProgress {
         reader?.clock.end()
         return .ended
-    }
-
-    /// Whether stand-ins are shown while the stream is away.
-    private var wasShowing: Bool { options.decode && options.whileLost != .stop }
-
-    private var patience: Int64 {
-        guard isAway, wasShowing else { return Self.wait }
-        return min(max(away.nextPicture - context.clock.now(), 0), Self.wait)
     }
 
     private func feed() throws {
@@ -347,7 +337,7 @@ final class NetworkSource: Source {
             period: format?.frameRate.period ?? .zero)
         pacer.begin()
         waitsForKeyframe = true
-        isFresh = true
+        live.opened()
         do {
             if options.decode {
                 decoder = try PictureDecoder(
@@ -469,7 +459,7 @@ final class NetworkSource: Source {
     private func showStandIn(_ output: Output) throws {
         guard let format else { return }
         let now = context.clock.now()
-        away.nextPicture = now + max(format.frameRate.period.nanoseconds, 10_000_000)
+        live.stoodIn(now: now, period: format.frameRate.period.nanoseconds)
         guard var frame = try output.makeFrame() else { return }
         standIn?.paint(&frame)
         let time = times.place(nil, now: now).time
@@ -548,55 +538,53 @@ final class NetworkSource: Source {
         decoder = nil
         filter = nil
         followsGap = true
-        guard !isAway else { return }
-        isAway = true
-        wasLost = true
-        refusals = []
-        figures.isStreaming.store(false, ordering: .relaxed)
-        figures.add(figures.losses)
-        guard options.whileLost != .stop else {
-            throw FrameHostError(
-                .unavailable, what: "'\(address.shown)' is lost: \(reason)",
-                remedy:
-                    "Check its server or sender. To keep the chain running until the stream is back, set \"whileLost\": \"hold\"."
-            )
-        }
-        away.begin(now: context.clock.now(), reason: reason)
         // The timeline goes on from the last picture.
-        if let last = times.last, let format {
-            away.nextPicture = max(away.nextPicture, last + format.frameRate.period.nanoseconds)
-        }
-        context.recovering = "'\(address.shown)' is lost: \(reason)"
-        context.post(
-            "stream-lost", level: .warning,
-            text: "'\(address.shown)' is lost: \(reason). It is opened again when it is back.",
-            details: ["reason": .string(reason), "shown": .string(options.whileLost.rawValue)])
+        let next = times.last.map { $0 + (format?.frameRate.period.nanoseconds ?? 0) }
+        try perform(live.lost(reason, now: context.clock.now(), next: next))
     }
 
     private func refuse(_ fault: FrameHostError) {
         // A sentence of its own, as of every event.
         let description = fault.description
         let text = description.prefix(1).uppercased() + description.dropFirst()
-        // Each reason is reported once for each loss.
-        guard refusals.count < 16, refusals.insert(text).inserted else { return }
-        context.post("stream-refused", level: .warning, text: text)
+        if case .sayRefused(let text)? = live.refused(text) {
+            context.post("stream-refused", level: .warning, text: text)
+        }
     }
 
-    /// Notes that the stream is back: one of its items is about to be given.
+    /// Notes that one of the stream's items is about to be given.
     private func comeBack() {
         if droppedBefore == nil { droppedBefore = reader?.queue.dropped }
-        guard isFresh else { return }
-        isFresh = false
+        let action = live.given(now: context.clock.now())
         figures.isStreaming.store(true, ordering: .relaxed)
-        guard isAway else { return }
-        isAway = false
+        guard case .sayBack(let isFirst, let after)? = action else { return }
         context.recovering = nil
-        refusals = []
-        let milliseconds = (context.clock.now() - away.since) / 1_000_000
         context.post(
             "stream-back",
-            text: "'\(address.shown)' is \(wasLost ? "back" : "there") after \(milliseconds) ms: \(terms?.text ?? "").",
-            details: ["awayMs": .number(Int(milliseconds))])
+            text:
+                "'\(address.shown)' is \(isFirst ? "there" : "back") after \(after / 1_000_000) ms: \(terms?.text ?? "").",
+            details: ["awayMs": .number(Int(after / 1_000_000))])
+    }
+
+    private func perform(_ action: LiveState.Action?) throws {
+        guard let action else { return }
+        figures.isStreaming.store(false, ordering: .relaxed)
+        figures.add(figures.losses)
+        switch action {
+        case .fail(let reason):
+            throw FrameHostError(
+                .unavailable, what: "'\(address.shown)' is lost: \(reason)",
+                remedy:
+                    "Check its server or sender. To keep the chain running until the stream is back, set \"whileLost\": \"hold\"."
+            )
+        case .sayLost(let reason):
+            context.recovering = "'\(address.shown)' is lost: \(reason)"
+            context.post(
+                "stream-lost", level: .warning,
+                text: "'\(address.shown)' is lost: \(reason). It is opened again when it is back.",
+                details: ["reason": .string(reason), "shown": .string(options.whileLost.rawValue)])
+        case .sayBack, .sayRefused: break
+        }
     }
 
     // MARK: Reports
@@ -606,7 +594,7 @@ final class NetworkSource: Source {
         figures.add(figures.damaged)
         // What a decoder cannot use before a connection's first picture is not damaged: the connection began in the
         // middle.
-        guard !isFresh else { return }
+        guard !live.isFresh else { return }
         if isGiven { figures.add(figures.concealed) }
         let count = figures.damaged.load(ordering: .relaxed)
         guard count >= nextDamage else { return }
