@@ -47,6 +47,9 @@ import Testing
             return text.split(separator: "\n").map(String.init)
         }
 
+        /// It stands still, with its connections open.
+        func freeze() { kill(process.processIdentifier, SIGSTOP) }
+
         deinit { _ = end() }
     }
 
@@ -187,6 +190,33 @@ import Testing
         #expect(Self.fault(camera, try Self.login("user:wrong", folder)).contains("refuses the login"))
         let asked = camera.end()
         #expect(asked.count { $0.hasSuffix(" login") } == 1, "\(asked)")
+    }
+
+    /// libavformat keeps the last picture of a stream until the next one begins, and gives it when the connection is given
+    /// up: it must not say that the camera is back.
+    @Test(.needsFFmpeg, arguments: [0.5, 1.5]) func givesNoLatePictureOfACameraThatFreezes(stallSeconds: Double) throws
+    {
+        let camera = try Camera(["sdp": Self.sdp()])
+        let driver = try NetworkSourceTests.driver(
+            "rtsp://127.0.0.1:\(camera.port)/cam", "\"stallSeconds\": \(stallSeconds)")
+        _ = try NetworkSourceTests.pictures(driver, count: 25)
+        camera.freeze()
+        // What is on its way.
+        let quiet = Date() + 0.3
+        while Date() < quiet {
+            try #require(try driver.produce() == .more)
+            while driver.takeFrame() != nil {}
+        }
+        var late = 0
+        let limit = Date() + 30
+        while !driver.takeEvents().contains(where: { $0.name == "stream-lost" }) {
+            try #require(Date() < limit)
+            try #require(try driver.produce() == .more)
+            while let frame = driver.takeFrame() { late += frame.isSubstitute ? 0 : 1 }
+        }
+        #expect(late == 0)
+        #expect(NetworkSourceTests.figure(driver, "state")?.asString == "recovering")
+        try driver.stop()
     }
 
     /// The events of a stream that is there or not, is lost, refused and back: their names and their order are promises.

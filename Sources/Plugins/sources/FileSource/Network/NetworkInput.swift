@@ -330,7 +330,12 @@ final class NetworkInput {
     }
 
     /// From here on at most `stallSeconds` may pass without a packet of the video.
-    func beginWait() { interrupt.allow(seconds: settings.stallSeconds) }
+    ///
+    /// - Parameter isOverdue: Whether they have passed already, so that only what is there now is waited for: the whole
+    ///   program may have stood still.
+    func beginWait(isOverdue: Bool = false) {
+        interrupt.allow(seconds: isOverdue ? min(settings.stallSeconds, 0.25) : settings.stallSeconds)
+    }
 
     /// Waits for the next packet.
     func read(into packet: UnsafeMutablePointer<AVPacket>) -> Step {

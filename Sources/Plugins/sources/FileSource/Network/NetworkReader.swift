@@ -35,6 +35,8 @@ final class NetworkReader: @unchecked Sendable {
         var isRunning = false
         var attempts = 0
         var packets = 0
+        /// Packets that came only because the connection was given up.
+        var late = 0
         /// The terms of the newest connection.
         var newest: ObjectIdentifier?
         var terms: StreamTerms?
@@ -113,6 +115,8 @@ final class NetworkReader: @unchecked Sendable {
     var isRunning: Bool { state.withLock { $0.isRunning } }
     /// [any thread] How many attempts to connect there were.
     var attempts: Int { state.withLock { $0.attempts } }
+    /// [any thread] Packets that came only because the connection was given up.
+    var late: Int { state.withLock { $0.late } }
     /// [any thread] Packets of the video that were received.
     var packets: Int { state.withLock { $0.packets } }
 
@@ -180,12 +184,18 @@ final class NetworkReader: @unchecked Sendable {
     ) -> Bool {
         let waits = settings.address.scheme.isPacedByStream
         var isRemembered = memory == nil
+        var late = LatePacket(input.terms.timeBase)
         input.beginWait()
         while true {
             switch input.read(into: packet) {
             case .packet:
                 backoff.reset()
                 state.withLock { $0.packets += 1 }
+                if late.holds(packet, now: PacketQueue.now(), isOverdue: interrupt.mustStop) {
+                    input.beginWait(isOverdue: interrupt.mustStop)
+                    continue
+                }
+                if let held = late.take() { queue.put(held, waits: waits) }
                 queue.put(packet, waits: waits)
                 if !isRemembered { memory?.write(input.terms.remembered) }
                 isRemembered = true
@@ -199,11 +209,13 @@ final class NetworkReader: @unchecked Sendable {
                 sound?.put(packet, waits: false)
             case .other: continue
             case .ended:
+                if let held = late.take() { queue.put(held, waits: waits) }
                 queue.put(.ended)
                 sound?.put(.ended)
                 return false
             case .lost(let reason):
                 if interrupt.hasEnded { return false }
+                if late.isHeld { state.withLock { $0.late += 1 } }
                 queue.put(.lost(reason))
                 sound?.put(.lost(reason))
                 return true

@@ -402,7 +402,7 @@ final class NetworkSource: Source {
 
     private func show(_ picture: DecodedPicture, _ output: Output) throws -> SourceProgress {
         guard let terms, let format else { return .more }
-        if decoder?.takesComplaints() == true && !isFresh || picture.isDamaged {
+        if decoder?.takesComplaints() == true && !live.isFresh || picture.isDamaged {
             noteDamage(isGiven: true)
         }
         let given = time(picture.givenTick, terms)
