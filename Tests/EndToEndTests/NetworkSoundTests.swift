@@ -100,6 +100,38 @@ import Testing
         Issue.record("pictures are missing in each of twenty runs")
     }
 
+    /// A server gives a new reader everything since its last keyframe at once, seconds of sound too: it is spread, since the
+    /// queue behind a live source is short.
+    @Test(arguments: [true, false]) func dropsNothingOfTheSoundThatAConnectionBeginsWith(isThere: Bool) throws {
+        let made = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=60", "-f", "lavfi",
+            "-i", "sine=frequency=1000:sample_rate=48000:duration=60", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-bf",
+            "0", "-g", "1500", "-sc_threshold", "0", "-c:a", "aac", workspace.path("long.mp4"))
+        try #require(made.status == 0, "\(made.error)")
+        try workspace.write(
+            "serve.json",
+            """
+            { "stages": [
+              { "id": "clip", "use": "file-source", "path": "long.mp4", "decode": false, "pace": "realtime" },
+              { "id": "live", "use": "rtsp-sink", "port": \(port), "path": "/live", "address": "127.0.0.1", "from": ["clip", "clip.audio"] } ] }
+            """)
+        let server = try Program.framehost.start(["serve.json", "--events"], folder: workspace.folder.path)
+        try server.waitForOutput(#""state":"streaming""#)
+        // As much as the first keyframe is old.
+        server.listen(seconds: 6)
+        let receiver = try receive(
+            #""url": "\#(url)"\#(isThere ? "" : #", "ifMissing": "wait", "size": "320x240""#)"#, encoders: true)
+        try receiver.waitForOutput("recording-did-start")
+        receiver.listen(seconds: 7)
+        receiver.send(SIGINT)
+        let received = try receiver.finish()
+        server.send(SIGINT)
+        _ = try server.finish()
+        let stats = try JSON(file: workspace.path("stats.json"))
+        #expect(stats["ledger"]["dropped"].int == 0 || received.isDoneOrBusy, "\(received.error)")
+        #expect(!received.error.contains("between net.audio and aac"), "\(received.error)")
+    }
+
     @Test(arguments: ["tcp", "udp"], [true, false]) func keepsSoundAndPicturesTogether(
         transport: String, decode: Bool
     ) throws {

@@ -25,6 +25,8 @@ final class NetworkSound: Source {
     private var terms: StreamTerms?
     private var decoder: SoundDecoder?
     private var clock = SampleClock(sampleRate: 1)
+    /// A connection begins with the sound since the pictures' last keyframe.
+    private var pacer = BurstPacer()
     private var packet: UnsafeMutablePointer<AVPacket>?
     /// Whether ``packet`` waits for the first picture's place.
     private var holdsPacket = false
@@ -226,6 +228,7 @@ final class NetworkSound: Source {
     private func begin(_ terms: StreamTerms) throws {
         self.terms = terms
         (decoder, offset, next) = (nil, nil, nil)
+        pacer.begin()
         guard let found = terms.sound else { return noteLack("it has none, or none that can be decoded") }
         guard let format else {
             if encoded?.codec != found.format.codec || encoded?.extradata != found.format.extradata {
@@ -331,8 +334,11 @@ final class NetworkSound: Source {
     }
 
     private func waits(for time: MediaTime) -> Bool {
-        guard reader?.isPacedByStream == true, time.nanoseconds > context.clock.now() else { return true }
-        return context.sleep(until: time.nanoseconds)
+        let now = context.clock.now()
+        let instant =
+            reader?.isPacedByStream == true
+            ? time.nanoseconds : pacer.place(time, now: now, isUrgent: reader?.sound?.hasAmpleRoom == false)
+        return instant <= now || context.sleep(until: instant)
     }
 
     private func pass(_ packet: UnsafeMutablePointer<AVPacket>, _ terms: SoundTerms, _ output: Output) throws
