@@ -12,8 +12,8 @@ import Recordings
 final class Recorder: MultiSink {
     static let info = StageInfo(
         id: "recorder", summary: "Writes encoded video, sound and motion to MP4, MOV or MKV files.",
-        input: .encoded(.h264, .h265, .aac, .opus),
-        furtherInputs: .several([.encoded(.aac, .opus), .motion]), service: .unbounded,
+        input: .encoded(.h264, .h265, .aac, .opus, .mp3, .muLaw, .aLaw, .g726),
+        furtherInputs: .several([.encoded(.aac, .opus, .mp3, .muLaw, .aLaw, .g726), .motion]), service: .unbounded,
         commands: [
             CommandInfo(
                 "start",
@@ -133,16 +133,22 @@ final class Recorder: MultiSink {
             guard let obstacle = TrackDescriptions.obstacle(to: track, in: container) else { continue }
             throw FrameHostError(
                 .invalidConfiguration, place: "from", what: obstacle,
-                remedy: TrackDescriptions.obstacle(to: track, in: .mkv) != nil
-                    ? "Remove the stage with this sound from 'from'."
-                    : TrackDescriptions.obstacle(to: track, in: .mp4) != nil
-                        ? "Record to .mkv." : "Record to .mp4 or .mkv.")
+                remedy: remedy(for: track))
         }
         if let fault = files.fault { throw fault }
         if let pictures { try check(pictures) }
         if options.audio == .copy { try checkSound() }
         self.format = format
         self.pictures = pictures
+    }
+
+    /// Where a sound can be recorded instead.
+    private func remedy(for track: AudioTrackFormat) -> String {
+        let fit = [Container.mp4, .mov, .mkv].filter { TrackDescriptions.obstacle(to: track, in: $0) == nil }
+            .map { $0 == .mkv ? ".mkv" : ".\($0.rawValue)" }
+        guard let last = fit.last else { return "Remove the stage with this sound from 'from'." }
+        let names = fit.count == 1 ? last : "\(fit.dropLast().joined(separator: ", ")) or \(last)"
+        return "Record to \(names), or decode the sound and put 'audio-encoder' before the recorder."
     }
 
     private func check(_ pictures: VideoFormat) throws {

@@ -51,6 +51,8 @@ struct SampleClock {
         waiting.reserveCapacity(Self.mostWaiting + 1)
     }
 
+    var hasBegun: Bool { anchor != nil }
+
     /// When the next sample is heard.
     var end: MediaTime { (anchor ?? .zero) + duration(of: count) }
 

@@ -27,6 +27,7 @@ final class SoundDecoder {
     private var rate: Int32 = 0
     private var sampleFormat = AV_SAMPLE_FMT_NONE
     private var channels: Int32 = 0
+    private var isStretching = false
     private var failuresInARow = 0
     private var isFlushing = false
     private static let mostFailuresInARow = 1000
@@ -155,6 +156,15 @@ final class SoundDecoder {
         let count = swr_convert(
             resampler, &target, room, UnsafeMutablePointer(mutating: planes), frame.pointee.nb_samples)
         return max(Int(count), 0)
+    }
+
+    /// Makes the sound longer by so much in the next second, or shorter, by a hundredth at most: nobody hears that.
+    func stretch(by late: MediaTime) {
+        guard resampler != nil, late != .zero || isStretching else { return }
+        isStretching = late != .zero
+        let most = Double(format.sampleRate) * 0.012
+        let samples = min(max(late.seconds * Double(format.sampleRate), -most), most)
+        swr_set_compensation(resampler, Int32(samples.rounded()), Int32(clamping: format.sampleRate))
     }
 
     /// `stereo`, `ambisonic 1`.

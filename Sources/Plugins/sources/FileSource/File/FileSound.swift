@@ -10,7 +10,7 @@ import FrameCore
 final class FileSound: Source {
     static let info = StageInfo(
         id: "file-sound", summary: "Gives the sound of a file: the output 'audio' of 'file-source'.", output: .audio,
-        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.aac, .opus)),
+        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(AudioTrackFormat.passedOn)),
         events: FileSource.events,
         realTime: StageInfo.RealTime(with: "pace", .string(FilePace.realtime.rawValue)))
     static let type = StageType(FileSound.self)
@@ -141,7 +141,7 @@ final class FileSound: Source {
     /// [stage thread] Goes over to the next file of a list; false where none follows.
     private func goOn() throws -> Bool {
         guard let (file, audio, _) = try openNext() else { return false }
-        reader = try audio.open(track: 0)
+        reader = try audio.open(track: 0, isDecoded: options.decode)
         clock = SampleClock(sampleRate: format?.sampleRate ?? 1)
         isDecoded = false
         decoded.removeAll()
@@ -151,11 +151,10 @@ final class FileSound: Source {
 
     private func format(of file: MediaFile, _ audio: CarriedTracks, _ track: AudioTrackFormat) throws -> MediaFormat {
         if !options.decode {
-            guard [.aac, .opus].contains(track.codec), !track.extradata.isEmpty else {
+            if let obstacle = track.obstacleToPassing {
                 throw FrameHostError(
                     .invalidMedia, place: "decode",
-                    what:
-                        "the sound of '\(file.path)' (\(track)) cannot be passed on: it must be AAC without ADTS headers, or Opus",
+                    what: "the sound of '\(file.path)' (\(track)) cannot be passed on: \(obstacle)",
                     remedy: "Add a second file-source of the same file without \"decode\": false, and encode its sound."
                 )
             }
@@ -185,7 +184,7 @@ final class FileSound: Source {
 
     /// [setup thread] Opens a reader of its own.
     func start() throws {
-        reader = try audio?.open(track: 0)
+        reader = try audio?.open(track: 0, isDecoded: options.decode)
         clock = SampleClock(sampleRate: format?.sampleRate ?? 1)
     }
 

@@ -11,7 +11,7 @@ import FrameCore
 final class NetworkSound: Source {
     static let info = StageInfo(
         id: "network-sound", summary: "Gives the sound of a network stream: the output 'audio' of 'network-source'.",
-        output: .audio, otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.aac, .opus)),
+        output: .audio, otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(AudioTrackFormat.passedOn)),
         events: NetworkSource.events)
     static let type = StageType(NetworkSound.self)
 
@@ -44,6 +44,7 @@ final class NetworkSound: Source {
     /// those.
     private var droppedBefore: Int?
     private var latest: MediaTime?
+    private var isFollowing = false
     private var followsGap = false
     private var scratch = UnsafeMutableBufferPointer<Float>(start: nil, count: 0)
     private var hasReported = (drops: false, damage: false, lack: false)
@@ -80,11 +81,11 @@ final class NetworkSound: Source {
         guard reader.planned != nil || options.ifMissing == .wait else { throw Self.unopened }
         guard options.decode else {
             let found = reader.planned?.sound?.format ?? reader.expectedSound
-            guard let found, [.aac, .opus].contains(found.codec), !found.extradata.isEmpty else {
+            guard let found, found.obstacleToPassing == nil else {
                 throw FrameHostError(
                     .invalidMedia, place: "decode",
                     what: found.map {
-                        "the sound of the stream (\($0)) cannot be passed on: it must be AAC without ADTS headers, or Opus with its header"
+                        "the sound of the stream (\($0)) cannot be passed on: \($0.obstacleToPassing ?? "")"
                     } ?? Self.lack(reader),
                     remedy: found == nil
                         ? "Take the pictures only, or check the stream's sound with 'ffprobe'."
@@ -358,10 +359,15 @@ final class NetworkSound: Source {
         if let latest { pts = max(pts, latest + MediaTime(nanoseconds: 1000)) }
         guard waits(for: pts) else { return .ended }
         latest = pts
-        var unit = try output.makeAccessUnit(byteCount: Int(packet.pointee.size))
-        unit.withMutableBytes {
-            $0.copyMemory(from: UnsafeRawBufferPointer(start: data, count: Int(packet.pointee.size)))
+        let bytes = UnsafeRawBufferPointer(start: data, count: Int(packet.pointee.size))
+        let header = ADTSHeader.read(bytes)
+        if let header, header.header.config != terms.format.extradata {
+            noteLack("its sound has another codec header than when the chain started. Restart the chain")
+            return .more
         }
+        let payload = UnsafeRawBufferPointer(rebasing: bytes[(header?.byteCount ?? 0)...])
+        var unit = try output.makeAccessUnit(byteCount: payload.count)
+        unit.withMutableBytes { $0.copyMemory(from: payload) }
         (unit.pts, unit.dts) = (pts, pts)
         let samples = MediaTime(
             seconds: Double(terms.format.samplesPerPacket) / Double(max(terms.format.sampleRate, 1)))
@@ -383,6 +389,7 @@ final class NetworkSound: Source {
             scratch.deallocate()
             scratch = .allocate(capacity: most * channels)
         }
+        if let time { follow(time - clock.end, decoder) }
         let decoded = decoder.take(scratch)
         clock.add(decoded, at: time)
         guard case .place(let place, _) = clock.next(before: nil) else { return .more }
@@ -403,6 +410,22 @@ final class NetworkSound: Source {
         followsGap = false
         try output.emit(block)
         return .more
+    }
+
+    /// Sound that is this far from its pictures is brought back to them.
+    private static let mostApartFromPictures = MediaTime(nanoseconds: 3_000_000)
+
+    /// Follows the pictures' offset, which moves while a connection settles and where clocks drift: slowly, and not by
+    /// leaving out or putting in anything that could be heard.
+    private func follow(_ late: MediaTime, _ decoder: SoundDecoder) {
+        guard clock.hasBegun else { return }
+        let distance = max(late, .zero - late)
+        if distance > Self.mostApartFromPictures {
+            isFollowing = true
+        } else if distance < MediaTime(nanoseconds: 500_000) {
+            isFollowing = false
+        }
+        decoder.stretch(by: isFollowing && distance <= SampleClock.tolerance ? late : .zero)
     }
 
     // MARK: Reports

@@ -25,12 +25,19 @@ final class CarriedTrackReader: AudioReader {
     private var isOver = false
     /// The file offset of the last packet; -1 where it is not known.
     private var position: Int64 = -1
+    private let isDecoded: Bool
 
     /// [control thread]
     ///
-    /// - Parameter track: The index among all tracks.
-    init(path: String, track: Int, format: AudioTrackFormat, range: FileTimeRange, context: StageContext) throws {
+    /// - Parameters:
+    ///   - track: The index among all tracks.
+    ///   - isDecoded: Whether the packets are decoded. Otherwise those are left out that a copy cannot describe.
+    init(
+        path: String, track: Int, format: AudioTrackFormat, range: FileTimeRange, isDecoded: Bool,
+        context: StageContext
+    ) throws {
         self.track = track
+        self.isDecoded = isDecoded
         times = TrackTimes(timeBase: format.timeBase)
         self.context = context
         file = try MediaFile(path: path)
@@ -96,9 +103,10 @@ final class CarriedTrackReader: AudioReader {
             reportTimes()
             return nil
         }
+        let bytes = UnsafeRawBufferPointer(start: packet.data, count: Int(packet.size))
+        let header = isDecoded ? 0 : ADTSHeader.read(bytes)?.byteCount ?? 0
         return AudioPacket(
-            bytes: Array(UnsafeBufferPointer(start: packet.data, count: Int(packet.size))), pts: pts.minus(shift),
-            dts: dts.minus(shift), duration: duration)
+            bytes: Array(bytes.dropFirst(header)), pts: pts.minus(shift), dts: dts.minus(shift), duration: duration)
     }
 
     private func goBack() throws {

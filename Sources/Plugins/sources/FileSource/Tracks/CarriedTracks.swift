@@ -37,9 +37,15 @@ final class CarriedTracks: AudioOrigin {
     func index(ofTrack track: Int) -> Int { indices[track] }
 
     /// [control thread]
-    func open(track: Int) throws -> any AudioReader {
+    func open(track: Int) throws -> any AudioReader { try open(track: track, isDecoded: false) }
+
+    /// [control thread]
+    ///
+    /// - Parameter isDecoded: Whether its packets are decoded.
+    func open(track: Int, isDecoded: Bool) throws -> CarriedTrackReader {
         let reader = try CarriedTrackReader(
-            path: path, track: indices[track], format: tracks[track], range: range, context: context)
+            path: path, track: indices[track], format: tracks[track], range: range, isDecoded: isDecoded,
+            context: context)
         carried.bitwiseOr(1 << UInt64(track), ordering: .relaxed)
         return reader
     }
@@ -47,29 +53,5 @@ final class CarriedTracks: AudioOrigin {
     /// Whether this track of the file has a reader.
     func isCarried(_ track: OtherTrack) -> Bool {
         indices.firstIndex(of: track.index).map { carried.load(ordering: .relaxed) & (1 << UInt64($0)) != 0 } ?? false
-    }
-}
-
-extension AudioTrackFormat {
-    /// - Parameter track: The index among all tracks.
-    fileprivate init(_ file: MediaFile, track: Int) {
-        self.init(file.stream(track), timeBase: file.timeBase(track))
-    }
-
-    init(_ stream: UnsafeMutablePointer<AVStream>, timeBase: TimeBase) {
-        let parameters = stream.pointee.codecpar.pointee
-        let language = av_dict_get(stream.pointee.metadata, "language", nil, 0).flatMap { $0.pointee.value }
-        self.init(
-            codec: Codec(rawValue: String(cString: avcodec_get_name(parameters.codec_id))),
-            timeBase: timeBase,
-            sampleRate: Int(parameters.sample_rate), channelCount: Int(parameters.ch_layout.nb_channels),
-            channelMask: parameters.ch_layout.order == AV_CHANNEL_ORDER_NATIVE ? parameters.ch_layout.u.mask : 0,
-            samplesPerPacket: Int(parameters.frame_size), bitRate: Int(parameters.bit_rate),
-            blockAlign: Int(parameters.block_align),
-            bitsPerSample: Int(parameters.bits_per_coded_sample),
-            profile: parameters.profile < 0 ? nil : Int(parameters.profile),
-            initialPadding: Int(parameters.initial_padding), seekPreroll: Int(parameters.seek_preroll),
-            extradata: Array(UnsafeBufferPointer(start: parameters.extradata, count: Int(parameters.extradata_size))),
-            language: language.map { String(cString: $0) } ?? "")
     }
 }
