@@ -18,7 +18,7 @@ import Testing
 
     @Test(arguments: [
         (#""-120ms""#, -120_000_000), (#""1.5s""#, 1_500_000_000), (#""+0.25ms""#, 250_000),
-        (#""-600s""#, -600_000_000_000),
+        (#""600s""#, 600_000_000_000),
     ]) func movesTimesAndNothingElse(_ shift: (text: String, nanoseconds: Int64)) throws {
         let driver = try driver(#"{ "shift": \#(shift.text) }"#)
         let wave = tone(Self.format)
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func movesPacketsWithBothOfTheirTimes() throws {
-        let driver = try StageDriver(AudioShift.self, options: #"{ "shift": "-1s" }"#, input: Self.packets)
+        let driver = try StageDriver(AudioShift.self, options: #"{ "shift": "-400ms" }"#, input: Self.packets)
         for index in 0..<3 {
             let unit = try driver.makeAccessUnit(
                 [UInt8(index), 7], pts: MediaTime(seconds: Double(index - 1) / 50), isKeyframe: true)
@@ -44,9 +44,18 @@ import Testing
             try driver.send(unit)
         }
         let packets = driver.takePackets()
-        #expect(packets.map(\.pts) == [-1.02, -1, -0.98].map { MediaTime(seconds: $0) })
+        #expect(packets.map(\.pts) == [-0.42, -0.4, -0.38].map { MediaTime(seconds: $0) })
         #expect(packets.map(\.dts) == packets.map(\.pts) && packets.map(\.bytes) == [[0, 7], [1, 7], [2, 7]])
         #expect(packets.allSatisfy { $0.duration == MediaTime(seconds: 0.02) && $0.isKeyframe && $0.capturedAt == 5 })
+    }
+
+    /// Of a file; what a camera gives has the clock's times.
+    @Test(arguments: [false, true]) func leavesOutWhatLiesBeforeTheStart(isLive: Bool) throws {
+        let driver = try driver(#"{ "shift": "-800ms" }"#, isLive: isLive)
+        try driver.sendSound(Self.format, total: 48_000, blocksOf: 480, wave: tone(Self.format))
+        let blocks = driver.takeBlocks()
+        #expect(blocks.first?.pts == MediaTime(seconds: isLive ? -0.8 : -0.51) && blocks.count == (isLive ? 100 : 71))
+        #expect(blocks.last?.pts == MediaTime(seconds: 0.19))
     }
 
     @Test func keepsTimesRisingWhenItChanges() throws {

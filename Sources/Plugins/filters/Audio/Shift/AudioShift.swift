@@ -23,6 +23,9 @@ final class AudioShift: Transform {
     /// What the queues of a live chain can hold, and how long they wait for sound.
     static let liveRange = MediaTime(nanoseconds: -1_000_000_000)...MediaTime(nanoseconds: 5_000_000_000)
 
+    /// A file's pictures begin at 0, and nothing before is heard, but a decoder may need some of it.
+    private static let earliest = MediaTime(nanoseconds: -500_000_000)
+
     var options: AudioShiftOptions
     private let context: StageContext
     private var slabBytes = 1 << 20
@@ -103,12 +106,14 @@ final class AudioShift: Transform {
         }
     }
 
-    /// Whether the sound at `pts` is the first after a change; nil where sound of its new time has been given already.
+    /// Whether the sound at `pts` is the first after a change; nil where sound of its new time has been given already, and
+    /// for a file's sound that comes to lie before its pictures.
     private func place(_ pts: MediaTime, _ duration: MediaTime) -> Bool? {
         let pts = pts + shift
         let isAfterChange = due != nil
         // A microsecond for times that were rounded.
         if let due, pts + MediaTime(nanoseconds: 1000) < due { return nil }
+        if !context.isLiveChain, pts + duration < Self.earliest { return nil }
         due = nil
         end = pts + duration
         return isAfterChange
