@@ -55,11 +55,10 @@ import Testing
         #expect(abs((end.details["seconds"]?.asDouble ?? 0) - 5) < 0.022)
     }
 
-    /// What belongs together is in one file, and each begins with the packet before it, which a decoder needs and nobody
-    /// hears.
-    @Test(arguments: ["m4a", "mka"], [false, true]) func goesOnInAnotherFileWithoutALoss(ending: String, isLive: Bool)
-        throws
-    {
+    /// In MP4 each file begins with the packet before it, which a decoder needs and nobody hears.
+    @Test(arguments: ["m4a", "mka"], [false, true]) func goesOnInAnotherFileWithoutALoss(
+        ending: String, isLive: Bool
+    ) throws {
         let recorder = try recorder("a{n}.\(ending)", #", "segmentSeconds": 1"#, isLive: isLive)
         for packet in Self.sound.packets { try send(packet, recorder, later: isLive ? 77 : 0) }
         try recorder.finish()
@@ -68,10 +67,12 @@ import Testing
         #expect(files.count == 5)
         var all: [[UInt8]] = []
         for (number, file) in files.enumerated() {
-            #expect(abs(file[0].samples + 1024) <= 24, "file \(number) begins at \(file[0].samples)")
-            #expect(abs(file[1].samples) <= 24)
-            if number > 0 { #expect(file[0].bytes == all.last) }
-            all += file.dropFirst(number > 0 ? 1 : 0).map(\.bytes)
+            // Of the first file it is the encoder's priming.
+            let leadIn = number == 0 || ending == "m4a" ? 1 : 0
+            if leadIn > 0 { #expect(abs(file[0].samples + 1024) <= 24, "file \(number) begins at \(file[0].samples)") }
+            #expect(abs(file[leadIn].samples) <= 24, "file \(number): \(file[leadIn].samples)")
+            if number > 0, leadIn > 0 { #expect(file[0].bytes == all.last) }
+            all += file.dropFirst(number > 0 ? leadIn : 0).map(\.bytes)
         }
         #expect(all == Self.sound.packets.map(\.bytes))
     }

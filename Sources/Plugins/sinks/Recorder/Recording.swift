@@ -421,14 +421,12 @@ final class Recording {
         return packet.pts + packet.duration + padding(sound) > unit.pts
     }
 
-    /// Where a sound leads, begins the file with what its decoder needs before the first sample that is heard.
+    /// Where a sound leads, begins the file with what its decoder needs before the first sample that is heard. Players of
+    /// Matroska would play that too.
     private func writeLeadIn(before unit: RecordedUnit) throws {
-        guard let leadIn, let muxer, let sound = setup.format.audio else { return }
+        guard let leadIn, let muxer, setup.container != .mkv else { return }
         try leadIn.forEach { packet, bytes in
-            guard isLeadIn(packet, to: unit) else { return }
-            // Matroska has no times less than 0, except those within the decoder's delay.
-            if setup.container == .mkv, packet.pts - origin + padding(sound) < .zero { return }
-            try muxer.write(packet, bytes, isHeard: false, delay: leadDelay)
+            if isLeadIn(packet, to: unit) { try muxer.write(packet, bytes, isHeard: false, delay: leadDelay) }
         }
     }
 
