@@ -44,6 +44,11 @@ import Testing
         return found
     }
 
+    /// Whether beeps come a second apart.
+    private func isRegular(_ beeps: [Double], within bound: Double) -> Bool {
+        zip(beeps, beeps.dropFirst()).allSatisfy { abs($1 - $0 - 1) < bound }
+    }
+
     private func streams(_ name: String) throws -> [String] {
         let outcome = try Tool.ffprobe.run(
             "-v", "error", "-show_entries", "stream=codec_type,codec_name", "-of", "csv=p=0", workspace.path(name))
@@ -66,7 +71,9 @@ import Testing
         let samples = try samples("-i", workspace.path("out.\(ending)"))
         #expect(abs(Double(samples.count) / 48_000 - 5) < 0.045)
         let begin = beeps(samples)
-        #expect(begin.count == 5 && begin.enumerated().allSatisfy { abs($1 - Double($0)) < 0.003 }, "\(begin)")
+        #expect(begin.count == 5 && isRegular(begin, within: 0.003), "\(begin)")
+        // Matroska has no place for AAC's priming: players begin with it.
+        #expect((begin.first ?? 1) < (ending.hasPrefix("mk") ? 0.025 : 0.003), "\(begin)")
     }
 
     @Test(arguments: ["m4a", "mka"]) func segmentsJoinWithoutAGap(ending: String) throws {
@@ -81,7 +88,7 @@ import Testing
             all += part
         }
         let begin = beeps(all)
-        #expect(begin.count == 5 && begin.enumerated().allSatisfy { abs($1 - Double($0)) < 0.006 }, "\(begin)")
+        #expect(begin.count == 5 && isRegular(begin, within: 0.003), "\(begin)")
     }
 
     /// A song has no pictures, or a cover; a film's are not decoded.
@@ -99,7 +106,7 @@ import Testing
             """)
         #expect(outcome.status == 0, "\(outcome.error)")
         let begin = beeps(try samples("-i", workspace.path("out.m4a")))
-        #expect(begin.count == 4 && begin.enumerated().allSatisfy { abs($1 - Double($0)) < 0.004 }, "\(begin)")
+        #expect(begin.count == 4 && isRegular(begin, within: 0.003) && (begin.first ?? 1) < 0.03, "\(begin)")
         let checked = try Program.framehost.run(["check", "chain.json"], folder: workspace.folder.path)
         #expect(
             checked.output.contains("song.audio") && !checked.output.contains("file-source"), "\(checked.output)")
@@ -220,7 +227,7 @@ import Testing
         #expect(probed.output.split(separator: "\n") == ["\(codec),audio"], "\(probed.error)")
         let begin = beeps(try samples("-rtsp_transport", transport, "-i", url, limit: "-t", "4"))
         #expect(begin.count >= 3, "\(begin)")
-        #expect(zip(begin, begin.dropFirst()).allSatisfy { abs($1 - $0 - 1) < 0.003 }, "\(begin)")
+        #expect(isRegular(begin, within: 0.003), "\(begin)")
         program.send(SIGINT)
         let outcome = try program.finish()
         #expect(outcome.isDoneOrBusy, "\(outcome.error)")
