@@ -21,7 +21,7 @@ import time
 
 import measure
 
-SECONDS = 5
+SECONDS = 6
 X264 = ["-c:v", "libx264", "-preset", "veryfast", "-g", 25, "-bf", 2, "-sc_threshold", 0, "-crf", 16]
 AAC = ["-c:a", "aac", "-b:a", "160k"]
 INPUTS = {
@@ -32,7 +32,7 @@ INPUTS = {
     "flv": ("clip.flv", [*X264, *AAC]),
     # Cameras do not reorder, and RTP of gst-rtsp-server has the pictures' own times.
     "rtsp": ("still.mp4", [*X264, "-bf", 0, *AAC]),
-    "http": ("clip.ts", None),
+    "http": ("aac.ts", [*X264, *AAC]),
     "hls": ("hls.m3u8", None),
 }
 WAYS = ["decoded", "sound copied", "undecoded"]
@@ -84,7 +84,7 @@ class Peers:
         return {"use": "file-source", "path": file, "pace": "realtime"}
 
     def truth(self, name):
-        return {"http": "clip.ts", "hls": "clip.mp4"}.get(name, INPUTS[name][0])
+        return {"hls": "clip.mp4"}.get(name, INPUTS[name][0])
 
 
 def containers(name, way):
@@ -132,6 +132,8 @@ def run(program, peers, name, way):
                 break
             except OSError:
                 time.sleep(0.01)
+        # Readers come to a stream that runs.
+        time.sleep(1.2)
         # Decoded there: ffmpeg cannot write reordered pictures of RTSP as they are, for it has no decoding times.
         reader = subprocess.Popen(
             ["ffmpeg", "-nostdin", "-v", "error", "-y", "-rtsp_transport", "tcp", "-i", f"rtsp://127.0.0.1:{port}/live", "-fps_mode", "passthrough",

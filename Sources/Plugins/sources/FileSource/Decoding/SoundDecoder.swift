@@ -158,13 +158,15 @@ final class SoundDecoder {
         return max(Int(count), 0)
     }
 
-    /// Makes the sound longer by so much in the next second, or shorter, by a hundredth at most: nobody hears that.
+    /// Makes the sound longer by so much in the next quarter of a second, or shorter, by a fortieth of that at most: nobody
+    /// hears it.
     func stretch(by late: MediaTime) {
         guard resampler != nil, late != .zero || isStretching else { return }
         isStretching = late != .zero
-        let most = Double(format.sampleRate) * 0.012
+        let distance = max(format.sampleRate / 4, 1)
+        let most = Double(distance) / 40
         let samples = min(max(late.seconds * Double(format.sampleRate), -most), most)
-        swr_set_compensation(resampler, Int32(samples.rounded()), Int32(clamping: format.sampleRate))
+        swr_set_compensation(resampler, Int32(samples.rounded()), Int32(clamping: distance))
     }
 
     /// `stereo`, `ambisonic 1`.
