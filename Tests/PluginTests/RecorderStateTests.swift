@@ -91,6 +91,21 @@ import Testing
         #expect(state.take(pts: Self.ms(80), isKeyframe: true, past: nil) == .idle)
     }
 
+    /// A recording that cannot be written begins anew, unless it was to end.
+    @Test(arguments: [false, true]) func beginsAnewWhereWritingFails(startsAgain: Bool) throws {
+        var state = RecordingState(startsAtOnce: true)
+        #expect(state.take(pts: Self.ms(0), isKeyframe: true, past: nil) == .begin)
+        let begins = state.writingFailed()
+        #expect(begins && state.phase == .starting)
+        #expect(state.take(pts: Self.ms(20), isKeyframe: true, past: nil) == .begin)
+        #expect(try state.stop(reorders: true) == .wait)
+        if startsAgain { try state.start() }
+        let ends = state.writingFailed()
+        #expect(!ends && state.phase == (startsAgain ? .starting : .idle))
+        // Pictures that the recording would have waited for are not recorded any more.
+        #expect(state.take(pts: Self.ms(10), isKeyframe: false, past: nil) == (startsAgain ? .awaitKeyframe : .idle))
+    }
+
     @Test func saysSoInSentences() {
         let texts = [RecordingRefusal.alreadyStarting, .alreadyRecording, .stillStopping, .notRecording].map {
             $0.fault(of: "rec").description

@@ -319,7 +319,7 @@ final class Recorder: MultiSink {
             try soundInputs.take(track, before: about.dts - SoundInputs.mostAhead) {
                 try recording.append(sound: $1, $2, at: $0)
             }
-        } catch { throw failed(error) }
+        } catch { try goOn(after: error) }
         return .delivered
     }
 
@@ -514,6 +514,7 @@ final class Recorder: MultiSink {
     private func goOn(after error: any Error) throws {
         let fault = FrameHostError.wrap(error)
         guard isCommanded, fault.code != .broken else { throw failed(error) }
+        guard state.writingFailed() else { return try giveUp(error) }
         let (saved, written) = (recording?.saved.frames ?? 0, recording?.frames ?? 0)
         let hasBegun = recording != nil
         // The unit in hand is not in the ring yet.
@@ -530,7 +531,6 @@ final class Recorder: MultiSink {
             wait?.failed(fault, hasWritten: hasBegun, firstUnit: first, now: now)
             drop()
         }
-        state.beginAgain()
         if let sound, let origin = context.audio {
             // It has given the packets of the failed file away.
             self.sound = try SoundFeed(origin, report: sound.report)

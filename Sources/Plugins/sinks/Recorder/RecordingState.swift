@@ -109,8 +109,18 @@ struct RecordingState: Equatable {
         }
     }
 
-    /// The recording cannot be written: it begins anew.
-    mutating func beginAgain() { if phase == .recording { phase = .starting } }
+    /// The recording cannot be written.
+    ///
+    /// - Returns: Whether it begins anew; otherwise it was to end anyway, and has ended.
+    mutating func writingFailed() -> Bool {
+        guard phase == .recording || phase == .starting else {
+            if phase == .stopping { phase = startsAgain ? .starting : .idle }
+            startsAgain = false
+            return false
+        }
+        phase = .starting
+        return true
+    }
 
     /// The input has ended, the run was stopped, or writing has failed. Nothing is recorded from here on.
     ///
