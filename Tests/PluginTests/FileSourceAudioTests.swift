@@ -100,6 +100,129 @@ import Testing
         #expect(part.count > 20 && part.count < 26)
     }
 
+    // MARK: Sound that changes
+
+    private static func blocks(of sound: StageDriver<FileSound>) throws -> [HeardBlock] {
+        var blocks: [HeardBlock] = []
+        while true {
+            let progress = try sound.produce()
+            blocks += sound.takeBlocks()
+            if progress == .ended { return blocks }
+        }
+    }
+
+    /// Recordings one behind the other, each of a second.
+    private static func joined(
+        _ sounds: [(rate: Int, channels: Int)], _ codec: String, as ending: String = "ts", in folder: ScratchFolder
+    ) throws -> String {
+        var all = Data()
+        for (number, sound) in sounds.enumerated() {
+            let path = try clip(
+                "part.\(ending)", in: folder, "-c:a", codec, "-ar", "\(sound.rate)", "-ac", "\(sound.channels)", "-t",
+                "1", "-output_ts_offset", "\(number)", "-muxdelay", "0", "-muxpreload", "0")
+            let part = try Data(contentsOf: URL(fileURLWithPath: path))
+            // FLV has a header and the size of the tag before the first.
+            all += ending == "flv" && number > 0 ? part.dropFirst(13) : part
+        }
+        try all.write(to: URL(fileURLWithPath: folder.file("joined.\(ending)")))
+        return folder.file("joined.\(ending)")
+    }
+
+    /// A copy has one description for all packets: those of another sound would be noise. They come back with the
+    /// first sound. The description is in each packet, beside some, or rate and channels alone.
+    @Test(.needsFFmpeg, arguments: [("ts", "aac"), ("flv", "aac"), ("flv", "pcm_s16le")])
+    func aCopyLeavesOutSoundOfAnotherFormat(ending: String, codec: String) throws {
+        let folder = try ScratchFolder()
+        let path = try Self.joined([(44_100, 2), (22_050, 1), (44_100, 2)], codec, as: ending, in: folder)
+        let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(path)" }"#)
+        let origin = try #require(source.stage.audio)
+        let reader = try origin.open(track: 0, isDecoded: false)
+        var times: [Double] = []
+        while let packet = try reader.next() {
+            times.append(origin.tracks[0].timeBase.time(ofTicks: packet.pts).seconds)
+        }
+        #expect(times.filter { $0 < 0.9 }.count > 30)
+        #expect(times.filter { (1.1..<1.9).contains($0) }.isEmpty, "\(times)")
+        #expect(times.filter { (2.1..<2.9).contains($0) }.count > 25)
+        let said = source.takeEvents().filter { $0.name == "sound-changed" }
+        #expect(said.count == 1)
+        let text = said.first?.text ?? ""
+        let figures = " from 44100 Hz, 2 channels to 22050 Hz, 1 channel. A copy of a track has one format"
+        #expect(
+            text.contains(ending == "flv" && codec == "aac" ? "s. A copy of a track has one format" : figures),
+            "\(text)")
+        #expect(said.first?.level == .warning)
+    }
+
+    /// Packets that describe themselves go on.
+    @Test(.needsFFmpeg, arguments: ["ac3", "mp2"]) func aCopyKeepsSoundThatDescribesItself(codec: String) throws {
+        let folder = try ScratchFolder()
+        let path = try Self.joined([(48_000, 2), (44_100, 1)], codec, in: folder)
+        let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(path)" }"#)
+        let reader = try #require(source.stage.audio).open(track: 0)
+        var times: [Double] = []
+        while let packet = try reader.next() { times.append(Double(packet.pts) / 90_000) }
+        #expect(times.filter { (1.1..<1.9).contains($0) }.count > 20)
+        #expect(!source.takeEvents().contains { $0.name == "sound-changed" })
+    }
+
+    /// Decoded sound is converted to what the chain was planned for: the tone stays what it is.
+    @Test(
+        .needsFFmpeg, arguments: [("ts", "aac"), ("ts", "ac3"), ("ts", "mp2"), ("flv", "aac"), ("flv", "pcm_s16le")])
+    func convertsDecodedSoundThatChanges(ending: String, codec: String) throws {
+        let folder = try ScratchFolder()
+        let rates = ending == "ts" ? [48_000, 44_100] : [44_100, 22_050]
+        let path = try Self.joined([(rates[0], 2), (rates[1], 1)], codec, as: ending, in: folder)
+        let sound = try StageDriver(FileSound.self, options: #"{ "path": "\#(path)" }"#)
+        let format = try #require(sound.outputFormat?.audio)
+        let blocks = try Self.blocks(of: sound)
+        var crossings = [0, 0]
+        var last: Float = 0
+        for block in blocks {
+            for index in 0..<block.samples.count / format.channelCount {
+                let sample = block.samples[index * format.channelCount]
+                let seconds = block.pts.seconds + Double(index) / Double(format.sampleRate)
+                if last < 0, sample >= 0 {
+                    if (0.2..<0.8).contains(seconds) { crossings[0] += 1 }
+                    if (1.2..<1.8).contains(seconds) { crossings[1] += 1 }
+                }
+                last = sample
+            }
+        }
+        #expect(crossings.allSatisfy { abs($0 - 600) <= 3 }, "\(crossings)")
+        let said = sound.takeEvents().filter { $0.name == "sound-changed" }
+        // A decoder can tell of the channels a packet before it tells of the rate.
+        #expect((1...2).contains(said.count))
+        #expect(
+            said.last?.text.contains(
+                "\(rates[1]) Hz, 1 channel. It is converted to \(rates[0]) Hz, 2 channels.") == true,
+            "\(said.map(\.text))")
+    }
+
+    /// Positions that are not the usual ones for so many channels.
+    @Test(.needsFFmpeg, arguments: ["quad", "3.0", "5.1(side)"]) func keepsTheLayoutOfDecodedSound(name: String) throws
+    {
+        let folder = try ScratchFolder()
+        let layout = try #require(ChannelLayout(name))
+        let tones = (0..<layout.channelCount).map { "\(0.1 * Double($0 + 1))" }.joined(separator: "|")
+        let program = try #require(Tool.ffmpeg)
+        try Tool.run(
+            program,
+            [
+                "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", ClipMaker.moving(), "-f", "lavfi", "-i",
+                "aevalsrc='\(tones)':c=\(name):s=48000:d=1", "-c:v", "libx264", "-c:a", "flac", folder.file("a.mkv"),
+            ])
+        let sound = try StageDriver(FileSound.self, options: #"{ "path": "\#(folder.file("a.mkv"))" }"#)
+        let format = try #require(sound.outputFormat?.audio)
+        #expect(format.layout == layout)
+        let samples = try Self.blocks(of: sound).flatMap(\.samples)
+        let middle = Array(samples[24_000 * layout.channelCount..<24_001 * layout.channelCount])
+        for (index, sample) in middle.enumerated() {
+            #expect(abs(sample - 0.1 * Float(index + 1)) < 0.001, "\(middle)")
+        }
+        #expect(!sound.takeEvents().contains { $0.name == "sound-changed" })
+    }
+
     @Test(.needsFFmpeg) func saysWhatNobodyCarries() throws {
         let folder = try ScratchFolder()
         let path = try Self.clip("a.mp4", in: folder, "-c:a", "aac")

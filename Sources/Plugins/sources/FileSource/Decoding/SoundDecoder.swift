@@ -4,7 +4,7 @@ import CAVFormat
 import FrameCore
 
 /// One libavcodec decoder of sound, and libswresample behind it, which gives what the chain agreed on: 32-bit floats,
-/// interleaved, at one rate and with one number of channels, whatever the stream changes to.
+/// interleaved, at one rate and in one channel layout, whatever the stream changes to.
 ///
 /// Used by one thread at a time.
 final class SoundDecoder {
@@ -28,6 +28,9 @@ final class SoundDecoder {
     private var sampleFormat = AV_SAMPLE_FMT_NONE
     private var channels: Int32 = 0
     private var isStretching = false
+    private var positions: UInt64 = 0
+    /// What the stream has changed to, where it is not what the chain agreed on; nil where that was taken already.
+    private var change: AudioFormat?
     private var failuresInARow = 0
     private var isFlushing = false
     private static let mostFailuresInARow = 1000
@@ -36,11 +39,7 @@ final class SoundDecoder {
     ///
     /// - Parameter format: What it gives; nil: what the track has.
     convenience init(_ file: MediaFile, track: Int, format: AudioFormat? = nil) throws {
-        let parameters = file.parameters(track)
-        let format =
-            format
-            ?? AudioFormat(
-                sampleRate: Int(parameters.sample_rate), channelCount: Int(parameters.ch_layout.nb_channels))
+        let format = format ?? AudioTrackFormat(file.stream(track), timeBase: file.timeBase(track)).decoded
         try self.init(
             file.stream(track).pointee.codecpar, timeBase: file.stream(track).pointee.time_base,
             of: "'\(file.path)'", format)
@@ -100,7 +99,9 @@ final class SoundDecoder {
     }
 
     /// Hands over a packet; nil when none follows.
-    func send(_ sound: AudioPacket?) {
+    ///
+    /// - Parameter changes: What holds from this packet on.
+    func send(_ sound: AudioPacket?, _ changes: [SoundChange] = []) {
         guard let context, let packet else { return }
         guard let sound else {
             isFlushing = true
@@ -113,6 +114,11 @@ final class SoundDecoder {
                 packet.pointee.data.update(from: base.assumingMemoryBound(to: UInt8.self), count: bytes.count)
             }
         }
+        for change in changes {
+            follow(change)
+            let data = av_packet_new_side_data(packet, change.kind, change.bytes.count)
+            data?.update(from: change.bytes, count: change.bytes.count)
+        }
         packet.pointee.pts = sound.pts
         packet.pointee.dts = sound.dts
         packet.pointee.duration = sound.duration
@@ -120,9 +126,22 @@ final class SoundDecoder {
         av_packet_unref(packet)
     }
 
+    /// Takes over the channels of PCM, which libavcodec 59 does not do (`apply_param_change`).
+    private func follow(_ change: SoundChange) {
+        guard let context, change.kind == AV_PKT_DATA_PARAM_CHANGE,
+            String(cString: avcodec_get_name(context.pointee.codec_id)).hasPrefix("pcm_")
+        else { return }
+        let present = Int(context.pointee.ch_layout.nb_channels)
+        let found = SoundHeader.parse(change.bytes, rate: Int(context.pointee.sample_rate), channels: present)
+        guard found.channels != present, AudioFormat.channelCounts.contains(found.channels) else { return }
+        av_channel_layout_uninit(&context.pointee.ch_layout)
+        av_channel_layout_default(&context.pointee.ch_layout, Int32(found.channels))
+    }
+
     /// Hands over a packet from libavformat; false where it cannot be decoded.
     func send(_ packet: UnsafeMutablePointer<AVPacket>) -> Bool {
         guard let context else { return false }
+        for change in packet.pointee.changes { follow(change) }
         let isTaken = avcodec_send_packet(context, packet) >= 0
         failuresInARow = isTaken ? 0 : failuresInARow + 1
         return isTaken
@@ -176,16 +195,33 @@ final class SoundDecoder {
         return String(decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
+    /// What the stream has changed to since the last call, where it must be converted to what the chain agreed on.
+    func takeChange() -> AudioFormat? {
+        defer { change = nil }
+        return change
+    }
+
     private func fitResampler(to frame: AVFrame) throws {
+        let mask = frame.ch_layout.order == AV_CHANNEL_ORDER_NATIVE ? frame.ch_layout.u.mask : 0
         guard
             resampler == nil || frame.sample_rate != rate || frame.format != sampleFormat.rawValue
-                || frame.ch_layout.nb_channels != channels
+                || frame.ch_layout.nb_channels != channels || mask != positions
         else { return }
-        (rate, channels) = (frame.sample_rate, frame.ch_layout.nb_channels)
+        (rate, channels, positions) = (frame.sample_rate, frame.ch_layout.nb_channels, mask)
         sampleFormat = AVSampleFormat(rawValue: frame.format)
         var input = frame.ch_layout
         var output = AVChannelLayout()
-        av_channel_layout_default(&output, Int32(clamping: format.channelCount))
+        if format.layout.mask != 0 {
+            av_channel_layout_from_mask(&output, format.layout.mask)
+        } else {
+            av_channel_layout_default(&output, Int32(clamping: format.channelCount))
+        }
+        // Channels without names stay where they are.
+        if mask == 0, channels == output.nb_channels, input.order == AV_CHANNEL_ORDER_UNSPEC { input = output }
+        let found = AudioFormat(
+            sampleRate: Int(rate), channelCount: Int(channels),
+            layout: mask != 0 ? ChannelLayout(mask: mask) : channels == output.nb_channels ? format.layout : nil)
+        if found != format { change = found }
         swr_free(&resampler)
         var made = swr_alloc_set_opts2(
             &resampler, &output, AV_SAMPLE_FMT_FLT, Int32(clamping: format.sampleRate), &input, sampleFormat, rate, 0,
@@ -195,7 +231,7 @@ final class SoundDecoder {
             throw FrameHostError(
                 .invalidMedia,
                 what:
-                    "the sound's channels (\(Self.name(of: &input)), \(rate) Hz) cannot be converted to \(format.channelCount == 1 ? "1 channel" : "\(format.channelCount) channels") at \(format.sampleRate) Hz",
+                    "the sound's channels (\(Self.name(of: &input)), \(rate) Hz) cannot be converted to \(format.channelText) at \(format.sampleRate) Hz",
                 remedy:
                     "Convert the sound to a usual channel layout first, such as stereo. If the file or stream is supposed to have such a layout already, check it with 'ffprobe': it may be damaged.",
                 cause: LibavText.of(made))

@@ -25,7 +25,7 @@ final class FileSound: Source {
     private var given: MediaTime?
     private var rest: [(path: String, span: FileSpan)] = []
     private var decoder: SoundDecoder?
-    private var reader: (any AudioReader)?
+    private var reader: CarriedTrackReader?
     private var track: AudioTrackFormat?
     private var format: AudioFormat?
     /// Where the pictures end on the chain's timeline; nil: where the file ends.
@@ -204,7 +204,7 @@ final class FileSound: Source {
         }
         if isDecoded { return try goOn() ? .more : .ended }
         switch try decoder.step() {
-        case .hungry: decoder.send(try reader.next())
+        case .hungry: try feed(decoder, reader)
         case .damaged:
             damaged += 1
             if damaged == 1 {
@@ -214,16 +214,34 @@ final class FileSound: Source {
                         "A packet of the sound of '\(file?.path ?? "")' could not be decoded; it is left out."
                 )
             }
-            decoder.send(try reader.next())
+            try feed(decoder, reader)
         case .ended:
             isDecoded = true
             clock.endInput()
         case .samples(let most):
             guard most > 0 else { break }
             let time = decoder.tick.map { track.timeBase.time(ofTicks: $0) }
+            if let change = decoder.takeChange() { report(change, to: decoder.format, at: time) }
             clock.add(decoded.append(atMost: most, channels: decoder.format.channelCount, decoder.take), at: time)
         }
         return .more
+    }
+
+    private func feed(_ decoder: SoundDecoder, _ reader: CarriedTrackReader) throws {
+        let packet = try reader.next()
+        decoder.send(packet, reader.changes)
+    }
+
+    /// Says that the sound is not what it was when the chain was planned.
+    private func report(_ change: AudioFormat, to format: AudioFormat, at time: MediaTime?) {
+        let time = max(time ?? clock.end, .zero) + joint
+        context.post(
+            "sound-changed",
+            text:
+                "From \(time.shortSeconds) s on the sound of '\(file?.path ?? "")' is \(change.figures). It is converted to \(format.figures).",
+            details: [
+                "from": .string(change.figures), "to": .string(format.figures), "atSeconds": .number(time.seconds),
+            ])
     }
 
     /// Whether a file of a list has no sound up to its end, and another one follows.

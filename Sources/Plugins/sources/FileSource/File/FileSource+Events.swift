@@ -12,6 +12,14 @@ extension FileSource {
                 .number("track", "Its number."),
                 .string("codec", "Its codec."),
             ]),
+        EventDeclaration(
+            "sound-changed",
+            "The rate or the channels of the sound change. Decoded sound is converted to what the chain was planned for; a copy leaves it out.",
+            [
+                .string("from", "Rate and channels: of a copy those before, of decoded sound those of the file."),
+                .string("to", "Of a copy those from here on, of decoded sound those that are given."),
+                .number("atSeconds", "Where, on the chain's timeline (s)."),
+            ]),
         EventDeclaration("sound-damaged", "A packet of sound could not be decoded, and is left out."),
         EventDeclaration(
             "pixels-converted", "The pictures are converted to another pixel format.",

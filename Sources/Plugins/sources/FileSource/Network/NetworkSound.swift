@@ -46,6 +46,8 @@ final class NetworkSound: Source {
     private var latest: MediaTime?
     private var isFollowing = false
     private var followsGap = false
+    /// Whether the packets that are passed on have another codec header than those of the chain's plan.
+    private var isChanged = false
     private var scratch = UnsafeMutableBufferPointer<Float>(start: nil, count: 0)
     private var hasReported = (drops: false, damage: false, lack: false)
 
@@ -106,7 +108,8 @@ final class NetworkSound: Source {
             self.format = format
             return .audio(format)
         }
-        let format = AudioFormat(sampleRate: found.format.sampleRate, channelCount: min(found.format.channelCount, 8))
+        var format = found.format.decoded
+        if format.channelCount > 8 { format = AudioFormat(sampleRate: format.sampleRate, channelCount: 8) }
         self.format = format
         return .audio(format)
     }
@@ -228,7 +231,7 @@ final class NetworkSound: Source {
 
     private func begin(_ terms: StreamTerms) throws {
         self.terms = terms
-        (decoder, offset, next) = (nil, nil, nil)
+        (decoder, offset, next, isChanged) = (nil, nil, nil, false)
         pacer.begin()
         guard let found = terms.sound else { return noteLack("it has none, or none that can be decoded") }
         guard let format else {
@@ -350,6 +353,14 @@ final class NetworkSound: Source {
             noteDamage()
             return .more
         }
+        if let header = packet.pointee.sideData(AV_PKT_DATA_NEW_EXTRADATA) {
+            isChanged = header != terms.format.extradata
+        }
+        guard !isChanged else {
+            noteLack(
+                "its sound has another codec header than when the chain started. Restart the chain")
+            return .more
+        }
         guard packet.pointee.size > 0, let data = packet.pointee.data, var pts = time(packet.pointee.pts, terms) else {
             return .more
         }
@@ -385,6 +396,7 @@ final class NetworkSound: Source {
         guard most > 0, let terms = terms?.sound else { return .more }
         let channels = decoder.format.channelCount
         let time = time(decoder.tick, terms)
+        if let change = decoder.takeChange() { report(change, to: decoder.format) }
         if scratch.count < most * channels {
             scratch.deallocate()
             scratch = .allocate(capacity: most * channels)
@@ -429,6 +441,13 @@ final class NetworkSound: Source {
     }
 
     // MARK: Reports
+
+    private func report(_ change: AudioFormat, to format: AudioFormat) {
+        context.post(
+            "sound-changed",
+            text: "The sound of the stream is \(change.figures). It is converted to \(format.figures).",
+            details: ["from": .string(change.figures), "to": .string(format.figures)])
+    }
 
     private func noteDamage() {
         guard !hasReported.damage else { return }

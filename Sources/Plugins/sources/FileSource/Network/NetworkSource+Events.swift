@@ -46,6 +46,13 @@ extension NetworkSource {
         EventDeclaration(
             "parameter-sets-changed", "The parameter sets of the H.264 or H.265 stream change."),
         EventDeclaration(
+            "sound-changed",
+            "Of the output 'audio': rate or channels of the stream's sound differ from the planned ones. Decoded sound is converted; sound that is passed on is left out.",
+            [
+                .string("from", "Rate and channels of the stream."),
+                .string("to", "What is given."),
+            ]),
+        EventDeclaration(
             "sound-damaged", "Of the output 'audio': a packet was damaged. Posted only for the first."),
         EventDeclaration(
             "sound-missing", "Of the output 'audio': the stream is there, but has no sound that can be given."),

@@ -25,7 +25,16 @@ final class CarriedTrackReader: AudioReader {
     private var isOver = false
     /// The file offset of the last packet; -1 where it is not known.
     private var position: Int64 = -1
+    private let format: AudioTrackFormat
+    /// Whether the packets are decoded, which follows what the sound changes to. Otherwise they go into a track that has one
+    /// description.
     private let isDecoded: Bool
+    /// The description with which the packets began, and the present one.
+    private var headers: (first: SoundHeader?, present: SoundHeader?) = (nil, nil)
+    private var hasReportedChange = false
+    /// What a decoder must have before the last packet that was given.
+    private(set) var changes: [SoundChange] = []
+    private var comingChanges: [SoundChange] = []
 
     /// [control thread]
     ///
@@ -37,7 +46,9 @@ final class CarriedTrackReader: AudioReader {
         context: StageContext
     ) throws {
         self.track = track
+        self.format = format
         self.isDecoded = isDecoded
+        headers = (SoundHeader(of: format), SoundHeader(of: format))
         times = TrackTimes(timeBase: format.timeBase)
         self.context = context
         file = try MediaFile(path: path)
@@ -86,6 +97,7 @@ final class CarriedTrackReader: AudioReader {
     private func take(_ packet: AVPacket) throws -> AudioPacket? {
         guard packet.stream_index == track else { return nil }
         position = packet.pos
+        noteHeader(packet)
         let givenPTS = times.tick(packet.pts)
         // The same time is counted once.
         let known = (pts: givenPTS, dts: packet.dts == packet.pts ? givenPTS : times.tick(packet.dts))
@@ -103,10 +115,40 @@ final class CarriedTrackReader: AudioReader {
             reportTimes()
             return nil
         }
+        // Where only packets say it, a copy is described by the first one.
+        headers.first = headers.first ?? headers.present
+        guard isDecoded || headers.first == headers.present else {
+            reportChange(at: pts)
+            return nil
+        }
+        (changes, comingChanges) = (comingChanges, [])
         let bytes = UnsafeRawBufferPointer(start: packet.data, count: Int(packet.size))
-        let header = isDecoded ? 0 : ADTSHeader.read(bytes)?.byteCount ?? 0
+        let header = isDecoded || format.extradata.isEmpty ? 0 : ADTSHeader.read(bytes)?.byteCount ?? 0
         return AudioPacket(
             bytes: Array(bytes.dropFirst(header)), pts: pts.minus(shift), dts: dts.minus(shift), duration: duration)
+    }
+
+    /// Takes note of what a packet says of itself, whether it is given or not.
+    private func noteHeader(_ packet: AVPacket) {
+        if isDecoded {
+            comingChanges += packet.changes
+        } else if let header = SoundHeader(packet, of: format) {
+            // What a track's description was made of, until its first packet tells.
+            if case .adts(let adts) = header, headers.first == .extradata(adts.config) { headers.first = header }
+            headers.present = header
+        }
+    }
+
+    private func reportChange(at pts: Int64) {
+        guard !hasReportedChange, let first = headers.first, let present = headers.present else { return }
+        hasReportedChange = true
+        let (from, to) = (first.text, present.text)
+        let time = format.timeBase.time(ofTicks: pts.minus(shift))
+        context.post(
+            "sound-changed", level: .warning,
+            text:
+                "The sound of '\(file.path)' changes at \(time.shortSeconds) s\(from.isEmpty || to.isEmpty ? "" : " from \(from) to \(to)"). A copy of a track has one format, so the sound is left out while it has another. To have it converted, put 'audio-encoder' behind the output 'audio' of this stage.",
+            details: ["from": .string(from), "to": .string(to), "atSeconds": .number(time.seconds)])
     }
 
     private func goBack() throws {
