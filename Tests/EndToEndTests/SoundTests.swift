@@ -36,6 +36,59 @@ import Testing
         return try JSON(parsing: outcome.output)["streams"].list
     }
 
+    // MARK: Channels
+
+    /// Each channel has a tone of its own, in layouts that are not the usual ones for their numbers.
+    @Test(
+        arguments: [("quad", "aac"), ("quad", "opus"), ("3.0", "aac"), ("3.0", "opus"), ("5.1(side)", "aac")],
+        ["mp4", "mkv"])
+    func keepsEachChannelAtItsPlace(_ sound: (layout: String, codec: String), container: String) throws {
+        let count = sound.layout == "3.0" ? 3 : sound.layout == "quad" ? 4 : 6
+        // The fourth of six is LFE, which codecs cut at 120 Hz.
+        let tones = (0..<count).map { $0 == 3 && count == 6 ? 60 : 300 + 250 * $0 }
+        let wave = tones.map { "0.2*sin(2*PI*\($0)*t)" }.joined(separator: "|")
+        let made = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=s=160x120:r=25:d=2", "-f", "lavfi", "-i",
+            "aevalsrc='\(wave)':c=\(sound.layout):s=48000:d=2", "-c:v", "libx264", "-c:a", "flac",
+            workspace.path("in.mkv"))
+        #expect(made.status == 0, "\(made.error)")
+        let outcome = try run(
+            """
+            { "stages": [
+              { "id": "clip", "use": "file-source", "path": "in.mkv" },
+              { "id": "h264", "use": "x264-encoder", "preset": "ultrafast" },
+              { "id": "sound", "use": "audio-encoder", "from": "clip.audio", "codec": "\(sound.codec)" },
+              { "id": "rec", "use": "recorder", "from": ["h264", "sound"], "path": "out.\(container)" }
+            ] }
+            """)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let probed = try Tool.ffprobe.run(
+            "-v", "error", "-select_streams", "a", "-show_entries", "stream=channel_layout", "-of", "csv=p=0",
+            workspace.path("out.\(container)"))
+        let expected = sound.layout.replacing("(side)", with: "")
+        #expect(probed.output.trimmingCharacters(in: .whitespacesAndNewlines) == expected)
+        let decoded = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-y", "-i", workspace.path("out.\(container)"), "-map", "0:a", "-f", "f32le",
+            workspace.path("out.raw"))
+        #expect(decoded.status == 0, "\(decoded.error)")
+        let samples = try workspace.data("out.raw").withUnsafeBytes { Array($0.bindMemory(to: Float.self)) }
+        for channel in 0..<count {
+            // A quarter of a second, where all of the codec's start is over.
+            let part = (24_000..<36_000).map { samples[$0 * count + channel] }
+            for (number, tone) in tones.enumerated() {
+                let step = 2 * Double.pi * Double(tone) / 48_000
+                let (real, imaginary) = part.enumerated().reduce((0.0, 0.0)) { sum, sample in
+                    let angle = step * Double(sample.offset)
+                    return (sum.0 + Double(sample.element) * cos(angle), sum.1 + Double(sample.element) * sin(angle))
+                }
+                let level = (real * real + imaginary * imaginary).squareRoot() * 2 / Double(part.count)
+                #expect(
+                    number == channel ? abs(level - 0.2) < 0.04 : level < 0.02,
+                    "\(sound) in \(container): channel \(channel) has \(level) of \(tone) Hz")
+            }
+        }
+    }
+
     // MARK: Lip sync
 
     @Test(arguments: [("aac", "mp4"), ("aac", "mov"), ("aac", "mkv"), ("opus", "mp4"), ("opus", "mkv")])

@@ -201,17 +201,25 @@ import Testing
             refusal("{}", AudioFormat(sampleRate: 18_000, channelCount: 1)).contains("\"sampleRate\": 22050 before"))
         #expect(
             refusal(#"{ "codec": "opus" }"#, AudioFormat(sampleRate: 48_000, channelCount: 3)).contains(
-                "the sound has 3 channels, but Opus takes only 1, 2, 5, 6, 7, 8 channels. Put an 'audio-resample' with \"channels\": 2 before this stage."
+                "the sound has 3 channels in the layout 2.1, but Opus takes only mono, stereo, 3.0, quad, 5.1, 7.1. Put an 'audio-resample' with \"layout\": \"3.0\" before this stage."
             ))
+        let seven = AudioFormat(sampleRate: 48_000, channelCount: 7)
+        #expect(
+            refusal("{}", seven).contains(
+                "in the layout 6.1, but AAC takes only mono, stereo, 2.1, 3.0, 3.0(back), 4.0,"))
+        #expect(refusal("{}", seven).contains("\"layout\": \"7.1\" before this stage."))
+        #expect(
+            refusal("{}", AudioFormat(sampleRate: 48_000, channelCount: 9)).contains(
+                "9 channels in the layout unknown positions, but AAC takes only"))
         #expect(
             refusal(#"{ "bitrateKbps": 700 }"#, cd).contains(
                 "'bitrateKbps' must be at most 529 for AAC with 44100 Hz and 2 channels, but is 700. Use 529 or less, or leave 'bitrateKbps' out."
             ))
     }
 
-    @Test(arguments: [8000, 12_000, 16_000, 24_000, 48_000], SoundCodec.opus.channelCounts)
-    func opusTakesItsRatesAndChannels(rate: Int, channels: Int) throws {
-        let format = AudioFormat(sampleRate: rate, channelCount: channels)
+    @Test(arguments: [8000, 12_000, 16_000, 24_000, 48_000], SoundCodec.opus.layouts)
+    func opusTakesItsRatesAndLayouts(rate: Int, layout: ChannelLayout) throws {
+        let format = AudioFormat(sampleRate: rate, channelCount: layout.channelCount, layout: layout)
         let driver = try driver(#"{ "codec": "opus" }"#, format)
         try driver.sendSound(format, total: rate / 5, blocksOf: rate / 100, wave: tone(format))
         try driver.drain()
@@ -221,16 +229,25 @@ import Testing
         #expect(format.timeBase.ticks(of: packets.last!.pts + packets.last!.duration) == Int64(rate / 5))
     }
 
-    @Test(arguments: SoundCodec.aac.sampleRates, [1, 2, 6, 7, 8])
-    func aacTakesItsRatesAndChannels(rate: Int, channels: Int) throws {
-        let format = AudioFormat(sampleRate: rate, channelCount: channels)
+    @Test(arguments: SoundCodec.aac.sampleRates, SoundCodec.aac.layouts)
+    func aacTakesItsRatesAndLayouts(rate: Int, layout: ChannelLayout) throws {
+        let format = AudioFormat(sampleRate: rate, channelCount: layout.channelCount, layout: layout)
         let driver = try driver("{}", format)
         try driver.sendSound(format, total: rate / 5, blocksOf: rate / 100, wave: tone(format))
         try driver.drain()
         let packets = driver.takePackets()
         #expect(ticks(packets, format).first == -1024)
         #expect(format.timeBase.ticks(of: packets.last!.pts + packets.last!.duration) == Int64(rate / 5))
-        #expect(driver.outputFormat?.encoded?.audio?.channelMask.nonzeroBitCount == channels)
+        #expect(driver.outputFormat?.encoded?.audio?.channelMask == layout.mask)
+    }
+
+    /// Codecs do not tell loudspeakers beside the listener from those behind: the channels stay as they are.
+    @Test(arguments: [("5.1(side)", "5.1"), ("5.0(side)", "5.0"), ("quad(side)", "quad(side)")])
+    func namesSideChannelsAsTheCodecDoes(given: String, coded: String) throws {
+        let layout = try #require(ChannelLayout(given))
+        let driver = try driver(
+            "{}", AudioFormat(sampleRate: 48_000, channelCount: layout.channelCount, layout: layout))
+        #expect(driver.outputFormat?.encoded?.audio?.channelMask == ChannelLayout(coded)?.mask)
     }
 }
 

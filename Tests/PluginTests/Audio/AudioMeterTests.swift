@@ -97,6 +97,39 @@ import Testing
         #expect(abs(try #require(figure("momentaryLufs", of: driver)) + 23) < 0.1)
     }
 
+    /// BS.1770-4, table 4: a tone in one channel counts by the place of its loudspeaker, against front left.
+    @Test(
+        arguments: [
+            ("7.1", [0, 0, 0, nil, 0, 0, 1.5, 1.5]), ("5.1", [0, 0, 0, nil, 1.5, 1.5]),
+            ("5.1(side)", [0, 0, 0, nil, 1.5, 1.5]),
+            ("quad", [0, 0, 1.5, 1.5]), ("4.0", [0, 0, 0, 0]), ("2.1", [0, 0, nil]),
+        ] as [(String, [Double?])])
+    func weightsChannelsByTheirPlaces(name: String, expected: [Double?]) throws {
+        let layout = try #require(ChannelLayout(name))
+        let format = AudioFormat(sampleRate: 48_000, channelCount: layout.channelCount, layout: layout)
+        let one = AudioFormat(sampleRate: 48_000, channelCount: 1)
+        func loudness(of channel: Int) throws -> Double? {
+            let driver = try driver("{}", format)
+            let wave = tone(one, level: -23)
+            for start in stride(from: 0, to: 48_000, by: 480) {
+                var samples = [Float](repeating: 0, count: 480 * layout.channelCount)
+                for moment in 0..<480 { samples[moment * layout.channelCount + channel] = wave(start + moment) }
+                try driver.send(driver.makeAudioBlock(samples, pts: MediaTime(seconds: Double(start) / 48_000)))
+                _ = driver.takeBlocks()
+            }
+            return figure("momentaryLufs", of: driver)
+        }
+        let left = try #require(try loudness(of: 0))
+        for (channel, more) in expected.enumerated() {
+            let found = try loudness(of: channel)
+            if let more {
+                #expect(abs(try #require(found) - left - more) < 0.05, "channel \(channel) of \(name)")
+            } else {
+                #expect(found == nil, "channel \(channel) of \(name)")
+            }
+        }
+    }
+
     @Test(arguments: [8000, 44_100, 96_000, 192_000], [1, 2, 6, 8])
     func measuresAnyRateAndNumberOfChannels(rate: Int, channels: Int) throws {
         let format = AudioFormat(sampleRate: rate, channelCount: channels)

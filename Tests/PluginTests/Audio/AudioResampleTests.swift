@@ -97,8 +97,63 @@ import Testing
     @Test func asksForARateOrChannels() {
         #expect(
             throws: OptionFault(
-                "neither 'sampleRate' nor 'channels' is set", remedy: "Set one of them: \"sampleRate\": 48000.")
+                "none of 'sampleRate', 'channels' and 'layout' is set",
+                remedy: "Set one of them: \"sampleRate\": 48000.")
         ) { try AudioResampleOptions().validate() }
+    }
+
+    @Test func givesTheLayoutThatIsAskedFor() throws {
+        let quad = AudioFormat(sampleRate: 48_000, channelCount: 4, layout: ChannelLayout("quad"))
+        func layout(_ options: String) throws -> String {
+            "\(try #require(try driver(options, quad).outputFormat?.audio).layout)"
+        }
+        // Nothing is mixed unless it is asked for.
+        #expect(try layout(#"{ "sampleRate": 44100 }"#) == "quad")
+        #expect(try layout(#"{ "channels": 4, "sampleRate": 44100 }"#) == "quad")
+        #expect(try layout(#"{ "channels": 3 }"#) == "2.1")
+        #expect(try layout(#"{ "layout": "5.1(side)" }"#) == "5.1(side)")
+    }
+
+    @Test(arguments: ["6.7", "22.2", "Quad"]) func refusesALayoutThatItDoesNotKnow(name: String) {
+        do {
+            _ = try driver("{ \"layout\": \"\(name)\" }")
+            Issue.record("'\(name)' was accepted")
+        } catch { #expect("\(error)".contains("must be a layout of 1 to 8 channels, but is '\(name)'"), "\(error)") }
+    }
+
+    @Test func refusesALayoutOfOtherChannels() {
+        do {
+            _ = try driver(#"{ "layout": "quad", "channels": 2 }"#)
+            Issue.record("it was accepted")
+        } catch {
+            #expect(
+                "\(error)".contains("'layout' quad has 4 channels, but 'channels' is 2. Leave 'channels' out."),
+                "\(error)")
+        }
+    }
+
+    /// Four channels, each with a level of its own, from one position to another.
+    @Test func keepsEachChannelWhereItIs() throws {
+        let quad = AudioFormat(sampleRate: 48_000, channelCount: 4, layout: ChannelLayout("quad"))
+        let levels: [Float] = [0.1, 0.2, 0.3, 0.4]
+        func last(_ options: String) throws -> [Float] {
+            let driver = try driver(options, quad)
+            try driver.send(
+                driver.makeAudioBlock((0..<4800).flatMap { _ in levels }, pts: .zero))
+            try driver.drain()
+            let samples = driver.takeBlocks().flatMap(\.samples)
+            let count = try #require(driver.outputFormat?.audio?.channelCount)
+            let middle = samples.count / count / 2 * count
+            return Array(samples[middle..<middle + count])
+        }
+        let same = try last(#"{ "sampleRate": 44100 }"#)
+        #expect(zip(same, levels).allSatisfy { abs($0 - $1) < 0.01 }, "\(same)")
+        // In 5.1 the four have places of their own, beside two silent channels.
+        let wide = try last(#"{ "layout": "5.1" }"#)
+        #expect(zip(wide, [0.1, 0.2, 0, 0, 0.3, 0.4] as [Float]).allSatisfy { abs($0 - $1) < 0.01 }, "\(wide)")
+        // In 4.0 those behind share one.
+        let one = try last(#"{ "layout": "4.0" }"#)
+        #expect(abs(one[2]) < 0.01 && one[3] > 0.2, "\(one)")
     }
 
     @Test func saysWhatItCannotMix() {

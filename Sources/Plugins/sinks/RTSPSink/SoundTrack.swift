@@ -35,6 +35,14 @@ struct SoundTrack {
             ticksPerSecond = Int64(track.sampleRate)
             codec = .aac(config: config, sampleRate: track.sampleRate, channelCount: track.channelCount)
         case .opus:
+            guard track.channelCount <= 2 else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "from",
+                    what: "RTP carries Opus of 1 or 2 channels (RFC 7587), but this has \(track.channelCount)",
+                    remedy:
+                        "Encode the sound to AAC with 'audio-encoder', or put an 'audio-resample' with \"channels\": 2 before its encoder."
+                )
+            }
             form = .opus
             ticksPerSecond = 48_000
             codec = .opus(isStereo: track.channelCount > 1)

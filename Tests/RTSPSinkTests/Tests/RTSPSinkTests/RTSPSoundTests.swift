@@ -318,6 +318,18 @@ import Testing
         Issue.record("no sound came")
     }
 
+    /// RTP has no word for where more than two channels of Opus are heard.
+    @Test func refusesOpusOfMoreThanTwoChannels() throws {
+        let track = AudioTrackFormat(
+            codec: .opus, timeBase: TimeBase(1, 48_000), sampleRate: 48_000, channelCount: 4, samplesPerPacket: 960)
+        let error = #expect(throws: FrameHostError.self) {
+            try SoundTrack(EncodedFormat(codec: .opus, audio: track))
+        }
+        #expect(
+            error?.what == "RTP carries Opus of 1 or 2 channels (RFC 7587), but this has 4",
+            "\(String(describing: error))")
+    }
+
     @Test func opusGoesWithoutHeader() throws {
         let stage = try Stage(sound: Self.sound(.opus, samples: 960, extradata: Array("OpusHead".utf8)))
         try stage.sendPicture(isKeyframe: true, byteCount: 300)

@@ -43,7 +43,9 @@ final class AudioEncoder: Transform {
         }
         let codec = options.codec
         let kbps = try Self.bitrate(codec, format, asked: options.bitrateKbps)
-        let encoder = try AudioEncoderHandle(codec, format, bitrateKbps: kbps)
+        var coded = format
+        coded.layout = codec.layout(for: format.layout) ?? format.layout
+        let encoder = try AudioEncoderHandle(codec, coded, bitrateKbps: kbps)
         self.encoder = encoder
         sampleRate = format.sampleRate
         timeline = SampleTimeline(format)
@@ -73,12 +75,16 @@ final class AudioEncoder: Transform {
                     "the sound has a sample rate of \(format.sampleRate) Hz, but \(codec.title) takes only \(codec.sampleRates.map(String.init).joined(separator: ", ")) Hz",
                 remedy: "Put an 'audio-resample' with \"sampleRate\": \(best) before this stage.")
         }
-        guard codec.channelCounts.contains(format.channelCount) else {
+        guard codec.layout(for: format.layout) != nil else {
+            // The smallest that has room for all of them.
+            let best = codec.layouts.first { $0.channelCount >= format.channelCount }
             throw FrameHostError(
                 .invalidConfiguration,
                 what:
-                    "the sound has \(format.channelCount) channels, but \(codec.title) takes only \(codec.channelCounts.map(String.init).joined(separator: ", ")) channels",
-                remedy: "Put an 'audio-resample' with \"channels\": 2 before this stage.")
+                    "the sound has \(format.channelCount) channels in the layout \(format.layout), but \(codec.title) takes only \(codec.layouts.map(\.description).joined(separator: ", "))",
+                remedy:
+                    "Put an 'audio-resample' with \"layout\": \"\(best ?? ChannelLayout(usualFor: 2))\" before this stage."
+            )
         }
         let most = codec.mostKbps(format)
         guard let asked else { return min(codec.usualKbpsPerChannel * format.channelCount, most) }

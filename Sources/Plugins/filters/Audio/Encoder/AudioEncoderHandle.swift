@@ -80,7 +80,7 @@ final class AudioEncoderHandle {
         context.pointee.time_base = AVRational(num: 1, den: Int32(format.sampleRate))
         // Containers and clients want the extradata before the first packet.
         context.pointee.flags |= AV_CODEC_FLAG_GLOBAL_HEADER
-        av_channel_layout_default(&context.pointee.ch_layout, Int32(channelCount))
+        format.set(&context.pointee.ch_layout)
         try check(
             avcodec_open2(context, encoder, nil),
             "the \(codec.title) encoder cannot be opened for \(format) at \(bitrateKbps) kbit/s",

@@ -21,8 +21,29 @@ enum SoundCodec: String, OptionChoice {
         case .opus: [48_000, 24_000, 16_000, 12_000, 8_000]
         }
     }
-    /// Numbers of channels. Opus has other positions for three and four than libavutil's layouts (RFC 7845, 5.1.1.2).
-    var channelCounts: [Int] { self == .aac ? Array(1...8) : [1, 2, 5, 6, 7, 8] }
+    /// Layouts whose channels come back at their positions. Opus has those of RFC 7845, 5.1.1.2, without 5.0 and 6.1:
+    /// libavcodec hands libopus their channels in a wrong order. AAC has those that ISO/IEC 14496-3 numbers or
+    /// libavcodec finds again.
+    var layouts: [ChannelLayout] {
+        let names =
+            self == .aac
+            ? [
+                "mono", "stereo", "2.1", "3.0", "3.0(back)", "4.0", "quad", "quad(side)", "5.0", "5.1", "6.0(front)",
+                "7.1",
+            ] : ["mono", "stereo", "3.0", "quad", "5.1", "7.1"]
+        return names.compactMap { ChannelLayout($0) }
+    }
+
+    /// How the codec calls a layout; nil where it has none like it. Codecs do not tell loudspeakers beside the
+    /// listener from those behind.
+    func layout(for given: ChannelLayout) -> ChannelLayout? {
+        let alike = [("5.0(side)", "5.0"), ("5.1(side)", "5.1"), ("quad(side)", "quad")]
+        if layouts.contains(given) { return given }
+        guard let back = alike.first(where: { ChannelLayout($0.0) == given }).flatMap({ ChannelLayout($0.1) }) else {
+            return nil
+        }
+        return layouts.contains(back) ? back : nil
+    }
 
     /// The bitrate of one channel where none is asked for.
     var usualKbpsPerChannel: Int { self == .aac ? 64 : 48 }

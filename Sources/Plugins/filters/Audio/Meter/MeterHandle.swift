@@ -18,8 +18,8 @@ struct Loudness: Equatable {
 
 /// One loudness meter of libebur128; the only place that calls the library.
 ///
-/// Used by one thread at a time. It measures as EBU R 128 and ITU-R BS.1770-4 say; channels have the positions that
-/// libebur128 gives their number (six: left, right, centre, LFE, left and right surround).
+/// Used by one thread at a time. It measures as EBU R 128 and ITU-R BS.1770-4 say; channels are weighted by their
+/// positions.
 final class MeterHandle {
     /// Samples of each channel that are handed over at once.
     private static let chunk = 1024
@@ -43,10 +43,35 @@ final class MeterHandle {
                     "Free some memory, or put an 'audio-resample' with a lower 'sampleRate' or fewer 'channels' before this stage."
             )
         }
+        for (channel, position) in format.layout.positions.enumerated() {
+            ebur128_set_channel(state, UInt32(channel), Self.place(position, in: format.layout))
+        }
         self.state = state
         channelCount = format.channelCount
         scratch = .allocate(capacity: Self.chunk * format.channelCount)
         scratch.initialize(repeating: 0)
+    }
+
+    /// libebur128's name of a position, by the number of its bit (BS.1770-4, table 4). Where there are no loudspeakers beside
+    /// the listener, those behind are the surround channels.
+    private static func place(_ position: Int, in layout: ChannelLayout) -> Int32 {
+        let hasSides = layout.mask & 0x600 != 0
+        let place: channel =
+            switch position {
+            case 0: EBUR128_LEFT
+            case 1: EBUR128_RIGHT
+            case 2: EBUR128_CENTER
+            case 3, 35: EBUR128_UNUSED
+            case 4: hasSides ? EBUR128_Mp135 : EBUR128_LEFT_SURROUND
+            case 5: hasSides ? EBUR128_Mm135 : EBUR128_RIGHT_SURROUND
+            case 6: EBUR128_MpSC
+            case 7: EBUR128_MmSC
+            case 8: EBUR128_Mp180
+            case 9: EBUR128_Mp090
+            case 10: EBUR128_Mm090
+            default: EBUR128_Up180
+            }
+        return Int32(place.rawValue)
     }
 
     deinit {

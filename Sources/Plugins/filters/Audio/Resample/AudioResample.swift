@@ -6,16 +6,47 @@ import FrameCore
 struct AudioResampleOptions: StageOptions {
     @Option(help: "Samples per second of the output. Default: the input's rate.", range: 1_000...384_000, unit: "Hz")
     var sampleRate: Int? = nil
-    @Option(help: "Channels of the output. Default: as many as the input has.", range: 1...8) var channels: Int? = nil
+    @Option(
+        help: "Channels of the output, in their usual layout. Default: as many as the input has, in its layout.",
+        range: 1...8) var channels: Int? = nil
+    @Option(
+        help:
+            "Loudspeakers that the channels of the output are for, by FFmpeg's names: mono, stereo, 3.0, quad, 5.1, 5.1(side), 7.1 and others."
+    ) var layout: String? = nil
+
+    /// The names that ``layout`` may have.
+    static let layouts = ChannelLayout.names.filter { ChannelLayout($0).map { $0.channelCount <= 8 } == true }
 
     func validate() throws(OptionFault) {
-        guard sampleRate == nil, channels == nil else { return }
-        throw OptionFault(
-            "neither 'sampleRate' nor 'channels' is set", remedy: "Set one of them: \"sampleRate\": 48000.")
+        if sampleRate == nil, channels == nil, layout == nil {
+            throw OptionFault(
+                "none of 'sampleRate', 'channels' and 'layout' is set",
+                remedy: "Set one of them: \"sampleRate\": 48000.")
+        }
+        guard let layout else { return }
+        guard Self.layouts.contains(layout), let found = ChannelLayout(layout) else {
+            throw OptionFault(
+                "'layout' must be a layout of 1 to 8 channels, but is '\(layout)'",
+                remedy: "Use one of these: \(Self.layouts.joined(separator: ", ")).")
+        }
+        if let channels, channels != found.channelCount {
+            throw OptionFault(
+                "'layout' \(layout) has \(found.channelCount) channels, but 'channels' is \(channels)",
+                remedy: "Leave 'channels' out.")
+        }
+    }
+
+    /// The format of the output.
+    func output(_ input: AudioFormat) -> AudioFormat {
+        let layout = layout.flatMap { ChannelLayout($0) }
+        let count = layout?.channelCount ?? channels ?? input.channelCount
+        return AudioFormat(
+            sampleRate: sampleRate ?? input.sampleRate, channelCount: count,
+            layout: layout ?? (count == input.channelCount ? input.layout : nil))
     }
 }
 
-/// Gives sound another sample rate or number of channels.
+/// Gives sound another sample rate, or mixes its channels for other loudspeakers.
 ///
 /// Times are counted in samples of the output from the first block's PTS on. At a gap in the input the samples
 /// inside are given, and the count starts again, so that the gap stays where it is.
@@ -24,7 +55,8 @@ final class AudioResample: Transform {
     private static let mostDelay = 8
 
     static let info = StageInfo(
-        id: "audio-resample", summary: "Gives sound another sample rate or number of channels.", input: .audio,
+        id: "audio-resample", summary: "Gives sound another sample rate, number of channels or channel layout.",
+        input: .audio,
         output: .audio, delay: mostDelay)
 
     var options: AudioResampleOptions
@@ -51,8 +83,7 @@ final class AudioResample: Transform {
         guard let format = input.audio else {
             throw FrameHostError(.broken, what: "audio-resample needs sound, but got \(input)")
         }
-        target = AudioFormat(
-            sampleRate: options.sampleRate ?? format.sampleRate, channelCount: options.channels ?? format.channelCount)
+        target = options.output(format)
         timeline = SampleTimeline(format)
         resampler = try ResampleHandle(from: format, to: target)
         return .audio(target)

@@ -23,8 +23,8 @@ final class ResampleHandle {
         av_log_set_level(AV_LOG_QUIET)
         var from = AVChannelLayout()
         var to = AVChannelLayout()
-        av_channel_layout_default(&from, Int32(source.channelCount))
-        av_channel_layout_default(&to, Int32(target.channelCount))
+        source.set(&from)
+        target.set(&to)
         defer {
             av_channel_layout_uninit(&from)
             av_channel_layout_uninit(&to)
@@ -41,7 +41,7 @@ final class ResampleHandle {
             swr_free(&made)
             throw FrameHostError(
                 .invalidConfiguration, what: "libswresample cannot convert \(source) to \(target)",
-                remedy: "Use 1 to 8 channels, and a 'sampleRate' nearer to that of the input.",
+                remedy: "Use 1 to 8 channels in a usual 'layout', and a 'sampleRate' nearer to that of the input.",
                 cause: audioErrorText(code))
         }
         self.context = context
