@@ -43,6 +43,9 @@ enum SoundHeader: Equatable {
         self = .adts(found.header)
     }
 
+    /// Codecs whose packets say rate and channels, so that a copy of them is right whatever they change to.
+    private static let describingThemselves = ["mp1", "mp2", "mp3", "ac3", "eac3", "dts"]
+
     /// Reads libavcodec's change of parameters: flags, and then, little-endian, the values whose flags are set.
     ///
     /// - Parameters:
