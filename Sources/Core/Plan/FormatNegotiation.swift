@@ -107,6 +107,7 @@ struct FormatNegotiation {
         stage.inputIDs = producers.map(\.id)
         stage.audio = producers.lazy.compactMap { $0.context.offeredAudio ?? $0.audio }.first
         stage.keyframes = producers.lazy.compactMap(\.keyframesOfOutput).first
+        stage.inputTags = producers.map(\.tagsOfOutput)
         let inputs = producers.compactMap(\.output)
         // A stage before it may have failed to say what it gives. That fault is listed already.
         let areKnown = isPossible && inputs.count == producers.count
@@ -131,6 +132,7 @@ struct FormatNegotiation {
         let request = stage.request
         let instance = stage.instance
         stage.context.audio = stage.audio
+        stage.context.givenTags.withLock { $0 = stage.inputTags }
         stage.context.inputIDs = request.from.map(nameInFile)
         stage.context.takenOutputs = Set(
             request.type.info.furtherOutputs.map(\.name).filter { name in

@@ -25,9 +25,10 @@ struct PlannedChain {
     }
 
     /// [control thread, once the plan is applied] Points the keyframe requests of kept stages at the encoders that
-    /// are before them now.
-    func connectKeyframeRequests() {
+    /// are before them now, and tells them what their inputs say about themselves now.
+    func connectKeptStages() {
         for stage in stages {
+            stage.context.givenTags.withLock { $0 = stage.inputTags }
             guard case .kept = stage.origin, let target = stage.keyframes else { continue }
             stage.context.keyframeRequest?.redirect(to: target)
         }
@@ -65,10 +66,17 @@ struct PlannedStage {
     var audio: (any AudioOrigin)?
     /// The request that asks for a keyframe in its input.
     var keyframes: KeyframeRequest?
+    /// What each input says about itself.
+    var inputTags: [PlacedTags] = []
 
     var id: String { request.id }
     /// Whether it copies for a branch, before any other stage behind its producer gets the item.
     var isTap: Bool { request.type === CopyTap.type }
+    /// What is known of what its output says about itself.
+    var tagsOfOutput: PlacedTags {
+        request.type.kind == .source
+            ? context.offeredTags ?? PlacedTags(PassedTags()) : PlacedTags(behind: id, demand, inputTags)
+    }
     var isKept: Bool { if case .kept = origin { true } else { false } }
 }
 

@@ -240,7 +240,7 @@ struct GraphChange {
         if thread == nil { exchangeInstances() }
         applyLast(leaving, isRewired: thread != nil, held)
         holds(from: held.settle().map { $0 + 1 })
-        planned.connectKeyframeRequests()
+        planned.connectKeptStages()
         askForKeyframes()
         setPolicies()
         settleOptions()

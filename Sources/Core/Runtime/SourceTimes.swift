@@ -106,6 +106,25 @@ final class PlacedAudio: AudioOrigin {
     }
 }
 
+/// Tags of a source, whose chapters have its times.
+struct PlacedTags: Sendable {
+    private let tags: PassedTags
+    private let offset: TimeOffset?
+
+    init(_ tags: PassedTags, by offset: TimeOffset? = nil) { (self.tags, self.offset) = (tags, offset) }
+
+    /// [any thread] As they are on the chain's timeline.
+    var value: PassedTags {
+        tags.moved(by: MediaTime(nanoseconds: offset?.value.load(ordering: .acquiring) ?? 0))
+    }
+
+    /// Behind a stage that is no source.
+    init(behind id: String, _ demand: StageDemand, _ inputs: [PlacedTags]) {
+        tags = PassedTags(behind: id, demand, inputs.map(\.tags))
+        offset = inputs.first?.offset
+    }
+}
+
 /// What the runner adds to the times of one instance of a source, nanoseconds.
 final class TimeOffset: Sendable {
     let value = Atomic<Int64>(0)

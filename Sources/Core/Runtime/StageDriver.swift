@@ -64,6 +64,7 @@ public final class StageDriver<S: Stage> {
     ///   - replacesRunning: Whether the stage replaces one that ran: ``StageContext/repeatsParameterSets``.
     ///   - metadata: Kinds that other stages would declare, for a test that sets them on the items that it sends.
     ///   - audio: What the stage finds as ``StageContext/audio``.
+    ///   - tags: What the stage finds as ``StageContext/inputTags``.
     ///   - makesKeyframes: Whether a stage before this one makes a keyframe when asked, as an encoder does.
     ///   - slabBytes: Memory for access units, sound or motion at each input, in bytes. The memory behind the stage
     ///     is twice as large.
@@ -74,7 +75,7 @@ public final class StageDriver<S: Stage> {
         join: JoinRequest = JoinRequest(), folder: String = ".",
         chainName: String = "chain",
         isLive: Bool = false, replacesRunning: Bool = false, metadata: [any FrameMetadata.Type] = [],
-        audio: (any AudioOrigin)? = nil,
+        audio: (any AudioOrigin)? = nil, tags: [PassedTags] = [],
         makesKeyframes: Bool = true, slabBytes: Int = 32 << 20,
         clock: ChainClock = ManualClock(at: 1_000_000_000)
     ) throws {
@@ -90,6 +91,7 @@ public final class StageDriver<S: Stage> {
         context.isLiveChain = isLive
         context.repeatsParameterSets = replacesRunning
         context.audio = audio
+        context.inputTags = tags
         if (input ?? inputs.first)?.encoded?.video != nil, makesKeyframes {
             context.keyframeRequest = KeyframeRequest()
         }

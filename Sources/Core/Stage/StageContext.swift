@@ -34,6 +34,13 @@ public final class StageContext: @unchecked Sendable {
     /// them, and ``TimelinePart/lookAhead`` frames after them, with the times that they have in a whole run.
     public internal(set) var part: TimelinePart?
 
+    /// What the inputs say about themselves (``MediaTags``), in the order of `from`; empty in a source. Known before
+    /// `negotiate`; changes where a stage before this one is replaced.
+    public internal(set) var inputTags: [PassedTags] {
+        get { givenTags.withLock { $0.map(\.value) } }
+        set { givenTags.withLock { $0 = newValue.map { PlacedTags($0) } } }
+    }
+
     /// Ids of the stages that the input comes from, in the order of `from`; empty in a source. Known before
     /// `negotiate`.
     public internal(set) var inputIDs: [String] = []
@@ -61,6 +68,9 @@ public final class StageContext: @unchecked Sendable {
     /// [from `negotiate` on] The outputs of a source beside the first that the chain takes
     /// (``StageInfo/furtherOutputs``), by name.
     public internal(set) var takenOutputs: Set<String> = []
+    /// What a source says about its input.
+    private(set) var offeredTags: PlacedTags?
+    let givenTags = Locked<[PlacedTags]>([])
     /// What the runner adds to a source's times.
     let timeOffset = TimeOffset()
     private let recovery = Locked(Recovery())
@@ -299,6 +309,15 @@ public final class StageContext: @unchecked Sendable {
     /// [control thread, in `negotiate`] Offers a source's sound to the stages behind it.
     public func offerAudio(_ origin: any AudioOrigin) {
         offeredAudio = PlacedAudio(origin, by: timeOffset)
+    }
+
+    /// [control thread, in `negotiate`] Tells the stages behind a source what its input says about itself.
+    ///
+    /// - Parameters:
+    ///   - tags: The input's tags. The times of its chapters are those that the source gives.
+    ///   - withheld: Why nobody should take them over unasked, where that was decided in an earlier run.
+    public func offerTags(_ tags: MediaTags, withheld: PassedTags.Withheld? = nil) {
+        offeredTags = PlacedTags(PassedTags(tags, withheld: withheld), by: timeOffset)
     }
 
     /// Hands over work that can wait and may go on after the stage's `stop`.
