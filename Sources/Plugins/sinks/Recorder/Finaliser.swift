@@ -26,12 +26,18 @@ struct Finaliser: Sendable {
     let identity: FileIdentity?
     /// Knows whether a lack of room was reported already.
     let room: RoomReport
+    /// The chapters of the file, and how it keeps its tags.
+    let tags: RecordedTags
+    /// The time on the chain's timeline that is 0 in the file.
+    let origin: MediaTime
 
     init(
         path: String, container: Container, when: FinalizeWhen, indexBytes: Int, ends: [TrackEnd],
         identity: FileIdentity? = nil,
-        room: RoomReport = RoomReport()
+        room: RoomReport = RoomReport(), tags: RecordedTags = RecordedTags(),
+        origin: MediaTime = .zero
     ) {
+        (self.tags, self.origin) = (tags, origin)
         self.identity = identity
         self.room = room
         self.path = path
@@ -46,7 +52,8 @@ struct Finaliser: Sendable {
         guard container != .mkv, when != .never else { return nil }
         self.init(
             path: path, container: container, when: when, indexBytes: muxer.index.reserved, ends: muxer.ends,
-            identity: muxer.file.held.identity, room: room)
+            identity: muxer.file.held.identity, room: room, tags: muxer.tags,
+            origin: muxer.origin)
     }
 
     /// `.out.mp4.finalising`, in the same folder.
@@ -211,7 +218,8 @@ struct Finaliser: Sendable {
     private func copy(to file: OutputFile, indexBytes: Int?, _ watch: Watch) throws -> FileSummary? {
         let reader = try RecordingReader(path)
         let writer = try IndexedWriter(
-            file: file, container: container, like: reader, ends: ends, indexBytes: indexBytes)
+            file: file, container: container, like: reader, ends: ends, indexBytes: indexBytes,
+            tags: tags, origin: origin)
         let digests = PacketDigests(of: reader)
         while let packet = try reader.next() {
             try watch.goOn()

@@ -7,6 +7,7 @@ import Glibc
 /// Writes a plain MP4 or MOV file with its index in front.
 final class IndexedWriter {
     private let file: OutputFile
+    private let container: Container
     private var context: UnsafeMutablePointer<AVFormatContext>?
     private var io: UnsafeMutablePointer<AVIOContext>?
     private let sourceBases: [AVRational]
@@ -21,10 +22,14 @@ final class IndexedWriter {
     ///   - like: The file whose tracks and metadata it gets.
     ///   - ends: How that file's tracks end.
     ///   - indexBytes: Room for the index; nil to write it at the end and then move it to the front.
-    init(file: OutputFile, container: Container, like reader: RecordingReader, ends: [TrackEnd], indexBytes: Int?)
-        throws
-    {
+    ///   - tags: The chapters of that file, and how it keeps its tags.
+    ///   - origin: The time of the chapters that is 0 in that file.
+    init(
+        file: OutputFile, container: Container, like reader: RecordingReader, ends: [TrackEnd], indexBytes: Int?,
+        tags: RecordedTags, origin: MediaTime
+    ) throws {
         self.file = file
+        self.container = container
         isReserved = indexBytes != nil
         let streams = (0..<reader.streamCount).map { reader.stream($0) }
         sourceBases = streams.map(\.pointee.time_base)
@@ -44,8 +49,13 @@ final class IndexedWriter {
         io = file.makeIO()
         context.pointee.pb = io
         av_dict_copy(&context.pointee.metadata, reader.metadata, 0)
+        // The container's own, which it writes anew, and which would else become tags.
+        for key in ["major_brand", "minor_version", "compatible_brands", "encoder"] {
+            av_dict_set(&context.pointee.metadata, key, nil, 0)
+        }
         for source in streams { try Self.addStream(to: context, like: source) }
-        try begin(context, indexBytes)
+        tags.addChapters(to: context, origin: origin)
+        try begin(context, indexBytes, tags)
     }
 
     deinit {
@@ -68,6 +78,11 @@ final class IndexedWriter {
         stream.pointee.codecpar.pointee.sample_aspect_ratio = source.pointee.sample_aspect_ratio
         stream.pointee.disposition = source.pointee.disposition
         av_dict_copy(&stream.pointee.metadata, source.pointee.metadata, 0)
+        var hdr = fh_av_hdr()
+        fh_av_take_stream_hdr(&hdr, source)
+        guard fh_av_set_stream_hdr(stream, &hdr) >= 0 else {
+            throw Finaliser.fault("there is not enough memory for a copy")
+        }
         var size = 0
         guard let matrix = av_stream_get_side_data(source, AV_PKT_DATA_DISPLAYMATRIX, &size) else { return }
         guard let data = av_stream_new_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, size) else {
@@ -76,7 +91,9 @@ final class IndexedWriter {
         data.update(from: matrix, count: size)
     }
 
-    private func begin(_ context: UnsafeMutablePointer<AVFormatContext>, _ indexBytes: Int?) throws {
+    private func begin(
+        _ context: UnsafeMutablePointer<AVFormatContext>, _ indexBytes: Int?, _ tags: RecordedTags
+    ) throws {
         var settings: OpaquePointer?
         defer { av_dict_free(&settings) }
         let bases = sourceBases.map { Int64($0.den) }
@@ -87,6 +104,7 @@ final class IndexedWriter {
         } else {
             av_dict_set(&settings, "movflags", "faststart", 0)
         }
+        tags.set(&settings, container)
         try check(avformat_write_header(context, &settings))
     }
 

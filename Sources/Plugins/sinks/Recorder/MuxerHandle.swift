@@ -29,6 +29,9 @@ final class MuxerHandle {
     /// The size that the index will have once the file is rewritten without fragments.
     private(set) var index: IndexSize
 
+    let tags: RecordedTags
+    /// The time on the chain's timeline that is 0 in the file.
+    let origin: MediaTime
     private let container: Container
     private var context: UnsafeMutablePointer<AVFormatContext>?
     private var io: UnsafeMutablePointer<AVIOContext>?
@@ -50,18 +53,21 @@ final class MuxerHandle {
     /// - Parameters:
     ///   - file: A new file. It is removed when this throws.
     ///   - origin: The time on the chain's timeline that is 0 in the file.
-    ///   - creationTime: Nanoseconds since 1970, for the container's metadata; nil where the time has no meaning.
+    ///   - tags: What the file says about itself.
+    ///   - creationTime: Nanoseconds since 1970, for the container's metadata; nil where the time has no meaning, or is
+    ///     among the tags.
     /// - Throws: ``FrameHostError`` naming the path.
     init(
         file: OutputFile, container: Container, tracks descriptions: TrackDescriptions, origin: MediaTime,
-        creationTime: Int64?
+        tags: RecordedTags, creationTime: Int64?
     ) throws {
         av_log_set_level(AV_LOG_QUIET)
         self.file = file
         self.container = container
-        self.origin = origin
+        (self.tags, self.origin) = (tags, origin)
         index = IndexSize(
-            trackCount: descriptions.count, extradataBytes: descriptions.extradataBytes,
+            trackCount: descriptions.count + (tags.chapters.isEmpty ? 0 : 1),
+            extradataBytes: descriptions.extradataBytes + tags.indexBytes,
             motion: descriptions.hasMotion ? descriptions.count - 1 : nil)
         guard avformat_alloc_output_context2(&context, nil, container.rawValue, nil) >= 0, let context,
             let packet = av_packet_alloc()
@@ -81,13 +87,18 @@ final class MuxerHandle {
         // A fragment is handed to the kernel as soon as it is complete.
         context.pointee.flags |= AVFMT_FLAG_FLUSH_PACKETS | AVFMT_FLAG_CUSTOM_IO
         context.pointee.strict_std_compliance = TrackDescriptions.compliance
+        tags.set(in: context)
         if let creationTime {
             av_dict_set(&context.pointee.metadata, "creation_time", WallTime.text(creationTime, digits: 6), 0)
         }
         io = file.makeIO()
         context.pointee.pb = io
         let streams = try descriptions.addStreams(to: context, container)
-        try begin(context, descriptions)
+        if container == .mkv { tags.addChapters(to: context, origin: origin) }
+        try begin(context, descriptions, tags)
+        // Known to the writer of MP4 before the header, they would become a track of their own, whose packets do not fit
+        // into fragments. The header itself is written with the first fragment, and has a list of them.
+        if container != .mkv { tags.addChapters(to: context, origin: origin) }
         let lead = TimeBase(streams[0].pointee.time_base)
         // The origin is a whole number of the ticks of the track that leads, so that times stay exact.
         let moved = lead.time(ofTicks: lead.ticks(of: origin))
@@ -107,7 +118,9 @@ final class MuxerHandle {
     /// Whether the file is open: until `finish` or an error.
     var isOpen: Bool { context != nil }
 
-    private func begin(_ context: UnsafeMutablePointer<AVFormatContext>, _ descriptions: TrackDescriptions) throws {
+    private func begin(
+        _ context: UnsafeMutablePointer<AVFormatContext>, _ descriptions: TrackDescriptions, _ tags: RecordedTags
+    ) throws {
         var settings: OpaquePointer?
         defer { av_dict_free(&settings) }
         if container == .mkv {
@@ -125,6 +138,7 @@ final class MuxerHandle {
                     [ticks] + descriptions.audio.map { Int64(TrackDescriptions.ticksPerSecond(of: $0)) }
                         + (descriptions.hasMotion ? [Int64(TrackDescriptions.motionTicks)] : [])), 0)
         }
+        tags.set(&settings, container)
         let failed = io == nil ? -ENOMEM : -file.failure
         let begun = failed != 0 ? failed : avformat_write_header(context, &settings)
         guard begun >= 0 else { throw abandon(because: begun) }

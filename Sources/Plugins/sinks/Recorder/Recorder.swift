@@ -37,6 +37,9 @@ final class Recorder: MultiSink {
     private var leadInput = 0
     /// The last half second of a sound that leads: a file begins with what its decoder needs first.
     private var leadIn: PreEventRing?
+    /// What the inputs said about themselves when ``tags`` were chosen.
+    private var inputTags: [PassedTags] = []
+    private var tags = RecordedTags()
     private var soundFormats: [AudioTrackFormat] = []
     /// For each input that is a sound, its place among the sounds.
     private var soundPlaces: [Int?] = []
@@ -140,6 +143,7 @@ final class Recorder: MultiSink {
         if options.audio == .copy { try checkSound() }
         self.format = format
         self.pictures = pictures
+        chooseTags()
     }
 
     /// Where a sound can be recorded instead.
@@ -170,6 +174,29 @@ final class Recorder: MultiSink {
                 .invalidConfiguration, place: "path",
                 what: "a Matroska file cannot store the orientation '\(pictures.orientation)'",
                 remedy: "Record to .mp4 or .mov, or put a 'crop-orient' before the encoder to turn the pictures.")
+        }
+    }
+
+    /// Decides what recordings say about themselves.
+    ///
+    /// - Parameter isAgain: Whether a stage before this one has been replaced, so that the run has begun.
+    private func chooseTags(isAgain: Bool = false) {
+        guard let format else { return }
+        inputTags = context.inputTags
+        let choice = TagChoice(
+            inputTags,
+            TagChoice.Wish(
+                handling: options.tags, lead: leadInput,
+                sounds: soundPlaces.indices.filter { soundPlaces[$0] != nil }, copiesSound: options.audio == .copy,
+                hasChapters: !options.makesMoreFiles && !context.isLiveChain, container: container,
+                track: TrackDescriptions(lead: format, pictures: pictures, orientation: .up, audio: [])))
+        tags = choice.tags
+        for note in choice.notes {
+            if isAgain {
+                context.log("\(note.text).", level: note.isWarning ? .warning : .info)
+            } else {
+                context.note(note.text, isWarning: note.isWarning)
+            }
         }
     }
 
@@ -431,8 +458,9 @@ final class Recorder: MultiSink {
         guard let format else {
             throw FrameHostError(.broken, what: "the recorder was handed an access unit before its format")
         }
+        if context.inputTags != inputTags { chooseTags(isAgain: true) }
         let setup = RecordingSetup(
-            format: format, pictures: pictures, sounds: soundFormats,
+            format: format, pictures: pictures, sounds: soundFormats, tags: tags,
             hasMotionTrack: motion != nil && container != .mkv, container: container,
             policy: SegmentPolicy(seconds: options.segmentSeconds, megabytes: options.segmentMegabytes),
             finalize: options.finalize,

@@ -56,6 +56,12 @@ struct RecorderOptions: StageOptions {
 
     @Option(
         help:
+            "What a file says about itself, such as its date, place, title, chapters and the names of its tracks: keep takes it over, none leaves it out. Default: keep; none behind a stage that hides something (privacy) or shows several inputs."
+    )
+    var tags: TagHandling? = nil
+
+    @Option(
+        help:
             "Whether a complete MP4 or MOV file is rewritten with its index in front. auto does so below 2 GB if there is space for a copy."
     )
     var finalize = FinalizeWhen.auto
@@ -100,6 +106,9 @@ enum RecordWhen: String, OptionChoice { case atStart, onCommand }
 
 /// What happens to sound.
 enum SoundHandling: String, OptionChoice { case none, copy }
+
+/// What happens to tags of the input.
+enum TagHandling: String, OptionChoice { case keep, none }
 
 /// Which files are rewritten with the index in front.
 enum FinalizeWhen: String, OptionChoice { case auto, never, always }

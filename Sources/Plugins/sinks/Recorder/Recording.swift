@@ -13,6 +13,8 @@ struct RecordingSetup {
     var pictures: VideoFormat?
     /// Tracks that come on inputs of their own, beside the one that leads.
     var sounds: [AudioTrackFormat] = []
+    /// What each file says about itself.
+    var tags = RecordedTags()
     /// Whether each file has a track of motion.
     var hasMotionTrack = false
     var container: Container
@@ -381,13 +383,16 @@ final class Recording {
         self.origin = origin
         orientation = setup.container.carriesOrientation ? unit.orientation : .up
         soundTracks = sound?.remaining() ?? []
+        let tags = setup.tags
+        let carried = soundTracks.map { tags.carried.indices.contains($0) ? tags.carried[$0] : MediaTags.Track() }
         let tracks = TrackDescriptions(
             lead: setup.format, pictures: setup.pictures, orientation: orientation,
-            audio: soundTracks.map { sound!.format(of: $0) } + setup.sounds, hasMotion: setup.hasMotionTrack)
+            audio: soundTracks.map { sound!.format(of: $0) } + setup.sounds, hasMotion: setup.hasMotionTrack,
+            pictureTags: tags.pictures, soundTags: carried + tags.sounds)
         endedSounds = setup.sounds.map { _ in false }
         muxer = try MuxerHandle(
-            file: file, container: setup.container, tracks: tracks, origin: origin,
-            creationTime: setup.isLive ? unixTime : nil)
+            file: file, container: setup.container, tracks: tracks, origin: origin, tags: tags,
+            creationTime: setup.isLive && tags.creationTime == nil ? unixTime : nil)
         log = motion.flatMap { motion in
             file.sidecars[.gyroflow].map { GyroflowLog($0, motion.format.contents, begin: unit.pts) }
         }

@@ -2,6 +2,7 @@
 
 import CAVFormat
 import FrameCore
+import Shared
 
 /// The tracks of a container: one that leads, of pictures or of sound, any number of sounds beside it, and one of motion
 /// where there is any.
@@ -15,6 +16,9 @@ struct TrackDescriptions {
     var audio: [AudioTrackFormat]
     /// Whether a track of motion follows.
     var hasMotion = false
+    /// What the tracks say about themselves.
+    var pictureTags = MediaTags.Track()
+    var soundTags: [MediaTags.Track] = []
 
     var count: Int { 1 + audio.count + (hasMotion ? 1 : 0) }
 
@@ -40,10 +44,15 @@ struct TrackDescriptions {
         } else if let sound = lead.audio {
             try Self.describe(first, sound)
         }
+        pictureTags.set(on: first, in: container)
         return try [first]
-            + audio.map { format in
+            + audio.enumerated().map { index, format in
                 let stream = try Self.newStream(context)
                 try Self.describe(stream, format)
+                if container == .mov, !format.language.isEmpty {
+                    av_dict_set(&stream.pointee.metadata, "language", Language.bibliographic(format.language), 0)
+                }
+                if soundTags.indices.contains(index) { soundTags[index].set(on: stream, in: container) }
                 return stream
             }
             + (hasMotion ? [Self.describeMotion(Self.newStream(context))] : [])
@@ -101,6 +110,11 @@ struct TrackDescriptions {
         // Given with start codes. The muxer converts it, and each access unit, into the container's own form (ISO/IEC
         // 14496-15).
         try Self.setExtradata(parameters, lead.parameterSets)
+        // They speak of PQ and HLG; a stage before may have made something else of the pictures.
+        if let hdr = pictureTags.hdr, picture.color.isHDR {
+            var hdr = fh_av_hdr(hdr)
+            guard fh_av_set_stream_hdr(stream, &hdr) >= 0 else { throw Self.noMemory }
+        }
         guard orientation != .up, container.carriesOrientation else { return }
         let aspect = picture.sampleAspectRatio.isZero ? 1 : picture.sampleAspectRatio.value
         // The offsets are 16.16 fixed point, which excludes longer sides. No player shows those.
@@ -218,5 +232,21 @@ struct TrackDescriptions {
         try setExtradata(parameters, format.extradata)
         stream.pointee.time_base = AVRational(num: 1, den: Int32(clamping: ticks))
         if !format.language.isEmpty { av_dict_set(&stream.pointee.metadata, "language", format.language, 0) }
+    }
+}
+
+extension fh_av_hdr {
+    init(_ hdr: HDRMetadata) {
+        self.init()
+        if let display = hdr.masteringDisplay {
+            has_display = 1
+            (red_x, red_y, green_x, green_y) = (display.red.x, display.red.y, display.green.x, display.green.y)
+            (blue_x, blue_y, white_x, white_y) = (display.blue.x, display.blue.y, display.white.x, display.white.y)
+            (maximum, minimum) = (display.maximum, display.minimum)
+        }
+        if let light = hdr.contentLight {
+            has_light = 1
+            (light_maximum, light_average) = (light.maximum, light.average)
+        }
     }
 }

@@ -3,6 +3,9 @@
 import FrameCore
 
 extension ColorDescription {
+    /// Whether the transfer is one of HDR: PQ (SMPTE ST 2084) or HLG.
+    package var isHDR: Bool { transfer == 16 || transfer == 18 }
+
     /// The matrix of luma and chroma in the numbers of ISO/IEC 23091-2, also where none is named, or one that cannot be
     /// converted: then it is what players assume, BT.709 from 720 rows on and BT.601 for fewer.
     package func assumedMatrix(height: Int) -> UInt8 {

@@ -27,6 +27,13 @@ struct DecodedPicture {
             frame.pointee.chroma_location, of: PixelConversion(pixelFormat))
     }
 
+    /// Its closed captions (ATSC A/53). nil where it has none, or more than it may have.
+    var captions: ClosedCaptions? {
+        var count = 0
+        guard let bytes = fh_av_picture_captions(frame, &count) else { return nil }
+        return ClosedCaptions(UnsafeRawBufferPointer(start: bytes, count: count))
+    }
+
     /// Copies the planes, row by row, into a frame of the same size and format.
     func copy(to target: inout Frame) {
         for index in 0..<target.planeCount {

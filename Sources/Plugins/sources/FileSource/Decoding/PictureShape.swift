@@ -50,9 +50,9 @@ struct PictureShape: Equatable {
             && (!hasMatrix || color.assumedMatrix(height: height) == format.assumedMatrix)
     }
 
-    /// [control thread] The shape of the first picture that can be decoded; nil when there is none. Afterwards the
-    /// file is at its start.
-    static func ofFirstPicture(in file: MediaFile, track: Int) throws -> PictureShape? {
+    /// [control thread] The shape of the first picture that can be decoded, and what it says of its brightness; nil when
+    /// there is none. Afterwards the file is at its start.
+    static func ofFirstPicture(in file: MediaFile, track: Int) throws -> (shape: PictureShape, hdr: HDRMetadata?)? {
         var packet = av_packet_alloc()
         var frame = av_frame_alloc()
         defer {
@@ -66,9 +66,12 @@ struct PictureShape: Equatable {
         }
         let picture = DecodedPicture(frame: frame)
         let isThere = try firstPicture(file, track, packet, picture)
+        var hdr = fh_av_hdr()
+        fh_av_take_stream_hdr(&hdr, file.stream(track))
+        if isThere { fh_av_take_picture_hdr(&hdr, frame) }
         let shape = isThere ? PictureShape(picture, aspect: file.sampleAspectRatio(track, of: frame)) : nil
         try file.reopen()
-        return shape
+        return shape.map { ($0, HDRMetadata(hdr)) }
     }
 
     private static func firstPicture(

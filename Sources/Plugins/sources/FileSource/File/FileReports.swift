@@ -37,6 +37,15 @@ final class FileReports {
         }
     }
 
+    func notCarried(sideData names: [String], of kind: String, _ number: Int) {
+        for name in names {
+            context.post(
+                "track-not-carried",
+                text: "What the \(kind) track \(number) says beside its packets ('\(name)') is dropped.",
+                details: ["kind": .string(kind), "track": .number(number), "codec": .string(name)])
+        }
+    }
+
     /// - Parameter isDecoded: Whether pictures are given, not access units.
     func conversion(isDecoded: Bool) {
         let conversion = track.conversion

@@ -84,6 +84,7 @@ final class FileSound: Source {
                 remedy: "Name a file with sound, or take the pictures only.")
         }
         (self.file, self.audio, self.track) = (file, audio, track)
+        context.offerTags(file.tags(track: audio.index(ofTrack: 0), range: range))
         upper = range.end.map { $0 - range.shift }
         return try format(of: file, audio, track)
     }

@@ -14,7 +14,8 @@ final class FileSource: Source {
         id: "file-source", summary: "Plays the video of a file, in real time or as fast as the chain takes it.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
         otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264, .h265)),
-        furtherOutputs: [StageInfo.FurtherOutput("audio", FileSound.type, standsAlone: true)], events: events,
+        furtherOutputs: [StageInfo.FurtherOutput("audio", FileSound.type, standsAlone: true)],
+        metadata: [ClosedCaptions.self], events: events,
         realTime: StageInfo.RealTime(with: "pace", .string(FilePace.realtime.rawValue)))
 
     var options: FileSourceOptions
@@ -33,6 +34,7 @@ final class FileSource: Source {
     private(set) var promise = FilePromise()
     private(set) var timeline = FileTimeline(timeBase: .nanoseconds, origin: 0)
     private(set) var orientation = Orientation.up
+    private var captions: MetadataSlot<ClosedCaptions>?
     /// Looks through the container once all pictures were given.
     var containerWalk: (any ContainerWalk)?
     /// Once all pictures were given: whether because the range ends. nil before.
@@ -109,6 +111,7 @@ final class FileSource: Source {
             if !audio.tracks.isEmpty { context.offerAudio(audio) }
             self.audio = audio
         }
+        if !isPart { context.offerTags(tags(file, track)) }
         return format
     }
 
@@ -172,6 +175,13 @@ final class FileSource: Source {
         }
         lastDTS = dts + shift!
         return (pts + shift!, dts + shift!)
+    }
+
+    private func tags(_ file: MediaFile, _ track: VideoTrack) -> MediaTags {
+        var tags = file.tags(
+            track: track.index, sounds: audio?.indices ?? [], range: options.loop ? nil : timeRange)
+        if options.decode { tags.track.hdr = track.hdr }
+        return tags
     }
 
     /// The part of the file that is played, once it is negotiated.
@@ -253,10 +263,15 @@ final class FileSource: Source {
         guard let file, let track else {
             throw FrameHostError(.broken, what: "file-source was started before its file was opened")
         }
+        captions = context.slot(for: ClosedCaptions.self)
         if options.decode { try startDecoder(file, track) }
         openAccount(file, track)
         if context.part == nil {
-            reports?.notCarried(file.otherTracks(than: track.index).filter { !isTaken($0) })
+            reports?.notCarried(file.lostTracks(besides: track.index).filter { !isTaken($0) })
+            reports?.notCarried(sideData: file.droppedSideData(track.index), of: "video", options.track ?? 1)
+            for (number, index) in (audio?.indices ?? []).enumerated() {
+                reports?.notCarried(sideData: file.droppedSideData(index), of: "audio", number + 1)
+            }
         }
         reports?.conversion(isDecoded: options.decode)
     }
@@ -343,7 +358,7 @@ final class FileSource: Source {
                 behindPart += 1
             }
             guard waits(for: placed(pts)) else { return .ended }
-            guard let frame = try makeFrame(reader, output) else { return .more }
+            guard var frame = try makeFrame(reader, output) else { return .more }
             report(reader)
             if shown == 0 { firstTick = reader.tick }
             frame.pts = placed(pts)
@@ -351,6 +366,7 @@ final class FileSource: Source {
             frame.orientation = orientation
             frame.isDiscontinuity = isDiscontinuity
             frame.isKeyframe = reader.picture.isKey
+            if let captions, let found = reader.picture.captions { frame[captions] = found }
             shown += 1
             shownInPass += 1
             end = pts + frame.duration

@@ -93,13 +93,25 @@ extension MediaFile {
         return "\(codec == "none" ? "unknown codec" : codec) \(size)"
     }
 
+    /// Whether it only has the titles of the chapters (QuickTime's `chap`), which ``MediaTags`` has.
+    private func isOfChapters(_ index: Int) -> Bool {
+        let parameters = parameters(index)
+        // `text`
+        return parameters.codec_type == AVMEDIA_TYPE_DATA && parameters.codec_tag == 0x7478_6574 && !chapterList.isEmpty
+    }
+
+    /// All tracks but one that are lost where nobody takes them, with attachments.
+    func lostTracks(besides chosen: Int) -> [OtherTrack] {
+        otherTracks(than: chosen, withAttachments: true).filter { !isOfChapters($0.index) }
+    }
+
     /// All tracks but one, except attachments.
-    func otherTracks(than chosen: Int?) -> [OtherTrack] {
+    func otherTracks(than chosen: Int?, withAttachments: Bool = false) -> [OtherTrack] {
         var counts: [String: Int] = [:]
         var tracks: [OtherTrack] = []
         for index in 0..<trackCount {
             let type = parameters(index).codec_type
-            guard type != AVMEDIA_TYPE_ATTACHMENT else { continue }
+            guard withAttachments || type != AVMEDIA_TYPE_ATTACHMENT else { continue }
             let isCover = type == AVMEDIA_TYPE_VIDEO && !isVideo(index)
             let kind =
                 isCover ? "cover picture" : av_get_media_type_string(type).map { String(cString: $0) } ?? "unknown"

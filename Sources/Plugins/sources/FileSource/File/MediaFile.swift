@@ -176,6 +176,13 @@ final class MediaFile {
     /// Whether it is a stream that was written down, and may begin anywhere.
     var isStream: Bool { isHeaderless || formatName == "flv" }
 
+    /// What it says about itself, as libavformat keeps it.
+    var metadata: OpaquePointer? { container?.pointee.metadata }
+
+    var chapterList: [AVChapter] {
+        (0..<Int(container?.pointee.nb_chapters ?? 0)).compactMap { container?.pointee.chapters[$0]?.pointee }
+    }
+
     // MARK: Times
 
     /// Whether the format is one whose times may step, in joined recordings, and wrap.

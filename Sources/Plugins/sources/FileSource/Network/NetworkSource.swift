@@ -18,7 +18,8 @@ final class NetworkSource: Source {
             "Plays a network stream (RTSP, RTMP, SRT, HTTP, HLS, UDP). Reconnects when the stream is lost.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
         otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264, .h265)),
-        furtherOutputs: [StageInfo.FurtherOutput("audio", NetworkSound.type)], events: events)
+        furtherOutputs: [StageInfo.FurtherOutput("audio", NetworkSound.type)], metadata: [ClosedCaptions.self],
+        events: events)
 
     var options: NetworkSourceOptions
     private let context: StageContext
@@ -34,6 +35,7 @@ final class NetworkSource: Source {
 
     // For the stage thread only.
     private var standIn: StandIn?
+    private var captions: MetadataSlot<ClosedCaptions>?
     private var converter: ScalingConverter?
     private var decoder: PictureDecoder?
     private var filter: AnnexBFilter?
@@ -242,6 +244,7 @@ final class NetworkSource: Source {
             standIn = try StandIn(
                 format, slate ?? Slate(color: options.slateColor), keepsPicture: options.whileLost == .hold)
             converter = ScalingConverter(to: format)
+            captions = context.slot(for: ClosedCaptions.self)
         }
         context.showFigures { [figures, reader] in figures.json(reader) }
         live = LiveState(
@@ -418,6 +421,7 @@ final class NetworkSource: Source {
         frame.orientation = picture.orientation?.value ?? format.orientation
         frame.isDiscontinuity = followsGap || placement.isJump
         frame.isKeyframe = picture.isKey
+        if let captions, let said = picture.captions { frame[captions] = said }
         followsGap = false
         standIn?.look(at: frame, now: context.clock.now())
         figures.add(figures.given)

@@ -60,9 +60,10 @@ enum PartFile {
 
     // MARK: The format
 
-    private static let version = 1
+    private static let version = 2
 
-    static func line(_ format: EncodedFormat, of video: VideoFormat) -> [UInt8] {
+    /// - Parameter guardian: The stage that hides something of the pictures, if any (``PassedTags/Withheld``).
+    static func line(_ format: EncodedFormat, of video: VideoFormat, guardian: String?) -> [UInt8] {
         let color = video.color
         func pair(_ a: some BinaryInteger, _ b: some BinaryInteger) -> JSONNode {
             .array([.number(Int(a)), .number(Int(b))])
@@ -82,12 +83,13 @@ enum PartFile {
             ("chromaSiting", .number(Int(color.chromaSiting))),
             ("sampleAspectRatio", pair(video.sampleAspectRatio.numerator, video.sampleAspectRatio.denominator)),
             ("orientation", .number(Int(video.orientation.rawValue))),
+            ("guardian", guardian.map { .string($0) } ?? .null),
         ])
         return Array((words.text() + "\n").utf8)
     }
 
     /// Nil where the line was not written by this version.
-    static func format(_ line: [UInt8], file: String) -> EncodedFormat? {
+    static func format(_ line: [UInt8], file: String) -> (format: EncodedFormat, guardian: String?)? {
         guard let words = try? JSONReader.read(line, file: file), words["framehostPart"]?.asInt == version,
             let framing = words["framing"]?.asString.flatMap({ EncodedFormat.Framing(rawValue: $0) }),
             let codec = words["codec"]?.asString, let sets = words["parameterSets"]?.asArray,
@@ -107,9 +109,10 @@ enum PartFile {
             color: ColorDescription(
                 range: range, matrix: matrix, primaries: primaries, transfer: transfer, chromaSiting: siting),
             sampleAspectRatio: Rational(aspect.0, aspect.1), orientation: orientation)
-        return EncodedFormat(
+        let format = EncodedFormat(
             codec: Codec(rawValue: codec), framing: framing, parameterSets: sets.compactMap { byte($0) }, video: video,
             reorderDepth: depth, bitrateKbps: words["bitrateKbps"]?.asInt)
+        return (format, words["guardian"]?.asString)
     }
 
     private static func byte(_ node: JSONNode?) -> UInt8? { node?.asInt.flatMap { UInt8(exactly: $0) } }

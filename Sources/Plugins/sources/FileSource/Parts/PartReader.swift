@@ -7,6 +7,8 @@ import Glibc
 final class PartReader {
     let path: String
     let format: EncodedFormat
+    /// The stage that hid something of the pictures; nil where none did.
+    let guardian: String?
     /// How many units there are, and the size of the largest in bytes.
     let count: Int
     let largest: Int
@@ -26,9 +28,10 @@ final class PartReader {
         var line = [UInt8](repeating: 0, count: Self.mostLineBytes)
         let read = max(0, pread(file.descriptor, &line, line.count, 0))
         guard let length = line[..<read].firstIndex(of: 10),
-            let format = PartFile.format(Array(line[..<length]), file: path)
+            let (format, guardian) = PartFile.format(Array(line[..<length]), file: path)
         else { throw Self.notWhole(path) }
         self.format = format
+        self.guardian = guardian
         offset = length + 1
         var status = stat()
         guard fstat(file.descriptor, &status) == 0 else { throw Self.notWhole(path) }

@@ -49,7 +49,9 @@ final class PartSink: Sink {
         guard let format = input.encoded, let video = format.video else {
             throw FrameHostError(.broken, what: "part-sink needs access units, but was offered \(input)")
         }
-        line = PartFile.line(format, of: video)
+        var guardian: String?
+        if case .guarded(let id)? = context.inputTags.first?.withheld { guardian = id }
+        line = PartFile.line(format, of: video, guardian: guardian)
     }
 
     /// [control thread] Creates the file, even for a part without a picture.

@@ -40,6 +40,8 @@ final class PartSource: Source {
     private var reader: PartReader?
     private var next = 0
     private var format: EncodedFormat?
+    /// The stage that hid something of the pictures of a part.
+    private var guardian: String?
     private var count = 0
     private var largest = 0
     private var lastDTS = Int64.min
@@ -64,21 +66,25 @@ final class PartSource: Source {
                 )
             }
             format = format ?? reader.format
+            guardian = guardian ?? reader.guardian
             // Each of them is at least a head.
             (count, largest) = (count + reader.count, max(largest, reader.largest))
         }
         guard let format else { throw FrameHostError(.broken, what: "part-source has no parts") }
-        if !path.isEmpty { try offerSound() }
+        if !path.isEmpty { try offerSoundAndTags() }
         return .encoded(format)
     }
 
-    private func offerSound() throws {
+    private func offerSoundAndTags() throws {
         let file = try MediaFile(path: path)
         let track = try VideoTrack(file, number: options.track)
         let timeline = FileTimeline(
             timeBase: track.format.timeBase, origin: track.origin, start: options.start, duration: options.duration)
         let audio = CarriedTracks(file, range: timeline.timeRange, context: context)
         if !audio.tracks.isEmpty { context.offerAudio(audio) }
+        var tags = file.tags(track: track.index, sounds: audio.indices, range: timeline.timeRange)
+        tags.track.hdr = track.hdr
+        context.offerTags(tags, withheld: guardian.map { .guarded(by: $0) })
         (self.file, self.track, self.audio) = (file, track, audio)
     }
 
@@ -94,7 +100,7 @@ final class PartSource: Source {
     func start() throws {
         guard let file, let track else { return }
         FileReports(context, path: path, track: track).notCarried(
-            file.otherTracks(than: track.index).filter { audio?.isCarried($0) != true })
+            file.lostTracks(besides: track.index).filter { audio?.isCarried($0) != true })
     }
 
     /// [stage thread] Closes the files.

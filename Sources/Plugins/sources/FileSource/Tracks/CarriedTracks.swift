@@ -8,7 +8,7 @@ import Synchronization
 final class CarriedTracks: AudioOrigin {
     let tracks: [AudioTrackFormat]
     /// The indices of these tracks among all tracks of the file.
-    private let indices: [Int]
+    let indices: [Int]
     private let path: String
     private let range: FileTimeRange
     private let context: StageContext

@@ -2,6 +2,7 @@
 
 import CAVFormat
 import FrameCore
+import Shared
 
 /// What is known of the track to be played before its first picture is decoded.
 struct VideoTrack {
@@ -16,6 +17,8 @@ struct VideoTrack {
     let converted: String?
     /// Whether the file's matrix does not turn by a multiple of 90°, so that the nearest orientation is used.
     let hasOddRotation: Bool
+    /// What its first picture says of its brightness, with what the container says.
+    let hdr: HDRMetadata?
     /// Where it begins, in ticks.
     let origin: Int64
 
@@ -31,7 +34,11 @@ struct VideoTrack {
         let mayDiffer =
             isJPEG || file.isHeaderless
             || (known.color.matrix == 2 && Self.isColorLeftOut(file.parameters(index).codec_id))
-        shape = try (mayDiffer ? PictureShape.ofFirstPicture(in: file, track: index) : nil) ?? known
+            // How bright they are may be said beside the pictures only.
+            || known.color.isHDR
+        let first = try mayDiffer ? PictureShape.ofFirstPicture(in: file, track: index) : nil
+        shape = first?.shape ?? known
+        hdr = first?.hdr
         conversion = PixelConversion(shape.pixels)
         let coded = PixelConversion(known.pixels)
         converted = isJPEG && coded.isConverted && shape.pixels != known.pixels ? coded.name : nil
