@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Shared
 
 /// Encodes I420 or NV12 to H.264 with libx264.
 ///
@@ -10,13 +11,15 @@ final class X264Encoder: Transform {
     static let info = StageInfo(
         id: "x264-encoder", summary: "Encodes video to H.264 with x264.", input: .video(.i420, .nv12),
         output: .encoded(.h264),
-        delay: X264Handle.mostDelay, commands: [CommandInfo("keyframe", "Makes the next frame a keyframe.")],
+        delay: X264Handle.mostDelay, metadata: [ClosedCaptions.self],
+        commands: [CommandInfo("keyframe", "Makes the next frame a keyframe.")],
         events: events)
 
     var options: X264EncoderOptions
     private let context: StageContext
     private var encoder: X264Handle?
-    private var stamps: StampRing?
+    private var messages: PictureMessages?
+    private var captions: MetadataSlot<ClosedCaptions>?
     private var faces: MetadataSlot<Faces>?
     private var ticks = TickCounter(timeBase: .nanoseconds)
     private var pacer: KeyframePacer
@@ -58,6 +61,7 @@ final class X264Encoder: Transform {
         watchesTime = format.frameRate.isZero || encoder.maximumDelay == 0
         slabBytes = max(16 << 20, 2 * format.bufferBytes)
         encodedFormat = format
+        noteLight(format)
         return .encoded(
             EncodedFormat(
                 codec: .h264, framing: .annexB, parameterSets: encoder.parameterSets, video: format,
@@ -90,11 +94,10 @@ final class X264Encoder: Transform {
 
     /// [control thread] Reports what is cut off.
     func start() {
-        if options.stamp {
-            stamps = StampRing(mostDelay: encoder?.maximumDelay ?? 0)
-            // Where no stage finds faces there is no slot.
-            faces = context.slot(for: Faces.self)
-        }
+        messages = PictureMessages(mostDelay: encoder?.maximumDelay ?? 0, hasStamps: options.stamp)
+        captions = context.slot(for: ClosedCaptions.self)
+        // Where no stage finds faces there is no slot.
+        if options.stamp { faces = context.slot(for: Faces.self) }
         guard isCut, let format = encodedFormat else { return }
         context.post(
             "picture-cut",
@@ -108,7 +111,27 @@ final class X264Encoder: Transform {
             format: format, preset: options.preset, tune: options.tune ?? (context.isLiveChain ? .zerolatency : .none),
             profile: options.profile, level: options.level, rate: rate, keyframeSeconds: options.keyframeSeconds,
             sceneCut: options.sceneCut, threads: options.threads, bframes: options.bframes,
-            repeatsParameterSets: context.repeatsParameterSets)
+            repeatsParameterSets: context.repeatsParameterSets, hdr: format.color.isHDR ? givenLight : nil)
+    }
+
+    /// What the source says of the pictures' brightness (HDR10).
+    private var givenLight: HDRMetadata? {
+        guard let input = context.inputTags.first else { return nil }
+        if case .joined? = input.withheld { return nil }
+        return input.tags?.track.hdr
+    }
+
+    /// Says what becomes of HDR.
+    private func noteLight(_ format: VideoFormat) {
+        if format.color.isHDR {
+            context.note(
+                "the pictures are HDR, but are encoded with 8 bits for each colour, so that smooth areas may show bands",
+                isWarning: true)
+        } else if givenLight != nil {
+            context.note(
+                "the mastering display and the light levels of the input (HDR10) are left out, because the pictures are no longer HDR"
+            )
+        }
     }
 
     var demand: StageDemand {
@@ -116,7 +139,7 @@ final class X264Encoder: Transform {
         demand.delay = encoder?.maximumDelay ?? 0
         if slabBytes > 0 { demand.slabBytes = slabBytes }
         demand.ownBytes = encoder?.ownBytes ?? 0
-        if options.stamp { demand.ownBytes += StampRing.byteCount(mostDelay: demand.delay) }
+        demand.ownBytes += PictureMessages.byteCount(mostDelay: demand.delay, hasStamps: options.stamp)
         if let encodedFormat {
             demand.cost = encodedFormat.cost(nanosecondsPerPixel: options.preset.nanosecondsPerPixel)
         }
@@ -148,7 +171,7 @@ final class X264Encoder: Transform {
     func stop() {
         encoder = nil
         // x264 reads them until it is closed.
-        stamps = nil
+        messages = nil
     }
 
     /// [stage thread] The only live option is the bitrate.
@@ -198,10 +221,13 @@ final class X264Encoder: Transform {
             return nil
         }
         let isDue = pacer.isDue(at: frame.pts, watchesTime: watchesTime)
-        let message = stamps?.add(
-            capturedAt: context.clock.unixTime(at: frame.capturedAt), sequenceNumber: frame.sequenceNumber,
-            faces: faces.flatMap { frame[$0] })
-        return try encoder.encode(frame, tick: tick, asKeyframe: isDue, message: message)
+        if options.stamp {
+            messages?.addStamp(
+                capturedAt: context.clock.unixTime(at: frame.capturedAt), sequenceNumber: frame.sequenceNumber,
+                faces: faces.flatMap { frame[$0] })
+        }
+        if let captions, let found = frame[captions] { messages?.add(found) }
+        return try encoder.encode(frame, tick: tick, asKeyframe: isDue, messages: messages?.take())
     }
 
     private func emit(_ picture: EncodedPicture, _ output: Output) throws {

@@ -18,6 +18,8 @@ struct X264Settings {
     var bframes: Int?
     /// Whether each keyframe carries SPS and PPS.
     var repeatsParameterSets = false
+    /// What each keyframe says of the pictures' brightness (H.264 D.1.29, D.1.31).
+    var hdr: HDRMetadata?
 }
 
 /// One picture as x264 gave it.
@@ -112,16 +114,16 @@ final class X264Handle {
     ///
     /// - Parameters:
     ///   - tick: PTS in the format's time base, later than that of the frame before.
-    ///   - message: An SEI message for the picture. x264 reads it when it encodes the picture.
+    ///   - messages: SEI messages for the picture. x264 reads them when it encodes the picture.
     /// - Throws: ``FrameHostError`` `.callFailed`.
     func encode(
         _ frame: borrowing Frame, tick: Int64, asKeyframe: Bool,
-        message: UnsafeMutablePointer<x264_sei_payload_t>? = nil
+        messages: PictureMessages.Messages? = nil
     ) throws -> EncodedPicture? {
         x264_picture_init(picture)
-        if let message {
-            picture.pointee.extra_sei.num_payloads = 1
-            picture.pointee.extra_sei.payloads = message
+        if let messages {
+            picture.pointee.extra_sei.num_payloads = Int32(messages.count)
+            picture.pointee.extra_sei.payloads = messages.first
         }
         // A keyframe is an IDR picture here (no open GOPs). If it were requested as an IDR picture, x264 would warn
         // where its own count makes one too.
@@ -208,6 +210,7 @@ final class X264Handle {
         setTiming(settings, &parameters)
         set(settings.rate, &parameters)
         setUsability(format, &parameters)
+        if let hdr = settings.hdr { set(hdr, &parameters) }
         if let profile = settings.profile, x264_param_apply_profile(&parameters, profile.rawValue) != 0 {
             throw FrameHostError(
                 .invalidConfiguration, what: "x264 cannot use the profile '\(profile.rawValue)' with these options",
@@ -260,6 +263,27 @@ final class X264Handle {
         // 0 is RGB, which 4:2:0 cannot be.
         parameters.vui.i_colmatrix = Int32(color.matrix == 0 ? 2 : color.matrix)
         parameters.vui.i_chroma_loc = color.chromaSiting == 0 ? 0 : Int32(color.chromaSiting) - 1
+    }
+
+    private static func set(_ hdr: HDRMetadata, _ parameters: inout x264_param_t) {
+        if let display = hdr.masteringDisplay {
+            parameters.mastering_display.b_mastering_display = 1
+            parameters.mastering_display.i_red_x = Int32(display.red.x)
+            parameters.mastering_display.i_red_y = Int32(display.red.y)
+            parameters.mastering_display.i_green_x = Int32(display.green.x)
+            parameters.mastering_display.i_green_y = Int32(display.green.y)
+            parameters.mastering_display.i_blue_x = Int32(display.blue.x)
+            parameters.mastering_display.i_blue_y = Int32(display.blue.y)
+            parameters.mastering_display.i_white_x = Int32(display.white.x)
+            parameters.mastering_display.i_white_y = Int32(display.white.y)
+            parameters.mastering_display.i_display_max = Int64(display.maximum)
+            parameters.mastering_display.i_display_min = Int64(display.minimum)
+        }
+        if let light = hdr.contentLight {
+            parameters.content_light_level.b_cll = 1
+            parameters.content_light_level.i_max_cll = Int32(light.maximum)
+            parameters.content_light_level.i_max_fall = Int32(light.average)
+        }
     }
 
     private static func headers(_ encoder: OpaquePointer) -> (parameterSets: [UInt8], settingsMessage: [UInt8]) {
