@@ -21,8 +21,8 @@ struct Tool: CustomStringConvertible {
 
     func run(_ arguments: String..., timeout: Double = 180) throws -> Outcome { try run(arguments, timeout: timeout) }
 
-    func run(_ arguments: [String], timeout: Double = 180) throws -> Outcome {
-        try program.run(arguments, timeout: timeout)
+    func run(_ arguments: [String], folder: String? = nil, timeout: Double = 180) throws -> Outcome {
+        try program.run(arguments, folder: folder, timeout: timeout)
     }
 
     func start(_ arguments: [String]) throws -> RunningProgram { try program.start(arguments) }
