@@ -14,8 +14,7 @@ final class FileSource: Source {
         id: "file-source", summary: "Plays the video of a file, in real time or as fast as the chain takes it.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
         otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264, .h265)),
-        furtherOutputs: [StageInfo.FurtherOutput("audio", FileSound.type, standsAlone: true)],
-        metadata: [ClosedCaptions.self], events: events,
+        furtherOutputs: [StageInfo.FurtherOutput("audio", FileSound.type, standsAlone: true)], events: events,
         realTime: StageInfo.RealTime(with: "pace", .string(FilePace.realtime.rawValue)))
 
     var options: FileSourceOptions
@@ -263,6 +262,7 @@ final class FileSource: Source {
         guard let file, let track else {
             throw FrameHostError(.broken, what: "file-source was started before its file was opened")
         }
+        // Where no stage reads captions there is no slot.
         captions = context.slot(for: ClosedCaptions.self)
         if options.decode { try startDecoder(file, track) }
         openAccount(file, track)

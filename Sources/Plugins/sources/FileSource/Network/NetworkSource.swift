@@ -18,8 +18,7 @@ final class NetworkSource: Source {
             "Plays a network stream (RTSP, RTMP, SRT, HTTP, HLS, UDP). Reconnects when the stream is lost.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
         otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264, .h265)),
-        furtherOutputs: [StageInfo.FurtherOutput("audio", NetworkSound.type)], metadata: [ClosedCaptions.self],
-        events: events)
+        furtherOutputs: [StageInfo.FurtherOutput("audio", NetworkSound.type)], events: events)
 
     var options: NetworkSourceOptions
     private let context: StageContext
