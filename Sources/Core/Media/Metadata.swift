@@ -78,6 +78,8 @@ final class MetadataLayout: Sendable {
 
     /// Ends the life of all values of a header.
     func clear(_ header: inout ItemHeader) {
+        // Most headers of most chains have none, and the loop is not free.
+        guard header.metadataPresent != 0 else { return }
         for (index, entry) in entries.enumerated() where header.metadataPresent & (1 << UInt64(index)) != 0 {
             entry.destroy(header.metadata! + entry.offset)
         }
@@ -86,6 +88,10 @@ final class MetadataLayout: Sendable {
 
     /// - Precondition: `target` has no metadata.
     func copy(from source: borrowing ItemHeader, to target: inout ItemHeader) {
+        guard source.metadataPresent != 0 else {
+            target.metadataPresent = 0
+            return
+        }
         for (index, entry) in entries.enumerated() where source.metadataPresent & (1 << UInt64(index)) != 0 {
             entry.copy(source.metadata! + entry.offset, target.metadata! + entry.offset)
         }
@@ -95,6 +101,7 @@ final class MetadataLayout: Sendable {
     /// Moves the values that `target` does not have; the others stay where they are.
     func move(from source: inout ItemHeader, to target: inout ItemHeader) {
         let moved = source.metadataPresent & ~target.metadataPresent
+        guard moved != 0 else { return }
         for (index, entry) in entries.enumerated() where moved & (1 << UInt64(index)) != 0 {
             entry.move(source.metadata! + entry.offset, target.metadata! + entry.offset)
         }
