@@ -45,7 +45,6 @@ final class MuxerHandle {
     private var waiting: MotionSample?
     private var period = MediaTime.zero
     private var first: MediaTime?
-    private let origin: MediaTime
     private var firstDTS = MediaTime.zero
 
     /// [stage thread] Starts the file, which is still empty when this returns.

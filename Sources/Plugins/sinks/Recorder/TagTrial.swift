@@ -133,10 +133,10 @@ struct TagTrial {
 
     private func lostOfTracks(_ reader: UnsafeMutablePointer<AVFormatContext>) -> [String] {
         let tracks =
-            [("the pictures", tags.pictures)]
+            [(written.pictures == nil ? "the sound" : "the pictures", tags.pictures)]
             + (tags.carried + tags.sounds).enumerated().map { ("sound \($0 + 1)", $1) }
         var lost: [String] = []
-        if let hdr = written.pictureTags.hdr, written.pictures.color.isHDR, reader.pointee.nb_streams > 0 {
+        if let hdr = written.pictureTags.hdr, written.pictures?.color.isHDR == true, reader.pointee.nb_streams > 0 {
             var found = fh_av_hdr()
             fh_av_take_stream_hdr(&found, reader.pointee.streams[0])
             let isKept =
