@@ -140,8 +140,7 @@ final class NetworkReader: @unchecked Sendable {
         while !interrupt.hasEnded {
             state.withLock { $0.attempts += 1 }
             do {
-                // Without decoding the stream must be there at the start.
-                let mayWait = failsAtOnce && settings.isDecoded && state.withLock { $0.attempts == 1 }
+                let mayWait = failsAtOnce && memory == nil && state.withLock { $0.attempts == 1 }
                 let input = try NetworkInput(settings, interrupt, mayWait: mayWait, usesClient: usesClient)
                 usesClient = input.usesClient
                 if interrupt.hasEnded { return }

@@ -134,6 +134,9 @@ final class NetworkSource: Source {
             reader.end()
             var fault = FrameHostError.wrap(error)
             fault.isAwaited = mayMiss && fault.code == .unavailable
+            if fault.isAwaited, !context.takenOutputs.contains("audio") {
+                fault.remedy += " To start the chain without the stream, set 'codec' and 'size'."
+            }
             throw fault
         }
     }
@@ -172,7 +175,8 @@ final class NetworkSource: Source {
         case .refused(let fault): throw fault
         default:
             if context.isStopped { throw FrameHostError(.stopped, what: "stopped while connecting") }
-            throw NetworkFault.noAnswer(address.shown, seconds: options.connectSeconds, mayWait: options.decode)
+            throw NetworkFault.noAnswer(
+                address.shown, seconds: options.connectSeconds, mayWait: options.ifMissing == .fail)
         }
     }
 
