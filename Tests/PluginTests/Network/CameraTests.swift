@@ -77,7 +77,7 @@ import Testing
     @Test(
         .needsFFmpeg,
         arguments: [
-            "6QAMdnR5,AAAA", "Z0IAHg==,aM48gA==", "{sets},", "", "x",
+            "6QAMdnR5,AAAA", "Z0IAHg==,aM48gA==", "Z/////8=,aP///w==", "{sets},", "", "x",
         ])
     func playsADescriptionWithWrongParameterSets(sets: String) throws {
         let video = Self.video.replacing("{sets}", with: sets)
@@ -111,7 +111,7 @@ import Testing
     @Test(
         .needsFFmpeg,
         arguments: [
-            ("a=control:*\r\n", ["/"]), ("a=control:/cam/one\r\n", ["/one"]),
+            ("a=control:*\r\n", [""]), ("a=control:*\r\n", ["/"]), ("a=control:/cam/one\r\n", ["/one"]),
             ("a=control:?a=1\r\n", ["?a=1", "/?a=1"]), ("", ["", "/"]), ("a=control:{url}/v\r\n", ["/v"]),
             ("a=control:v\r\n", ["/v"]),
         ])
@@ -155,7 +155,7 @@ import Testing
             ([basic, md5], ""), ([md5, basic], String(repeating: "ä", count: 500)),
             ([basic], String(repeating: "b", count: 1000)),
             ([#"Digest realm="x", nonce="c", algorithm=SHA-512-256, userhash=true"#], "p: q"),
-            ([#"Digest realm="x", nonce="c", algorithm=MD5-sess, qop="auth""#], "p"),
+            ([#"Digest realm="x", nonce="c", algorithm=MD5-sess, qop="auth-int""#], "p"),
         ])
     func logsInAsACameraAsks(auth: [String], password: String) throws {
         let folder = try ScratchFolder()
@@ -257,11 +257,17 @@ import Testing
             return try driver.stop()
         }
         try run(until: "stream-refused")
-        #expect(names.filter { $0.hasPrefix("stream-") } == ["stream-lost", "stream-refused"])
+        #expect(
+            names.filter { ["stream-lost", "stream-refused", "stream-back"].contains($0) } == [
+                "stream-lost", "stream-refused",
+            ])
         #expect(state() == "recovering" && driver.context.recovering?.hasPrefix("'\(url)' is lost: ") == true)
         camera = try Camera(["sdp": Self.sdp(), "port": port])
         try run(until: "stream-back")
-        #expect(names.filter { $0.hasPrefix("stream-") } == ["stream-lost", "stream-refused", "stream-back"])
+        #expect(
+            names.filter { ["stream-lost", "stream-refused", "stream-back"].contains($0) } == [
+                "stream-lost", "stream-refused", "stream-back",
+            ])
         #expect(state() == "streaming" && NetworkSourceTests.figure(driver, "losses")?.asInt == 1)
         try driver.stop()
         _ = camera?.end()

@@ -78,6 +78,7 @@ import Testing
         func isAnswered(_ fields: String...) -> Bool { LoginChallenge.isAnsweredByLibav(LoginChallenge.all(fields)) }
         let (basic, md5, sha) = ("Basic realm=a", "Digest realm=b", "Digest realm=c, algorithm=SHA-256")
         #expect(isAnswered(basic) && isAnswered(md5) && isAnswered(basic, md5) && isAnswered(sha, md5))
+        #expect(isAnswered(md5 + ", qop=\"auth-int,auth\"") && !isAnswered(md5 + ", qop=auth-int"))
         #expect(!isAnswered(sha) && !isAnswered(md5, sha) && !isAnswered(basic, sha) && !isAnswered("Bearer"))
     }
 }

@@ -86,17 +86,6 @@ final class PictureDecoder {
         jpeg = try JPEGPictures(context, workers: isLive ? 1 : threads)
     }
 
-    /// [any thread] Whether a decoder takes the parameter sets of a track.
-    static func takesSets(of parameters: UnsafePointer<AVCodecParameters>) -> Bool {
-        guard let codec = avcodec_find_decoder(parameters.pointee.codec_id) else { return false }
-        var context = avcodec_alloc_context3(codec)
-        defer { avcodec_free_context(&context) }
-        guard let context, avcodec_parameters_to_context(context, parameters) >= 0 else { return false }
-        context.pointee.err_recognition |= AV_EF_EXPLODE
-        context.pointee.thread_count = 1
-        return LibavText.during { avcodec_open2(context, codec, nil) }.0 >= 0
-    }
-
     /// Its threads have ended afterwards, and all its loans are returned except those of pictures that others hold.
     deinit {
         jpeg?.end()

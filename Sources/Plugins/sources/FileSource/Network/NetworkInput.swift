@@ -239,12 +239,27 @@ final class NetworkInput {
             guard client.attach(to: container!) else { return fh_averror_no_memory }
             try client.play()
         }
+        // Nothing would come of looking, but the end of `connectSeconds`.
+        if settings.canUseClient, !mayHaveVideo(container!) { return 0 }
         let found = avformat_find_stream_info(container, nil)
         return found < 0 ? found : 0
     }
 
-    /// Looks in the stream for the parameter sets, where those of an RTSP server's description are missing or cannot be
-    /// read: libavformat looks for none where it has some. Ends when `connectSeconds` are over.
+    /// Whether the description of an RTSP server has a video that libavformat knows. MPEG-TS says what is in it later.
+    private static func mayHaveVideo(_ container: UnsafeMutablePointer<AVFormatContext>) -> Bool {
+        let tracks = (0..<Int(container.pointee.nb_streams)).map {
+            container.pointee.streams[$0]!.pointee.codecpar.pointee
+        }
+        return tracks.isEmpty
+            || tracks.contains {
+                $0.codec_id == AV_CODEC_ID_MPEG2TS
+                    || ($0.codec_type == AVMEDIA_TYPE_VIDEO && $0.codec_id != AV_CODEC_ID_NONE)
+            }
+    }
+
+    /// Looks in the stream for the parameter sets, where those of an RTSP server's description are missing or are not as
+    /// the standard has them: libavformat looks for none where it has some. Those of the description stay where the first
+    /// keyframe has none. Ends when `connectSeconds` are over.
     private static func findSets(
         _ container: UnsafeMutablePointer<AVFormatContext>, _ track: Int, _ packets: TimedPackets
     ) {
@@ -254,16 +269,16 @@ final class NetworkInput {
         let known = ParameterSets(
             in: UnsafeRawBufferPointer(
                 start: parameters.pointee.extradata, count: Int(parameters.pointee.extradata_size)), coding)
-        if known.isComplete, PictureDecoder.takesSets(of: parameters) { return }
+        if known.isComplete, AnnexBFilter.areSetsReadable(parameters) { return }
         var found: [UInt8] = []
         let isThere = packets.readAhead(container, mostBytes: PacketQueue.mostBytes) { packet in
             guard packet.stream_index == Int32(track), let data = packet.data else { return false }
             let sets = ParameterSets(in: UnsafeRawBufferPointer(start: data, count: Int(packet.size)), coding)
             if sets.isComplete { found = sets.bytes }
-            return sets.isComplete
+            return sets.isComplete || (known.isComplete && packet.flags & AV_PKT_FLAG_KEY != 0)
         }
         let room = found.count + Int(AV_INPUT_BUFFER_PADDING_SIZE)
-        guard isThere, let bytes = av_mallocz(room) else { return }
+        guard isThere, !found.isEmpty, let bytes = av_mallocz(room) else { return }
         bytes.copyMemory(from: found, byteCount: found.count)
         av_free(parameters.pointee.extradata)
         parameters.pointee.extradata = bytes.assumingMemoryBound(to: UInt8.self)

@@ -61,6 +61,20 @@ final class AnnexBFilter {
             start: parameters.pointee.extradata, count: Int(parameters.pointee.extradata_size))
     }
 
+    /// [any thread] Whether the parameter sets of a track are as the standard has them, by libavcodec's reader of
+    /// bitstreams: its decoders take nearly anything.
+    static func areSetsReadable(_ parameters: UnsafePointer<AVCodecParameters>) -> Bool {
+        let name = parameters.pointee.codec_id == AV_CODEC_ID_HEVC ? "hevc_metadata" : "h264_metadata"
+        var context: UnsafeMutablePointer<AVBSFContext>?
+        defer { av_bsf_free(&context) }
+        // Where there is no such filter, nothing is known against them.
+        guard let filter = av_bsf_get_by_name(name) else { return true }
+        guard av_bsf_alloc(filter, &context) >= 0, let context,
+            avcodec_parameters_copy(context.pointee.par_in, parameters) >= 0
+        else { return false }
+        return LibavText.during { av_bsf_init(context) }.0 >= 0
+    }
+
     /// [stage thread] Takes the next access unit that is ready.
     func receive(into packet: UnsafeMutablePointer<AVPacket>?) -> Step {
         switch av_bsf_receive_packet(context, packet) {

@@ -55,6 +55,11 @@ struct LoginChallenge: Equatable, Sendable {
         }
     }
 
+    /// `qop`: nil where there is none.
+    private var qualities: [Substring]? {
+        values["qop"].flatMap { $0.isEmpty ? nil : $0.lowercased().split { ", ".contains($0) } }
+    }
+
     private var algorithm: String { values["algorithm"].flatMap { $0.isEmpty ? nil : $0.lowercased() } ?? "md5" }
 
     /// Whether libavformat's own client answers when it is asked by these: it takes the last digest, and of those only MD5.
@@ -62,7 +67,8 @@ struct LoginChallenge: Equatable, Sendable {
         guard let last = challenges.last(where: { $0.scheme == "digest" }) else {
             return challenges.contains { $0.scheme == "basic" }
         }
-        return last.hash == "MD5"
+        // Of "auth-int" alone it makes the answer of an older standard.
+        return last.hash == "MD5" && last.qualities.map { $0.contains("auth") } ?? true
     }
 
     /// The one to be answered: the strongest hash, then Basic. Nil where there is none that can be.
@@ -87,7 +93,7 @@ struct LoginChallenge: Equatable, Sendable {
         guard let hash else { return "Basic \(Self.base64("\(login.name):\(login.password)"))" }
         func H(_ text: String) -> String { Self.digest(text, hash) }
         let (realm, nonce) = (values["realm"] ?? "", values["nonce"] ?? "")
-        let offered = (values["qop"] ?? "").lowercased().split { ", ".contains($0) }
+        let offered = qualities ?? []
         let qop = offered.contains("auth") ? "auth" : offered.contains("auth-int") ? "auth-int" : nil
         var secret = H("\(login.name):\(realm):\(login.password)")
         if algorithm.hasSuffix("-sess") { secret = H("\(secret):\(nonce):\(clientNonce)") }

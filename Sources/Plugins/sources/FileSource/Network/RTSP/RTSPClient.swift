@@ -100,9 +100,14 @@ final class RTSPClient {
     /// Asks for all tracks of the description, and begins.
     func play() throws {
         for (index, track) in description.tracks.enumerated() {
-            let answer = try ask(
-                "SETUP", SessionDescription.address(track.control, base: target),
-                ["Transport": "RTP/AVP/TCP;unicast;interleaved=\(2 * index)-\(2 * index + 1)"])
+            let transport = ["Transport": "RTP/AVP/TCP;unicast;interleaved=\(2 * index)-\(2 * index + 1)"]
+            let url = SessionDescription.address(track.control, base: target)
+            let answer: Answer
+            do { answer = try ask("SETUP", url, transport) } catch let fault as FrameHostError {
+                // Some servers end the base with a slash that the address of the stream itself does not have.
+                guard url == target, url.hasSuffix("/") else { throw fault }
+                answer = try ask("SETUP", String(url.dropLast()), transport)
+            }
             guard let said = answer.fields.first(where: { $0.name == "session" })?.value.split(separator: ";") else {
                 continue
             }
