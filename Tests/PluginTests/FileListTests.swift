@@ -63,6 +63,16 @@ import Testing
         #expect(said.count == 1 && said[0].contains("b.mp4' (yuv420p 320x180"), "\(said)")
     }
 
+    @Test(.needsFFmpeg) func warnsOfPicturesThatLieOtherwise() throws {
+        try make("a.mp4", count: 5, "-c:v", "libx264")
+        try ClipMaker.ffmpeg(
+            "-i", folder.file("a.mp4"), "-c", "copy", "-metadata:s:v:0", "rotate=90", folder.file("turned.mp4"))
+        let events = try play(paths("a.mp4", "turned.mp4")).events
+        #expect(
+            events.contains { $0.level == .warning && $0.text.contains("put a 'crop-orient' after this stage") },
+            "\(events.map(\.text))")
+    }
+
     @Test(.needsFFmpeg) func loopsTheWholeList() throws {
         try make("a.mp4", count: 10, "-c:v", "libx264")
         try make("b.mp4", count: 5, "-c:v", "libx264")

@@ -167,9 +167,11 @@ import Testing
         #expect(format.color.range == (range == "tv" ? .video : .full))
         let bytes = try #require(try Self.frames(folder.file("ramp.mkv")).first)[0]
         // Of ten bits the upper eight.
-        let row: [UInt8] =
-            format.pixelFormat.bitDepth == 8
-            ? Array(bytes[..<256]) : (0..<256).map { UInt8((Int(bytes[2 * $0]) | Int(bytes[2 * $0 + 1]) << 8) >> 2) }
+        let row = (0..<256).map { index -> UInt8 in
+            if format.pixelFormat.bitDepth == 8 { return bytes[index] }
+            let sample = UInt16(bytes[2 * index]) | UInt16(bytes[2 * index + 1]) << 8
+            return UInt8(sample >> 2)
+        }
         #expect(range == "tv" || zip(row, ramp).allSatisfy { abs(Int($0) - Int($1)) <= 1 }, "\(row)")
     }
 

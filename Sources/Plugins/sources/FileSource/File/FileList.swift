@@ -75,6 +75,11 @@ final class FileList {
         guard let first = parts[0].track else { return }
         for part in parts.dropFirst() {
             guard let track = part.track else { continue }
+            if track.format.orientation != first.format.orientation {
+                context.note(
+                    "the pictures of '\(part.path)' are stored \(track.format.orientation), those of '\(parts[0].path)' \(first.format.orientation), and a recording has one orientation. To turn all of them upright, put a 'crop-orient' after this stage",
+                    isWarning: true)
+            }
             let isSame =
                 track.format.width == first.format.width && track.format.height == first.format.height
                 && track.format.pixelFormat == first.format.pixelFormat && track.shape.hasSamples(of: first.format)
