@@ -42,6 +42,10 @@ import Testing
                 #", { "use": "face-effect", "detector": "haar", "effect": "sticker", "image": "victim", "unread": true }"#,
             make: "ffmpeg -v error -f lavfi -i color=red:s=64x64:d=1,format=rgba -frames:v 1 -f image2 -c:v png victim"),
         Reader(
+            option: "picture-overlay.path", content: "",
+            stages: #", { "use": "picture-overlay", "path": "victim", "unread": true }"#,
+            make: "ffmpeg -v error -f lavfi -i color=red:s=64x64:d=1,format=rgba -frames:v 1 -f image2 -c:v png victim"),
+        Reader(
             option: "network-source.login", content: "bob:secret\n",
             stages:
                 #", { "id": "a", "use": "null-sink" }, { "use": "network-source", "url": "rtsp://127.0.0.1:9/x", "ifMissing": "wait", "login": "victim" }, { "id": "b", "use": "null-sink" }"#
@@ -61,7 +65,8 @@ import Testing
     private static let others: Set<String> = [
         "alsa-source.device", "control-server.listen", "control-server.token", "face-effect.model",
         "face-effect.facesFile", "face-effect.reviewFile", "file-source.path", "frei0r.effect", "frei0r-mixer.effect",
-        "image-source.path", "motion-source.path", "motion-source.listen", "motion-source.device", "motion-source.axes",
+        "image-sink.path", "image-source.path", "motion-source.path", "motion-source.listen", "motion-source.device",
+        "motion-source.axes",
         "mqtt-events.broker", "mqtt-events.caFile", "mqtt-events.topic", "mqtt-events.host",
         "mqtt-events.discoveryTopic", "mqtt-events.spool", "nats-events.credentials", "nats-events.caFile",
         "nats-events.stream", "nats-events.subject", "nats-events.host", "nats-events.spool", "network-source.url",
