@@ -145,6 +145,19 @@ import Testing
         try driver.drain()
     }
 
+    @Test func leavesAWriteProtectedFileAndNothingBesideIt() throws {
+        let driver = try driver(#""path": "now.png", "overwrite": true"#)
+        try send(driver, 9)
+        chmod(path("now.png"), 0o444)
+        for _ in 0..<10 { try send(driver, 10) }
+        #expect(try grey("now.png") == 9 && names == ["now.png"])
+        let failing = driver.takeEvents().filter { $0.name == "images-failing" }
+        #expect(failing.count == 1 && failing[0].text.contains("is write-protected. Make it writable"))
+        chmod(path("now.png"), 0o644)
+        for _ in 0..<10 { try send(driver, 11) }
+        #expect(try grey("now.png") == 11 && names == ["now.png"])
+    }
+
     @Test func leavesAFileOfSomebodyElseThatComesMeanwhile() throws {
         let driver = try driver(#""path": "now.jpg", "overwrite": true"#)
         try send(driver, 9)

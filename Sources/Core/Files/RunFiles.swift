@@ -280,24 +280,21 @@ public final class RunFiles: Sendable {
     ) throws(FileRefusal) {
         // Before anything is written: a taken name is common.
         if meant == nil, access(path, F_OK) == 0 { throw .exists }
+        let old = meant.map { examine(path, meant: $0, as: name) }
+        // Where the file that is meant has gone, the name is free.
+        let replaced = old?.facts.kind == .absent ? nil : meant
+        if replaced != nil, let old, let refusal = FileRule.refusal(of: .exchange, old.facts) { throw refusal }
+        old?.close()
         let new = try createTemporary(for: path, as: name)
-        var refusal: FileRefusal?
         var code = bytes.withUnsafeBytes { new.write($0) }
         if code == 0, syncs, SystemCall.retrying({ fdatasync(new.descriptor) }) != 0 { code = errno }
-        if code == 0, let meant {
-            var old = stat()
-            if lstat(path, &old) == 0, FileIdentity(old) == meant { Self.takeOver(old, new.descriptor) }
-        }
-        if code != 0 { refusal = .failed(code) }
-        refusal = refusal ?? exchange(new, over: path, meant: meant, own: nil)
-        // What was named is gone: the name is free.
-        if meant != nil, refusal == .changed, access(path, F_OK) != 0 {
-            refusal = exchange(new, over: path, meant: nil, own: nil)
-        }
+        if code == 0, replaced != nil, let status = old?.status { Self.takeOver(status, new.descriptor) }
+        var refusal: FileRefusal? = code == 0 ? nil : .failed(code)
+        refusal = refusal ?? exchange(new, over: path, meant: replaced, own: nil)
         if let refusal {
             discard(new)
             // Another program has put a file there meanwhile.
-            throw meant == nil && refusal == .changed ? .exists : refusal
+            throw replaced == nil && refusal == .changed ? .exists : refusal
         }
         if isRenewed { MadeFiles.shared.remove(new.identity) }
         code = new.close()
