@@ -100,11 +100,11 @@ extension MediaTags.Tag {
 
 /// Languages that ISO 639-2 has two codes for.
 enum Language {
-    /// The code of MP4 and Matroska, then the one by which QuickTime's numbers of languages go.
+    /// The code of MP4 and Matroska, then the one that QuickTime's list of languages has in libavformat (it has `fra`, `ces`,
+    /// `ron` and `slk` as they are).
     private static let codes = [
-        "bod": "tib", "ces": "cze", "cym": "wel", "deu": "ger", "ell": "gre", "eus": "baq", "fas": "per", "fra": "fre",
-        "hye": "arm", "isl": "ice", "kat": "geo", "mkd": "mac", "mri": "mao", "msa": "may", "mya": "bur", "nld": "dut",
-        "ron": "rum", "slk": "slo", "sqi": "alb", "zho": "chi",
+        "bod": "tib", "cym": "wel", "deu": "ger", "ell": "gre", "eus": "baq", "fas": "per", "hye": "arm", "isl": "ice",
+        "kat": "geo", "mkd": "mac", "msa": "may", "mya": "bur", "nld": "dut", "sqi": "alb", "zho": "chi",
     ]
 
     /// The bibliographic code: `ger` of `deu`.
