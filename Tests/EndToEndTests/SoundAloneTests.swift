@@ -102,7 +102,7 @@ import Testing
             """
             { "id": "song", "use": "file-source", "path": "song.\(ending)" },
             { "id": "louder", "use": "gain", "from": "song.audio", "db": 3 },
-            { "use": "audio-encoder" }, { "use": "recorder", "path": "out.m4a" }
+            { "use": "audio-encoder" }, { "use": "recorder", "path": "out.m4a", "overwrite": true }
             """)
         #expect(outcome.status == 0, "\(outcome.error)")
         let begin = beeps(try samples("-i", workspace.path("out.m4a")))

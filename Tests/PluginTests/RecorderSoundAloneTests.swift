@@ -12,7 +12,11 @@ import Testing
     init() throws { folder = try ScratchFolder() }
 
     /// Five seconds of AAC from its priming on: the first sound that is heard is at 0.
-    private static let sound = MadeUpSound.aac(from: -1024.0 / 48_000, to: 5)
+    private static let sound = {
+        var sound = MadeUpSound.aac(from: -1024.0 / 48_000, to: 5)
+        sound.format.initialPadding = 1024
+        return sound
+    }()
 
     private func recorder(_ name: String, _ options: String = "", isLive: Bool = false) throws -> StageDriver<Recorder>
     {
@@ -64,7 +68,8 @@ import Testing
         try recorder.finish()
         #expect(!recorder.takeEvents().contains { $0.level >= .warning })
         let files = try RecorderStreams.names(in: folder).map(heard)
-        #expect(files.count == 5)
+        // A file is full a twentieth early.
+        #expect((5...6).contains(files.count))
         var all: [[UInt8]] = []
         for (number, file) in files.enumerated() {
             // Of the first file it is the encoder's priming.
@@ -87,7 +92,9 @@ import Testing
         try recorder.command("stop")
         for packet in packets[150...] { try send(packet, recorder) }
         try recorder.finish()
-        let got = try heard("a.m4a").map(\.bytes)
+        let names = RecorderStreams.names(in: folder)
+        #expect(names.count == 1)
+        let got = try heard(#require(names.first)).map(\.bytes)
         #expect(Array(got.suffix(50)) == packets[100..<150].map(\.bytes))
         // A second is 46.9 packets.
         #expect((96...99).contains(got.count) && got == packets[(150 - got.count)..<150].map(\.bytes))

@@ -121,7 +121,7 @@ struct EarlyTaking {
     /// Whether it hands on the pictures of its first input. A transform of several inputs makes its own output.
     private func isFilter(_ node: Int) -> Bool { topology.graph.nodes[node].kind == .passThrough }
 
-    /// The sources and merges from which the items on `edge` come, with no further merge between.
+    /// The sources and merges from which the items on `edge` come, with no further merge between, but for transforms.
     ///
     /// - Parameter overMerges: Whether to follow the items through any merges to their sources.
     private func origins(of edge: Int, overMerges: Bool = false) -> Set<Int> {
@@ -130,11 +130,10 @@ struct EarlyTaking {
         var open = [topology.graph.edges[edge].from]
         while let node = open.popLast() {
             guard seen.insert(node).inserted else { continue }
-            if topology.incoming[node].isEmpty || (isMerge(node) && !overMerges) {
-                found.insert(node)
-            } else {
-                open += topology.incoming[node].map { topology.graph.edges[$0].from }
-            }
+            let isOrigin = topology.incoming[node].isEmpty || (isMerge(node) && !overMerges)
+            if isOrigin { found.insert(node) }
+            // A transform that cannot hand on holds up the sources of all its inputs: what waits for them waits for it.
+            if !isOrigin || !isFilter(node) { open += topology.incoming[node].map { topology.graph.edges[$0].from } }
         }
         return found
     }

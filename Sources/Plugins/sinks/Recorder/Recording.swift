@@ -131,6 +131,7 @@ final class Recording {
             if setup.format.parameterSets.isEmpty, let coding = VideoCoding(setup.format.codec) {
                 setup.format.parameterSets = ParameterSets(in: bytes, coding).bytes
             }
+            if keepsTimes, isBeforeStart(unit) { return }
             if !(keepsTimes && finished.files == 0) { sound?.skip(before: unit.pts) }
             try beginFile(unit, at: begin(with: unit))
         } else if unit.isKeyframe, policy.isOn, policy.cuts(beforeKeyframeAt: unit.pts) {
@@ -419,6 +420,14 @@ final class Recording {
         var hasLeadIn = false
         leadIn?.forEach { packet, _ in if isLeadIn(packet, to: unit) { hasLeadIn = true } }
         return hasLeadIn ? unit.pts : unit.pts + padding(sound)
+    }
+
+    /// Whether a sound that leads lies before 0, where nobody hears it and no decoder needs it, or where Matroska has no
+    /// times.
+    private func isBeforeStart(_ unit: RecordedUnit) -> Bool {
+        guard let sound = setup.format.audio else { return false }
+        let begin = unit.pts + padding(sound)
+        return setup.container == .mkv ? begin < .zero : begin + unit.duration <= .zero
     }
 
     private func isLeadIn(_ packet: RecordedUnit, to unit: RecordedUnit) -> Bool {
