@@ -60,7 +60,9 @@ import Testing
         var listed = try Self.listed(path)
         // A transport stream's clock begins anywhere, the file at 0.
         if name == "a.ts", let begin = listed.first?[0] {
-            for index in listed.indices { (listed[index][0], listed[index][1]) = (listed[index][0] - begin, listed[index][1] - begin) }
+            for index in listed.indices {
+                (listed[index][0], listed[index][1]) = (listed[index][0] - begin, listed[index][1] - begin)
+            }
         }
         #expect(packets.map { [$0.pts, $0.dts, $0.duration, Int64($0.bytes.count)] } == listed)
         try ClipMaker.ffmpeg("-i", path, "-map", "0:a:0", "-c", "copy", "-f", "data", folder.file("bytes"))

@@ -96,6 +96,7 @@ import Testing
     }
 
     @Test func needsNoTimes() {
-        #expect(Self.play([0] + [Double?](repeating: nil, count: 20)).map(\.sample) == (0..<21).map { Int64($0 * 1024) })
+        #expect(
+            Self.play([0] + [Double?](repeating: nil, count: 20)).map(\.sample) == (0..<21).map { Int64($0 * 1024) })
     }
 }

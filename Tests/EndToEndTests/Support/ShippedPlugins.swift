@@ -5,7 +5,8 @@ enum ShippedPlugins {
     /// In the order of the alphabet.
     static let ids = [
         "alsa-source", "audio-encoder", "audio-meter", "audio-mix", "audio-resample", "audio-shift", "convert",
-        "crop-orient", "face-effect", "file-source", "fps-meter", "frei0r", "frei0r-mixer", "gain", "image-sink", "image-source",
+        "crop-orient", "face-effect", "file-source", "fps-meter", "frei0r", "frei0r-mixer", "gain", "image-sink",
+        "image-source",
         "mosaic", "motion-source",
         "motion-sync", "network-source", "null-sink", "part-sink", "part-source", "picture-overlay", "rate",
         "recorder", "replicate",

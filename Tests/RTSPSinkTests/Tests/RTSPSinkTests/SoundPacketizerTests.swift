@@ -172,15 +172,19 @@ import Testing
     @Test(
         arguments: [
             (.g711(isMuLaw: true, sampleRate: 8000, channelCount: 1), ["m=audio 0 RTP/AVP 0", "a=rtpmap:0 PCMU/8000"]),
-            (.g711(isMuLaw: false, sampleRate: 8000, channelCount: 1), ["m=audio 0 RTP/AVP 8", "a=rtpmap:8 PCMA/8000"]),
+            (
+                .g711(isMuLaw: false, sampleRate: 8000, channelCount: 1),
+                ["m=audio 0 RTP/AVP 8", "a=rtpmap:8 PCMA/8000"]
+            ),
             (
                 .g711(isMuLaw: false, sampleRate: 16_000, channelCount: 2),
                 ["m=audio 0 RTP/AVP 97", "a=rtpmap:97 PCMA/16000/2"]
             ),
             (.mp3, ["m=audio 0 RTP/AVP 14", "a=rtpmap:14 MPA/90000"]),
         ] as [(SoundDescription.Codec, [String])]) func describesWhatHasATypeOfItsOwn(
-        codec: SoundDescription.Codec, lines: [String]
-    ) { #expect(SoundDescription(codec: codec).lines == lines + ["a=control:trackID=1"]) }
+            codec: SoundDescription.Codec, lines: [String]
+        )
+    { #expect(SoundDescription(codec: codec).lines == lines + ["a=control:trackID=1"]) }
 
     @Test func describesTheSoundBehindThePictures() {
         var description = SessionDescription(

@@ -108,11 +108,13 @@ struct SampleClock {
     }
 
     /// The place of a block from its sample `from` on.
-    private mutating func place(_ block: Block, from: Int, before upper: MediaTime?, isDiscontinuity: Bool) -> Decision {
+    private mutating func place(_ block: Block, from: Int, before upper: MediaTime?, isDiscontinuity: Bool) -> Decision
+    {
         let begin = end
         count += Int64(block.samples - from)
         let skipped = begin < .zero ? Int(clamping: samplesCeiling(.zero - begin)) : 0
-        let kept = upper.map { min(Int(clamping: samplesCeiling($0 - begin)), block.samples - from) } ?? block.samples - from
+        let kept =
+            upper.map { min(Int(clamping: samplesCeiling($0 - begin)), block.samples - from) } ?? block.samples - from
         guard skipped < kept else { return .leftOut(block.samples) }
         return .place(
             Place(

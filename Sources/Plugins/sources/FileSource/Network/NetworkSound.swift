@@ -11,7 +11,8 @@ import FrameCore
 final class NetworkSound: Source {
     static let info = StageInfo(
         id: "network-sound", summary: "Gives the sound of a network stream: the output 'audio' of 'network-source'.",
-        output: .audio, otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(AudioTrackFormat.passedOn)),
+        output: .audio,
+        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(AudioTrackFormat.passedOn)),
         events: NetworkSource.events)
     static let type = StageType(NetworkSound.self)
 
