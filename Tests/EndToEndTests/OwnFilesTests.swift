@@ -72,6 +72,7 @@ import Testing
         "nats-events.stream", "nats-events.subject", "nats-events.host", "nats-events.spool", "network-source.url",
         "network-source.caFile", "network-source.slatePicture", "network-source.slateText", "null-sink.dump",
         "part-sink.path", "part-source.path", "recorder.path", "rtsp-sink.path", "rtsp-sink.address",
+        "picture-overlay.path",
         "source-switch.active", "text.text", "text.name", "v4l2-sink.device", "v4l2-source.device",
         "v4l2-source.slatePicture", "v4l2-source.slateText", "window-preview.title", "y4m-sink.path", "y4m-source.path",
     ]

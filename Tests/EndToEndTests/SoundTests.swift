@@ -285,14 +285,14 @@ import Testing
         }
         #expect(
             try faults(Self.chain("opus", #""path": "out.mov""#)).contains(
-                "stages[4].from: a MOV file cannot store sound with the codec 'Opus'. Record to .mp4 or .mkv."
+                "stages[4].from: a MOV file cannot store sound with the codec 'Opus'. Record to .mp4 or .mkv, or decode the sound"
             ))
         #expect(
             try faults(
                 Self.chain("aac", #""path": "out.mp4""#).replacing(#"["h264", "sound"]"#, with: #"["h264", "tone"]"#)
             )
             .contains(
-                "'rec' takes H.264 or H.265 or AAC or Opus or motion, but 'tone' gives sound. Put an encoder of sound between them"
+                "'rec' takes H.264 or H.265 or AAC or Opus or MP3 or G.711 (µ-law) or G.711 (A-law) or G.726 or motion, but 'tone' gives sound. Put an encoder of sound between them"
             ))
         #expect(
             try faults(

@@ -98,7 +98,11 @@ import Testing
         #expect(played.units.count == 50)
         #expect(played.units.flatMap(\.bytes) == (try Self.stream(path, folder)))
         let base = played.format.video!.timeBase
-        let times = try Self.times(path, folder)
+        var times = try Self.times(path, folder)
+        // A stream that was written down begins at 0, wherever its clock stands.
+        if name == "a.ts" || name == "a.flv", let begin = times.compactMap({ $0[0] }).min() {
+            times = times.map { $0.map { $0.map { $0 - begin } } }
+        }
         #expect(played.units.map { base.ticks(of: $0.pts) } == times.map { $0[0] })
         // Matroska does not say when pictures are decoded; libavformat finds it out after the first two.
         let early = name == "a.mkv" ? 2 : 0
@@ -290,14 +294,15 @@ import Testing
         let cut = try Self.play(folder.file("cut.mp4"))
         #expect(cut.units.map(\.bytes) == whole.units[20...].map(\.bytes))
         // The hidden ones lie before 0, where the first that is shown begins.
-        #expect(cut.units[5].pts == .zero)
+        #expect(cut.units.filter { $0.pts < .zero }.count == 5 && cut.units.contains { $0.pts == .zero })
         #expect(Self.rise(cut.units))
         #expect(
             cut.events.map(\.text).contains(
                 "'\(folder.file("cut.mp4"))' hides 5 of its \(cut.units.count) pictures by an edit list, but later pictures may need the hidden ones to be decoded. With \"decode\": false they are passed on too. In an MP4 or MOV file those before the first shown picture are hidden again; elsewhere players show them."
             ), "\(cut.events.map(\.text))")
         try Self.record(cut.format, cut.units, to: folder.file(recording))
-        #expect(try Self.play(folder.file(recording)).units.map(\.pts) == cut.units.map(\.pts))
+        let begin = recording == "b.mkv" ? cut.units.map(\.pts).min()! : .zero
+        #expect(try Self.play(folder.file(recording)).units.map(\.pts) == cut.units.map { $0.pts - begin })
         let looped = try Self.play(folder.file("cut.mp4"), options: #", "loop": true"#, atMost: 60)
         #expect(looped.units.map(\.bytes) == (cut.units + cut.units).map(\.bytes))
     }

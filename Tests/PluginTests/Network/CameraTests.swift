@@ -81,14 +81,19 @@ import Testing
         ])
     func playsADescriptionWithWrongParameterSets(sets: String) throws {
         let video = Self.video.replacing("{sets}", with: sets)
-        let camera = try Camera(["sdp": Self.sdp(video)])
-        let driver = try NetworkSourceTests.driver("rtsp://127.0.0.1:\(camera.port)/cam", #""decode": false"#)
-        let known = try #require(driver.outputFormat?.encoded?.parameterSets)
-        let units = try Self.units(driver, count: 25)
-        // Those of the format are those of the stream.
-        #expect(units[0].count > known.count && units[0].containsSlice(known.dropFirst(4)))
-        #expect(NetworkSourceTests.figure(driver, "skipped")?.asInt == 0)
-        try driver.stop()
+        // A busy machine may take so long for the first look that the stream's first keyframe is over.
+        for attempt in 1...3 {
+            let camera = try Camera(["sdp": Self.sdp(video)])
+            let driver = try NetworkSourceTests.driver("rtsp://127.0.0.1:\(camera.port)/cam", #""decode": false"#)
+            let known = try #require(driver.outputFormat?.encoded?.parameterSets)
+            let units = try Self.units(driver, count: 25)
+            let skipped = NetworkSourceTests.figure(driver, "skipped")?.asInt
+            try driver.stop()
+            // Those of the format are those of the stream.
+            let isWhole = units[0].count > known.count && units[0].containsSlice(known.dropFirst(4))
+            if isWhole, skipped == 0 { return }
+            #expect(attempt < 3, "\(isWhole), \(skipped ?? -1) skipped")
+        }
     }
 
     @Test(
@@ -120,6 +125,8 @@ import Testing
         let driver = try NetworkSourceTests.driver("rtsp://127.0.0.1:\(camera.port)/cam", #""decode": false"#)
         _ = try Self.units(driver, count: 25)
         try driver.stop()
+        // The reader takes leave by itself, which a busy machine may delay.
+        Thread.sleep(forTimeInterval: 1)
         #expect(camera.end().contains { $0.hasPrefix("TEARDOWN") })
     }
 

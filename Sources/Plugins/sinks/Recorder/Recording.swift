@@ -158,7 +158,7 @@ final class Recording {
     /// The time that is 0 in the first file. Units that are not shown lie before it; Matroska has no times there.
     private func begin(with unit: RecordedUnit) -> MediaTime {
         guard keepsTimes else { return origin(at: unit) }
-        return setup.container == .mkv && setup.format.audio == nil ? min(unit.pts, .zero) : .zero
+        return setup.container == .mkv ? min(unit.pts, .zero) : .zero
     }
 
     /// Checks the gap before a unit. A gap that the container cannot express ends the recording, with a complete
@@ -414,9 +414,10 @@ final class Recording {
     }
 
     /// The time that is 0 in a file that begins with a unit: the unit's. Where a sound leads and nothing came before, its
-    /// first samples are those that a decoder needs and nobody hears.
+    /// first samples are those that a decoder needs and nobody hears. In Matroska they lie behind 0, since readers take a
+    /// time before it for none.
     private func origin(at unit: RecordedUnit) -> MediaTime {
-        guard let sound = setup.format.audio else { return unit.pts }
+        guard let sound = setup.format.audio, setup.container != .mkv else { return unit.pts }
         var hasLeadIn = false
         leadIn?.forEach { packet, _ in if isLeadIn(packet, to: unit) { hasLeadIn = true } }
         return hasLeadIn ? unit.pts : unit.pts + padding(sound)
