@@ -63,7 +63,8 @@ import Testing
 
     /// Options with a text that names no file which is read, and those that other tests try.
     private static let others: Set<String> = [
-        "alsa-source.device", "control-server.listen", "control-server.token", "face-effect.model",
+        "alsa-source.device", "audio-resample.layout", "control-server.listen", "control-server.token",
+        "face-effect.model",
         "face-effect.facesFile", "face-effect.reviewFile", "file-source.path", "frei0r.effect", "frei0r-mixer.effect",
         "image-sink.path", "image-source.path", "motion-source.path", "motion-source.listen", "motion-source.device",
         "motion-source.axes",
