@@ -294,16 +294,17 @@ class BareDebianTests(unittest.TestCase):
         write("cam", cam)
         write("still", still)
         write("wrong", {"stages": [{"use": "test-sauce"}]})
-        # The two machines of docs/fleet.md in one, with the drop-in that the page has.
+        # The two machines of docs/fleet.md in one; the one that reads waits for the other, as the page says.
         for name, chain in ("yard", "split-camera"), ("archive", "split-archive"):
             text = read(os.path.join(ROOT, f"examples/{chain}.json")).replace('"out/', f'"/var/lib/framehost/{name}/')
+            if name == "archive":
+                self.assertIn('"decode": false', text)
+                self.assertIn('"ifMissing": "wait"', read(os.path.join(ROOT, "docs/fleet.md")))
+                text = text.replace('"decode": false', '"decode": false, "ifMissing": "wait"')
             with open(f"{chains}/{name}.json", "w", encoding="utf-8") as file:
                 file.write(text)
-        page = read(os.path.join(ROOT, "docs/fleet.md"))
         drop = self.debian.path("/etc/systemd/system/framehost@archive.service.d")
         os.makedirs(drop)
-        with open(f"{drop}/stream.conf", "w", encoding="utf-8") as file:
-            file.write(re.search(r"```ini\n(.*?)```", page, re.S)[1])
         with open(f"{drop}/short.conf", "w", encoding="utf-8") as file:
             file.write("[Service]\nWatchdogSec=20\n")
         drop = self.debian.path("/etc/systemd/system/framehost@still.service.d")
@@ -332,9 +333,11 @@ class BareDebianTests(unittest.TestCase):
             return status() + booted.do("journalctl", "-u", "framehost@archive", "--no-pager", "-o", "cat").stdout
 
         self.assertEqual(booted.do("systemctl", "start", "--no-block", "framehost@archive").returncode, 0)
-        self.soon(lambda: show("archive", "NRestarts") != "0", why)
+        time.sleep(5)
+        self.assertNotIn(show("archive", "ActiveState"), ("failed", "inactive"), why())
         self.assertEqual(booted.do("systemctl", "start", "framehost@yard").returncode, 0)
         self.soon(lambda: (show("archive", "ActiveState"), status()) == ("active", "streaming"), why)
+        self.assertEqual(show("archive", "NRestarts"), "0", why())
         first = show("archive", "MainPID")
         self.assertEqual(show("yard", "WatchdogUSec"), "30s")
         self.assertEqual(show("archive", "WatchdogUSec"), "20s")

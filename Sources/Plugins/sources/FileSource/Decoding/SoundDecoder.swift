@@ -27,6 +27,7 @@ final class SoundDecoder {
     private var rate: Int32 = 0
     private var sampleFormat = AV_SAMPLE_FMT_NONE
     private var channels: Int32 = 0
+    private var canStretch = false
     private var isStretching = false
     private var positions: UInt64 = 0
     /// What the stream has changed to, where it is not what the chain agreed on; nil where that was taken already.
@@ -51,6 +52,8 @@ final class SoundDecoder {
     convenience init(_ terms: SoundTerms, format: AudioFormat) throws {
         let base = AVRational(num: terms.timeBase.numerator, den: terms.timeBase.denominator)
         try self.init(terms.parameters, timeBase: base, of: "the stream", format)
+        // It begins with the resampler that stretches, since one that takes over in the middle could be heard.
+        canStretch = true
     }
 
     private init(
@@ -177,13 +180,13 @@ final class SoundDecoder {
         return max(Int(count), 0)
     }
 
-    /// Makes the sound longer by so much in the next quarter of a second, or shorter, by a fortieth of that at most: nobody
+    /// Makes the sound longer by so much in the next quarter of a second, or shorter, by a hundredth of that at most: nobody
     /// hears it.
     func stretch(by late: MediaTime) {
         guard resampler != nil, late != .zero || isStretching else { return }
         isStretching = late != .zero
         let distance = max(format.sampleRate / 4, 1)
-        let most = Double(distance) / 40
+        let most = Double(distance) / 100
         let samples = min(max(late.seconds * Double(format.sampleRate), -most), most)
         swr_set_compensation(resampler, Int32(samples.rounded()), Int32(clamping: distance))
     }
@@ -226,6 +229,9 @@ final class SoundDecoder {
         var made = swr_alloc_set_opts2(
             &resampler, &output, AV_SAMPLE_FMT_FLT, Int32(clamping: format.sampleRate), &input, sampleFormat, rate, 0,
             nil)
+        if made >= 0, canStretch, let resampler {
+            made = av_opt_set_int(UnsafeMutableRawPointer(resampler), "flags", Int64(SWR_FLAG_RESAMPLE), 0)
+        }
         if made >= 0 { made = swr_init(resampler) }
         guard made >= 0 else {
             throw FrameHostError(
