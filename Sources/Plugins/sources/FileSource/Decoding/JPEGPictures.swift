@@ -37,8 +37,9 @@ final class JPEGPictures: @unchecked Sendable {
     private let height: Int
     private let workers: Int
     private let decoder: JPEGDecoder
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    // Made in `init`: what is made before it returns nil would stay.
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let changed: UnsafeMutablePointer<pthread_cond_t>
     // Under the lock: handed over and not taken yet, in order; how many of them a worker has taken.
     private var jobs: [Job] = []
     private var begun = 0
@@ -59,6 +60,8 @@ final class JPEGPictures: @unchecked Sendable {
         self.workers = workers
         height = Int(max(context.pointee.coded_height, context.pointee.height))
         decoder = try JPEGDecoder()
+        mutex = .allocate(capacity: 1)
+        changed = .allocate(capacity: 1)
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(changed, nil)
     }
