@@ -214,8 +214,8 @@ privacy: build test-packages ## faces laid into pictures and clips at random, co
 	/usr/bin/python3 Tests/Soak/privacy.py --stills $(STILLS) --crowds $(CROWDS) --turned $(TURNED) --clips $(CLIPS_MOVING) --live $(LIVE) --seed $(or $(SEED),1)
 
 SPLICES ?= 100
-media: build test-packages ## one clip in each container and over each protocol, and random splices of clips, through the program: SPLICES=… SEED=…
-	/usr/bin/python3 Tests/Media/rows.py
+media: build test-packages ## one clip in each container and over each protocol, and random splices of clips, through the program: SPLICES=… SEED=… ROWS=--files without streams
+	/usr/bin/python3 Tests/Media/rows.py $(ROWS)
 	/usr/bin/python3 Tests/Media/splices.py --count $(SPLICES) --seed $(or $(SEED),1)
 
 LISTENING ?= 180
