@@ -21,6 +21,8 @@ struct RecordedTags: Equatable {
     /// The tracks that come on inputs of their own.
     var sounds: [MediaTags.Track] = []
     var form = Form.usual
+    /// Whether tracks say which language is spoken.
+    var keepsLanguages = true
 
     var isEmpty: Bool {
         tags.isEmpty && chapters.isEmpty && ([pictures] + carried + sounds).allSatisfy(\.tags.isEmpty)

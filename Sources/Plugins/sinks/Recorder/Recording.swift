@@ -389,7 +389,7 @@ final class Recording {
         let tracks = TrackDescriptions(
             lead: setup.format, pictures: setup.pictures, orientation: orientation,
             audio: soundTracks.map { sound!.format(of: $0) } + setup.sounds, hasMotion: setup.hasMotionTrack,
-            pictureTags: tags.pictures, soundTags: carried + tags.sounds)
+            keepsLanguages: tags.keepsLanguages, pictureTags: tags.pictures, soundTags: carried + tags.sounds)
         endedSounds = setup.sounds.map { _ in false }
         muxer = try MuxerHandle(
             file: file, container: setup.container, tracks: tracks, origin: origin, tags: tags,

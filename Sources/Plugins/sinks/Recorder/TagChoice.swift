@@ -30,6 +30,7 @@ struct TagChoice {
         let isJoined = if case .joined? = passed.withheld { true } else { false }
         // How bright the pictures are is part of them, not about them.
         tags.pictures.hdr = isJoined ? nil : passed.tags?.track.hdr
+        tags.keepsLanguages = wish.handling.map { $0 != .none } ?? (passed.withheld == nil)
         guard wish.handling != TagHandling.none else { return }
         let sounds = wish.sounds.map { inputs.indices.contains($0) ? inputs[$0].tags?.track : nil }
         var found = RecordedTags(sounds: sounds.map { $0 ?? MediaTags.Track() })

@@ -16,6 +16,8 @@ struct TrackDescriptions {
     var audio: [AudioTrackFormat]
     /// Whether a track of motion follows.
     var hasMotion = false
+    /// Whether tracks say which language is spoken.
+    var keepsLanguages = true
     /// What the tracks say about themselves.
     var pictureTags = MediaTags.Track()
     var soundTags: [MediaTags.Track] = []
@@ -33,6 +35,12 @@ struct TrackDescriptions {
         return Int32(clamping: lead.audio.map(Self.ticksPerSecond) ?? 1000)
     }
 
+    private func named(_ sound: AudioTrackFormat) -> AudioTrackFormat {
+        var sound = sound
+        if !keepsLanguages { sound.language = "" }
+        return sound
+    }
+
     /// Adds a stream for each track, in order.
     func addStreams(to context: UnsafeMutablePointer<AVFormatContext>, _ container: Container) throws
         -> [UnsafeMutablePointer<AVStream>]
@@ -42,11 +50,11 @@ struct TrackDescriptions {
             try describe(first, pictures, in: container)
             first.pointee.time_base = AVRational(num: 1, den: leadTicks(in: container))
         } else if let sound = lead.audio {
-            try Self.describe(first, sound)
+            try Self.describe(first, named(sound))
         }
         pictureTags.set(on: first, in: container)
         return try [first]
-            + audio.enumerated().map { index, format in
+            + audio.map(named).enumerated().map { index, format in
                 let stream = try Self.newStream(context)
                 try Self.describe(stream, format)
                 if container == .mov, !format.language.isEmpty {
