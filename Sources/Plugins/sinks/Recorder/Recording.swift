@@ -423,12 +423,12 @@ final class Recording {
         return hasLeadIn ? unit.pts : unit.pts + padding(sound)
     }
 
-    /// Whether a sound that leads lies before 0, where nobody hears it and no decoder needs it, or where Matroska has no
-    /// times.
+    /// Whether a sound that leads lies before 0, where nobody hears it and no decoder needs it. A packet overlaps with the one
+    /// before it, which its decoder needs.
     private func isBeforeStart(_ unit: RecordedUnit) -> Bool {
         guard let sound = setup.format.audio else { return false }
-        let begin = unit.pts + padding(sound)
-        return setup.container == .mkv ? begin < .zero : begin + unit.duration <= .zero
+        let overlap = [.aac, .opus, .mp3].contains(sound.codec) ? unit.duration : .zero
+        return unit.pts + max(padding(sound), overlap) + unit.duration <= .zero
     }
 
     private func isLeadIn(_ packet: RecordedUnit, to unit: RecordedUnit) -> Bool {
