@@ -51,6 +51,30 @@ import Testing
         #expect(zip(placed.dropFirst(), placed).allSatisfy { $0 - $1 >= 20 * ms }, "\(placed)")
     }
 
+    /// What a connection's burst has from before is not shown a second time, and nothing is squeezed: the sound beside it has
+    /// the same place on the clock from the first item on.
+    @Test func leavesOutWhatWasStoodInFor() {
+        var line = LiveTimeline(.arrival)
+        for number in Int64(0)...25 { _ = line.place(nil, now: (8000 + number * 40) * ms) }
+        line.begin(age: time(800), period: time(40), isStoodIn: true)
+        let first = line.leavesOut(nil, now: 9010 * ms)
+        var given: [Int64] = []
+        var offsets = Set<Int64?>()
+        for number in Int64(0)...30 {
+            let now = max(9011, 8211 + number * 40)
+            let isLeftOut = line.leavesOut(time(5000 + number * 40), now: now * ms)
+            offsets.insert(line.offset)
+            if !isLeftOut { given.append(line.place(time(5000 + number * 40), now: now * ms).time) }
+        }
+        #expect(first && given.count == 11, "\(given.count)")
+        #expect(zip(given.dropFirst(), given).allSatisfy { $0 - $1 == 40 * ms } && given[0] > 9000 * ms, "\(given)")
+        #expect(offsets == [(8211 - 5000) * ms])
+        // Where nothing was shown meanwhile, everything is given.
+        line.begin(age: time(800), period: time(40))
+        let isLeftOut = line.leavesOut(time(0), now: 20_000 * ms)
+        #expect(!isLeftOut)
+    }
+
     @Test func followsASlowClock() {
         var line = LiveTimeline(.arrival)
         var late: Int64 = 0

@@ -39,6 +39,8 @@ struct LiveTimeline {
     private var period: Int64 = 0
     private var leastLate = Int64.max
     private var count = 0
+    /// The time of what was shown last in the stream's place, until an item comes after it.
+    private var standIn: Int64?
 
     init(_ pace: Pace) { self.pace = pace }
 
@@ -48,11 +50,26 @@ struct LiveTimeline {
     ///   - age: How long before its arrival the first item was captured, judged by the items that came with it. At most
     ///     10 s count, and only where items are given when they come.
     ///   - period: From item to item, as far as that is known.
-    mutating func begin(age: MediaTime = .zero, period: MediaTime = .zero) {
-        offset = nil
+    ///   - isStoodIn: Whether something else has been shown in its place until now.
+    mutating func begin(age: MediaTime = .zero, period: MediaTime = .zero, isStoodIn: Bool = false) {
+        (offset, standIn) = (nil, isStoodIn ? last : nil)
         self.period = min(max(period.nanoseconds, 0), Self.mostLate)
         self.age = pace == .arrival ? min(max(age.nanoseconds, 0), Self.mostEarly) : 0
         (leastLate, count) = (.max, 0)
+    }
+
+    /// Whether an item is left out, since something else has been shown at its time: the burst that a connection begins
+    /// with, where stand-ins came before. It has its place on the clock all the same, for the sound beside it.
+    mutating func leavesOut(_ given: MediaTime?, now: Int64) -> Bool {
+        guard pace == .arrival, let standIn else { return false }
+        var time = now - age - period
+        if let given {
+            if offset == nil { anchor(given, now - age) }
+            time = offset! + given.nanoseconds
+        }
+        guard time > standIn else { return true }
+        self.standIn = nil
+        return false
     }
 
     /// Finds the place of an item.
