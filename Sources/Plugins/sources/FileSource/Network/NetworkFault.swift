@@ -162,18 +162,24 @@ enum NetworkFault {
             remedy: "Set the sender to another pixel format, such as yuv420p.")
     }
 
-    static func passesOnlyNALUnits(_ shown: String, codec: String) -> FrameHostError {
-        FrameHostError(
-            .unavailable,
-            what: "'decode' is false, which needs H.264 or H.265, but the video of '\(shown)' is \(codec)",
-            remedy: "Leave 'decode' out and put an encoder after this stage.")
+    private static func asking(_ isDecoded: Bool) -> String {
+        isDecoded ? "the output 'units'" : "'decode' is false, which"
     }
 
-    static func noParameterSets(_ shown: String) -> FrameHostError {
+    static func passesOnlyNALUnits(_ shown: String, codec: String, isDecoded: Bool) -> FrameHostError {
+        FrameHostError(
+            .unavailable,
+            what: "\(asking(isDecoded)) needs H.264 or H.265, but the video of '\(shown)' is \(codec)",
+            remedy: isDecoded
+                ? "Take the pictures, and put an encoder behind them."
+                : "Leave 'decode' out and put an encoder after this stage.")
+    }
+
+    static func noParameterSets(_ shown: String, isDecoded: Bool) -> FrameHostError {
         FrameHostError(
             .unavailable,
             what:
-                "'decode' is false, which needs parameter sets (SPS and PPS, of H.265 also VPS), but '\(shown)' did not send them within 'analyzeSeconds' and 'probeBytes'",
+                "\(asking(isDecoded)) needs parameter sets (SPS and PPS, of H.265 also VPS), but '\(shown)' did not send them within 'analyzeSeconds' and 'probeBytes'",
             remedy: lookLonger)
     }
 

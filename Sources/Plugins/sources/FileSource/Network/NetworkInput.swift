@@ -44,6 +44,8 @@ final class NetworkInput {
         var trust: CertificateTrust
         var isDecoded: Bool
         var takesSound: Bool
+        /// Whether access units are given beside the pictures.
+        var takesUnits: Bool
         var transport: NetworkTransport
         var connectSeconds: Double
         var stallSeconds: Double
@@ -199,10 +201,10 @@ final class NetworkInput {
                 settings.takesSound
                 ? Int(av_find_best_stream(container, AVMEDIA_TYPE_AUDIO, -1, found, nil, 0)) : -1
             let packets = TimedPackets()
-            if !settings.isDecoded { findSets(container, track, packets) }
+            if !settings.isDecoded || settings.takesUnits { findSets(container, track, packets) }
             let terms = try StreamTerms(
                 container, track: track, sound: sound >= 0 ? sound : nil, shown: settings.address.shown,
-                isDecoded: settings.isDecoded)
+                isDecoded: settings.isDecoded, givesUnits: settings.takesUnits)
             let soundTrack = terms.sound == nil ? nil : sound
             for index in 0..<Int(container.pointee.nb_streams) where index != track && index != soundTrack {
                 container.pointee.streams[index]!.pointee.discard = AVDISCARD_ALL

@@ -18,6 +18,10 @@ final class NetworkReader: @unchecked Sendable {
     let queue = PacketQueue()
     /// The sound's packets, and what happens to the connection; nil where the sound is not taken.
     let sound: PacketQueue?
+    /// The video's packets once more, for ``NetworkUnits``; nil where these are not taken.
+    let units: PacketQueue?
+    /// The queues beside ``queue``.
+    private let further: [PacketQueue]
     /// Tells the sound where the pictures are placed.
     let clock = StreamClock()
     private let settings: NetworkInput.Settings
@@ -32,6 +36,7 @@ final class NetworkReader: @unchecked Sendable {
         /// What access units are planned for. Others are refused.
         var expected: EncodedFormat?
         var expectedSound: AudioTrackFormat?
+        var expectedUnits: EncodedFormat?
         var isRunning = false
         var attempts = 0
         var packets = 0
@@ -64,6 +69,8 @@ final class NetworkReader: @unchecked Sendable {
         self.settings = settings
         self.memory = memory
         sound = settings.takesSound ? PacketQueue(mostPackets: Self.mostSoundPackets, dropsOldest: true) : nil
+        units = settings.takesUnits ? PacketQueue() : nil
+        further = [sound, units].compactMap { $0 }
         self.stageID = stageID
         self.failsAtOnce = failsAtOnce
     }
@@ -97,11 +104,18 @@ final class NetworkReader: @unchecked Sendable {
     /// [control thread] The sound that the chain is planned for.
     var expectedSound: AudioTrackFormat? { state.withLock { $0.expectedSound } }
 
+    /// [control thread] What the output `units` is planned for, where the stream is opened only when the chain runs.
+    /// A stream that is another one has pictures all the same.
+    var expectedUnits: EncodedFormat? {
+        get { state.withLock { $0.expectedUnits } }
+        set { state.withLock { $0.expectedUnits = newValue } }
+    }
+
     /// [any thread] Ends every wait, and with it the reader.
     func end() {
         interrupt.end()
         queue.end()
-        sound?.end()
+        for queue in further { queue.end() }
     }
 
     /// [stage thread] Ends the reader, and waits for that at most 500 ms.
@@ -150,7 +164,7 @@ final class NetworkReader: @unchecked Sendable {
                 }
                 state.withLock { $0.newest = ObjectIdentifier(input.terms) }
                 queue.put(.opened(input.terms))
-                sound?.put(.opened(input.terms))
+                for queue in further { queue.put(.opened(input.terms)) }
                 guard read(input, packet, &backoff) else { return }
             } catch {
                 if interrupt.hasEnded { return }
@@ -181,7 +195,8 @@ final class NetworkReader: @unchecked Sendable {
     private func read(
         _ input: NetworkInput, _ packet: UnsafeMutablePointer<AVPacket>, _ backoff: inout Backoff
     ) -> Bool {
-        let waits = settings.address.scheme.isPacedByStream
+        var spare = av_packet_alloc()
+        defer { av_packet_free(&spare) }
         var isRemembered = memory == nil
         var late = LatePacket(input.terms.timeBase)
         input.beginWait()
@@ -194,31 +209,48 @@ final class NetworkReader: @unchecked Sendable {
                     input.beginWait(isOverdue: interrupt.mustStop)
                     continue
                 }
-                if let held = late.take() { queue.put(held, waits: waits) }
-                queue.put(packet, waits: waits)
+                if let held = late.take() { give(held, input, spare) }
+                give(packet, input, spare)
                 if !isRemembered { memory?.write(input.terms.remembered) }
                 isRemembered = true
                 input.beginWait()
             case .sound:
-                // What is paced by its times is not lost for want of room. Pictures that wait go on without this thread.
-                while waits, let sound, !sound.hasRoom, queue.packetsWaiting > 0, !interrupt.hasEnded {
-                    queue.sleep(until: PacketQueue.now() + 5_000_000)
-                    input.beginWait()
-                }
+                if let sound { waitForRoom(in: sound, input) }
                 sound?.put(packet, waits: false)
             case .other: continue
             case .ended:
-                if let held = late.take() { queue.put(held, waits: waits) }
+                if let held = late.take() { give(held, input, spare) }
                 queue.put(.ended)
-                sound?.put(.ended)
+                for queue in further { queue.put(.ended) }
                 return false
             case .lost(let reason):
                 if interrupt.hasEnded { return false }
                 if late.isHeld { state.withLock { $0.late += 1 } }
                 queue.put(.lost(reason))
-                sound?.put(.lost(reason))
+                for queue in further { queue.put(.lost(reason)) }
                 return true
             }
+        }
+    }
+
+    /// Hands a packet of the video on.
+    ///
+    /// - Parameter spare: For a second reference to its bytes; nil where there was no memory.
+    private func give(
+        _ packet: UnsafeMutablePointer<AVPacket>, _ input: NetworkInput, _ spare: UnsafeMutablePointer<AVPacket>?
+    ) {
+        if let units, let spare, av_packet_ref(spare, packet) >= 0 {
+            waitForRoom(in: units, input)
+            units.put(spare, waits: false)
+        }
+        queue.put(packet, waits: isPacedByStream)
+    }
+
+    /// What is paced by its times is not lost for want of room. Pictures that wait go on without this thread.
+    private func waitForRoom(in further: PacketQueue, _ input: NetworkInput) {
+        while isPacedByStream, !further.hasRoom, queue.packetsWaiting > 0, !interrupt.hasEnded {
+            queue.sleep(until: PacketQueue.now() + 5_000_000)
+            input.beginWait()
         }
     }
 

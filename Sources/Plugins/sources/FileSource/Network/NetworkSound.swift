@@ -31,14 +31,8 @@ final class NetworkSound: Source {
     private var packet: UnsafeMutablePointer<AVPacket>?
     /// Whether ``packet`` waits for the first picture's place.
     private var holdsPacket = false
-    /// Added to the connection's times to get the chain clock's; nil before the first packet.
-    private var offset: Int64?
-    /// A new offset, and since when the pictures have it, chain clock.
-    private var next: (offset: Int64, since: Int64)?
-    /// Since when ``packet`` has waited for a place, chain clock.
-    private var heldSince: Int64?
-    /// When the reader was first found to have ended, chain clock.
-    private var overSince: Int64?
+    private var places = CompanionClock()
+    private var nextReader: NextReader
     private var hasEnded = false
     private var lastResume: Int64 = 0
     /// Packets that were dropped before the first call or the end of the last pause: the chain was not too slow for
@@ -56,6 +50,7 @@ final class NetworkSound: Source {
     init(options: NetworkSourceOptions, context: StageContext) {
         self.options = options
         self.context = context
+        nextReader = NextReader(options)
     }
 
     deinit {
@@ -73,7 +68,7 @@ final class NetworkSound: Source {
 
     /// [control thread] Asks the reader of the pictures, which has connected by now.
     func negotiate() throws -> MediaFormat {
-        guard let reader = StreamReaders.reader(for: context) else { throw Self.unopened }
+        guard let reader = StreamReaders.reader(for: context) else { throw Self.unopened("sound") }
         guard reader.sound != nil else {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
@@ -81,7 +76,9 @@ final class NetworkSound: Source {
                 remedy: "Restart the chain with a stage that takes the sound.")
         }
         self.reader = reader
-        guard reader.planned != nil || options.ifMissing == .wait else { throw Self.unopened }
+        // A chain that passes the sound on begins with its stream, where it was not there before.
+        let needsStream = options.ifMissing == .fail || (!options.decode && reader.expectedSound == nil)
+        guard reader.planned != nil || !needsStream else { throw Self.unopened("sound") }
         guard options.decode else {
             let found = reader.planned?.sound?.format ?? reader.expectedSound
             guard let found, found.obstacleToPassing == nil else {
@@ -116,13 +113,14 @@ final class NetworkSound: Source {
     }
 
     /// The fault of the pictures' stage says why.
-    private static let unopened = {
+    static func unopened(_ what: String) -> FrameHostError {
         var fault = FrameHostError(
-            .unavailable, place: "url", what: "the stream was not opened, so its sound is not known",
+            .unavailable, place: "url",
+            what: "the stream was not opened, so its \(what) \(what == "sound" ? "is" : "are") not known",
             remedy: "Correct the fault that this network-source reports for its pictures.")
         fault.isConsequence = true
         return fault
-    }()
+    }
 
     private static func lack(_ reader: NetworkReader) -> String {
         reader.planned == nil
@@ -207,32 +205,24 @@ final class NetworkSound: Source {
         return .more
     }
 
-    /// How long the pictures' stage may take to start again after its fault: half a minute between two attempts, and
-    /// the attempt itself.
-    private var restart: Int64 {
-        options.whileLost == .stop ? 35_000_000_000 + Int64(options.connectSeconds * 1e9) : 5_000_000_000
-    }
-
-    /// Waits for another reader: this one has ended with the pictures' stage, which may have started again.
     private func awaitReader() -> SourceProgress {
         let now = context.clock.now()
-        let since = overSince ?? now
-        overSince = since
-        if let found = StreamReaders.reader(for: context), found !== reader, found.sound != nil {
+        switch nextReader.look(context, instead: reader, now: now, where: { $0.sound != nil }) {
+        case .reader(let found):
             reader = found
-            (terms, decoder, overSince, followsGap) = (nil, nil, nil, true)
+            (terms, decoder, followsGap) = (nil, nil, true)
             return .more
-        }
-        guard now - since < restart else {
+        case .wait: return context.sleep(until: now + Self.wait) ? .more : .ended
+        case .none:
             noteLack("the stage that gives its pictures has ended")
             return .ended
         }
-        return context.sleep(until: now + Self.wait) ? .more : .ended
     }
 
     private func begin(_ terms: StreamTerms) throws {
         self.terms = terms
-        (decoder, offset, next, isChanged) = (nil, nil, nil, false)
+        (decoder, isChanged) = (nil, false)
+        places.begin()
         pacer.begin()
         guard let found = terms.sound else { return noteLack("it has none, or none that can be decoded") }
         guard let format else {
@@ -260,12 +250,21 @@ final class NetworkSound: Source {
             dropPacket()
             return .more
         }
-        switch reader.clock.place(of: terms, isNewest: reader.isNewest(terms)) {
-        case .unknown: hold()
-        case .over: dropPacket()
-        case .offset(let offset):
-            guard follows(offset), isNear(packet, found) else { return .more }
-            heldSince = nil
+        let pictures = reader.clock.place(of: terms, isNewest: reader.isNewest(terms))
+        switch places.look(at: given(packet.pointee.pts, found), pictures, now: context.clock.now()) {
+        case .wait: _ = context.sleep(until: context.clock.now() + 10_000_000)
+        case .drop(let ahead):
+            if let ahead {
+                noteLack(
+                    "the times of its sound are \(ahead / 1_000_000_000) s ahead of those of its pictures",
+                    remedy: "Check the sender's time stamps.")
+            }
+            dropPacket()
+        case .here(let isStep):
+            if isStep {
+                clock = SampleClock(sampleRate: format?.sampleRate ?? 1, isLive: true)
+                followsGap = true
+            }
             guard options.decode else { return try pass(packet, found, output) }
             if decoder?.send(packet) == false { noteDamage() }
             dropPacket()
@@ -273,70 +272,19 @@ final class NetworkSound: Source {
         return .more
     }
 
-    /// How far a packet's time may lie from now: a connection starts with a burst, and the parts of a playlist
-    /// wait.
-    private static let mostApart: Int64 = 10_000_000_000
-    /// How long a packet that is too far ahead waits for pictures that give it a place.
-    private static let longestHold: Int64 = 3_000_000_000
-    /// A step of the offset by more than this is another timeline. The sound follows it once it has lasted for
-    /// ``settled``.
-    private static let step: Int64 = 500_000_000
-    private static let settled: Int64 = 200_000_000
-
-    private func hold() { _ = context.sleep(until: context.clock.now() + 10_000_000) }
-
-    /// Takes over the pictures' offset; false where it has just stepped, and may step again.
-    private func follows(_ new: Int64) -> Bool {
-        // Both lie within ±2^61.
-        guard let old = offset, abs(new - old) > Self.step else {
-            (offset, next) = (new, nil)
-            return true
-        }
-        let now = context.clock.now()
-        if next.map({ abs($0.offset - new) > Self.step }) ?? true { next = (new, now) }
-        guard now - next!.since >= Self.settled else {
-            hold()
-            return false
-        }
-        (offset, next) = (new, nil)
-        clock = SampleClock(sampleRate: format?.sampleRate ?? 1, isLive: true)
-        followsGap = true
-        return true
-    }
-
-    /// Whether the packet's time is about now. Where the stream's times jump, the sound may jump before the
-    /// pictures do: it then waits for them for a while.
-    private func isNear(_ packet: UnsafeMutablePointer<AVPacket>, _ terms: SoundTerms) -> Bool {
-        let now = context.clock.now()
-        guard let time = time(packet.pointee.pts, terms)?.nanoseconds else { return true }
-        if abs(time - now) <= Self.mostApart { return true }
-        let since = heldSince ?? now
-        heldSince = since
-        if time > now, now - since < Self.longestHold {
-            hold()
-        } else {
-            if time > now {
-                noteLack(
-                    "the times of its sound are \((time - now) / 1_000_000_000) s ahead of those of its pictures",
-                    remedy: "Check the sender's time stamps.")
-            }
-            dropPacket()
-        }
-        return false
-    }
-
     private func dropPacket() {
         holdsPacket = false
         av_packet_unref(packet)
     }
 
-    /// A time of the stream on the chain clock; nil where there is none, or an impossible one.
-    private func time(_ ticks: Int64?, _ terms: SoundTerms) -> MediaTime? {
-        guard let ticks, ticks != fh_av_no_pts, let given = terms.timeBase.possibleTime(ofTicks: ticks) else {
-            return nil
-        }
-        return given + MediaTime(nanoseconds: offset ?? 0)
+    /// A time of the stream; nil where there is none, or an impossible one.
+    private func given(_ ticks: Int64?, _ terms: SoundTerms) -> MediaTime? {
+        guard let ticks, ticks != fh_av_no_pts else { return nil }
+        return terms.timeBase.possibleTime(ofTicks: ticks)
     }
+
+    /// A time of the stream on the chain clock; nil where there is none, or an impossible one.
+    private func time(_ ticks: Int64?, _ terms: SoundTerms) -> MediaTime? { given(ticks, terms).map(places.time) }
 
     private func waits(for time: MediaTime) -> Bool {
         let now = context.clock.now()

@@ -56,5 +56,8 @@ extension NetworkSource {
             "sound-damaged", "Of the output 'audio': a packet was damaged. Posted only for the first."),
         EventDeclaration(
             "sound-missing", "Of the output 'audio': the stream is there, but has no sound that can be given."),
+        EventDeclaration(
+            "units-missing",
+            "Of the output 'units': the stream is there, but has no access units of the planned codec and size."),
     ]
 }

@@ -18,7 +18,9 @@ final class NetworkSource: Source {
             "Plays a network stream (RTSP, RTMP, SRT, HTTP, HLS, UDP). Reconnects when the stream is lost.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
         otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264, .h265)),
-        furtherOutputs: [StageInfo.FurtherOutput("audio", NetworkSound.type)], events: events)
+        furtherOutputs: [
+            StageInfo.FurtherOutput("audio", NetworkSound.type), StageInfo.FurtherOutput("units", NetworkUnits.type),
+        ], events: events)
 
     var options: NetworkSourceOptions
     private let context: StageContext
@@ -53,9 +55,7 @@ final class NetworkSource: Source {
     /// Packets that were dropped before the first item since the start, or since the last pause: the chain was not too
     /// slow for those. nil before that item.
     private var droppedBefore: Int?
-    /// Whether no access unit is given before a keyframe.
-    private var waitsForKeyframe = true
-    private var leading = LeadingPictures()
+    private var gate = UnitGate()
     private var shape: PictureShape?
     /// How much damage there is when it is reported next.
     private var nextDamage = 1
@@ -94,7 +94,7 @@ final class NetworkSource: Source {
         let settings = NetworkInput.Settings(
             address: address, login: login,
             trust: try CertificateTrust(verify: options.verify, caFile: options.caFile.map(context.resolve)),
-            isDecoded: options.decode, takesSound: context.takenOutputs.contains("audio"),
+            isDecoded: options.decode, takesSound: context.takenOutputs.contains("audio"), takesUnits: takesUnits,
             transport: options.transport,
             connectSeconds: options.connectSeconds,
             stallSeconds: options.stallSeconds ?? (address.scheme.isPacedByStream ? 20 : 3),
@@ -110,22 +110,21 @@ final class NetworkSource: Source {
                 isWarning: true)
         }
         let mayMiss = options.ifMissing == .wait
-        let memory = mayMiss && !options.decode ? StreamMemory(url: options.url) : nil
+        let givesUnits = !options.decode || takesUnits
+        let memory = mayMiss && givesUnits ? StreamMemory(url: options.url) : nil
         let expected = memory.flatMap(expected)
+        if let obstacle = memory?.obstacle {
+            context.note(
+                "what '\(address.shown)' is cannot be remembered for a later start without it: \(obstacle). Name a folder in the variable STATE_DIRECTORY",
+                isWarning: true)
+        }
         let reader = NetworkReader(
-            settings, stageID: context.stageID, failsAtOnce: !mayMiss || (!options.decode && expected == nil),
+            settings, stageID: context.stageID, failsAtOnce: !mayMiss || (givesUnits && expected == nil),
             memory: memory)
         self.reader = reader
         StreamReaders.add(reader, of: context)
         if let expected { return plan(expected) }
-        if mayMiss, options.decode {
-            let format = plannedWithout()
-            self.format = format
-            context.note(
-                "'\(address.shown)' is opened when the chain runs. The chain is planned for \(format.width)x\(format.height) at \(format.frameRate.short) fps in i420"
-            )
-            return .video(format)
-        }
+        if mayMiss, !givesUnits { return planPicturesWithout() }
         do {
             try reader.start()
             let terms = try firstTerms(of: reader)
@@ -141,10 +140,22 @@ final class NetworkSource: Source {
         }
     }
 
+    private var takesUnits: Bool { options.decode && context.takenOutputs.contains("units") }
+
+    private func planPicturesWithout() -> MediaFormat {
+        let format = plannedWithout()
+        self.format = format
+        context.note(
+            "'\(address.shown)' is opened when the chain runs. The chain is planned for \(format.width)x\(format.height) at \(format.frameRate.short) fps in i420"
+        )
+        return .video(format)
+    }
+
     /// What a stream that is passed on, and may be missing, is planned for; nil where that is not known, and the chain
     /// begins with the stream.
     private func expected(_ memory: StreamMemory) -> RememberedStream? {
-        let takesSound = context.takenOutputs.contains("audio")
+        // Sound that is decoded is converted to what the chain was planned for.
+        let takesSound = !options.decode && context.takenOutputs.contains("audio")
         let known = memory.read().flatMap { !takesSound || $0.sound != nil ? $0 : nil }
         guard let codec = options.codec?.codec, let size = options.size else { return known }
         if let known, known.video.codec == codec, known.video.video.map({ PictureSize($0.width, $0.height) }) == size {
@@ -157,6 +168,10 @@ final class NetworkSource: Source {
     private func plan(_ expected: RememberedStream) -> MediaFormat {
         var encoded = expected.video
         if let rate = options.rate { encoded.video?.frameRate = rate.rational }
+        guard !options.decode else {
+            reader?.expectedUnits = encoded
+            return planPicturesWithout()
+        }
         reader?.expect(encoded, sound: expected.sound)
         format = encoded.video
         self.encoded = encoded
@@ -230,7 +245,7 @@ final class NetworkSource: Source {
         return demand
     }
 
-    private static func slabBytes(_ format: VideoFormat) -> Int { max(16 << 20, 2 * format.bufferBytes) }
+    static func slabBytes(_ format: VideoFormat) -> Int { max(16 << 20, 2 * format.bufferBytes) }
 
     /// [setup thread]
     func start() throws {
@@ -335,14 +350,14 @@ final class NetworkSource: Source {
     /// Begins another connection.
     private func begin(_ terms: StreamTerms) throws {
         self.terms = terms
-        reader?.clock.set(nil, of: terms)
+        reader?.clock.set(nil, of: terms, at: nil)
         // A moment for the packets that were read to examine the stream: `ticksWaiting` counts them.
         _ = context.sleep(until: context.clock.now() + 20_000_000)
         times.begin(
             age: terms.timeBase.time(ofTicks: reader?.queue.ticksWaiting ?? 0),
-            period: format?.frameRate.period ?? .zero)
+            period: format?.frameRate.period ?? .zero, isStoodIn: live.isAway && options.decode)
         pacer.begin()
-        waitsForKeyframe = true
+        gate.close()
         live.opened()
         do {
             if options.decode {
@@ -377,7 +392,7 @@ final class NetworkSource: Source {
         }
         let placement = times.place(given, now: now, isBehind: isBehind)
         figures.jumps.store(times.jumps, ordering: .relaxed)
-        reader?.clock.set(times.offset, of: terms)
+        reader?.clock.set(times.offset, of: terms, at: placement.time)
         if times.pace == .stream, placement.time > now {
             guard context.sleep(until: placement.time) else { return nil }
         }
@@ -413,6 +428,11 @@ final class NetworkSource: Source {
         }
         let given = time(picture.givenTick, terms)
         if isStale(given) { return .more }
+        if times.leavesOut(given, now: context.clock.now()) {
+            reader?.clock.set(times.offset, of: terms, at: nil)
+            figures.add(figures.skipped)
+            return .more
+        }
         guard let placement = place(given, of: terms) else { return .ended }
         guard var frame = try output.makeFrame() else { return .more }
         let found = PictureShape(picture, aspect: terms.shape.aspect)
@@ -485,40 +505,32 @@ final class NetworkSource: Source {
         defer { av_packet_unref(packet) }
         let bytes = UnsafeRawBufferPointer(start: packet.pointee.data, count: Int(max(packet.pointee.size, 0)))
         let coding = terms.coding ?? .h264
-        let outline = UnitOutline(bytes, coding)
-        let isKeyframe = outline.entry != .none
-        guard outline.hasUnits, bytes.count <= Self.slabBytes(format) / 2 else {
+        let outline: UnitOutline
+        switch gate.look(at: bytes, coding, mostBytes: Self.slabBytes(format) / 2) {
+        case .given(let found): outline = found
+        case .leftOut:
+            stale = max(stale - (gate.isClosed ? 1 : 0), 0)
+            figures.add(figures.skipped)
+            return .more
+        case .damaged:
             noteDamage()
-            waitsForKeyframe = waitsForKeyframe || outline.hasUnits
             return .more
         }
+        let isKeyframe = outline.entry != .none
         if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { noteDamage() }
-        if waitsForKeyframe, !isKeyframe {
-            stale = max(stale - 1, 0)
-            figures.add(figures.skipped)
-            return .more
-        }
-        if leading.leavesOut(outline, begins: waitsForKeyframe) {
-            figures.add(figures.skipped)
-            return .more
-        }
         let shown = time(packet.pointee.pts, terms)
-        let decoded = time(packet.pointee.dts, terms) ?? (terms.reorderDepth == 0 ? shown : nil)
+        let decoded = terms.decodeTime(dts: packet.pointee.dts, pts: packet.pointee.pts, period: format.frameRate.period)
         if isStale(decoded) {
-            waitsForKeyframe = true
+            gate.close()
             return .more
         }
-        waitsForKeyframe = false
+        gate.open()
         guard let placement = place(decoded, of: terms) else { return .ended }
         let known = encoded?.parameterSets ?? []
         if isKeyframe, !known.isEmpty, !ParameterSets(known, coding).hasAll(in: bytes) { reportSets() }
         // What the chain was planned for is not what this connection's description says.
         let sets = isKeyframe && !outline.hasSets && known != terms.parameterSets ? terms.parameterSets : []
-        var unit = try output.makeAccessUnit(byteCount: sets.count + bytes.count)
-        unit.withMutableBytes { target in
-            target.copyBytes(from: sets)
-            UnsafeMutableRawBufferPointer(rebasing: target[sets.count...]).copyMemory(from: bytes)
-        }
+        let unit = try output.makeAccessUnit(of: bytes, behind: sets)
         // Both lie within ±2^61, so their difference fits in Int64.
         let ahead = shown.flatMap { shown in decoded.map { (shown - $0).nanoseconds } } ?? 0
         unit.dts = MediaTime(nanoseconds: placement.time)

@@ -56,6 +56,18 @@ struct StreamMemory: Sendable {
         return Self.stream(node)
     }
 
+    /// [control thread] Why nothing can be remembered; nil where it can.
+    var obstacle: String? {
+        var folder = Substring(path)
+        while let slash = folder.lastIndex(of: "/") {
+            folder = folder[..<slash]
+            let name = folder.isEmpty ? "/" : String(folder)
+            if access(name, W_OK | X_OK) == 0 { return nil }
+            guard errno == ENOENT else { return "'\(name)' cannot be written (\(String(cString: strerror(errno))))" }
+        }
+        return nil
+    }
+
     /// [any thread] Remembers a stream, unless it is remembered so. Nothing is said where that fails: the next start then
     /// waits for the stream.
     func write(_ stream: RememberedStream) {

@@ -35,14 +35,25 @@ final class StreamClock: Sendable {
     private struct State {
         var connection: ObjectIdentifier?
         var offset: Int64?
+        /// The time of the connection's first picture, chain clock.
+        var begin: Int64?
         /// No picture follows.
         var hasEnded = false
     }
     private let state = Locked(State())
 
-    /// [stage thread of the pictures]
-    func set(_ offset: Int64?, of terms: StreamTerms) {
-        state.withLock { $0 = State(connection: ObjectIdentifier(terms), offset: offset) }
+    /// [stage thread of the pictures] - Parameter time: Where a picture is placed; nil before the connection's first.
+    func set(_ offset: Int64?, of terms: StreamTerms, at time: Int64?) {
+        state.withLock { state in
+            let connection = ObjectIdentifier(terms)
+            let begin = state.connection == connection ? state.begin ?? time : time
+            state = State(connection: connection, offset: offset, begin: begin)
+        }
+    }
+
+    /// [any thread] The time of a connection's first picture, chain clock; nil where none was placed.
+    func begin(of terms: StreamTerms) -> Int64? {
+        state.withLock { $0.connection == ObjectIdentifier(terms) ? $0.begin : nil }
     }
 
     /// [stage thread of the pictures] Says that no picture follows.
@@ -67,7 +78,7 @@ final class StreamClock: Sendable {
     }
 }
 
-/// Finds the source whose connection gives a ``NetworkSound`` its sound.
+/// Finds the source whose connection gives a ``NetworkSound`` or ``NetworkUnits`` what it gives.
 enum StreamReaders {
     private struct Key: Hashable {
         var run: ObjectIdentifier
@@ -93,11 +104,45 @@ enum StreamReaders {
         }
     }
 
-    /// [control thread, stage thread of the sound] The reader of the source to which `cam.audio` belongs; nil where
-    /// there is none.
+    /// [control thread, stage thread of the further output] The reader of the source to which `cam.audio` belongs; nil
+    /// where there is none.
     static func reader(for context: StageContext) -> NetworkReader? {
         guard let dot = context.stageID.lastIndex(of: ".") else { return nil }
         let stage = String(context.stageID[..<dot])
         return entries.withLock { $0[key(context, stage)]?.reader }
+    }
+}
+
+/// Looks for another reader where one has ended with the pictures' stage, which may start again.
+struct NextReader {
+    enum Found {
+        case reader(NetworkReader)
+        case wait
+        case none
+    }
+
+    /// How long the pictures' stage may take to start again after its fault: half a minute between two attempts, and the
+    /// attempt itself.
+    private let patience: Int64
+    private var since: Int64?
+
+    init(_ options: NetworkSourceOptions) {
+        patience =
+            options.whileLost == .stop ? 35_000_000_000 + Int64(options.connectSeconds * 1e9) : 5_000_000_000
+    }
+
+    /// [stage thread] - Parameters:
+    ///   - last: The reader that has ended.
+    ///   - gives: Whether a reader has what is wanted.
+    mutating func look(
+        _ context: StageContext, instead last: NetworkReader?, now: Int64, where gives: (NetworkReader) -> Bool
+    ) -> Found {
+        let begin = since ?? now
+        since = begin
+        if let found = StreamReaders.reader(for: context), found !== last, gives(found) {
+            since = nil
+            return .reader(found)
+        }
+        return now - begin < patience ? .wait : .none
     }
 }

@@ -16,6 +16,8 @@ final class StreamTerms: @unchecked Sendable {
     let rate: Rational
     /// Parameter sets with start codes; empty where there are none, or where they were not asked for.
     let parameterSets: [UInt8]
+    /// Why access units cannot be given beside the pictures; nil where they can, or were not asked for.
+    let unitsFault: FrameHostError?
     let reorderDepth: Int
     /// What its access units are made of; nil where they cannot be passed on.
     var coding: VideoCoding? { VideoCoding(parameters.pointee.codec_id) }
@@ -26,10 +28,12 @@ final class StreamTerms: @unchecked Sendable {
 
     /// - Throws: ``FrameHostError`` where the video cannot be given.
     ///
-    /// - Parameter sound: The track of the sound, where it is wanted and there is one.
+    /// - Parameters:
+    ///   - sound: The track of the sound, where it is wanted and there is one.
+    ///   - givesUnits: Whether access units are wanted beside the pictures.
     init(
         _ container: UnsafeMutablePointer<AVFormatContext>, track: Int, sound: Int? = nil, shown: String,
-        isDecoded: Bool
+        isDecoded: Bool, givesUnits: Bool
     ) throws {
         let stream = container.pointee.streams[track]!
         self.sound = sound.flatMap { SoundTerms(container.pointee.streams[$0]!) }
@@ -53,15 +57,18 @@ final class StreamTerms: @unchecked Sendable {
         let codec = String(cString: avcodec_get_name(stream.pointee.codecpar.pointee.codec_id))
         text = "\(codec) \(shape.width)x\(shape.height)" + (rate.isZero ? "" : " at \(rate.short) fps")
         guard avcodec_parameters_copy(copy, stream.pointee.codecpar) >= 0 else {
-            parameterSets = []
+            (parameterSets, unitsFault) = ([], nil)
             throw FrameHostError(
                 .exhausted, what: "not enough memory for a stream",
                 remedy: "Free some memory.")
         }
         // Nothing is freed before all members are set.
-        let sets = Result { isDecoded ? [] : try Self.parameterSets(copy, base, shown, codec) }
+        let sets = Result {
+            isDecoded && !givesUnits ? [] : try Self.parameterSets(copy, base, shown, codec, isDecoded: isDecoded)
+        }
         parameterSets = (try? sets.get()) ?? []
-        _ = try sets.get()
+        unitsFault = if givesUnits, case .failure(let fault) = sets { FrameHostError.wrap(fault) } else { nil }
+        if !isDecoded { _ = try sets.get() }
         guard shape.width > 0, shape.height > 0, shape.pixels != AV_PIX_FMT_NONE else {
             throw NetworkFault.noSize(shown)
         }
@@ -87,6 +94,15 @@ final class StreamTerms: @unchecked Sendable {
             reorderDepth: reorderDepth)
     }
 
+    /// When a packet is decoded. libavformat knows no DTS of a connection's first packets where pictures are reordered.
+    ///
+    /// - Parameter period: From picture to picture.
+    func decodeTime(dts: Int64, pts: Int64, period: MediaTime) -> MediaTime? {
+        if dts != fh_av_no_pts { return timeBase.possibleTime(ofTicks: dts) }
+        guard pts != fh_av_no_pts, let shown = timeBase.possibleTime(ofTicks: pts) else { return nil }
+        return shown - MediaTime(nanoseconds: Int64(reorderDepth) * max(period.nanoseconds, 0))
+    }
+
     /// The format of its pictures.
     func video(rate: Rational? = nil) -> VideoFormat {
         VideoFormat(
@@ -105,14 +121,15 @@ final class StreamTerms: @unchecked Sendable {
     var libavTimeBase: AVRational { AVRational(num: timeBase.numerator, den: timeBase.denominator) }
 
     private static func parameterSets(
-        _ parameters: UnsafeMutablePointer<AVCodecParameters>, _ timeBase: AVRational, _ shown: String, _ codec: String
+        _ parameters: UnsafeMutablePointer<AVCodecParameters>, _ timeBase: AVRational, _ shown: String, _ codec: String,
+        isDecoded: Bool
     ) throws -> [UInt8] {
         guard let coding = VideoCoding(parameters.pointee.codec_id) else {
-            throw NetworkFault.passesOnlyNALUnits(shown, codec: codec)
+            throw NetworkFault.passesOnlyNALUnits(shown, codec: codec, isDecoded: isDecoded)
         }
         let filter = try AnnexBFilter(parameters, timeBase: timeBase, of: shown)
         let sets = ParameterSets(in: filter.extradata, coding)
-        guard sets.isComplete else { throw NetworkFault.noParameterSets(shown) }
+        guard sets.isComplete else { throw NetworkFault.noParameterSets(shown, isDecoded: isDecoded) }
         return sets.bytes
     }
 

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Glibc
+import Testing
+
+/// `"from": "net.units"`: the access units of a `network-source` beside its pictures, over one connection.
+@Suite(.serialized, .needs(.ffmpeg), .needs(.ffprobe)) struct NetworkUnitsTests {
+    private let workspace: Workspace
+    private let port: Int
+
+    init() throws {
+        workspace = try Workspace()
+        port = try RTSPStream.freePort()
+    }
+
+    private var url: String { "rtsp://127.0.0.1:\(port)/live" }
+
+    /// A clip of 20 s with B-frames and a keyframe each second.
+    private func makeClip(_ codec: [String]) throws {
+        let made = try Tool.ffmpeg.run(
+            [
+                "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=20", "-pix_fmt",
+                "yuv420p",
+            ] + codec + ["-an", "-y", workspace.path("clip.mp4")])
+        try #require(made.status == 0, "\(made.error)")
+    }
+
+    private static let h264 = ["-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-g", "25", "-sc_threshold", "0"]
+    private static let h265 = [
+        "-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params",
+        "bframes=2:keyint=25:min-keyint=25:scenecut=0:open-gop=0:log-level=none",
+    ]
+
+    /// Serves the clip as it is.
+    private func serve() throws -> RunningProgram {
+        try workspace.write(
+            "serve.json",
+            """
+            { "stages": [
+              { "id": "clip", "use": "file-source", "path": "clip.mp4", "decode": false, "pace": "realtime", "loop": true },
+              { "id": "live", "use": "rtsp-sink", "port": \(port), "path": "/live", "address": "127.0.0.1" } ] }
+            """)
+        let server = try Program.framehost.start(["serve.json", "--events"], folder: workspace.folder.path)
+        try server.waitForOutput(#""state":"streaming""#)
+        return server
+    }
+
+    /// Records the units, and the pictures coded anew; each part of the units has its own file.
+    private func write(_ source: String) throws {
+        try workspace.write(
+            "receive.json",
+            """
+            { "stages": [
+              { "id": "net", "use": "network-source", "url": "\(url)", \(source) },
+              { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "tune": "zerolatency", "link": { "queue": 8 } },
+              { "id": "pictures", "use": "recorder", "path": "pictures.mp4", "overwrite": true },
+              { "id": "units", "use": "recorder", "path": "units.mkv", "overwrite": true, "from": "net.units" } ] }
+            """)
+    }
+
+    private func receive(_ source: String = #""connectSeconds": 60"#) throws -> RunningProgram {
+        try write(source)
+        return try Program.framehost.start(
+            ["receive.json", "--events", "--commands"], environment: ["STATE_DIRECTORY": workspace.path("state")],
+            folder: workspace.folder.path)
+    }
+
+    /// The chain clock's time of each picture of a recording, seconds.
+    private func times(_ name: String, of stage: String, _ outcome: Outcome) throws -> [Double] {
+        let events = try outcome.lines.map { try JSON(parsing: $0) }
+        let begun = events.first { $0["event"].string == "recording-did-start" && $0["stage"].string == stage }
+        let begin = try #require(begun?["startSeconds"].double)
+        return try Tool.ffprobe.run(
+            "-v", "error", "-select_streams", "v", "-show_entries", "packet=pts_time", "-of", "csv=p=0",
+            workspace.path(name)
+        ).lines.compactMap { Double($0.prefix { $0 != "," }) }.map { $0 + begin }.sorted()
+    }
+
+    private func end(_ receiver: RunningProgram) throws -> Outcome {
+        receiver.send(SIGINT)
+        let outcome = try receiver.finish()
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
+        return outcome
+    }
+
+    @Test(arguments: [h264, h265]) func givesWhatTheCameraSentAtThePicturesTimes(codec: [String]) throws {
+        try makeClip(codec)
+        let server = try serve()
+        let receiver = try receive()
+        try receiver.waitForOutput("recording-did-start")
+        receiver.listen(seconds: 6)
+        let outcome = try end(receiver)
+        server.send(SIGINT)
+        _ = try server.finish()
+        let (units, pictures) = try (
+            times("units.mkv", of: "units", outcome), times("pictures.mp4", of: "pictures", outcome)
+        )
+        #expect(units.count >= 125, "\(units)")
+        // Where the machine has left pictures out, the others' times are the same all the same.
+        let found = pictures.count { time in units.contains { abs($0 - time) < 0.0025 } }
+        #expect(found >= pictures.count * 9 / 10 && pictures.count > 50, "\(found) of \(pictures.count)")
+        // A file that is played again and again begins anew with its first picture.
+        let sent = try pictureHashes("clip.mp4")
+        // The end may lie between a picture and those that are shown before it.
+        let got = try pictureHashes("units.mkv").dropLast(3)
+        let begin = try #require(sent.firstIndex(of: got[0]))
+        #expect(Array(got) == (0..<got.count).map { sent[(begin + $0) % sent.count] }, "\(got.count) of \(sent.count)")
+    }
+
+    /// A hash of each decoded picture, in the order of showing.
+    private func pictureHashes(_ name: String) throws -> [String] {
+        try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-i", workspace.path(name), "-map", "0:v", "-fps_mode", "passthrough", "-f",
+            "framemd5", "-"
+        ).lines.filter { !$0.hasPrefix("#") }.compactMap {
+            $0.split(separator: ",").last?.trimmingCharacters(in: .whitespaces)
+        }
+    }
+
+    @Test func goesOnAtAKeyframeWhenTheStreamIsBack() throws {
+        try makeClip(Self.h264)
+        var server = try serve()
+        let receiver = try receive(#""connectSeconds": 60, "stallSeconds": 1"#)
+        try receiver.waitForOutput("recording-did-start")
+        receiver.listen(seconds: 3)
+        server.send(SIGKILL)
+        _ = try server.finish()
+        try receiver.waitForOutput("stream-lost")
+        receiver.listen(seconds: 1)
+        server = try serve()
+        try receiver.waitForOutput("stream-back")
+        receiver.listen(seconds: 4)
+        let outcome = try end(receiver)
+        server.send(SIGINT)
+        _ = try server.finish()
+        let times = try times("units.mkv", of: "units", outcome)
+        let gaps = zip(times, times.dropFirst()).filter { $1 - $0 > 0.9 }
+        #expect(gaps.count == 1, "\(gaps)")
+        // The keyframe behind the gap can be decoded without what was before it.
+        let decoded = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-i", workspace.path("units.mkv"), "-f", "null", "-")
+        #expect(!decoded.error.contains("[h264"), "\(decoded.error)")
+        #expect(times.count > 120, "\(times.count)")
+    }
+
+    /// What the stream was at the last time is what the chain is planned for.
+    @Test func beginsWithoutAStreamThatItKnows() throws {
+        try makeClip(Self.h264)
+        var server = try serve()
+        let waits = #""ifMissing": "wait", "size": "320x240""#
+        let first = try receive(waits)
+        try first.waitForOutput("recording-did-start")
+        first.listen(seconds: 2)
+        _ = try end(first)
+        server.send(SIGINT)
+        _ = try server.finish()
+        let again = try receive(waits)
+        try again.waitForOutput(#""state":"streaming""#)
+        again.listen(seconds: 1)
+        #expect(!again.output.contains("stream-back"))
+        server = try serve()
+        try again.waitForOutput("stream-back")
+        again.listen(seconds: 3)
+        let outcome = try end(again)
+        server.send(SIGINT)
+        _ = try server.finish()
+        #expect(try times("units.mkv", of: "units", outcome).count >= 50)
+    }
+
+    @Test func saysWhatItCannotGive() throws {
+        try makeClip(Self.h264)
+        let server = try serve()
+        try workspace.write(
+            "receive.json",
+            """
+            { "stages": [
+              { "id": "net", "use": "network-source", "url": "\(url)", "decode": false },
+              { "id": "screen", "use": "null-sink" },
+              { "id": "units", "use": "recorder", "path": "units.mkv", "from": "net.units" } ] }
+            """)
+        let undecoded = try Program.framehost.run(["check", "receive.json"], folder: workspace.folder.path)
+        #expect(undecoded.status == 2)
+        #expect(
+            undecoded.error.contains(
+                "decode: with \"decode\": false 'net' gives its access units itself, and has no output 'units'. Write \"from\": \"net\""
+            ), "\(undecoded.error)")
+        server.send(SIGINT)
+        _ = try server.finish()
+        let sender = try Tool.ffmpeg.start([
+            "-nostdin", "-v", "error", "-re", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25", "-c:v",
+            "mpeg2video", "-f", "mpegts", "udp://127.0.0.1:\(port)?pkt_size=1316",
+        ])
+        try workspace.write(
+            "mpeg.json",
+            """
+            { "stages": [
+              { "id": "net", "use": "network-source", "url": "udp://127.0.0.1:\(port)", "connectSeconds": 20 },
+              { "id": "screen", "use": "null-sink" },
+              { "id": "units", "use": "recorder", "path": "units.mkv", "from": "net.units" } ] }
+            """)
+        let other = try Program.framehost.run(["check", "mpeg.json"], folder: workspace.folder.path)
+        sender.send(SIGKILL)
+        _ = try sender.finish()
+        #expect(other.status == 2)
+        #expect(
+            other.error.contains(
+                "the output 'units' needs H.264 or H.265, but the video of 'udp://127.0.0.1:\(port)' is mpeg2video. Take the pictures, and put an encoder behind them."
+            ), "\(other.error)")
+    }
+}
