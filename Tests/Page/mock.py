@@ -44,11 +44,22 @@ def make_pictures(count=40):
 
 def make_units(count=60):
     """Access units of the same picture, with start codes: two groups."""
+    return encode(count, b"\0\0\0\1\x09", "h264", "-c:v", "libx264", "-tune", "zerolatency", "-pix_fmt", "yuv420p",
+                  "-x264-params", "aud=1:sliced-threads=0")
+
+
+def make_h265_units(count=60, pixels="yuv420p"):
+    """The same in H.265."""
+    return encode(count, b"\0\0\0\1\x46\x01", "hevc", "-c:v", "libx265", "-tune", "zerolatency", "-pix_fmt", pixels,
+                  "-x265-params", "aud=1:repeat-headers=1:log-level=error")
+
+
+def encode(count, delimiter, form, *options):
+    """Access units of a moving picture, each with its delimiter."""
     made = subprocess.run(
-        ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30", "-frames:v", str(count), "-c:v", "libx264",
-         "-preset", "ultrafast", "-tune", "zerolatency", "-pix_fmt", "yuv420p", "-g", "30", "-x264-params", "aud=1:sliced-threads=0",
-         "-f", "h264", "-"], stdout=subprocess.PIPE, check=True).stdout
-    return [b"\0\0\0\1\x09" + part for part in made.split(b"\0\0\0\1\x09")[1:]]
+        ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30", "-frames:v", str(count), *options,
+         "-preset", "ultrafast", "-g", "30", "-f", form, "-"], stdout=subprocess.PIPE, check=True).stdout
+    return [delimiter + part for part in made.split(delimiter)[1:]]
 
 
 class Fault(Exception):
@@ -68,7 +79,7 @@ class Mock(ThreadingHTTPServer):
         self.plan, self.kinds = answers["plan"], answers["kinds"]
         self.chain = read_chain()
         self.pictures = make_pictures()
-        self.units = make_units()
+        self.units = {"h264": make_units(), "h265": []}
         self.begin = time.monotonic()
         self.lock = threading.Lock()
         self.listeners = []
@@ -442,7 +453,7 @@ class LiveSocket:
                     self.tell({"id": f"run-{count}", "event": self.events.get()})
                 now = time.monotonic()
                 for preview, state in list(self.previews.items()):
-                    if state["wish"].get("kind") == "h264":
+                    if state["wish"].get("kind") in self.mock.units:
                         self.send_unit(preview, state, now)
                         continue
                     if state["paused"] or state["flying"] or now < state["due"]:
@@ -471,9 +482,11 @@ class LiveSocket:
         elif now >= state["due"]:
             index = state.get("next", 0)
             state.update(number=state["number"] + 1, next=index + 1, due=max(state["due"] + 1 / 30, now - 0.1))
-            unit = self.mock.units[index % len(self.mock.units)]
+            kind = state["wish"]["kind"]
+            units = self.mock.units[kind]
+            unit = units[index % len(units)]
             flags = (1 if index % 30 == 0 else 0) | (2 if index == 0 else 0)
-            self.send(2, struct.pack(">BBHIQqqII", 2, flags, preview, state["number"], self.mock.frame, time.monotonic_ns(),
+            self.send(2, struct.pack(">BBHIQqqII", {"h264": 2, "h265": 3}[kind], flags, preview, state["number"], self.mock.frame, time.monotonic_ns(),
                                      index * 33_333_333, 0, 33_333) + unit)
 
 

@@ -121,12 +121,15 @@ class Case(unittest.TestCase):
         self.server = self.make_server(self.token)
         self.addCleanup(self.server.stop)
 
-    def open(self, width=1360, height=900, scheme="light", path="", motion="no-preference", host="127.0.0.1"):
+    def open(self, width=1360, height=900, scheme="light", path="", motion="no-preference", host="127.0.0.1",
+             script=None):
         """A page of a browser that has not been here before; what it complains of fails the test."""
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme,
                                       reduced_motion=motion, accept_downloads=True)
         self.addCleanup(context.close)
         page = context.new_page()
+        if script:
+            page.add_init_script(f"({script})()")
         page.set_default_timeout(PATIENCE * 1000)
         self.complaints, self.asked = [], []
         page.on("console", lambda message: self.complaints.append(message.text) if message.type in ("error", "warning") else None)
@@ -570,8 +573,136 @@ class PageTests(Case):
         test_screenshots_for_the_documentation = screenshots_for_the_documentation
 
 
+# A decoder of H.265 for a browser that has none: it shows a grey picture for each unit, and notes what it was given.
+DECODER = """() => {
+    window.given = []
+    class Decoder {
+        constructor({ output }) { Object.assign(this, { output, state: "unconfigured" }) }
+        static async isConfigSupported(config) {
+            window.given.push({ asked: config })
+            await new Promise((resolve) => setTimeout(resolve, 200))
+            return { supported: config.codec.startsWith("hvc1.") }
+        }
+        configure(config) {
+            window.given.push({ configured: config })
+            this.state = "configured"
+        }
+        decode(chunk) {
+            const bytes = new Uint8Array(chunk.byteLength)
+            chunk.copyTo(bytes)
+            window.given.push({ type: chunk.type, bytes: [...bytes] })
+            const canvas = new OffscreenCanvas(640, 360)
+            canvas.getContext("2d").fillRect(0, 0, 1, 1)
+            this.output(new VideoFrame(canvas, { timestamp: chunk.timestamp }))
+        }
+        close() { this.state = "closed" }
+    }
+    window.VideoDecoder = Decoder
+}"""
+
+
 class MockTests(PageTests):
     """What a stand-in can be told to do."""
+
+    def preview_h265(self, pixels="yuv420p", **how):
+        """A page with a preview of H.265."""
+        self.server.units["h265"] = mock.make_h265_units(pixels=pixels)
+        next(stage for stage in self.server.plan["stages"] if stage["id"] == "h264")["output"] = "H.265 640x360 30 fps"
+        page = self.ready(**how)
+        self.assertEqual(page.locator("#preview-stage option[value=h264]").inner_text(), "h264 (H.265)")
+        self.choose(page, "h264")
+        page.get_by_role("button", name="Preview (H.265)").click()
+        page.locator("#tiles .tile").nth(1).scroll_into_view_if_needed()
+        return page, page.locator("#tiles .over").nth(1)
+
+    def kinds_asked(self):
+        return [message["kind"] for message in self.server.messages if "kind" in message]
+
+    def test_a_browser_without_h265_says_so(self):
+        page, words = self.preview_h265()
+        until(lambda: words.inner_text() == "This browser cannot show H.265 (hvc1.1.6.L63.90). Use another browser, or preview a "
+              "source that decodes the stream.", f"it says so: {words.inner_text()}")
+        self.assertEqual(self.kinds_asked(), ["h265"])
+        self.assertTrue(page.locator("#tiles canvas").nth(1).is_hidden(), "no black picture")
+        self.assertEqual(page.locator("#tiles .tile").nth(1).get_by_role("button").all_inner_texts(), ["Close"])
+        # It asks for nothing more: not when the page is seen again, nor over another socket.
+        for hide in ("Object.defineProperty(document, 'hidden', { configurable: true, get: () => true })", "delete document.hidden"):
+            page.evaluate(f"{hide}; document.dispatchEvent(new Event('visibilitychange'))")
+        self.server.drop()
+        until(lambda: self.server.sockets == 1, "the socket is there again")
+        page.wait_for_timeout(1500)
+        self.assertEqual(self.kinds_asked(), ["h265"])
+        self.assertTrue(words.inner_text().startswith("This browser cannot show H.265"))
+        opened = next(message["open"] for message in self.server.messages if "kind" in message)
+        self.assertIn({"close": opened}, self.server.messages)
+        self.assertEqual(self.complained(), [])
+        self.assert_no_violation(page, "no H.265")
+        self.keep(page, "h265", full_page=True)
+
+    def test_a_page_without_tls_says_that_h265_needs_it(self):
+        page, words = self.preview_h265(host="camera.test")
+        until(lambda: words.inner_text() == "This browser may show H.265 only on a page with TLS or of localhost. Open the page so, "
+              "or preview a source that decodes the stream.", "it says so")
+        self.assertEqual(self.kinds_asked(), [])
+
+    def test_a_browser_with_h265_shows_it(self):
+        """Units as they came, with start codes and so without a description; the first ones too, which came while the browser was asked."""
+        page, words = self.preview_h265(pixels="yuv420p10le", script=DECODER)
+        until(lambda: self.canvas(page, 1) == (640, 360), "the picture has its own size")
+        until(words.is_hidden, "nothing stands over it")
+        given = until(lambda: (lambda all: all if len(all) > 40 else None)(page.evaluate("window.given")), "units are decoded")
+        config = {"codec": "hvc1.2.4.L63.90", "optimizeForLatency": True}
+        self.assertEqual(given[:2], [{"asked": config}, {"configured": config}])
+        chunks = given[2:]
+        self.assertEqual([chunk["type"] for chunk in chunks[:31]], ["key"] + ["delta"] * 29 + ["key"])
+        self.assertEqual([bytes(chunk["bytes"]) for chunk in chunks[:31]], self.server.units["h265"][:31])
+        self.assertEqual(self.complained(), [])
+
+    def test_leading_pictures_of_where_decoding_begins_are_left_out(self):
+        """A CRA with RASL pictures, as many cameras begin their groups: at the beginning they cannot be decoded, later they can."""
+        def unit(kind):
+            return b"\0\0\0\1" + bytes([kind << 1, 1, 0x80, kind])
+        whole = mock.make_h265_units(1)[0]
+        sets = whole[:whole.index(b"\0\0\1\x28\x01")].removesuffix(b"\0")
+        group = [sets + unit(21), unit(9), unit(8), *[unit(1)] * 27]
+        self.server.units["h265"] = group
+        mock.make_h265_units, kept = lambda **_: group, mock.make_h265_units
+        self.addCleanup(setattr, mock, "make_h265_units", kept)
+        page, _ = self.preview_h265(script=DECODER)
+        given = until(lambda: (lambda all: all if len(all) > 70 else None)(page.evaluate("window.given")), "units are decoded")
+        kinds = [chunk["bytes"][-1] for chunk in given if "bytes" in chunk]
+        self.assertEqual(kinds[:58], [21, *[1] * 27] + [21, 9, 8, *[1] * 27])
+
+    def test_the_codec_string_of_h265(self):
+        """By ISO/IEC 14496-15, E.3, with its examples; and by what ffprobe says of streams."""
+        page = self.ready()
+
+        def codec(*units):
+            return page.evaluate("async (units) => (await import('./h265.js')).parameters(units.map((unit) => new Uint8Array(unit)))?.codec",
+                                 [list(unit) for unit in units])
+
+        def sps(first, compatibility, constraints, level):
+            return bytes([0x42, 1, 1, first]) + compatibility.to_bytes(4, "big") + constraints.to_bytes(6, "big") + bytes([level, 0xa0])
+        # Emulation prevention: 3 after two zeros.
+        self.assertEqual(codec(b"\x40\x01\x0c", sps(1, 0x60000000, 0xB00000000000, 93).replace(b"\0\0\0", b"\0\0\3\0")),
+                         "hvc1.1.6.L93.B0")
+        self.assertEqual(codec(sps(0x64, 0x82000000, 0xB02300000000, 120)), "hvc1.A4.41.H120.B0.23")
+        self.assertEqual(codec(sps(2, 0x20000000, 0, 153)), "hvc1.2.4.L153")
+        self.assertEqual(codec(sps(4, 0x08000000, 0x9D0800000000, 123)), "hvc1.4.10.L123.9D.8")
+        self.assertEqual(codec(sps(0xc1, 0x00000001, 1, 30)), "hvc1.C1.80000000.L30.0.0.0.0.0.1")
+        for broken in ([], [b"\x40\x01\x0c"], [b"\x42\x01\x01\x01"], [b"\x42\x01"], [b"\x42"]):
+            self.assertIsNone(codec(*broken))
+        for pixels, profile, name in (("yuv420p", 1, "Main"), ("yuv420p10le", 2, "Main 10")):
+            first = mock.make_h265_units(1, pixels)[0]
+            probed = json.loads(subprocess.run(
+                ["ffprobe", "-v", "error", "-f", "hevc", "-show_entries", "stream=profile,level", "-of", "json", "-"], input=first,
+                stdout=subprocess.PIPE, check=True).stdout)["streams"][0]
+            self.assertEqual(probed["profile"], name)
+            found = page.evaluate("""async (bytes) => {
+                const [{ nalUnits }, { parameters }] = [await import("./h264.js"), await import("./h265.js")]
+                return parameters(nalUnits(new Uint8Array(bytes))).codec }""", list(first))
+            _, ours, _, level = found.split(".")[:4]
+            self.assertEqual((ours, level), (str(profile), f"L{probed['level']}"))
 
     def test_colour_and_a_word_stand_where_it_hurts(self):
         page = self.ready()

@@ -113,6 +113,9 @@ import Testing
         #expect(
             try read(#"{"open":65535,"stage":"h","kind":"h264"}"#)
                 == .open(preview: 65535, PreviewRequest(stage: "h", kind: .h264)))
+        #expect(
+            try read(#"{"open":1,"stage":"h","kind":"h265"}"#)
+                == .open(preview: 1, PreviewRequest(stage: "h", kind: .h265)))
         #expect(try read(#"{"close":1}"#) == .close(preview: 1))
         #expect(try read(#"{"pause":0}"#) == .pause(preview: 0))
         #expect(try read(#"{"resume":2}"#) == .resume(preview: 2))
@@ -137,8 +140,8 @@ import Testing
         (#"{"pause":1.5}"#, "'pause' must be a whole number from 0 to 65535"),
         (#"{"open":1}"#, "'stage' must be the id of a stage"),
         (#"{"open":1,"stage":""}"#, "'stage' must be the id of a stage"),
-        (#"{"open":1,"stage":"cam","kind":"vp8"}"#, #"'kind' must be "jpeg" or "h264""#),
-        (#"{"open":1,"stage":"cam","kind":3}"#, #"'kind' must be "jpeg" or "h264""#),
+        (#"{"open":1,"stage":"cam","kind":"vp8"}"#, #"'kind' must be "jpeg", "h264" or "h265""#),
+        (#"{"open":1,"stage":"cam","kind":3}"#, #"'kind' must be "jpeg", "h264" or "h265""#),
         (#"{"open":1,"stage":"cam","width":8}"#, "'width' must be a whole number from 16 to 4096"),
         (#"{"open":1,"stage":"cam","height":5000}"#, "'height' must be a whole number from 16 to 4096"),
         (#"{"open":1,"stage":"cam","fit":"wide"}"#, #"'fit' must be "contain" or "fill""#),
@@ -152,6 +155,10 @@ import Testing
         (
             #"{"open":1,"stage":"h","kind":"h264","width":320}"#,
             "an H.264 preview shows the encoder's own picture, so it has no 'width'"
+        ),
+        (
+            #"{"open":1,"stage":"h","kind":"h265","rate":3}"#,
+            "an H.265 preview shows the encoder's own picture, so it has no 'rate'"
         ),
         (#"{"shown":1}"#, "'number' must be a whole number from 0 to 4294967295"),
         (#"{"shown":1,"number":-1}"#, "'number' must be a whole number from 0 to 4294967295"),

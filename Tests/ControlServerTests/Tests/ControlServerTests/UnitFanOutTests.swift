@@ -6,7 +6,7 @@ import Testing
 @testable import ControlServer
 @testable import FrameCore
 
-@Suite struct H264UnitsTests {
+@Suite struct ViewerUnitsTests {
     private let sets: [UInt8] = [0, 0, 0, 1, 0x67, 1, 2, 0, 0, 0, 1, 0x68, 3]
 
     private func annexB(_ bytes: [UInt8], _ framing: EncodedFormat.Framing, isKeyframe: Bool) throws -> [UInt8] {
@@ -14,7 +14,7 @@ import Testing
         header.isKeyframe = isKeyframe
         let video = VideoFormat(.i420, width: 64, height: 64, frameRate: Rational(30))
         let format = EncodedFormat(codec: .h264, framing: framing, parameterSets: sets, video: video)
-        return try H264Units.annexB(StageUnit(header, bytes: bytes), format)
+        return try ViewerUnits.annexB(StageUnit(header, bytes: bytes), format)
     }
 
     @Test func putsParameterSetsBeforeAKeyframeThatHasNone() throws {
@@ -32,6 +32,18 @@ import Testing
         let bytes: [UInt8] = [0, 0, 0, 2, 0x41, 5, 0, 0, 0, 1, 0x06]
         #expect(try annexB(bytes, .lengthPrefixed, isKeyframe: false) == [0, 0, 0, 1, 0x41, 5, 0, 0, 0, 1, 0x06])
         #expect(try annexB([], .lengthPrefixed, isKeyframe: false) == [])
+    }
+
+    /// A VPS, an SPS and a PPS before an IDR or a CRA that has none.
+    @Test(arguments: [19, 21] as [UInt8]) func putsParameterSetsOfH265BeforeAKeyframe(type: UInt8) throws {
+        let sets: [UInt8] = [0, 0, 0, 1, 0x40, 1, 7, 0, 0, 0, 1, 0x42, 1, 7, 0, 0, 0, 1, 0x44, 1, 7]
+        let slice: [UInt8] = [0, 0, 0, 1, type << 1, 1, 0x80]
+        var header = StageUnit.Header()
+        header.isKeyframe = true
+        let video = VideoFormat(.i420, width: 64, height: 64, frameRate: Rational(30))
+        let format = EncodedFormat(codec: .h265, parameterSets: sets, video: video)
+        #expect(try ViewerUnits.annexB(StageUnit(header, bytes: slice), format) == sets + slice)
+        #expect(try ViewerUnits.annexB(StageUnit(header, bytes: sets + slice), format) == sets + slice)
     }
 
     @Test(arguments: [[0], [0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 2, 1], [255, 255, 255, 255, 1], [0, 0, 0, 1, 9, 0]])
@@ -157,9 +169,9 @@ private final class RunningUnits {
         thread.wait(milliseconds: 2000)
     }
 
-    func watch(_ stage: String = "h264") -> Viewer {
+    func watch(_ stage: String = "h264", _ codec: Codec = .h264) -> Viewer {
         let viewer = Viewer()
-        let number = fanOut.watch(stage) { viewer.take($0) }
+        let number = fanOut.watch(stage, codec) { viewer.take($0) }
         viewer.number.withLock { $0 = number }
         return viewer
     }
@@ -251,10 +263,40 @@ private final class RunningUnits {
         let units = try RunningUnits()
         let viewer = units.watch("cam")
         try units.wait("it is told") { viewer.fault.withLock { $0?.what } == "gives no access units" }
-        units.run.state.withLock { $0.format.codec = Codec(rawValue: "hevc") }
-        let other = units.watch()
+        let other = units.watch("h264", .h265)
         try units.wait("it is told") {
-            other.fault.withLock { $0?.what } == "an H.264 preview needs H.264, but this stage gives hevc"
+            other.fault.withLock {
+                $0?.description
+                    == "h264: an H.265 preview needs H.265, but this stage gives H.264. Open the preview with \"kind\": \"h264\"."
+            }
+        }
+    }
+
+    /// Whoever watches learns that the stage in its place gives another codec, and who wants that gets its units.
+    @Test func aStageMayGiveAnotherCodecThanTheOneBeforeIt() throws {
+        let units = try RunningUnits()
+        let viewer = units.watch()
+        try units.wait("watched") { units.watchers == 1 }
+        units.run.give(1, isKeyframe: true)
+        try units.wait("units") { viewer.units == [1] }
+        units.run.state.withLock { $0.format.codec = .h265 }
+        for inbox in units.run.state.withLock({ $0.watchers }) { inbox.end("h264") }
+        try units.wait("it is told") {
+            viewer.fault.withLock { $0?.what } == "an H.264 preview needs H.264, but this stage gives H.265"
+        }
+        units.fanOut.unwatch("h264", viewer: viewer.number.withLock { $0 })
+        let next = units.watch("h264", .h265)
+        try units.wait("watched") { units.watchers == 1 }
+        units.run.give(2, isKeyframe: true)
+        try units.wait("units") { next.units == [2] }
+        units.run.state.withLock { $0.format.codec = Codec(rawValue: "vp9") }
+        for inbox in units.run.state.withLock({ $0.watchers }) { inbox.end("h264") }
+        try units.wait("it is told") {
+            next.fault.withLock {
+                $0?.description.hasSuffix(
+                    "gives vp9. Preview a stage that gives H.264 or H.265, or a stage with raw pictures as JPEG.")
+            }
+                == true
         }
     }
 
@@ -285,7 +327,7 @@ private final class RunningUnits {
     @Test func watchesPausesAndGoesOnWithAKeyframe() {
         var session = LiveSession()
         let request = PreviewRequest(stage: "h264", kind: .h264)
-        #expect(session.take(.open(preview: 4, request), now: 0) == [.watch(1, stage: "h264")])
+        #expect(session.take(.open(preview: 4, request), now: 0) == [.watch(1, stage: "h264", .h264)])
         #expect(session.take(.open(preview: 4, request), now: 0) == [], "it is open")
         #expect(session.take(unit(1, isKeyframe: false), for: 1, now: 0) == [.wantKeyframe(stage: "h264")])
         let head = LiveHead(kind: .h264, followsGap: true, preview: 4, number: 1, sequenceNumber: 2, capturedAt: 0)
@@ -294,13 +336,26 @@ private final class RunningUnits {
         #expect(session.take(.pause(preview: 4), now: 0) == [.unwatch(1)])
         #expect(session.take(.pause(preview: 4), now: 0) == [])
         #expect(session.take(unit(3, isKeyframe: true), for: 1, now: 0) == [])
-        #expect(session.take(.resume(preview: 4), now: 0) == [.watch(2, stage: "h264")])
+        #expect(session.take(.resume(preview: 4), now: 0) == [.watch(2, stage: "h264", .h264)])
         #expect(session.take(.resume(preview: 4), now: 0) == [])
         #expect(session.take(unit(4, isKeyframe: true), for: 1, now: 0) == [], "of before the pause")
         #expect(session.take(unit(5, isKeyframe: true), for: 2, now: 0).count == 1)
         // The same number for another kind is another preview.
         #expect(session.take(.open(preview: 4, PreviewRequest(stage: "h264")), now: 0).first == .unwatch(2))
         #expect(session.take(.close(preview: 4), now: 0) == [])
+    }
+
+    @Test func unitsOfH265SayWhatTheyAre() {
+        var session = LiveSession()
+        let request = PreviewRequest(stage: "door", kind: .h265)
+        #expect(session.take(.open(preview: 4, request), now: 0) == [.watch(1, stage: "door", .h265)])
+        let head = LiveHead(kind: .h265, followsGap: true, preview: 4, number: 1, sequenceNumber: 2, capturedAt: 0)
+        #expect(head.bytes[0] == 3)
+        #expect(session.take(unit(2, isKeyframe: true), for: 1, now: 0) == [.binary(head, .init([2]))])
+        #expect(session.take(.shown(preview: 4, number: 1), now: 0) == [])
+        #expect(session.take(.pause(preview: 4), now: 0) == [.unwatch(1)])
+        #expect(session.take(.resume(preview: 4), now: 0) == [.watch(2, stage: "door", .h265)])
+        #expect(session.take(.close(preview: 4), now: 0) == [.unwatch(2)])
     }
 
     @Test func endsWithTheReason() {

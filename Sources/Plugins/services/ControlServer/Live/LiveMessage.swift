@@ -124,12 +124,13 @@ struct PreviewRequest: Equatable {
         switch node["kind"]?.asString ?? (node["kind"] == nil ? "jpeg" : "") {
         case "jpeg": kind = .jpeg
         case "h264": kind = .h264
-        default: throw LiveFault("kind", "'kind' must be \"jpeg\" or \"h264\"", "Leave it out for JPEG.")
+        case "h265": kind = .h265
+        default: throw LiveFault("kind", "'kind' must be \"jpeg\", \"h264\" or \"h265\"", "Leave it out for JPEG.")
         }
-        guard kind == .jpeg else {
+        if let codec = kind.codec {
             guard let odd = Self.members.dropFirst(2).first(where: { node[$0] != nil }) else { return }
             throw LiveFault(
-                odd, "an H.264 preview shows the encoder's own picture, so it has no '\(odd)'", "Leave it out.")
+                odd, "an \(codec) preview shows the encoder's own picture, so it has no '\(odd)'", "Leave it out.")
         }
         func whole(_ key: String, _ range: ClosedRange<Int>) throws -> Int? {
             guard let value = node[key] else { return nil }

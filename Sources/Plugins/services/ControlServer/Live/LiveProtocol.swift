@@ -71,6 +71,17 @@ struct LiveHead: Sendable, Equatable {
         case jpeg = 1
         /// An access unit with start codes (ITU-T H.264 Annex B), SPS and PPS in it where it is a keyframe.
         case h264 = 2
+        /// The same of H.265, with a VPS too.
+        case h265 = 3
+
+        /// The codec of the access units; nil for pictures that are encoded for the preview.
+        var codec: Codec? {
+            switch self {
+            case .jpeg: nil
+            case .h264: .h264
+            case .h265: .h265
+            }
+        }
     }
 
     var kind: Kind
@@ -106,9 +117,9 @@ struct LiveHead: Sendable, Equatable {
         (self.capturedAt, self.pts, self.reorderUs, self.durationUs) = (capturedAt, pts, reorderUs, durationUs)
     }
 
-    init(_ unit: StageUnit.Header, preview: UInt16, number: UInt32, followsGap: Bool) {
+    init(_ unit: StageUnit.Header, kind: Kind, preview: UInt16, number: UInt32, followsGap: Bool) {
         self.init(
-            kind: .h264, isKeyframe: unit.isKeyframe, followsGap: followsGap, orientation: unit.orientation,
+            kind: kind, isKeyframe: unit.isKeyframe, followsGap: followsGap, orientation: unit.orientation,
             isMirroredInPreviews: unit.isMirroredInPreviews, preview: preview, number: number,
             sequenceNumber: unit.sequenceNumber, capturedAt: unit.capturedAt, pts: unit.pts.nanoseconds,
             reorderUs: UInt32(clamping: (unit.pts.nanoseconds &- unit.dts.nanoseconds) / 1000),

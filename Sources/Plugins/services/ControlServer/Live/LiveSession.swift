@@ -7,7 +7,7 @@ import FrameCore
 ///
 /// A JPEG preview has one picture in flight. The next one is asked for when the client has answered that it has drawn
 /// the last, so that a slow client gets fewer pictures, each the newest. The channel alone cannot tell this, since a
-/// browser accepts everything. An H.264 preview has several units in flight (``UnitFlow``).
+/// browser accepts everything. A preview of access units has several in flight (``UnitFlow``).
 struct LiveSession {
     /// Names a preview for as long as it is open: a client may use its own number again.
     typealias Key = Int
@@ -17,7 +17,7 @@ struct LiveSession {
         /// Ask ``PictureRequests`` for the next picture; its answer goes to ``take(_:for:now:)``.
         case ask(Key, stage: String, form: PictureForm, delayNs: Int64)
         /// Watch a stage's access units; each goes to ``take(_:for:now:)``.
-        case watch(Key, stage: String)
+        case watch(Key, stage: String, Codec)
         case unwatch(Key)
         case wantKeyframe(stage: String)
         case binary(LiveHead, AnswerMemory.Piece)
@@ -39,7 +39,7 @@ struct LiveSession {
         /// No picture is due before this time of the system clock.
         var due: Int64 = 0
         var hasSaidNone = false
-        /// H.264 only.
+        /// Of access units only.
         var flow = UnitFlow()
     }
 
@@ -74,7 +74,7 @@ struct LiveSession {
         case .pause(let id): return pause(id)
         case .resume(let id): return resume(id, now)
         case .shown(let id, let number):
-            if previews[id]?.request.kind == .h264 {
+            if previews[id]?.request.kind.codec != nil {
                 previews[id]?.flow.shown(number)
                 return []
             }
@@ -119,26 +119,26 @@ struct LiveSession {
         }
         previews[id] = Preview(key: nextKey, request: request, due: now)
         nextKey += 1
-        if request.kind == .h264 { return closing + watch(id) }
+        if request.kind.codec != nil { return closing + watch(id) }
         return closing + next(id, now)
     }
 
     private mutating func close(_ id: UInt16) -> [Action] {
         guard let preview = previews.removeValue(forKey: id) else { return [] }
         if preview.isAsked { orphans += 1 }
-        return preview.request.kind == .h264 && !preview.isPaused ? [.unwatch(preview.key)] : []
+        return preview.request.kind.codec != nil && !preview.isPaused ? [.unwatch(preview.key)] : []
     }
 
     private mutating func pause(_ id: UInt16) -> [Action] {
         guard let preview = previews[id], !preview.isPaused else { return [] }
         previews[id]?.isPaused = true
-        return preview.request.kind == .h264 ? [.unwatch(preview.key)] : []
+        return preview.request.kind.codec != nil ? [.unwatch(preview.key)] : []
     }
 
     private mutating func resume(_ id: UInt16, _ now: Int64) -> [Action] {
         guard let preview = previews[id], preview.isPaused else { return [] }
         previews[id]?.isPaused = false
-        guard preview.request.kind == .h264 else { return next(id, now) }
+        guard preview.request.kind.codec != nil else { return next(id, now) }
         // Units that are still on their way belong to the former key.
         previews[id]?.key = nextKey
         nextKey += 1
@@ -147,7 +147,8 @@ struct LiveSession {
     }
 
     private func watch(_ id: UInt16) -> [Action] {
-        previews[id].map { [.watch($0.key, stage: $0.request.stage)] } ?? []
+        guard let preview = previews[id], let codec = preview.request.kind.codec else { return [] }
+        return [.watch(preview.key, stage: preview.request.stage, codec)]
     }
 
     /// Asks for the next picture where one is due.
@@ -220,7 +221,9 @@ struct LiveSession {
             switch verdict {
             case .send(let followsGap)?:
                 let number = previews[id]?.flow.number ?? 0
-                return [.binary(LiveHead(unit.header, preview: id, number: number, followsGap: followsGap), unit.piece)]
+                let head = LiveHead(
+                    unit.header, kind: preview.request.kind, preview: id, number: number, followsGap: followsGap)
+                return [.binary(head, unit.piece)]
             case .leaveOut(let wantsKeyframe)?:
                 return wantsKeyframe ? [.wantKeyframe(stage: preview.request.stage)] : []
             case nil: return []

@@ -193,7 +193,7 @@ final class LiveSocket: ChannelInboundHandler {
             case .text(let text): write(.text, ByteBuffer(string: text))
             case .binary(let head, let piece): write(.binary, piece, after: head)
             case .ask(let key, let stage, let form, let delay): ask(key, stage, form, delay)
-            case .watch(let key, let stage): watch(key, stage)
+            case .watch(let key, let stage, let codec): watch(key, stage, codec)
             case .unwatch(let key):
                 if let watch = watches.removeValue(forKey: key) {
                     api.units.unwatch(watch.stage, viewer: watch.viewer)
@@ -289,10 +289,10 @@ final class LiveSocket: ChannelInboundHandler {
         countPreviews()
     }
 
-    private func watch(_ key: LiveSession.Key, _ stage: String) {
+    private func watch(_ key: LiveSession.Key, _ stage: String, _ codec: Codec) {
         guard let loop = context?.eventLoop else { return }
         let socket = NIOLoopBound(self, eventLoop: loop)
-        let viewer = api.units.watch(stage) { news in
+        let viewer = api.units.watch(stage, codec) { news in
             loop.execute { socket.value.take(news, for: key) }
         }
         watches[key] = (stage, viewer)

@@ -21,6 +21,7 @@ final class UnitFanOut: Sendable {
     typealias Give = @Sendable (News) -> Void
 
     private struct Viewer {
+        let codec: Codec
         var give: Give
         /// Whether it has got nothing yet: it may start with the kept group.
         var isNew = true
@@ -72,14 +73,18 @@ final class UnitFanOut: Sendable {
 
     /// [any thread] Gives the stage's units from its next keyframe on, or from one shortly before.
     ///
-    /// - Parameter give: Called on the fan-out's thread; must not wait.
+    /// - Parameters:
+    ///   - codec: What the viewer can show; it is told where the stage gives something else.
+    ///   - give: Called on the fan-out's thread; must not wait.
     /// - Returns: Names the viewer in ``unwatch(_:viewer:)``.
-    func watch(_ stage: String, give: @escaping Give) -> Int {
+    func watch(_ stage: String, _ codec: Codec, give: @escaping Give) -> Int {
         defer { inbox.wake() }
         return state.withLock { state in
             let number = state.nextViewer
             state.nextViewer += 1
-            if !state.isClosed { state.stages[stage, default: Stage()].viewers[number] = Viewer(give: give) }
+            if !state.isClosed {
+                state.stages[stage, default: Stage()].viewers[number] = Viewer(codec: codec, give: give)
+            }
             return number
         }
     }
@@ -117,6 +122,7 @@ final class UnitFanOut: Sendable {
         while !state.withLock({ $0.isClosed }) {
             let now = SystemTime.now()
             watchWhatIsDue(now)
+            refuse()
             welcome(now)
             request(now)
             let isIdle = state.withLock { $0.stages.isEmpty }
@@ -140,15 +146,10 @@ final class UnitFanOut: Sendable {
         for stage in due {
             do {
                 let format = try control.watchUnits(of: stage, for: inbox)
-                guard format.codec == .h264 else {
-                    throw FrameHostError(
-                        .unavailable, place: stage,
-                        what: "an H.264 preview needs H.264, but this stage gives \(format.codec)",
-                        remedy: "Preview a stage that gives H.264, or a stage with raw pictures as JPEG.")
-                }
                 let isWatched = state.withLock { state in
                     guard state.stages[stage] != nil else { return false }
                     state.stages[stage]?.heardAt = now
+                    if state.stages[stage]?.format?.codec != format.codec { state.stages[stage]?.group = [] }
                     state.stages[stage]?.format = format
                     return true
                 }
@@ -161,6 +162,32 @@ final class UnitFanOut: Sendable {
                 for give in viewers { give(.failed(fault)) }
             }
         }
+    }
+
+    /// Tells viewers whose stage gives another codec than they can show, which it may do since it was replaced.
+    private func refuse() {
+        let refused = state.withLock { state in
+            var refused: [(Give, FrameHostError)] = []
+            for (name, stage) in state.stages {
+                guard let given = stage.format?.codec else { continue }
+                for (number, viewer) in stage.viewers where viewer.codec != given {
+                    refused.append((viewer.give, Self.fault(name, wanted: viewer.codec, given: given)))
+                    // The stage stays until the viewer has left.
+                    state.stages[name]?.viewers[number] = nil
+                }
+            }
+            return refused
+        }
+        for (give, fault) in refused { give(.failed(fault)) }
+    }
+
+    private static func fault(_ stage: String, wanted: Codec, given: Codec) -> FrameHostError {
+        let isKnown = [LiveHead.Kind.h264, .h265].contains { $0.codec == given }
+        return FrameHostError(
+            .unavailable, place: stage, what: "an \(wanted) preview needs \(wanted), but this stage gives \(given)",
+            remedy: isKnown
+                ? "Open the preview with \"kind\": \"\(given.rawValue)\"."
+                : "Preview a stage that gives H.264 or H.265, or a stage with raw pictures as JPEG.")
     }
 
     /// Gives new viewers the kept group to start with, or else asks for a keyframe.
@@ -214,7 +241,7 @@ final class UnitFanOut: Sendable {
         guard let format = state.withLock({ $0.stages[name]?.format }) else { return }
         let isAfterLoss = state.withLock { $0.stages[name]?.hasLost } ?? false
         // The next unit follows a gap where this one is lost.
-        guard let bytes = try? H264Units.annexB(unit, format), let piece = piece(bytes) else {
+        guard let bytes = try? ViewerUnits.annexB(unit, format), let piece = piece(bytes) else {
             return state.withLock { state in
                 state.stages[name]?.group = []
                 state.stages[name]?.hasLost = true

@@ -16,6 +16,7 @@ public enum PageFiles {
         case "": File(type: "text/html; charset=utf-8", bytes: PackageResources.index_html)
         case "page.css": File(type: "text/css; charset=utf-8", bytes: PackageResources.page_css)
         case "h264.js": script(PackageResources.h264_js)
+        case "h265.js": script(PackageResources.h265_js)
         case "icon.svg": File(type: "image/svg+xml", bytes: PackageResources.icon_svg)
         case "announce.js": script(PackageResources.announce_js)
         case "api.js": script(PackageResources.api_js)

@@ -36,14 +36,15 @@ export class PictureFeed {
   }
 
   /** - wishes: `{ form: { width, height, fit }, rate }`; read anew for each picture. rate 0: as many as there are.
-   *    With `isVideo` the stage's own H.264 is shown, and the rest means nothing.
+   *    With `codec` ("H.264", "H.265") the stage's own access units are shown, and the rest means nothing.
    *  - onPicture(source, { width, height, frame, age, isMirrored, turns, isMirroredInPreviews }): draws it at once; the next
    *    one comes when it returns. `age`: milliseconds, null where it is not known. What lies on its side is mirrored, then
    *    turned clockwise, then mirrored for who is looked at.
    *  - onWords: says why there is none; "" when there is one again.
+   *  - onUnable: says why this browser can show none at all.
    *  Returns `{ pause(), resume(), close() }`; begins paused. `resume()` also says that wishes have changed. */
-  open(stage, wishes, onPicture, onWords) {
-    return wishes.isVideo ? new VideoViewer(this.live, stage, wishes, onPicture, onWords)
+  open(stage, wishes, onPicture, onWords, onUnable) {
+    return wishes.codec ? new VideoViewer(this.live, stage, wishes, onPicture, onWords, onUnable)
       : new Viewer(this, stage, wishes, onPicture, onWords)
   }
 }
@@ -171,12 +172,18 @@ class PushedViewer {
   }
 }
 
+// Names of the WebSocket.
+const unitKinds = { "H.264": "h264", "H.265": "h265" }
+
 /** An encoder's own access units. Each is answered when it has been shown: the server sees who is late, and goes on with a
  *  keyframe. */
 class VideoViewer extends PushedViewer {
-  constructor(live, stage, wishes, onPicture, onWords) {
+  constructor(live, stage, wishes, onPicture, onWords, onUnable) {
     super(live, stage, wishes, onPicture, onWords)
-    this.player = makePlayer((source, width, height, head) => {
+    this.onUnable = onUnable
+    this.kind = unitKinds[wishes.codec]
+    this.isUnable = false
+    this.player = makePlayer(this.kind, (source, width, height, head) => {
       if (this.isPaused) return
       this.faults = 0
       this.onWords("")
@@ -184,15 +191,27 @@ class VideoViewer extends PushedViewer {
         width, height, frame: head.frame, age: this.age(head), isMirrored: head.isMirrored, turns: head.turns,
         isMirroredInPreviews: head.isMirroredInPreviews,
       })
-    }, (number) => live.send({ shown: this.id, number }), (text) => this.begin(text))
-    this.change = () => { if (live.hasGivenUp) onWords("H.264 previews need a WebSocket, which could not be opened. The page keeps trying. A proxy before the server must pass on WebSockets. Previews of raw pictures need no WebSocket.") }
+    }, (number) => live.send({ shown: this.id, number }), (text) => this.begin(text), (codec) => this.giveUp(codec))
+    this.change = () => { if (live.hasGivenUp && !this.isUnable) onWords(`${wishes.codec} previews need a WebSocket, which could not be opened. The page keeps trying. A proxy before the server must pass on WebSockets. Previews of raw pictures need no WebSocket.`) }
     live.onChange.push(this.change)
-    if (!this.player) onWords("This browser cannot show H.264. Use another browser, or preview a stage with raw pictures.")
+    if (!this.player) this.giveUp()
   }
 
-  get wish() { return JSON.stringify({ open: this.id, stage: this.stage, kind: "h264" }) }
+  get wish() { return JSON.stringify({ open: this.id, stage: this.stage, kind: this.kind }) }
 
-  ask() { if (this.player) super.ask() }
+  ask() { if (!this.isUnable) super.ask() }
+
+  /** Says that this browser has no decoder, and asks the server for no further units.
+   *  - detail: the codec string that the browser refused. */
+  giveUp(detail) {
+    this.isUnable = true
+    if (this.asked) this.live.send({ close: this.id })
+    this.asked = null
+    const { codec } = this.wishes
+    this.onUnable(this.kind !== "h264" && !isSecureContext
+      ? `This browser may show ${codec} only on a page with TLS or of localhost. Open the page so, or preview a source that decodes the stream.`
+      : `This browser cannot show ${codec}${detail ? ` (${detail})` : ""}. Use another browser, or preview ${this.kind === "h264" ? "a stage with raw pictures" : "a source that decodes the stream"}.`)
+  }
 
   /** A keyframe comes when the preview goes on after a pause. */
   begin(text) {
@@ -206,7 +225,8 @@ class VideoViewer extends PushedViewer {
   }
 
   given(head) {
-    if (head.kind === "h264") this.player.take(head)
+    // Units may still be on their way.
+    if (head.kind === this.kind && !this.isUnable) this.player.take(head)
   }
 
   close() {

@@ -36,16 +36,20 @@ export function parameters(units) {
   return { sps, pps, codec: `avc1.${two(sps[1])}${two(sps[2])}${two(sps[3])}`, ...size(sps) }
 }
 
+/** The bytes of a NAL unit without those that prevent start codes (7.4.1; H.265, 7.4.2). */
+export function rbsp(bytes) {
+  const kept = []
+  for (let index = 0; index < bytes.length; index += 1) {
+    if (index > 1 && bytes[index] === 3 && bytes[index - 1] === 0 && bytes[index - 2] === 0) continue
+    kept.push(bytes[index])
+  }
+  return kept
+}
+
 /** Bits of an RBSP (7.3.1, 9.1). */
 class Bits {
   constructor(bytes) {
-    // Emulation prevention (7.4.1).
-    const kept = []
-    for (let index = 0; index < bytes.length; index += 1) {
-      if (index > 1 && bytes[index] === 3 && bytes[index - 1] === 0 && bytes[index - 2] === 0) continue
-      kept.push(bytes[index])
-    }
-    this.bytes = kept
+    this.bytes = rbsp(bytes)
     this.at = 0
   }
 

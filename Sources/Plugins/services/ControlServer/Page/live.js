@@ -6,7 +6,7 @@ import { session } from "./api.js"
 import { sleep } from "./dom.js"
 
 const headBytes = 40
-const kinds = { 1: "jpeg", 2: "h264" }
+const kinds = { 1: "jpeg", 2: "h264", 3: "h265" }
 // Without an answer for so long the connection is dead, whatever the browser thinks.
 const pingEvery = 10_000
 const silence = 25_000

@@ -92,7 +92,7 @@ export class Model {
         ...stage, asked: asked.get(stage.id) ?? {}, kindInfo: kinds[stage.use] ?? null,
         inputs: (plan.links ?? []).filter((link) => link.to === stage.id).map((link) => link.from),
         outputs: (plan.links ?? []).filter((link) => link.from === stage.id).map((link) => link.to),
-        hasPictures: hasPictures(stage.output), hasUnits: hasUnits(stage.output),
+        hasPictures: hasPictures(stage.output), unitCodec: unitCodec(stage.output),
       })),
       links: plan.links ?? [],
       warnings: plan.warnings ?? [],
@@ -227,8 +227,10 @@ export function hasPictures(output) {
   return typeof output === "string" && /^[a-z][a-z0-9]* \d+x\d+/.test(output)
 }
 
-/** Access units that browsers take: "H.264 1280x720 30 fps". */
-export function hasUnits(output) { return typeof output === "string" && /^H\.264 \d+x\d+/.test(output) }
+/** The codec of access units that browsers may take: "H.264" of "H.264 1280x720 30 fps"; null of anything else. */
+export function unitCodec(output) {
+  return typeof output === "string" ? /^(H\.26[45]) \d+x\d+/.exec(output)?.[1] ?? null : null
+}
 
 /** Where a stage hurts, the worst first: `{ level, word, text }`, level "bad", "warn" or "rest". */
 export function hurts(stage) {

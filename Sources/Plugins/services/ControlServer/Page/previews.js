@@ -54,16 +54,16 @@ export class Previews {
 
   /** Stages that have pictures now; previews of others close. */
   show(structure) {
-    const shown = structure.stages.filter((stage) => stage.hasPictures || stage.hasUnits)
+    const shown = structure.stages.filter((stage) => stage.hasPictures || stage.unitCodec)
     const stages = shown.map((stage) => stage.id)
     const chosen = this.select.value
-    this.select.replaceChildren(...shown.map(({ id, hasUnits }) => make("option", { value: id }, hasUnits ? `${id} (H.264)` : id)))
+    this.select.replaceChildren(...shown.map(({ id, unitCodec }) => make("option", { value: id }, unitCodec ? `${id} (${unitCodec})` : id)))
     if (stages.includes(chosen)) this.select.value = chosen
     find("#add-preview button").disabled = stages.length === 0
     for (const tile of [...this.tiles]) {
       // A stage of that id may give something else now.
       const stage = shown.find(({ id }) => id === tile.stage)
-      if (!stage || stage.hasUnits !== tile.isVideo) this.remove(tile)
+      if (!stage || stage.unitCodec !== tile.codec) this.remove(tile)
     }
     if (!this.isRestored) {
       this.isRestored = true
@@ -91,8 +91,8 @@ export class Previews {
   add(stage, wishes = {}) {
     if (this.tiles.length >= most) return
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches ? { rate: 1 } : {}
-    const isVideo = this.model.find(stage)?.planned.hasUnits === true
-    const tile = new Tile(stage, { ...usual, ...calm, ...wishes }, this, isVideo)
+    const codec = this.model.find(stage)?.planned.unitCodec ?? null
+    const tile = new Tile(stage, { ...usual, ...calm, ...wishes }, this, codec)
     this.tiles.push(tile)
     this.list.append(tile.element)
     this.watcher.observe(tile.element)
@@ -124,10 +124,10 @@ export class Previews {
 }
 
 class Tile {
-  constructor(stage, wishes, previews, isVideo) {
+  constructor(stage, wishes, previews, codec) {
     this.stage = stage
-    // Shows the stage's own H.264 as it is: of its settings only those of the canvas hold.
-    this.isVideo = isVideo
+    // Of the stage's own access units, which are shown as they are: of the settings only those of the canvas hold.
+    this.codec = codec
     this.number = (number += 1)
     this.wishes = wishes
     this.previews = previews
@@ -143,12 +143,12 @@ class Tile {
       make("div", { class: "picture" }, this.canvas, this.over),
       make("div", { class: "row" }, make("strong", {}, stage), this.figures),
       make("div", { class: "row" }, this.pauseButton,
-        isVideo ? null : make("button", { type: "button", onclick: () => this.snapshot() }, "Snapshot"),
+        codec ? null : make("button", { type: "button", onclick: () => this.snapshot() }, "Snapshot"),
         make("button", { type: "button", "aria-label": `Close the preview of ${stage}`, onclick: () => previews.remove(this) }, "Close")),
       make("details", {}, make("summary", {}, "Settings", make("span", { class: "unseen" }, ` of the preview of ${stage}`)),
-        make("div", { class: "settings" }, Object.keys(choices).filter((key) => !isVideo || key === "rotate").map((key) => this.choice(key)), this.mirrorBox())),
+        make("div", { class: "settings" }, Object.keys(choices).filter((key) => !codec || key === "rotate").map((key) => this.choice(key)), this.mirrorBox())),
       this.fault)
-    this.viewer = previews.feed.open(stage, this, (...picture) => this.draw(...picture), (text) => this.say(text))
+    this.viewer = previews.feed.open(stage, this, (...picture) => this.draw(...picture), (text) => this.say(text), (text) => this.giveUp(text))
     this.update()
   }
 
@@ -223,6 +223,14 @@ class Tile {
   say(text) {
     setText(this.over, text)
     this.over.hidden = text === ""
+  }
+
+  /** There will never be a picture. */
+  giveUp(text) {
+    this.say(text)
+    this.element.classList.add("unable")
+    this.canvas.hidden = this.pauseButton.hidden = true
+    find("details", this.element).hidden = true
   }
 
   /** Words and figures; once a second. */

@@ -102,8 +102,8 @@ export class StagePanel {
     if (planned.hasPictures) {
       row.append(button("Preview", () => this.preview(id)),
         button("Snapshot (JPEG)", () => this.snapshot(id, "jpeg")), button("Snapshot (PNG)", () => this.snapshot(id, "png")))
-    } else if (planned.hasUnits) {
-      row.append(button("Preview (H.264)", () => this.preview(id)))
+    } else if (planned.unitCodec) {
+      row.append(button(`Preview (${planned.unitCodec})`, () => this.preview(id)))
     }
     if (planned.output && !planned.inserted) {
       row.append(button("Add a branch…", () => askForBranch(planned, async (branch) => {

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Shows an encoder's own access units: by WebCodecs, or by Media Source Extensions where a browser keeps that from pages
-// without TLS.
+// Shows an encoder's own access units: by WebCodecs, or H.264 by Media Source Extensions where a browser keeps that from
+// pages without TLS.
 
 import { fragment, initSegment, nalUnits, parameters, timescale } from "./h264.js"
+import * as h265 from "./h265.js"
 
 const MediaSourceType = globalThis.ManagedMediaSource ?? globalThis.MediaSource
 
 /** A player for a preview, or null where the browser has no way.
+ *  - kind: "h264" or "h265".
  *  - onPicture(source, width, height, head): draws what a canvas can draw, at once.
  *  - onShown(number): the message of that number, and all before it, have been shown.
- *  - onFault(text): it begins anew: `restart` the stream. */
-export function makePlayer(onPicture, onShown, onFault) {
-  if (globalThis.VideoDecoder) return new Decoded(onPicture, onShown, onFault)
-  if (MediaSourceType) return new Buffered(onPicture, onShown, onFault)
+ *  - onFault(text): it begins anew: `restart` the stream.
+ *  - onUnable(codec): the browser has no decoder for the stream, whose codec string this is. */
+export function makePlayer(kind, onPicture, onShown, onFault, onUnable) {
+  if (globalThis.VideoDecoder) return kind === "h265" ? new DecodedH265(onPicture, onShown, onFault, onUnable) : new Decoded(onPicture, onShown, onFault)
+  if (MediaSourceType && kind === "h264") return new Buffered(onPicture, onShown, onFault)
   return null
 }
 
@@ -42,7 +45,7 @@ class Decoded {
   }
 
   prepare(head) {
-    const found = parameters(nalUnits(head.payload))
+    const found = this.parameters(nalUnits(head.payload))
     if (!found) return
     if (this.decoder?.state === "configured" && found.codec === this.codec) return
     this.reset()
@@ -50,6 +53,8 @@ class Decoded {
     this.decoder = new VideoDecoder({ output: (frame) => this.show(frame), error: (error) => this.fail(error) })
     this.decoder.configure({ codec: found.codec, optimizeForLatency: true })
   }
+
+  parameters(units) { return parameters(units) }
 
   show(frame) {
     const head = this.heads.get(frame.timestamp)
@@ -75,6 +80,57 @@ class Decoded {
   }
 
   close() { this.reset() }
+}
+
+/** H.265, which not each browser has: it is asked for each stream. */
+class DecodedH265 extends Decoded {
+  constructor(onPicture, onShown, onFault, onUnable) {
+    super(onPicture, onShown, onFault)
+    this.onUnable = onUnable
+    this.supported = null
+    // Units that came while the browser was asked.
+    this.waiting = null
+    this.skipsLeading = false
+  }
+
+  parameters(units) { return h265.parameters(units) }
+
+  take(head) {
+    if (this.waiting) {
+      this.waiting.push(head)
+      return
+    }
+    const units = nalUnits(head.payload)
+    const found = head.isKeyframe ? this.parameters(units) : null
+    if (found && found.codec !== this.supported) {
+      this.ask(found.codec, head)
+      return
+    }
+    if (head.isKeyframe) this.skipsLeading = head.followsGap || this.decoder?.state !== "configured"
+    else if (this.skipsLeading && h265.isSkippedLeading(units)) {
+      this.onShown(head.number)
+      return
+    }
+    super.take(head)
+  }
+
+  async ask(codec, head) {
+    const waiting = this.waiting = [head]
+    const { supported } = await VideoDecoder.isConfigSupported({ codec, optimizeForLatency: true }).catch(() => ({ supported: false }))
+    if (this.waiting !== waiting) return
+    this.waiting = null
+    if (!supported) {
+      this.onUnable(codec)
+      return
+    }
+    this.supported = codec
+    for (const one of waiting) this.take(one)
+  }
+
+  close() {
+    this.waiting = null
+    super.close()
+  }
 }
 
 // Seconds.

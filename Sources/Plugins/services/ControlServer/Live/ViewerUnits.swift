@@ -3,8 +3,9 @@
 import CodedVideo
 import FrameCore
 
-/// Access units as viewers get them: with start codes (ITU-T H.264 Annex B), SPS and PPS before each keyframe.
-enum H264Units {
+/// Access units as viewers get them: with start codes (annex B of ITU-T H.264 and H.265), parameter sets before each
+/// keyframe.
+enum ViewerUnits {
     /// - Throws: ``FrameHostError`` `.invalidMedia` for sizes that do not fit the unit.
     static func annexB(_ unit: StageUnit, _ format: EncodedFormat) throws -> [UInt8] {
         var bytes = unit.bytes
@@ -16,8 +17,10 @@ enum H264Units {
             }
             bytes = units
         }
-        guard unit.header.isKeyframe, !format.parameterSets.isEmpty else { return bytes }
-        let hasSet = bytes.withUnsafeBytes { UnitOutline($0, .h264).has(.sequenceParameterSet) }
+        guard unit.header.isKeyframe, !format.parameterSets.isEmpty, let coding = VideoCoding(format.codec) else {
+            return bytes
+        }
+        let hasSet = bytes.withUnsafeBytes { UnitOutline($0, coding).has(.sequenceParameterSet) }
         return hasSet ? bytes : format.parameterSets + bytes
     }
 }
