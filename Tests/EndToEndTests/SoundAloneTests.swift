@@ -232,4 +232,93 @@ import Testing
         let outcome = try program.finish()
         #expect(outcome.isDoneOrBusy, "\(outcome.error)")
     }
+
+    /// A tone that changes all the time, as G.726 of `bits` bits a code. An AU file packs codes as RTP does.
+    private func makeG726(_ bits: Int) throws -> [UInt8] {
+        let made = try Tool.ffmpeg.run(
+            "-v", "error", "-f", "lavfi", "-i", "aevalsrc=0.4*sin(2000*t+9*t*t)*(0.6+0.4*sin(19*t)):d=30:s=8000",
+            "-c:a", "g726le", "-b:a", "\(bits * 8)k", workspace.path("tone.au"))
+        #expect(made.status == 0, "\(made.error)")
+        var bytes = Array(try Data(contentsOf: workspace.folder.appending(path: "tone.au")))
+        // FFmpeg writes the encoding of 32 kbit/s (23) whatever it is.
+        bytes[15] = [3: 25, 4: 23, 5: 26][bits] ?? 0
+        try Data(bytes).write(to: workspace.folder.appending(path: "tone.au"))
+        // The header says where it ends.
+        return Array(bytes.dropFirst(bytes[4..<8].reduce(0) { $0 << 8 | Int($1) }))
+    }
+
+    private func serveG726() throws -> (program: RunningProgram, url: String) {
+        let port = try RTSPStream.freePort()
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [
+              { "id": "song", "use": "file-source", "path": "tone.au", "decode": false, "pace": "realtime" },
+              { "use": "rtsp-sink", "from": "song.audio", "port": \(port), "path": "/radio" } ] }
+            """)
+        let program = try Program.framehost.start(["chain.json", "--events"], folder: workspace.folder.path)
+        program.closeInput()
+        try program.waitForOutput(#""state":"streaming""#)
+        return (program, "rtsp://127.0.0.1:\(port)/radio")
+    }
+
+    /// FFmpeg gets the codes of the file, and the samples that they decode to there.
+    @Test(arguments: [(3, "tcp"), (4, "udp"), (5, "tcp")]) func servesG726AsItIs(
+        bits: Int, transport: String
+    ) throws {
+        let codes = try makeG726(bits)
+        let (program, url) = try serveG726()
+        let played = try Tool.ffmpeg.run([
+            "-v", "error", "-y", "-rtsp_transport", transport, "-i", url, "-t", "4", "-map", "0:a", "-c", "copy", "-f",
+            "g726le", workspace.path("seen"), "-t", "4", "-map", "0:a", "-f", "s16le", workspace.path("seen.pcm"),
+        ])
+        #expect(played.status == 0, "\(played.error)")
+        program.send(SIGINT)
+        #expect(try program.finish().isDoneOrBusy)
+        let seen = Array(try Data(contentsOf: workspace.folder.appending(path: "seen")))
+        #expect(seen.count >= 3 * 1000 * bits)
+        let place = try #require(codes.firstRange(of: seen)?.lowerBound)
+        #expect(place % bits == 0)
+        let decoded = try Tool.ffmpeg.run(
+            "-v", "error", "-y", "-i", workspace.path("tone.au"), "-f", "s16le", workspace.path("file.pcm"))
+        #expect(decoded.status == 0, "\(decoded.error)")
+        func samples(_ name: String) throws -> [Int16] {
+            try Data(contentsOf: workspace.folder.appending(path: name)).withUnsafeBytes {
+                Array($0.bindMemory(to: Int16.self))
+            }
+        }
+        let (ours, file) = (try samples("seen.pcm"), try samples("file.pcm"))
+        // A decoder that begins in the middle is as one that began with the file after a while (ITU-T G.726).
+        let settled = 8000
+        #expect(ours.count > 3 * settled)
+        let begin = place / bits * 8
+        let differences = zip(ours.dropFirst(settled), file.dropFirst(begin + settled)).map { abs(Int($0) - Int($1)) }
+        #expect((differences.max() ?? 0) <= 8, "\(differences.max() ?? 0)")
+        #expect((file.map { abs(Int($0)) }.max() ?? 0) > 8000)
+    }
+
+    /// GStreamer gives codes as ATM packs them, the first one in the highest bits, and takes ours for such unless it is told.
+    @Test(.needs(.gstreamer)) func gstreamerTakesG726() throws {
+        let codes = try makeG726(4)
+        let (program, url) = try serveG726()
+        let player = try Tool.gstreamer.start([
+            "-e", "rtspsrc", "location=\(url)", "protocols=tcp", "latency=100", "!", "rtpg726depay", "force-aal2=false",
+            "!",
+            "filesink", "buffer-mode=unbuffered", "location=\(workspace.path("seen"))",
+        ])
+        func seen() -> [UInt8] {
+            ((try? Data(contentsOf: workspace.folder.appending(path: "seen"))).map { Array($0) } ?? []).map {
+                $0 << 4 | $0 >> 4
+            }
+        }
+        let deadline = Date() + 120
+        while seen().count < 12_000, Date() < deadline { usleep(100_000) }
+        player.send(SIGINT)
+        _ = try player.finish()
+        program.send(SIGINT)
+        #expect(try program.finish().isDoneOrBusy)
+        let bytes = seen()
+        #expect(bytes.count >= 12_000)
+        #expect(codes.firstRange(of: bytes) != nil)
+    }
 }

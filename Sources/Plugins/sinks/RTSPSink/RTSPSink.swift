@@ -4,15 +4,16 @@ import CodedVideo
 import FrameCore
 import FrameNetwork
 
-/// Serves H.264 or H.265, a sound (AAC, Opus, G.711, MP3), or one of each, at `rtsp://host:port/path` to any number of players.
+/// Serves H.264 or H.265, a sound (AAC, Opus, MP3, G.711, G.726), or one of each, at `rtsp://host:port/path` to any number of
+/// players.
 ///
 /// Each access unit is packed once, on the stage thread, and handed to the event loops of the readers. Nothing here
 /// waits for a reader.
 final class RTSPSink: MultiSink {
     static let info = StageInfo(
         id: "rtsp-sink", summary: "Serves encoded video and its sound, or sound alone, over RTSP.",
-        input: .encoded(.h264, .h265, .aac, .opus, .mp3, .muLaw, .aLaw),
-        furtherInputs: .encoded(.aac, .opus, .mp3, .muLaw, .aLaw), service: .unbounded,
+        input: .encoded(.h264, .h265, .aac, .opus, .mp3, .muLaw, .aLaw, .g726),
+        furtherInputs: .encoded(.aac, .opus, .mp3, .muLaw, .aLaw, .g726), service: .unbounded,
         commands: [
             CommandInfo("readers", "Posts the event 'readers': each reader with its transport, delay and losses.")
         ], events: events)

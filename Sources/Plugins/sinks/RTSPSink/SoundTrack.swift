@@ -51,6 +51,26 @@ struct SoundTrack {
             ticksPerSecond = Int64(track.sampleRate)
             codec = .g711(
                 isMuLaw: format.codec == .muLaw, sampleRate: track.sampleRate, channelCount: track.channelCount)
+        case .g726:
+            guard track.sampleRate == 8000, track.channelCount == 1 else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "from",
+                    what:
+                        "RTP carries G.726 of 8000 Hz and 1 channel (RFC 3551), but this has \(track.sampleRate) Hz and \(track.channelCount)",
+                    remedy: Self.encodeAgain)
+            }
+            // RTSP sources know the bits of a code, some containers only the bit rate.
+            let bits = [track.bitsPerSample, track.bitRate / 8000].first { (2...5).contains($0) }
+            guard let bits else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "from",
+                    what:
+                        "nothing says whether the G.726 has 16, 24, 32 or 40 kbit/s, and clients need that to decode it",
+                    remedy: Self.encodeAgain)
+            }
+            form = .g726(bits: bits)
+            ticksPerSecond = 8000
+            codec = .g726(bits: bits)
         case .mp3:
             form = .mp3
             ticksPerSecond = 90_000

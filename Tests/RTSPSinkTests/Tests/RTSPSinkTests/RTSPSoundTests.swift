@@ -331,6 +331,30 @@ import Testing
             "\(String(describing: error))")
     }
 
+    /// The name of G.726 says its bit rate: by the bits of a code, or else by the track's bit rate.
+    @Test(arguments: [(4, 0, "32"), (0, 24_000, "24"), (2, 16_000, "16"), (5, 0, "40")]) func namesTheBitRateOfG726(
+        bits: Int, bitRate: Int, name: String
+    ) throws {
+        let track = AudioTrackFormat(
+            codec: .g726, timeBase: TimeBase(1, 8000), sampleRate: 8000, channelCount: 1, bitRate: bitRate,
+            bitsPerSample: bits)
+        let lines = try SoundTrack(EncodedFormat(codec: .g726, audio: track)).description.lines
+        #expect(lines.contains("a=rtpmap:97 G726-\(name)/8000"), "\(lines)")
+    }
+
+    @Test(arguments: [
+        (16_000, 1, 4, "RTP carries G.726 of 8000 Hz and 1 channel (RFC 3551), but this has 16000 Hz and 1"),
+        (8000, 2, 4, "RTP carries G.726 of 8000 Hz and 1 channel (RFC 3551), but this has 8000 Hz and 2"),
+        (8000, 1, 0, "nothing says whether the G.726 has 16, 24, 32 or 40 kbit/s, and clients need that to decode it"),
+    ]) func refusesG726ThatRTPCannotCarry(rate: Int, channels: Int, bits: Int, what: String) {
+        let track = AudioTrackFormat(
+            codec: .g726, timeBase: TimeBase(1, 8000), sampleRate: rate, channelCount: channels, bitsPerSample: bits)
+        let error = #expect(throws: FrameHostError.self) {
+            try SoundTrack(EncodedFormat(codec: .g726, audio: track))
+        }
+        #expect(error?.what == what && error?.remedy.contains("audio-encoder") == true, "\(String(describing: error))")
+    }
+
     @Test func opusGoesWithoutHeader() throws {
         let stage = try Stage(sound: Self.sound(.opus, samples: 960, extradata: Array("OpusHead".utf8)))
         try stage.sendPicture(isKeyframe: true, byteCount: 300)

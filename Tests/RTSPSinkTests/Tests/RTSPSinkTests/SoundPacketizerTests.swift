@@ -99,6 +99,20 @@ import Testing
         #expect(ofThree.map(\.0.timestamp) == [777, 810])
     }
 
+    /// Eight codes are whole bytes; a packet has 40 ms at most, or what there is room for.
+    @Test(arguments: [
+        (2, 112, 80), (3, 112, 99), (4, 112, 100), (5, 112, 100), (3, 1400, 120), (4, 1400, 160), (5, 1400, 200),
+    ])
+    func cutsG726BetweenSamples(bits: Int, mostPacketBytes: Int, most: Int) {
+        var packetizer = Self.packetizer(.g726(bits: bits), mostPacketBytes)
+        let unit = Self.unit(bits * 123)
+        let packets = Self.packets(&packetizer, unit)
+        #expect(packets.count == (unit.count + most - 1) / most)
+        #expect(packets.dropLast().allSatisfy { $0.1.count == most && !$0.0.marker })
+        #expect(packets.flatMap(\.1) == unit)
+        #expect(packets.map(\.0.timestamp) == packets.indices.map { 777 + UInt32($0 * most / bits * 8) })
+    }
+
     @Test func twoUnitsHaveAHeaderEach() {
         var packetizer = Self.packetizer(.aac)
         packetizer.firstBytes = 5
@@ -180,6 +194,8 @@ import Testing
                 .g711(isMuLaw: false, sampleRate: 16_000, channelCount: 2),
                 ["m=audio 0 RTP/AVP 97", "a=rtpmap:97 PCMA/16000/2"]
             ),
+            (.g726(bits: 2), ["m=audio 0 RTP/AVP 97", "a=rtpmap:97 G726-16/8000"]),
+            (.g726(bits: 5), ["m=audio 0 RTP/AVP 97", "a=rtpmap:97 G726-40/8000"]),
             (.mp3, ["m=audio 0 RTP/AVP 14", "a=rtpmap:14 MPA/90000"]),
         ] as [(SoundDescription.Codec, [String])]) func describesWhatHasATypeOfItsOwn(
             codec: SoundDescription.Codec, lines: [String]

@@ -11,12 +11,14 @@ struct SoundDescription: Sendable, Equatable {
         case opus(isStereo: Bool)
         /// G.711; of 8000 Hz and one channel it has a payload type of its own.
         case g711(isMuLaw: Bool, sampleRate: Int, channelCount: Int)
+        /// G.726 of 8000 Hz and one channel; the bits of a code are part of its name (RFC 3551, 4.5.4).
+        case g726(bits: Int)
         case mp3
 
         /// The type of its packets: a static one where RFC 3551, 6 has one.
         var payloadType: UInt8 {
             switch self {
-            case .aac, .opus: 97
+            case .aac, .opus, .g726: 97
             case .g711(let isMuLaw, 8000, 1): isMuLaw ? 0 : 8
             case .g711: 97
             case .mp3: 14
@@ -48,6 +50,7 @@ struct SoundDescription: Sendable, Equatable {
             lines.append(
                 "a=rtpmap:\(payloadType) PCM\(isMuLaw ? "U" : "A")/\(sampleRate)"
                     + (channelCount == 1 ? "" : "/\(channelCount)"))
+        case .g726(let bits): lines.append("a=rtpmap:\(payloadType) G726-\(bits * 8)/8000")
         case .mp3: lines.append("a=rtpmap:\(payloadType) MPA/90000")
         }
         lines.append("a=control:\(control)")

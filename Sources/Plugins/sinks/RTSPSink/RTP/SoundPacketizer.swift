@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Makes RTP packets of units of sound: AAC by RFC 3640, mode AAC-hbr, Opus by RFC 7587, G.711 by RFC 3551, 4.5.14, or MP3
-/// by RFC 2250, 3.5.
+/// Makes RTP packets of units of sound: AAC by RFC 3640, mode AAC-hbr, Opus by RFC 7587, G.711 and G.726 by RFC 3551, 4.5.14
+/// and 4.5.4, or MP3 by RFC 2250, 3.5.
 ///
 /// A packet has one unit, or two of AAC (``firstBytes``). An AAC unit larger than a packet is cut; the marker bit is
 /// on the packet that ends it. Opus is never cut, since its payload format has no fragments: a unit larger than a
-/// packet is sent in a larger one. G.711 is cut between samples, each packet with the time of its first one. MP3 is cut
+/// packet is sent in a larger one. G.711 and G.726 are cut between samples, each packet with the time of its first one. MP3 is cut
 /// where a frame is larger than a packet, which then says where in the frame it lies.
 ///
 /// - SeeAlso: RFC 3640, 3.2 and 3.3.6; RFC 7587, 4.2.
@@ -15,6 +15,9 @@ struct SoundPacketizer: UnitPacketizer {
         case opus
         /// A sample of each channel is a tick of RTP's clock.
         case g711(bytesPerTick: Int)
+        /// Eight codes of this many bits are as many bytes. Encoders make units of half a second, which clients would have
+        /// to wait for: a packet has 40 ms at most.
+        case g726(bits: Int)
         case mp3
     }
 
@@ -22,8 +25,10 @@ struct SoundPacketizer: UnitPacketizer {
     static let headerBytes = 4
     /// The header of MP3: 16 bits that are 0, and where in the frame the packet lies.
     static let mp3HeaderBytes = 4
-    /// The largest unit of G.711, and of MP3.
+    /// The largest unit of G.711, of G.726, and of MP3.
     static let mostOtherBytes = 65_535
+    /// Groups of eight codes of G.726 in a packet: 320 samples of 8000 Hz.
+    static let mostG726Groups = 40
     /// The size of each further `AU-header`.
     static let furtherHeaderBytes = 2
     /// The largest size that 13 bits can hold.
@@ -63,7 +68,7 @@ struct SoundPacketizer: UnitPacketizer {
         switch form {
         case .aac: Self.headerBytes + (firstBytes == nil ? 0 : Self.furtherHeaderBytes)
         case .mp3: Self.mp3HeaderBytes
-        case .opus, .g711: 0
+        case .opus, .g711, .g726: 0
         }
     }
 
@@ -74,6 +79,7 @@ struct SoundPacketizer: UnitPacketizer {
         case .aac, .mp3: return room
         case .opus: return Self.mostOpusBytes
         case .g711(let bytesPerTick): return max(room / bytesPerTick, 1) * bytesPerTick
+        case .g726(let bits): return min(room / bits, Self.mostG726Groups) * bits
         }
     }
 
@@ -81,7 +87,7 @@ struct SoundPacketizer: UnitPacketizer {
         switch form {
         case .aac: Self.mostUnitBytes
         case .opus: Self.mostOpusBytes
-        case .g711, .mp3: Self.mostOtherBytes
+        case .g711, .g726, .mp3: Self.mostOtherBytes
         }
     }
 
@@ -110,6 +116,7 @@ struct SoundPacketizer: UnitPacketizer {
             let packet = head + NALPacketizer.interleavingBytes
             var time = timestamp
             if case .g711(let bytesPerTick) = form { time &+= UInt32(truncatingIfNeeded: done / bytesPerTick) }
+            if case .g726(let bits) = form { time &+= UInt32(truncatingIfNeeded: done / bits * 8) }
             RTPHeader(
                 // RFC 7587, 4.1 and RFC 3551, 4.1: elsewhere the marker would say that speech begins.
                 marker: form == .aac && done + count == unit.count, payloadType: payloadType,

@@ -11,7 +11,9 @@ extension AudioTrackFormat {
     var obstacleToPassing: String? {
         switch codec {
         case .aac, .opus: extradata.isEmpty ? "its header is not known" : nil
-        case let other: Self.passedOn.contains(other) ? nil : "it must be AAC, Opus, MP3, G.711 or G.726"
+        case let other:
+            Self.passedOn.contains(other)
+                ? nil : "it must be AAC, Opus, MP3, G.711, or G.726 packed as RTP has it (adpcm_g726le)"
         }
     }
 
