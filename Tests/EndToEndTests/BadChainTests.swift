@@ -367,7 +367,7 @@ import Testing
             ) == true)
         #expect(
             found.last
-                == "6:47: stages[3].from: 'rec' takes H.264 or H.265 or AAC or Opus or MP3 or G.711 (µ-law) or G.711 (A-law) or G.726, but 's' gives raw video. Put an encoder between them, or name one in 'from'."
+                == "6:47: stages[3].from: 'rec' takes H.264 or H.265, but 's' gives raw video. Put an encoder between them, or name one in 'from'."
         )
     }
 

@@ -292,7 +292,7 @@ import Testing
                 Self.chain("aac", #""path": "out.mp4""#).replacing(#"["h264", "sound"]"#, with: #"["h264", "tone"]"#)
             )
             .contains(
-                "'rec' takes H.264 or H.265 or AAC or Opus or MP3 or G.711 (µ-law) or G.711 (A-law) or G.726 or motion, but 'tone' gives sound. Put an encoder of sound between them"
+                "'rec' takes AAC or Opus or MP3 or G.711 (µ-law) or G.711 (A-law) or G.726, but 'tone' gives sound. Put an encoder of sound between them"
             ))
         #expect(
             try faults(

@@ -99,7 +99,7 @@ struct RequestCheck {
         case (.video, .encoded),
             (.video, .several) where !takes.takes(gives):
             mismatch(
-                takes.listed, gives.kinds,
+                takes.concerning(gives).listed, gives.kinds,
                 producer.isReplacement || stage.isReplacement
                     ? remedy(for: stage, after: producer, takes: takes, gives: gives)
                     : stage.takesOnlyItsBranch
@@ -107,14 +107,14 @@ struct RequestCheck {
                         : "Put an encoder between them, or name one in 'from'.")
         case (.encoded(let codecs), .encoded(let taken)) where Set(codecs).isDisjoint(with: taken):
             mismatch(
-                takes.listed, gives.listed,
+                takes.concerning(gives).listed, gives.listed,
                 taken.contains(where: \.isSound) || !codecs.contains(where: \.isSound)
                     || stage.type.info.furtherInputs == .none
                     ? remedy(for: stage, after: producer, takes: takes, gives: gives)
                     : "In 'from', first name a stage that gives \(takes.kinds): \"from\": [\"…\", \"\(producer.id)\"].")
         case (.audio, _) where !takes.takes(gives):
             mismatch(
-                takes.kinds, "sound",
+                takes.concerning(gives).kinds, "sound",
                 takes.isSound && !producer.isReplacement && !stage.isReplacement
                     ? "Put an encoder of sound between them: \"use\": \"audio-encoder\"."
                     : remedy(for: stage, after: producer, takes: takes, gives: gives))

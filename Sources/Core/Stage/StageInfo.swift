@@ -380,6 +380,22 @@ extension StageInfo.Media {
         }
     }
 
+    /// What a message lists to whom `gives` this: of codecs those of sound for a sound, and those of pictures for a
+    /// picture. All where there are none, and for a codec of which nobody knows what it is of.
+    func concerning(_ gives: StageInfo.Media) -> StageInfo.Media {
+        let isKnown = gives.codecs.allSatisfy { $0.isSound || $0 == .h264 || $0 == .h265 }
+        let codecs = codecs.filter { $0.isSound == gives.isSound }
+        return codecs.isEmpty || !isKnown ? self : .encoded(codecs)
+    }
+
+    private var codecs: [Codec] {
+        switch self {
+        case .encoded(let codecs): codecs
+        case .several(let media): media.flatMap(\.codecs)
+        case .video, .audio, .motion, .any, .sameAsInput, .none: []
+        }
+    }
+
     /// Whether it is sound, encoded or not.
     var isSound: Bool {
         switch self {

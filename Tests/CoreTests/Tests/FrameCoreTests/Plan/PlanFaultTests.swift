@@ -16,6 +16,21 @@ import Testing
         }
     }
 
+    // MARK: What is listed
+
+    /// A picture sees the codecs of pictures and a sound those of sound; all where there are none of a kind, or where it is
+    /// not known.
+    @Test func aMessageListsWhatConcernsTheInput() {
+        typealias Media = StageInfo.Media
+        let takes = Media.several([.encoded(.h264, .h265, .aac, .opus), .motion])
+        let (pictures, sounds) = (Media.encoded(.h264, .h265), Media.encoded(.aac, .opus))
+        #expect(takes.concerning(.video(.i420)) == pictures && takes.concerning(.audio) == sounds)
+        #expect(takes.concerning(.encoded(.h265)) == pictures && takes.concerning(.encoded(.mp3)) == sounds)
+        #expect(takes.concerning(.encoded(Codec(rawValue: "ac3"))) == takes)
+        #expect(pictures.concerning(.audio) == pictures && sounds.concerning(.video(.i420)) == sounds)
+        #expect(Media.video(.i420).concerning(.audio) == .video(.i420))
+    }
+
     // MARK: Outputs that nobody takes
 
     @Test func refusesAChainWithoutASink() throws {

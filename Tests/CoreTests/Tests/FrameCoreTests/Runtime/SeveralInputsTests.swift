@@ -151,7 +151,7 @@ import Testing
         }
         #expect(
             try faults { try $0.add(OrderSink.self, "file", from: ["h264", "snd"]) }.contains(
-                "stages[4].from: 'file' takes H.264 or AAC or Opus or motion, but 'snd' gives sound. Put an encoder of sound between them: \"use\": \"audio-encoder\"."
+                "stages[4].from: 'file' takes AAC or Opus, but 'snd' gives sound. Put an encoder of sound between them: \"use\": \"audio-encoder\"."
             ))
         #expect(
             try faults { try $0.add(OrderSink.self, "file", from: ["aac"]) }.contains(
