@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Glibc
 import Testing
 
 /// What a file says about itself: kept, or said to be lost. docs/design/040-tags.md.
@@ -332,6 +333,62 @@ import Testing
         }
     }
 
+    /// What the pictures hide, a recording of their sound would tell.
+    @Test(.needs(.ffmpeg), .needs(.ffprobe)) func tellsNothingBesidePrivacyEither() throws {
+        try makeBase()
+        try ffmpeg(["-i", "base.mkv", "-map", "0:v", "-map", "0:a:0", "-c", "copy"] + Self.film + ["clip.mp4"])
+        for isGuarded in [true, false] {
+            try workspace.write(
+                "chain.json",
+                """
+                { "stages": [
+                  { "id": "clip", "use": "file-source", "path": "clip.mp4" },
+                  { "id": "face", "use": "face-effect", "effect": "pixelate", "privacy": \(isGuarded), "acceptMissedFaces": \(isGuarded) },
+                  { "use": "null-sink" },
+                  { "id": "aac", "use": "audio-encoder", "from": "clip.audio" },
+                  { "id": "sound", "use": "recorder", "path": "sound.m4a", "overwrite": true } ] }
+                """)
+            let outcome = try Program.framehost.run(["chain.json"], folder: workspace.folder.path)
+            #expect(outcome.status == 0, "\(outcome.error)")
+            #expect(outcome.error.contains("'face' hides what is in the pictures") == isGuarded, "\(outcome.error)")
+            let told = try workspace.data("sound.m4a").range(of: Data("Anna".utf8)) != nil
+            #expect(told != isGuarded)
+        }
+    }
+
+    /// A guard that is put in while the chain runs: no recording that begins later has what was before it.
+    @Test(.needs(.ffprobe)) func keepsNoPastFromBeforeAGuard() throws {
+        try workspace.write(
+            "chain.json",
+            """
+            { "spare": 40, "stages": [
+              { "use": "test-source", "live": true, "size": "160x120", "rate": 25 },
+              { "id": "face", "use": "face-effect", "effect": "pixelate", "draw": false },
+              { "use": "x264-encoder", "preset": "ultrafast", "keyframeSeconds": 1 },
+              { "id": "file", "use": "recorder", "path": "past.mkv", "record": "onCommand", "preEventSeconds": 5 } ] }
+            """)
+        let program = try Program.framehost.start(
+            ["chain.json", "--events", "--commands"], folder: workspace.folder.path)
+        try program.waitForFrames(60)
+        let guarding = #""with": { "effect": "pixelate", "privacy": true, "acceptMissedFaces": true }"#
+        let replaced = try program.sendPatiently(#"{ "stage": "face", "command": "replace", \#(guarding) }"#)
+        #expect(replaced["ok"].bool == true, "\(replaced)")
+        program.listen(seconds: 1.5)
+        let started = try program.sendPatiently(#"{ "stage": "file", "command": "start" }"#)
+        #expect(started["ok"].bool == true, "\(started)")
+        program.listen(seconds: 1)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
+        let events = try outcome.lines.map { try JSON(parsing: $0) }
+        let begin = events.first { $0["event"].string == "recording-did-start" }?["startSeconds"].double
+        // The answer came once the guard was there.
+        let guarded = events.first { $0["event"].string == "command-answered" && $0["stage"].string == "face" }?["time"]
+        let (from, since) = try (#require(begin), #require(guarded?.double))
+        #expect(from > since - 0.5 && from < since + 1.6, "\(from - since)")
+        #expect(outcome.error.contains("begin anew") || outcome.output.contains("begin anew"), "\(outcome.error)")
+    }
+
     @Test(.needs(.ffmpeg), .needs(.ffprobe)) func movesChaptersWithTheRangeAndLeavesThemOutOfSegments() throws {
         try makeBase()
         try ffmpeg([
@@ -451,6 +508,18 @@ import Testing
         let stamped = try Program.framehost.run(["run", "chain.json"], folder: workspace.folder.path)
         #expect(stamped.status == 0, "\(stamped.error)")
         #expect(try captions("stamped.mp4") == before)
+        // What is said names whom the pictures hide.
+        try workspace.write(
+            "guarded.json",
+            """
+            { "stages": [ { "use": "file-source", "path": "clip.mp4" },
+                          { "use": "face-effect", "effect": "pixelate", "privacy": true, "acceptMissedFaces": true },
+                          { "id": "h264", "use": "x264-encoder" },
+                          { "use": "recorder", "path": "guarded.mp4" } ] }
+            """)
+        let guarded = try Program.framehost.run(["guarded.json"], folder: workspace.folder.path)
+        #expect(guarded.status == 0 && guarded.error.contains("h264: The closed captions are left out"), "\(guarded)")
+        #expect(try captions("guarded.mp4").allSatisfy(\.isEmpty))
     }
 
     /// What libavcodec finds as captions, in the order of showing: the constructs of each picture.

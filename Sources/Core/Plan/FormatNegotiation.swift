@@ -96,6 +96,30 @@ struct FormatNegotiation {
             append(stage, isPossible: fits, runs: made[index].kept?.stage)
         }
         try faults.throwAll()
+        guardFurtherOutputs()
+    }
+
+    /// What a stage hides in the pictures of a source, the tags of its sound would tell.
+    private mutating func guardFurtherOutputs() {
+        var guards: [String: String] = [:]
+        // Producers come before their consumers.
+        var sources: [Set<Int>] = []
+        for (index, stage) in stages.enumerated() {
+            let from = stage.request.from
+            sources.append(from.isEmpty ? [index] : from.reduce(into: []) { $0.formUnion(sources[$1]) })
+            guard stage.demand.mustNotBePassed else { continue }
+            for source in sources[index] { guards[stages[source].id] = guards[stages[source].id] ?? stage.id }
+        }
+        guard !guards.isEmpty else { return }
+        for index in stages.indices {
+            if stages[index].request.type.kind == .source {
+                guard let dot = stages[index].id.lastIndex(of: ".") else { continue }
+                stages[index].guardBesideIt = guards[String(stages[index].id[..<dot])]
+            } else {
+                stages[index].inputTags = stages[index].request.from.map { stages[$0].tagsOfOutput }
+                if !stages[index].isKept { stages[index].context.setInputTags(stages[index].inputTags) }
+            }
+        }
     }
 
     /// Adds `stage`, and its output format if its inputs are known and it agrees to them.
@@ -132,7 +156,7 @@ struct FormatNegotiation {
         let request = stage.request
         let instance = stage.instance
         stage.context.audio = stage.audio
-        stage.context.givenTags.withLock { $0 = stage.inputTags }
+        stage.context.setInputTags(stage.inputTags)
         stage.context.inputIDs = request.from.map(nameInFile)
         stage.context.takenOutputs = Set(
             request.type.info.furtherOutputs.map(\.name).filter { name in

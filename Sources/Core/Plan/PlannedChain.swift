@@ -28,7 +28,7 @@ struct PlannedChain {
     /// are before them now, and tells them what their inputs say about themselves now.
     func connectKeptStages() {
         for stage in stages {
-            stage.context.givenTags.withLock { $0 = stage.inputTags }
+            stage.context.setInputTags(stage.inputTags)
             guard case .kept = stage.origin, let target = stage.keyframes else { continue }
             stage.context.keyframeRequest?.redirect(to: target)
         }
@@ -68,14 +68,18 @@ struct PlannedStage {
     var keyframes: KeyframeRequest?
     /// What each input says about itself.
     var inputTags: [PlacedTags] = []
+    /// Of a source's further output: the stage that hides something in what the source gives beside it.
+    var guardBesideIt: String?
 
     var id: String { request.id }
     /// Whether it copies for a branch, before any other stage behind its producer gets the item.
     var isTap: Bool { request.type === CopyTap.type }
     /// What is known of what its output says about itself.
     var tagsOfOutput: PlacedTags {
-        request.type.kind == .source
-            ? context.offeredTags ?? PlacedTags(PassedTags()) : PlacedTags(behind: id, demand, inputTags)
+        guard request.type.kind == .source else { return PlacedTags(behind: id, demand, inputTags) }
+        var tags = context.offeredTags ?? PlacedTags(PassedTags())
+        if let guardBesideIt { tags.withhold(.guarded(by: guardBesideIt)) }
+        return tags
     }
     var isKept: Bool { if case .kept = origin { true } else { false } }
 }

@@ -108,7 +108,7 @@ final class PlacedAudio: AudioOrigin {
 
 /// Tags of a source, whose chapters have its times.
 struct PlacedTags: Sendable {
-    private let tags: PassedTags
+    private var tags: PassedTags
     private let offset: TimeOffset?
 
     init(_ tags: PassedTags, by offset: TimeOffset? = nil) { (self.tags, self.offset) = (tags, offset) }
@@ -117,6 +117,9 @@ struct PlacedTags: Sendable {
     var value: PassedTags {
         tags.moved(by: MediaTime(nanoseconds: offset?.value.load(ordering: .acquiring) ?? 0))
     }
+
+    /// Says why nobody should take them over unasked.
+    mutating func withhold(_ reason: PassedTags.Withheld) { tags.withheld = reason }
 
     /// Behind a stage that is no source.
     init(behind id: String, _ demand: StageDemand, _ inputs: [PlacedTags]) {

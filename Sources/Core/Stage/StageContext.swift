@@ -38,7 +38,17 @@ public final class StageContext: @unchecked Sendable {
     /// `negotiate`; changes where a stage before this one is replaced.
     public internal(set) var inputTags: [PassedTags] {
         get { givenTags.withLock { $0.map(\.value) } }
-        set { givenTags.withLock { $0 = newValue.map { PlacedTags($0) } } }
+        set { setInputTags(newValue.map { PlacedTags($0) }) }
+    }
+
+    /// [any thread] Whether a stage before this one hides something in its input (``PassedTags/Withheld/guarded(by:)``).
+    /// Changes where a stage before it is replaced: what was captured before that may show what is hidden now.
+    public var isGuarded: Bool { guarding.load(ordering: .acquiring) }
+
+    func setInputTags(_ tags: [PlacedTags]) {
+        givenTags.withLock { $0 = tags }
+        let isGuarded = tags.contains { if case .guarded? = $0.value.withheld { true } else { false } }
+        guarding.store(isGuarded, ordering: .releasing)
     }
 
     /// Ids of the stages that the input comes from, in the order of `from`; empty in a source. Known before
@@ -70,7 +80,8 @@ public final class StageContext: @unchecked Sendable {
     public internal(set) var takenOutputs: Set<String> = []
     /// What a source says about its input.
     private(set) var offeredTags: PlacedTags?
-    let givenTags = Locked<[PlacedTags]>([])
+    private let givenTags = Locked<[PlacedTags]>([])
+    private let guarding = Atomic(false)
     /// What the runner adds to a source's times.
     let timeOffset = TimeOffset()
     private let recovery = Locked(Recovery())

@@ -20,6 +20,10 @@ final class X264Encoder: Transform {
     private var encoder: X264Handle?
     private var messages: PictureMessages?
     private var captions: MetadataSlot<ClosedCaptions>?
+    private var hasReportedCaptions = false
+    /// Whether the input was guarded at the last frame, and since when it has been while nothing behind the guard has come.
+    private var wasGuarded = false
+    private var guardedSince: Int64?
     private var faces: MetadataSlot<Faces>?
     private var ticks = TickCounter(timeBase: .nanoseconds)
     private var pacer: KeyframePacer
@@ -96,6 +100,7 @@ final class X264Encoder: Transform {
     func start() {
         messages = PictureMessages(mostDelay: encoder?.maximumDelay ?? 0, hasStamps: options.stamp)
         captions = context.slot(for: ClosedCaptions.self)
+        wasGuarded = context.isGuarded
         // Where no stage finds faces there is no slot.
         if options.stamp { faces = context.slot(for: Faces.self) }
         guard isCut, let format = encodedFormat else { return }
@@ -220,14 +225,38 @@ final class X264Encoder: Transform {
             output.drop(.byStage)
             return nil
         }
-        let isDue = pacer.isDue(at: frame.pts, watchesTime: watchesTime)
+        let isDue = pacer.isDue(at: frame.pts, watchesTime: watchesTime) || beginsGuarded(frame)
         if options.stamp {
             messages?.addStamp(
                 capturedAt: context.clock.unixTime(at: frame.capturedAt), sequenceNumber: frame.sequenceNumber,
                 faces: faces.flatMap { frame[$0] })
         }
-        if let captions, let found = frame[captions] { messages?.add(found) }
+        if let captions, let found = frame[captions] {
+            if context.isGuarded { reportCaptions() } else { messages?.add(found) }
+        }
         return try encoder.encode(frame, tick: tick, asKeyframe: isDue, messages: messages?.take())
+    }
+
+    /// Whether the frame is the first of those behind a stage that hides something: who joins later, or keeps what has been
+    /// since the last keyframe, has nothing from before.
+    private func beginsGuarded(_ frame: borrowing Frame) -> Bool {
+        let isGuarded = context.isGuarded
+        if isGuarded != wasGuarded {
+            wasGuarded = isGuarded
+            guardedSince = isGuarded ? context.clock.now() : nil
+        }
+        guard let since = guardedSince, frame.capturedAt >= since else { return false }
+        guardedSince = nil
+        return true
+    }
+
+    /// What is said tells who is there, as tags do.
+    private func reportCaptions() {
+        guard !hasReportedCaptions else { return }
+        hasReportedCaptions = true
+        context.log(
+            "\(context.stageID): The closed captions are left out: a stage before this one hides what is in the pictures, and captions may tell it."
+        )
     }
 
     private func emit(_ picture: EncodedPicture, _ output: Output) throws {

@@ -86,6 +86,9 @@ final class PreEventRing {
         }
     }
 
+    /// Forgets all units.
+    func removeAll() { remove(count) }
+
     /// How many units were ever added.
     var added: Int { removed + count }
 

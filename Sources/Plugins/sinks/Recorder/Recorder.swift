@@ -37,6 +37,9 @@ final class Recorder: MultiSink {
     private var leadInput = 0
     /// The last half second of a sound that leads: a file begins with what its decoder needs first.
     private var leadIn: PreEventRing?
+    /// Whether a stage before this one hides something, and since when units are kept for later, chain clock.
+    private var wasGuarded = false
+    private var keptSince = Int64.min
     /// What the inputs said about themselves when ``tags`` were chosen.
     private var inputTags: [PassedTags] = []
     private var tags = RecordedTags()
@@ -260,6 +263,7 @@ final class Recorder: MultiSink {
             files.lastMark = own.highestNumberOfNewest()
         }
         if options.preEventSeconds > 0, let format { ring = makeRing(format) }
+        wasGuarded = context.isGuarded
         if pictures == nil, let sound = format?.audio { leadIn = Self.makeLeadIn(sound) }
         if !soundFormats.isEmpty {
             soundInputs = SoundInputs(soundFormats, seconds: options.preEventSeconds > 0 ? ringSeconds : 0)
@@ -379,8 +383,9 @@ final class Recorder: MultiSink {
         }
         if let motion { reportLoss(motion) }
         if let soundInputs { reportLoss(soundInputs) }
+        forgetWhatIsHiddenNow()
         let before = ring?.added
-        if let ring { keep(about, unit, ring) }
+        if let ring, about.capturedAt >= keptSince { keep(about, unit, ring) }
         if let leadIn { unit.withBytes { leadIn.add(about, $0) } }
         if wait != nil, let lost = countLost(isKept: ring?.added != before) { verdict = lost }
         if retention.isOn { removeNowAndThen() }
@@ -441,6 +446,21 @@ final class Recorder: MultiSink {
             "sound-incomplete", level: .warning,
             text:
                 "Sound is missing in \(recordingName): the memory for sound was full before the matching pictures arrived. Find the stage that delays the pictures."
+        )
+    }
+
+    /// Where a stage that hides something has been put before this one, the past shows it: it is in no recording that begins
+    /// from now on. A recording that waits for room is from before.
+    private func forgetWhatIsHiddenNow() {
+        let isGuarded = context.isGuarded
+        guard isGuarded != wasGuarded else { return }
+        wasGuarded = isGuarded
+        guard isGuarded, wait == nil, let ring else { return }
+        keptSince = context.clock.now()
+        guard !ring.isEmpty else { return }
+        ring.removeAll()
+        context.log(
+            "\(context.stageID): The seconds before a recording ('preEventSeconds') begin anew: a stage before this one hides something from now on, which they show."
         )
     }
 
