@@ -398,6 +398,31 @@ import Testing
         #expect(try !events(outcome.output, of: "b").isEmpty)
     }
 
+    /// A chain that waits for its camera also waits for its file, which somebody edits, and no SIGHUP ends it.
+    @Test(.needs(.ffmpeg), arguments: [1, 2]) func aChainThatIsAwayMayBeEdited(chains: Int) throws {
+        let port = try RTSPStream.freePort()
+        try workspace.write("a.json", Chains.live)
+        let waiting = reading(port).replacing(#""url""#, with: #""ifMissing": "wait", "decode": false, "url""#)
+        try workspace.write("b.json", waiting)
+        let environment = ["STATE_DIRECTORY": workspace.path("state")]
+        let run = try framehost.start(
+            (chains == 1 ? ["b.json"] : ["a.json", "b.json"]) + ["--events"], environment: environment,
+            folder: workspace.folder.path)
+        try run.waitForError("Connection refused")
+        try workspace.write("b.json", "{ ")
+        run.send(SIGHUP)
+        try run.waitForError("b.json:1:")
+        try workspace.write("b.json", waiting)
+        run.send(SIGHUP)
+        let camera = try RTSPStream(port: port)
+        try run.waitForError(" is there after ")
+        run.listen(seconds: 1)
+        run.send(SIGINT)
+        let outcome = try run.finish()
+        _ = try camera.finish()
+        #expect(chains == 1 ? outcome.isDoneOrBusy : areDoneOrBusy(outcome, chains), "\(outcome.error)")
+    }
+
     @Test func aChainThatNeverBeganHasFailed() throws {
         let port = try RTSPStream.freePort()
         try workspace.write("a.json", Chains.live)

@@ -79,6 +79,8 @@ final class ChainsSession: @unchecked Sendable {
     private let stopping = Mutex(Stopping())
     private let clock = ChainClock()
     private var nextNotice = Int64.min
+    /// When a signal was first seen by the thread `chains`.
+    private var stopSeen: Int64?
 
     /// - Parameters:
     ///   - replies: Answers to commands, for `display` to show.
@@ -177,7 +179,8 @@ final class ChainsSession: @unchecked Sendable {
             if run.reload(ended) { count += 1 } else { open.withLock { $0.count -= 1 } }
         }
         ended(CommandAnswer(stage: nil, frame: 0))
-        return count > 0
+        // The files of chains that are tried again are read anew each time.
+        return count > 0 || stopping.withLock { $0.isUnderWay }
     }
 
     private func takeSnapshots() {
@@ -222,6 +225,7 @@ final class ChainsSession: @unchecked Sendable {
         while running.contains(where: { !hasEnded($0) }) {
             usleep(Self.pause)
             look(running, begin)
+            giveUpAwaited(running)
         }
         prepared.lookout?.stop()
         commands?.finish()
@@ -381,9 +385,9 @@ final class ChainsSession: @unchecked Sendable {
             } catch let away as ChainAway {
                 fail(entry, away, &retry)
             } catch {
-                let faults = ((error as? FrameHostErrors)?.errors ?? [.wrap(error)]).map(\.description)
-                for fault in faults { display.say(.error, fault, chain: entry.chain.name) }
-                return RunSession.Ending(status: 1, faults: faults)
+                // Its file may be just being edited.
+                let faults = (error as? FrameHostErrors) ?? FrameHostErrors([.wrap(error)])
+                fail(entry, ChainAway(faults: faults), &retry)
             }
         }
     }
@@ -410,6 +414,26 @@ final class ChainsSession: @unchecked Sendable {
             }
         }
         look(running, begin)
+    }
+
+    /// How long after a signal a chain is waited for that is just being tried again, nanoseconds: a device or server that does
+    /// not answer may take much longer.
+    private static let awaitedPatience: Int64 = 1_000_000_000
+
+    /// Leaves chains that are being tried again to themselves once the program is told to end. They have nothing open that
+    /// could be finished.
+    private func giveUpAwaited(_ running: [Entry]) {
+        let (signals, started) = stopping.withLock { ($0.signals, $0.started) }
+        guard signals > 0 else { return }
+        let now = clock.now()
+        let since = stopSeen ?? now
+        stopSeen = since
+        guard now - since > Self.awaitedPatience else { return }
+        for entry in running where !hasEnded(entry) && !started.contains(where: { $0 === entry }) {
+            let reasons = entry.awayReasons.withLock { $0 }
+            entry.ending.withLock { $0 = $0 ?? RunSession.Ending(status: 1, faults: reasons) }
+            entry.isOver.withLock { $0 = true }
+        }
     }
 
     private func hasEnded(_ entry: Entry) -> Bool { entry.isOver.withLock { $0 } }

@@ -193,6 +193,13 @@ final class RunSession: @unchecked Sendable {
     /// runs.
     private func reload() -> Bool {
         guard terminals.allSatisfy({ isatty($0) == 1 }) else { return false }
+        // A chain that is tried again is read anew each time.
+        if isWaiting.withLock({ $0 }), chain.withLock({ $0 }) == nil {
+            RunLog.logger.notice("The chain file is read at the next try.")
+            service?.reloadBegins()
+            service?.reloadEnded(CommandAnswer(stage: nil, frame: 0))
+            return true
+        }
         return reload { [service] in
             service?.reloadEnded($0)
         } begins: {
@@ -337,6 +344,9 @@ final class RunSession: @unchecked Sendable {
         ProgramEnd.afterRun(ending.status, mayUnwind: ending.mayUnwind)
     }
 
+    /// Whether the chain could not be prepared yet, and is tried again.
+    private let isWaiting = Locked(false)
+
     /// [control thread] Prepares again and again while a stage waits for what it needs (``FrameHostError/isAwaited``).
     private func prepareWaiting() throws -> Prepared {
         let clock = ChainClock()
@@ -353,8 +363,12 @@ final class RunSession: @unchecked Sendable {
                 }
                 return prepared
             } catch {
-                guard connection == nil, ChainRetry.isAway(error, isAskedFor: true) else { throw error }
+                // Once it waits, it also waits for a file that is being edited.
+                guard connection == nil, retry.due != 0 || ChainRetry.isAway(error, isAskedFor: true) else {
+                    throw error
+                }
                 let isFirst = retry.due == 0
+                isWaiting.withLock { $0 = true }
                 let news = retry.failed(error, now: clock.now())
                 for reason in news { RunLog.logger.warning("\(reason) \(ChainRetry.promise)") }
                 if isFirst, let service {
