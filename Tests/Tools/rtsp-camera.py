@@ -11,6 +11,9 @@ Sends the access units of an H.264 or H.265 file again and again over the connec
   auth: values of WWW-Authenticate, in their order; user, password: the login that is right
   fps: pictures a second
   port: where it listens; any free port without it
+  redirect: where DESCRIBE leads (302)
+  timeout: seconds that a session lives without a sign of life
+  stale: values of WWW-Authenticate from the first sign of life on; the connection ends where that is not signed anew at once
 """
 import base64
 import hashlib
@@ -22,7 +25,7 @@ import sys
 import threading
 import time
 
-O = dict(file="", codec="h264", sdp="", strict=None, auth=[], user="user", password="", fps=25, port=0)
+O = dict(file="", codec="h264", sdp="", strict=None, auth=[], user="user", password="", fps=25, port=0, redirect=None, timeout=60, stale=None)
 O.update(json.loads(sys.argv[1]))
 IS_H265 = O["codec"] == "h265"
 HASHES = {"MD5": "md5", "SHA-256": "sha256", "SHA-512-256": "sha512_256"}
@@ -70,7 +73,7 @@ def is_right(method, header):
     return f["username"] == who and f["response"] == h(f'{secret}:{f["nonce"]}:{middle}{h(target)}')
 
 
-def stream(client, lock, ended):
+def stream(client, lock, ended, waits):
     sequence, begin = 0, time.monotonic()
     for count in range(1 << 30):
         time.sleep(max(begin + count / O["fps"] - time.monotonic(), 0))
@@ -94,12 +97,14 @@ def stream(client, lock, ended):
                     client.sendall(b"$\0" + struct.pack(">H", len(packet)) + packet)
             except OSError:
                 return
+        if waits and time.monotonic() - waits[0] > 0.5:
+            return client.shutdown(socket.SHUT_RDWR)
         if ended.is_set():
             return
 
 
 def serve(client):
-    lock, ended, waiting = threading.Lock(), threading.Event(), b""
+    lock, ended, waiting, waits, is_playing = threading.Lock(), threading.Event(), b"", [], False
     while True:
         try:
             received = client.recv(65536)
@@ -128,7 +133,16 @@ def serve(client):
             fields = {k.lower(): v.strip() for k, v in (line.split(":", 1) for line in lines[1:])}
             print(method, url, "login" if "authorization" in fields else "", flush=True)
             body, more, status = "", [], "200 OK"
-            if method != "OPTIONS" and not is_right(method, fields.get("authorization", "")):
+            if method == "OPTIONS" and is_playing and O["stale"]:
+                O["auth"] = O["stale"]
+                if not is_right(method, fields.get("authorization", "")):
+                    status, more = "401 Unauthorized", [f"WWW-Authenticate: {a}" for a in O["auth"]]
+                    waits.append(time.monotonic())
+                else:
+                    waits.clear()
+            elif method == "DESCRIBE" and O["redirect"]:
+                status, more = "302 Moved Temporarily", [f"Location: {O['redirect']}"]
+            elif method != "OPTIONS" and not is_right(method, fields.get("authorization", "")):
                 status, more = "401 Unauthorized", [f"WWW-Authenticate: {a}" for a in O["auth"]]
             elif method == "DESCRIBE":
                 body = O["sdp"].replace("{sets}", SETS).replace("{url}", url)
@@ -137,9 +151,10 @@ def serve(client):
                 if O["strict"] is not None and url.split("/cam", 1)[1] not in O["strict"]:
                     status = "404 Not Found"
                 else:
-                    more = ["Transport: RTP/AVP/TCP;unicast;interleaved=0-1", "Session: 12345678;timeout=60"]
+                    more = ["Transport: RTP/AVP/TCP;unicast;interleaved=0-1", f"Session: 12345678;timeout={O['timeout']}"]
             elif method == "PLAY":
-                threading.Thread(target=stream, args=(client, lock, ended), daemon=True).start()
+                is_playing = True
+                threading.Thread(target=stream, args=(client, lock, ended, waits), daemon=True).start()
             head = "\r\n".join([f"RTSP/1.0 {status}", f"CSeq: {fields['cseq']}", *more])
             try:
                 with lock:

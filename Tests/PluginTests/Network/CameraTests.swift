@@ -199,6 +199,45 @@ import Testing
         #expect(asked.count { $0.hasSuffix(" login") } == 1, "\(asked)")
     }
 
+    /// A server that leads to another one does not get the login carried there.
+    @Test(.needsFFmpeg, arguments: [[], [md5], [sha]]) func takesNoLoginToAnotherServer(auth: [String]) throws {
+        let folder = try ScratchFolder()
+        let other = try Camera(["sdp": Self.sdp(), "auth": [Self.basic], "user": "user", "password": "secret"])
+        let camera = try Camera([
+            "sdp": Self.sdp(), "auth": auth, "password": "secret",
+            "redirect": "rtsp://127.0.0.1:\(other.port)/cam",
+        ])
+        let login = try Self.login("user:secret", folder)
+        let fault = Self.fault(camera, login)
+        #expect(fault.contains("leads to another server ('rtsp://127.0.0.1"), "\(fault)")
+        #expect(fault.contains("and the login is not sent there"), "\(fault)")
+        // Without a login the stream is played.
+        if auth.isEmpty {
+            let open = try Camera(["sdp": Self.sdp()])
+            let leading = try Camera(["sdp": Self.sdp(), "redirect": "rtsp://127.0.0.1:\(open.port)/cam"])
+            let driver = try NetworkSourceTests.driver(
+                "rtsp://127.0.0.1:\(leading.port)/cam", #""decode": false"#)
+            _ = try Self.units(driver, count: 5)
+            try driver.stop()
+        }
+        #expect(!other.end().contains { $0.hasSuffix(" login") })
+    }
+
+    /// A camera asks for a new signature of what keeps its session alive.
+    @Test(.needsFFmpeg) func signsASignOfLifeAnew() throws {
+        let folder = try ScratchFolder()
+        let stale = #"Digest realm="x", nonce="z", stale=true, algorithm=SHA-256, qop="auth""#
+        let camera = try Camera([
+            "sdp": Self.sdp(), "auth": [Self.sha], "password": "p", "timeout": 2, "stale": [stale],
+        ])
+        let driver = try NetworkSourceTests.driver(
+            "rtsp://127.0.0.1:\(camera.port)/cam", Self.login("user:p", folder))
+        _ = try Self.units(driver, count: 100)
+        #expect(NetworkSourceTests.figure(driver, "losses")?.asInt == 0)
+        try driver.stop()
+        #expect(camera.end().count { $0.hasPrefix("OPTIONS") && $0.hasSuffix("login") } >= 2)
+    }
+
     /// libavformat keeps the last picture of a stream until the next one begins, and gives it when the connection is given
     /// up: it must not say that the camera is back.
     @Test(.needsFFmpeg, arguments: [0.5, 1.5]) func givesNoLatePictureOfACameraThatFreezes(stallSeconds: Double) throws

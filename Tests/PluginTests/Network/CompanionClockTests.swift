@@ -11,7 +11,7 @@ import Testing
     private func look(
         _ clock: inout CompanionClock, at given: Double?, _ pictures: StreamClock.Place, now: Double
     ) -> CompanionClock.Verdict {
-        clock.look(at: given.map { MediaTime(seconds: $0) }, pictures, now: Int64(now * 1e9))
+        clock.look(at: given.map { MediaTime(seconds: $0) }, pictures, now: Int64(now * 1e9), isPacedByStream: true)
     }
 
     @Test func waitsForThePicturesAndGoesWithThem() {
@@ -54,6 +54,21 @@ import Testing
         #expect(verdicts[1] == .wait && verdicts[2] == .drop(ahead: 100 * Self.second - Int64(4.1 * 1e9)))
     }
 
+    /// The times of both tracks step ahead, and the sound says so first: it waits for the pictures' new place, since what is
+    /// placed by the old one would lie ahead of all that comes.
+    @Test func waitsForAStepOfThePictures() {
+        var clock = CompanionClock()
+        func look(_ given: Double, _ offset: Int64, _ now: Double) -> CompanionClock.Verdict {
+            clock.look(
+                at: MediaTime(seconds: given), .offset(offset * Self.second), now: Int64(now * 1e9),
+                isPacedByStream: false)
+        }
+        var verdicts = [look(1, 0, 1.1), look(4.02, 0, 1.12), look(4.02, 0, 1.14), look(4.02, -3, 1.16)]
+        #expect(verdicts == [.here(isStep: false), .wait, .wait, .wait])
+        verdicts = [look(4.02, -3, 1.37), look(4.04, -3, 1.38)]
+        #expect(verdicts == [.here(isStep: true), .here(isStep: false)])
+    }
+
     /// Whatever the times, nothing overflows.
     @Test func takesEveryTimeThereIs() {
         let ends = [MediaTime.range.lowerBound, 0, MediaTime.range.upperBound]
@@ -61,8 +76,8 @@ import Testing
             for offset in ends {
                 for now in ends {
                     var clock = CompanionClock()
-                    _ = clock.look(at: MediaTime(nanoseconds: given), .offset(offset), now: now)
-                    _ = clock.look(at: MediaTime(nanoseconds: given), .offset(-offset), now: now)
+                    _ = clock.look(at: MediaTime(nanoseconds: given), .offset(offset), now: now, isPacedByStream: true)
+                    _ = clock.look(at: MediaTime(nanoseconds: given), .offset(-offset), now: now, isPacedByStream: false)
                     #expect(MediaTime.range.contains(clock.time(MediaTime(nanoseconds: given)).nanoseconds))
                 }
             }

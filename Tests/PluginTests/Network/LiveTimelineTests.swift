@@ -107,6 +107,21 @@ import Testing
         #expect(line.jumps == 1)
     }
 
+    /// What a network that stood still has held up comes at once: it is where it was captured, and nothing is off
+    /// meanwhile.
+    @Test func keepsWhatWasHeldUpWhereItBelongs() {
+        var line = LiveTimeline(.arrival)
+        var given: [Int64] = []
+        for number in Int64(0)..<200 {
+            // Nothing comes from 2 s to 4.5 s.
+            let now = (50...112).contains(number) ? 4500 + (number - 50) * 2 : number * 40
+            if line.isLate(time(number * 40), now: now * ms) { line.expectBurst(time((112 - number) * 40)) }
+            given.append(line.place(time(number * 40), now: now * ms, isBehind: number < 112).time)
+        }
+        #expect(zip(given.dropFirst(), given).allSatisfy { $0 - $1 == 40 * ms }, "\(given)")
+        #expect(line.jumps == 0)
+    }
+
     @Test func paysAStreamsBurstsOutInItsOwnTime() {
         var line = LiveTimeline(.stream)
         for number in Int64(0)..<150 {

@@ -7,6 +7,19 @@ import Testing
 @testable import FileSource
 
 @Suite struct NetworkAddressTests {
+    @Test func knowsItsServer() throws {
+        let address = try NetworkAddress("rtsp://cam.example/live?a=1")
+        for same in ["rtsp://CAM.example:554/other", "rtsp://cam.example", "rtsp://me:it@cam.example/x"] {
+            #expect(address.isServer(of: same), "\(same)")
+        }
+        for other in [
+            "rtsp://cam.example:555/live", "rtsp://cam.example.evil/live", "rtsp://evil/cam.example", "rtsps://cam.example/live",
+            "http://cam.example/live", "rtsp://cam.example@evil/live", "cam.example", "", "rtsp://",
+        ] {
+            #expect(!address.isServer(of: other), "\(other)")
+        }
+    }
+
     private func fault(_ url: String) -> String {
         do throws(OptionFault) {
             _ = try NetworkAddress(url)

@@ -7,8 +7,10 @@ import Testing
 @testable import FileSource
 
 @Suite struct StreamMemoryTests {
+    /// VPS, SPS and PPS.
+    private static let sets: [UInt8] = [0, 0, 0, 1, 64, 1, 255, 0, 0, 0, 1, 66, 1, 255, 0, 0, 0, 1, 68, 1, 255]
     private static let video = EncodedFormat(
-        codec: .h265, framing: .annexB, parameterSets: [0, 0, 0, 1, 64, 1, 255],
+        codec: .h265, framing: .annexB, parameterSets: sets,
         video: VideoFormat(
             .i420, width: 2560, height: 1440, frameRate: Rational(30000, 1001),
             color: ColorDescription(range: .full, matrix: 1, primaries: 9, transfer: 16, chromaSiting: 2),
@@ -42,6 +44,25 @@ import Testing
         #expect(try !String(contentsOfFile: memory.path, encoding: .utf8).contains("geheim"))
     }
 
+    /// Who takes no sound knows nothing of it.
+    @Test func keepsTheSoundThatNobodyTook() throws {
+        let folder = try ScratchFolder()
+        let memory = Self.memory(folder)
+        let whole = RememberedStream(video: Self.video, sound: Self.sound)
+        memory.write(whole)
+        memory.write(RememberedStream(video: Self.video), keepsSound: true)
+        #expect(memory.read() == whole)
+        memory.write(RememberedStream(video: Self.video))
+        #expect(memory.read() == RememberedStream(video: Self.video))
+    }
+
+    @Test func saysWhereNothingCanBeRemembered() throws {
+        let folder = try ScratchFolder()
+        #expect(Self.memory(folder).obstacle == nil)
+        let inTheWay = StreamMemory(url: "u") { $0 == "STATE_DIRECTORY" ? "/dev/null" : nil }
+        #expect(inTheWay.obstacle?.hasPrefix("'/dev/null/streams' cannot be written (") == true)
+    }
+
     @Test func looksInTheUsualPlaces() {
         func path(_ variables: [String: String]) -> String {
             String(
@@ -67,7 +88,7 @@ import Testing
         for count in 0..<text.count - 2 { #expect(try read(String(text.prefix(count))) == nil, "\(count)") }
         for (from, to) in [
             ("\"version\": 1", "\"version\": 2"), ("2560", "-1"), ("2560", "99999999"), ("h265", "vp9"),
-            ("00000001", "0000000"), ("30000", "-30000"), ("1001", "0"), ("full", "x"), ("16000", "7"), ("1024", "-5"),
+            ("00000001", "0000000"), ("000000014201ff", ""), ("30000", "-30000"), ("1001", "0"), ("full", "x"), ("16000", "7"), ("1024", "-5"),
         ] {
             #expect(text.contains(from), "\(from)")
             let damaged = try read(text.replacing(from, with: to))

@@ -16,9 +16,11 @@ struct CompanionClock {
         case drop(ahead: Int64?)
     }
 
-    /// How far a packet's time may lie from now: a connection starts with a burst, and the parts of a playlist
-    /// wait.
+    /// How far a packet's time may lie behind now, since a connection starts with a burst; and ahead where the parts of a
+    /// playlist come at once.
     private static let mostApart: Int64 = 10_000_000_000
+    /// How far ahead it may lie where packets are given when they come.
+    private static let mostAhead: Int64 = 1_000_000_000
     /// How long a packet that is too far ahead waits for pictures that give it a place.
     private static let longestHold: Int64 = 3_000_000_000
     /// A step of the offset by more than this is another timeline. It is followed once it has lasted for ``settled``.
@@ -43,7 +45,10 @@ struct CompanionClock {
     ///   - given: The stream's own time; nil where it has none.
     ///   - pictures: Where the pictures are.
     ///   - now: The time of the chain clock.
-    mutating func look(at given: MediaTime?, _ pictures: StreamClock.Place, now: Int64) -> Verdict {
+    ///   - isPacedByStream: Whether packets come in bursts and are given at their times.
+    mutating func look(
+        at given: MediaTime?, _ pictures: StreamClock.Place, now: Int64, isPacedByStream: Bool
+    ) -> Verdict {
         switch pictures {
         case .unknown: return .wait
         case .over: return .drop(ahead: nil)
@@ -57,7 +62,7 @@ struct CompanionClock {
             (offset, next) = (new, nil)
             let ahead = given.map { MediaTime(nanoseconds: new + $0.nanoseconds - now).nanoseconds } ?? 0
             // Where the stream's times jump, this track may jump before the pictures do: it then waits for them for a while.
-            guard abs(ahead) > Self.mostApart else {
+            guard ahead < -Self.mostApart || ahead > (isPacedByStream ? Self.mostApart : Self.mostAhead) else {
                 defer { (heldSince, hasStepped) = (nil, false) }
                 return .here(isStep: hasStepped)
             }

@@ -58,6 +58,17 @@ struct LiveTimeline {
         (leastLate, count) = (.max, 0)
     }
 
+    /// Whether an item is so late that another timeline begins with it, unless a burst waits behind it
+    /// (``expectBurst(_:)``).
+    func isLate(_ given: MediaTime?, now: Int64) -> Bool {
+        guard pace == .arrival, let given, let offset else { return false }
+        return now - (offset + given.nanoseconds) > Self.mostLate + age
+    }
+
+    /// Says how much waits behind a late item. What a network that stood still has held up comes at once, and belongs
+    /// where it was captured.
+    mutating func expectBurst(_ length: MediaTime) { age = min(max(length.nanoseconds, 0), Self.mostEarly) }
+
     /// Whether an item is left out, since something else has been shown at its time: the burst that a connection begins
     /// with, where stand-ins came before. It has its place on the clock all the same, for the sound beside it.
     mutating func leavesOut(_ given: MediaTime?, now: Int64) -> Bool {

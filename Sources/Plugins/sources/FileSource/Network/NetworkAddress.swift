@@ -120,6 +120,16 @@ struct NetworkAddress: Sendable {
         return "\(scheme.rawValue)://\(login.encoded)@\(rest)"
     }
 
+    /// Whether another address is of the same server: its host and port.
+    func isServer(of text: String) -> Bool {
+        guard let mark = text.firstRange(of: "://") else { return false }
+        var rest = text[mark.upperBound...]
+        let host = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        if let at = host.lastIndex(of: "@") { rest = rest[host.index(after: at)...] }
+        guard let other = try? NetworkAddress(String(text[..<mark.upperBound] + rest)) else { return false }
+        return other.scheme == scheme && other.socket.lowercased() == socket.lowercased()
+    }
+
     /// The TCP connection of an RTSP address, as libavformat has it.
     var socket: String {
         let host = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }

@@ -99,6 +99,13 @@ enum NetworkFault {
         )
     }
 
+    static func ledAway(_ shown: String, to other: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable,
+            what: "'\(shown)' leads to another server ('\(other)'), and the login is not sent there",
+            remedy: "If that server is yours too, write its address as 'url'.")
+    }
+
     static func unknownChallenge(_ shown: String, _ challenges: [String]) -> FrameHostError {
         FrameHostError(
             .unavailable,
@@ -183,28 +190,35 @@ enum NetworkFault {
             remedy: lookLonger)
     }
 
-    private static func replan(_ isRemembered: Bool) -> String {
-        isRemembered ? "restart the chain, which is then planned for what it gives now" : "restart the chain"
+    /// Where a plan has its format from.
+    enum Plan { case found, remembered, written }
+
+    private static func replan(_ plan: Plan) -> String {
+        switch plan {
+        case .found: "restart the chain"
+        case .remembered: "restart the chain, which is then planned for what it gives now"
+        case .written: "correct 'codec' and 'size'"
+        }
     }
 
     static func anotherCodec(
-        _ shown: String, _ text: String, planned: Codec, isRemembered: Bool
+        _ shown: String, _ text: String, planned: Codec, _ plan: Plan
     ) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(shown)' now gives \(text), but the chain was planned for \(planned)",
             remedy:
-                "Set the sender to \(planned) again, \(replan(isRemembered)), or leave 'decode' out and put an encoder after this stage."
+                "Set the sender to \(planned) again, \(replan(plan)), or leave 'decode' out and put an encoder after this stage."
         )
     }
 
     static func anotherSize(
-        _ shown: String, width: Int, height: Int, planned: PictureSize, isRemembered: Bool
+        _ shown: String, width: Int, height: Int, planned: PictureSize, _ plan: Plan
     ) -> FrameHostError {
         FrameHostError(
             .unavailable,
             what: "'\(shown)' now has pictures of \(width)x\(height), but the chain was planned for \(planned)",
             remedy:
-                "Set the sender to \(planned) again, \(replan(isRemembered)), or leave 'decode' out and put an encoder after this stage: decoded pictures are scaled."
+                "Set the sender to \(planned) again, \(replan(plan)), or leave 'decode' out and put an encoder after this stage: decoded pictures are scaled."
         )
     }
 }

@@ -22,6 +22,42 @@ final class Interrupt: Sendable {
 
     var mustStop: Bool {
         (hasEnded && !isClosing.load(ordering: .acquiring)) || PacketQueue.now() > deadline.load(ordering: .acquiring)
+            || isLedAway
+    }
+
+    // MARK: Where a login goes
+
+    /// The connection that is watched, the address that it has the login for, and its URL when that was looked at last.
+    /// [reader's thread], also where libavformat asks.
+    nonisolated(unsafe) private var watched:
+        (
+            context: UnsafeMutablePointer<AVFormatContext>, home: NetworkAddress, url: UnsafeMutablePointer<CChar>?
+        )?
+    /// The address of another server to which the watched connection was led; nil where it was not.
+    nonisolated(unsafe) private(set) var otherServer: String?
+
+    /// Ends the calls for a connection that a server leads to another one (RFC 2326, 11.3): libavformat's RTSP client would
+    /// send the login there.
+    func watch(_ context: UnsafeMutablePointer<AVFormatContext>, _ home: NetworkAddress) {
+        (watched, otherServer) = ((context, home, nil), nil)
+    }
+
+    /// [reader's thread] Whether the newest connection failed because its login was refused.
+    nonisolated(unsafe) private(set) var isLoginRefused = false
+    func noteLogin(isRefused: Bool) { isLoginRefused = isRefused }
+
+    /// [reader's thread] No connection is watched from now on.
+    func unwatch() { watched = nil }
+
+    private var isLedAway: Bool {
+        guard let watched else { return false }
+        guard otherServer == nil, let url = watched.context.pointee.url, url != watched.url else {
+            return otherServer != nil
+        }
+        self.watched?.url = url
+        let text = String(cString: url)
+        if !watched.home.isServer(of: text) { otherServer = text }
+        return otherServer != nil
     }
 
     /// Asks this, which must outlive what gets it.
@@ -138,6 +174,7 @@ final class NetworkInput {
                     fh_averror_unauthorized, fh_averror_forbidden, fh_averror_not_found, fh_averror_bad_request,
                     fh_averror_other_request, fh_averror_server, fh_averror_invalid_data, noVideo,
                 ]
+                interrupt.noteLogin(isRefused: code == fh_averror_unauthorized && settings.login != nil)
                 guard settings.canUseClient, answers.contains(code), !interrupt.mustStop,
                     code != fh_averror_unauthorized || settings.login != nil
                 else { throw error }
@@ -147,23 +184,27 @@ final class NetworkInput {
             interrupt.allow(seconds: settings.connectSeconds)
         }
         func silence(_ silent: RTSPClient.Silent) -> FrameHostError {
-            refusal ?? fault(interrupt.mustStop ? fh_averror_exit : silent.code, "", settings, mayWait: mayWait)
+            // A login that libavformat could not give says nothing of what came after another one.
+            let own = fault(interrupt.mustStop ? fh_averror_exit : silent.code, "", settings, mayWait: mayWait)
+            return code == fh_averror_unauthorized ? own : refusal ?? own
         }
         let client: RTSPClient
         do {
             client = try RTSPClient(
                 settings.address, settings.login, interrupt, takesSound: settings.takesSound,
                 wasRefused: code == fh_averror_unauthorized)
-        } catch let silent as RTSPClient.Silent { throw silence(silent) } catch {
+        } catch let silent as RTSPClient.Silent { throw silence(silent) } catch let refused as RTSPClient.Refusal {
+            interrupt.noteLogin(isRefused: refused.status == 401 && settings.login != nil)
             // Of the same answer to both clients libavformat knows more, such as where it was led to.
-            throw code == fh_averror_unauthorized ? error : refusal ?? error
+            throw code == fh_averror_unauthorized ? refused.fault : refusal ?? refused.fault
         }
         guard !client.description.tracks.isEmpty else {
             throw refusal ?? NetworkFault.noVideo(settings.address.shown)
         }
+        interrupt.noteLogin(isRefused: false)
         do { return try find(settings, interrupt, mayWait: mayWait, client: client, &code) } catch let silent
             as RTSPClient.Silent
-        { throw silence(silent) }
+        { throw silence(silent) } catch let refused as RTSPClient.Refusal { throw refused.fault }
     }
 
     /// Stands for the code of a stream that is there, but has no video that can be decoded.
@@ -183,8 +224,15 @@ final class NetworkInput {
         var container: UnsafeMutablePointer<AVFormatContext>? = context
         var client = client
         do {
+            if client == nil, settings.login != nil, [.rtsp, .rtsps].contains(settings.address.scheme) {
+                interrupt.watch(context, settings.address)
+            }
+            defer { interrupt.unwatch() }
             let (opened, said) = try LibavText.during { try Self.open(&container, settings, client) }
             code = opened
+            if let other = interrupt.otherServer {
+                throw NetworkFault.ledAway(settings.address.shown, to: Address(other).description)
+            }
             guard opened >= 0, let container else {
                 // An interrupted call may report any error.
                 throw Self.fault(interrupt.mustStop ? fh_averror_exit : opened, said, settings, mayWait: mayWait)

@@ -14,6 +14,8 @@ final class NetworkReader: @unchecked Sendable {
     /// Room for more than a minute: a playlist's parts come in bursts, and wait while the pictures wait for their
     /// times.
     private static let mostSoundPackets = 4096
+    /// From one try to the next of a login that was refused.
+    private static let loginPause: Int64 = 60_000_000_000
 
     let queue = PacketQueue()
     /// The sound's packets, and what happens to the connection; nil where the sound is not taken.
@@ -36,6 +38,8 @@ final class NetworkReader: @unchecked Sendable {
         /// What access units are planned for. Others are refused.
         var expected: EncodedFormat?
         var expectedSound: AudioTrackFormat?
+        /// Whether options say what is expected.
+        var isWritten = false
         var expectedUnits: EncodedFormat?
         var isRunning = false
         var attempts = 0
@@ -97,8 +101,10 @@ final class NetworkReader: @unchecked Sendable {
     }
 
     /// [control thread] Says what access units and packets of sound the chain is planned for, where no others can be used.
-    func expect(_ format: EncodedFormat, sound: AudioTrackFormat?) {
-        state.withLock { ($0.expected, $0.expectedSound) = (format, sound) }
+    ///
+    /// - Parameter isWritten: Whether the options say so (`codec`, `size`).
+    func expect(_ format: EncodedFormat, sound: AudioTrackFormat?, isWritten: Bool) {
+        state.withLock { ($0.expected, $0.expectedSound, $0.isWritten) = (format, sound, isWritten) }
     }
 
     /// [control thread] The sound that the chain is planned for.
@@ -158,8 +164,9 @@ final class NetworkReader: @unchecked Sendable {
                 let input = try NetworkInput(settings, interrupt, mayWait: mayWait, usesClient: usesClient)
                 usesClient = input.usesClient
                 if interrupt.hasEnded { return }
+                interrupt.noteLogin(isRefused: false)
                 if let expected = state.withLock({ $0.expected }), let fault = misfit(input.terms, expected) {
-                    memory?.write(input.terms.remembered)
+                    memory?.write(input.terms.remembered, keepsSound: !settings.takesSound)
                     throw fault
                 }
                 state.withLock { $0.newest = ObjectIdentifier(input.terms) }
@@ -170,25 +177,31 @@ final class NetworkReader: @unchecked Sendable {
                 if interrupt.hasEnded { return }
                 var fault = FrameHostError.wrap(error)
                 let isLast = failsAtOnce && state.withLock { $0.attempts == 1 }
-                if !isLast { fault.remedy += (fault.remedy.isEmpty ? "" : " ") + "The source keeps trying." }
+                let again =
+                    interrupt.isLoginRefused
+                    ? "The login is sent again once a minute: cameras lock out who tries often."
+                    : "The source keeps trying."
+                if !isLast { fault.remedy += (fault.remedy.isEmpty ? "" : " ") + again }
                 queue.put(.refused(fault))
                 if isLast { return }
             }
-            queue.sleep(until: PacketQueue.now() + backoff.next())
+            queue.sleep(until: PacketQueue.now() + (interrupt.isLoginRefused ? Self.loginPause : backoff.next()))
         }
     }
 
     /// Why a chain that is planned for a format cannot take a stream; nil where it can.
     private func misfit(_ terms: StreamTerms, _ expected: EncodedFormat) -> FrameHostError? {
         guard let coding = terms.coding, let video = expected.video else { return nil }
+        let plan: NetworkFault.Plan =
+            state.withLock { $0.isWritten } ? .written : memory != nil ? .remembered : .found
         guard coding.codec == expected.codec else {
             return NetworkFault.anotherCodec(
-                settings.address.shown, terms.text, planned: expected.codec, isRemembered: memory != nil)
+                settings.address.shown, terms.text, planned: expected.codec, plan)
         }
         guard video.width != terms.shape.width || video.height != terms.shape.height else { return nil }
         return NetworkFault.anotherSize(
             settings.address.shown, width: terms.shape.width, height: terms.shape.height,
-            planned: PictureSize(video.width, video.height), isRemembered: memory != nil)
+            planned: PictureSize(video.width, video.height), plan)
     }
 
     /// Reads until the stream is lost; false when nothing more will come.
@@ -211,7 +224,7 @@ final class NetworkReader: @unchecked Sendable {
                 }
                 if let held = late.take() { give(held, input, spare) }
                 give(packet, input, spare)
-                if !isRemembered { memory?.write(input.terms.remembered) }
+                if !isRemembered { memory?.write(input.terms.remembered, keepsSound: !settings.takesSound) }
                 isRemembered = true
                 input.beginWait()
             case .sound:

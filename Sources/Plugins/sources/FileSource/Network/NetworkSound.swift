@@ -226,11 +226,16 @@ final class NetworkSound: Source {
         pacer.begin()
         guard let found = terms.sound else { return noteLack("it has none, or none that can be decoded") }
         guard let format else {
-            if encoded?.codec != found.format.codec || encoded?.extradata != found.format.extradata {
+            if encoded?.codec != found.format.codec || encoded?.extradata != found.format.extradata
+                || encoded?.sampleRate != found.format.sampleRate
+                || encoded?.channelCount != found.format.channelCount
+            {
                 self.terms = nil
                 noteLack(
                     "its sound has another format or codec header than when the chain started (now \(found.format)). Restart the chain"
                 )
+            } else {
+                hasReported.lack = false
             }
             return
         }
@@ -251,7 +256,10 @@ final class NetworkSound: Source {
             return .more
         }
         let pictures = reader.clock.place(of: terms, isNewest: reader.isNewest(terms))
-        switch places.look(at: given(packet.pointee.pts, found), pictures, now: context.clock.now()) {
+        let time = given(packet.pointee.pts, found)
+        switch places.look(
+            at: time, pictures, now: context.clock.now(), isPacedByStream: reader.isPacedByStream)
+        {
         case .wait: _ = context.sleep(until: context.clock.now() + 10_000_000)
         case .drop(let ahead):
             if let ahead {

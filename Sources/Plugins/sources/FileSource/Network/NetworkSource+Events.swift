@@ -44,6 +44,10 @@ extension NetworkSource {
                 .string("to", "The colour that is given."),
             ]),
         EventDeclaration(
+            "keyframe-missing",
+            "With \"decode\": false: the stream has had no keyframe (IDR, of H.265 also CRA) for 10 s, so nothing of it is given.",
+            [.number("skipped", "How many access units were left out.")]),
+        EventDeclaration(
             "parameter-sets-changed", "The parameter sets of the H.264 or H.265 stream change."),
         EventDeclaration(
             "sound-changed",

@@ -62,6 +62,9 @@ final class NetworkSource: Source {
     private var hasStopped = false
     private var hasReportedDrops = false
     private var hasReportedSets = false
+    /// Since when access units have waited for a keyframe.
+    private var keyframeSince: Int64?
+    private var hasReportedKeyframe = false
 
     /// [control thread] Opens nothing.
     init(options: NetworkSourceOptions, context: StageContext) throws {
@@ -172,7 +175,7 @@ final class NetworkSource: Source {
             reader?.expectedUnits = encoded
             return planPicturesWithout()
         }
-        reader?.expect(encoded, sound: expected.sound)
+        reader?.expect(encoded, sound: expected.sound, isWritten: encoded.parameterSets.isEmpty)
         format = encoded.video
         self.encoded = encoded
         let why =
@@ -209,7 +212,7 @@ final class NetworkSource: Source {
         context.note("'\(address.shown)' gives \(terms.text)\(isScaled ? ", scaled to \(size)" : "")")
         guard !options.decode else { return .video(format) }
         let encoded = terms.encoded(rate: options.rate?.rational)
-        reader?.expect(encoded, sound: terms.sound?.format)
+        reader?.expect(encoded, sound: terms.sound?.format, isWritten: false)
         self.encoded = encoded
         return .encoded(encoded)
     }
@@ -382,6 +385,12 @@ final class NetworkSource: Source {
     private func place(_ given: MediaTime?, of terms: StreamTerms) -> LiveTimeline.Placement? {
         var now = context.clock.now()
         var isBehind = false
+        if times.isLate(given, now: now), let reader {
+            // A moment for what comes behind it.
+            guard context.sleep(until: now + 20_000_000) else { return nil }
+            times.expectBurst(terms.timeBase.time(ofTicks: reader.queue.ticksWaiting))
+            now = context.clock.now()
+        }
         if times.pace == .arrival, let reader {
             let instant = pacer.place(given, now: now, isUrgent: !reader.queue.hasAmpleRoom)
             isBehind = instant > now
@@ -511,6 +520,7 @@ final class NetworkSource: Source {
         case .leftOut:
             stale = max(stale - (gate.isClosed ? 1 : 0), 0)
             figures.add(figures.skipped)
+            if gate.isClosed { reportMissingKeyframe() }
             return .more
         case .damaged:
             noteDamage()
@@ -525,6 +535,7 @@ final class NetworkSource: Source {
             return .more
         }
         gate.open()
+        keyframeSince = nil
         guard let placement = place(decoded, of: terms) else { return .ended }
         let known = encoded?.parameterSets ?? []
         if isKeyframe, !known.isEmpty, !ParameterSets(known, coding).hasAll(in: bytes) { reportSets() }
@@ -647,6 +658,23 @@ final class NetworkSource: Source {
             text:
                 "The chain is slower than '\(address.shown)': packets up to a keyframe are dropped, and counted in the figure 'dropped'. Set the sender to a smaller size or rate, or use faster stages."
         )
+    }
+
+    /// How long a keyframe may take, nanoseconds.
+    private static let keyframePatience: Int64 = 10_000_000_000
+
+    private func reportMissingKeyframe() {
+        let now = context.clock.now()
+        let since = keyframeSince ?? now
+        keyframeSince = since
+        guard now - since >= Self.keyframePatience, !hasReportedKeyframe else { return }
+        hasReportedKeyframe = true
+        let count = figures.skipped.load(ordering: .relaxed)
+        context.post(
+            "keyframe-missing", level: .warning,
+            text:
+                "'\(address.shown)' has had no keyframe for 10 s, so nothing of it is given: \(count) access units were left out so far. Set the sender to send keyframes (IDR), no intra refresh; or leave 'decode' out and put an encoder after this stage.",
+            details: ["skipped": .number(count)])
     }
 
     private func reportSets() {

@@ -182,7 +182,9 @@ final class NetworkUnits: Source {
         let decoded = terms.decodeTime(
             dts: packet.pointee.dts, pts: packet.pointee.pts, period: encoded?.video?.frameRate.period ?? .zero)
         let pictures = reader.clock.place(of: terms, isNewest: reader.isNewest(terms))
-        switch places.look(at: decoded, pictures, now: context.clock.now()) {
+        switch places.look(
+            at: decoded, pictures, now: context.clock.now(), isPacedByStream: reader.isPacedByStream)
+        {
         case .wait: _ = context.sleep(until: context.clock.now() + 10_000_000)
         case .drop:
             gate.close()

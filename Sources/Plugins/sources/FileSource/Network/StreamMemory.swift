@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CodedVideo
 import FrameCore
 import Glibc
 
@@ -70,8 +71,13 @@ struct StreamMemory: Sendable {
 
     /// [any thread] Remembers a stream, unless it is remembered so. Nothing is said where that fails: the next start then
     /// waits for the stream.
-    func write(_ stream: RememberedStream) {
-        guard read() != stream else { return }
+    ///
+    /// - Parameter keepsSound: Whether nothing is known of its sound, so that what is remembered of it stays.
+    func write(_ stream: RememberedStream, keepsSound: Bool = false) {
+        var stream = stream
+        let known = read()
+        if keepsSound, stream.sound == nil, known?.video.codec == stream.video.codec { stream.sound = known?.sound }
+        guard known != stream else { return }
         var done = "/"
         for part in path.split(separator: "/").dropLast() {
             done += part + "/"
@@ -159,7 +165,8 @@ struct StreamMemory: Sendable {
         }
         let color = node["color"]?.asArray?.compactMap { $0.asInt.flatMap { UInt8(exactly: $0) } } ?? []
         guard node["version"]?.asInt == version, let codec = node["codec"]?.asString.map(Codec.init(rawValue:)),
-            [.h264, .h265].contains(codec), let sets = bytes(node["parameterSets"]), !sets.isEmpty,
+            let coding = VideoCoding(codec), let sets = bytes(node["parameterSets"]),
+            ParameterSets(sets, coding).isComplete,
             let depth = int("reorderDepth", 0...16),
             let pixels = node["pixelFormat"]?.asString.flatMap(PixelFormat.init(rawValue:)),
             let width = int("width", PictureSize.range), let height = int("height", PictureSize.range),

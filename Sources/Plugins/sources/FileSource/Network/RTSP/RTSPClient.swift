@@ -36,7 +36,7 @@ final class RTSPClient {
     /// - Parameters:
     ///   - takesSound: Whether a track of sound is described, too.
     ///   - wasRefused: Whether libavformat's client was refused for want of a right login.
-    /// - Throws: ``FrameHostError`` where the server answers with something else; a ``Silent`` where it does not answer.
+    /// - Throws: A ``Refusal`` where the server answers with something else; a ``Silent`` where it does not answer.
     init(
         _ address: NetworkAddress, _ login: ServerLogin?, _ interrupt: Interrupt, takesSound: Bool,
         wasRefused: Bool
@@ -103,7 +103,7 @@ final class RTSPClient {
             let transport = ["Transport": "RTP/AVP/TCP;unicast;interleaved=\(2 * index)-\(2 * index + 1)"]
             let url = SessionDescription.address(track.control, base: target)
             let answer: Answer
-            do { answer = try ask("SETUP", url, transport) } catch let fault as FrameHostError {
+            do { answer = try ask("SETUP", url, transport) } catch let fault as Refusal {
                 // Some servers end the base with a slash that the address of the stream itself does not have.
                 guard url == target, url.hasSuffix("/") else { throw fault }
                 answer = try ask("SETUP", String(url.dropLast()), transport)
@@ -131,6 +131,10 @@ final class RTSPClient {
     /// - Returns: Its bytes, or an error of libavformat's.
     func read(into target: UnsafeMutablePointer<UInt8>, capacity: Int32) -> Int32 {
         while true {
+            if let report = due.popLast(), report.count <= capacity {
+                target.update(from: report, count: report.count)
+                return Int32(report.count)
+            }
             if PacketQueue.now() >= nextSign {
                 nextSign = PacketQueue.now() + timeout / 2
                 do { try send("OPTIONS", aggregate, [:]) } catch { return (error as? Silent)?.code ?? fh_averror_eof }
@@ -138,20 +142,51 @@ final class RTSPClient {
             do {
                 let first = try byte()
                 if first != UInt8(ascii: "$") {
-                    // An answer to a sign of life.
-                    _ = try answer(first: first)
+                    try take(signOfLife: answer(first: first))
                     continue
                 }
-                _ = try byte()
+                let channel = try byte()
                 let count = Int32(try byte()) << 8 | Int32(try byte())
                 guard count <= capacity else {
                     for _ in 0..<count { _ = try byte() }
                     continue
                 }
                 try fill(target, count)
+                if isEarlyReport(channel, UnsafeBufferPointer(start: target, count: Int(count))) { continue }
                 return count
             } catch { return (error as? Silent)?.code ?? fh_averror_invalid_data }
         }
+    }
+
+    /// Of each track whether a packet of it has come, and its newest report from before.
+    private var hasBegun: Set<UInt8> = []
+    private var early: [UInt8: [UInt8]] = [:]
+    /// Reports that are read next.
+    private var due: [[UInt8]] = []
+
+    /// Whether it is a sender's report (RTCP) from before the first packet of its track, which is kept until then:
+    /// libavformat finds the track of a report by the sender's number (SSRC) in the track's packets.
+    private func isEarlyReport(_ channel: UInt8, _ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard channel % 2 == 1 else {
+            if hasBegun.insert(channel).inserted, let report = early.removeValue(forKey: channel + 1) {
+                due.append(report)
+            }
+            return false
+        }
+        guard !hasBegun.contains(channel - 1), bytes.count > 1, bytes[1] == 200, bytes.count <= 1500 else {
+            return false
+        }
+        early[channel] = Array(bytes)
+        return true
+    }
+
+    /// The answer to a sign of life: one that asks for a fresh login gets it at once.
+    private func take(signOfLife answer: Answer) throws {
+        guard answer.status == 401, challenge != nil else { return }
+        let challenges = LoginChallenge.all(answer.fields.filter { $0.name == "www-authenticate" }.map(\.value))
+        guard let best = LoginChallenge.best(challenges), best.values["stale"]?.lowercased() == "true" else { return }
+        (challenge, signed) = (best, 0)
+        try send("OPTIONS", aggregate, [:])
     }
 
     /// Takes a report of libavformat's (RTCP) for the server. One that cannot be sent is left out.
@@ -192,7 +227,8 @@ final class RTSPClient {
                 guard login != nil else { throw fault(method, given) }
                 // What libavformat has answered was wrong, and is not sent twice: cameras lock out who tries often.
                 guard let best = LoginChallenge.best(challenges) else {
-                    throw NetworkFault.unknownChallenge(address.shown, challenges.map(\.shown))
+                    throw Refusal(
+                        status: 0, fault: NetworkFault.unknownChallenge(address.shown, challenges.map(\.shown)))
                 }
                 let isStale = best.values["stale"]?.lowercased() == "true"
                 guard attempt == 0,
@@ -205,9 +241,25 @@ final class RTSPClient {
         throw Silent(code: fh_averror_unauthorized)
     }
 
-    private func fault(_ method: String, _ answer: Answer) -> FrameHostError {
-        NetworkFault.answered(
-            address.shown, method, answer.status, String(answer.reason.prefix(60)).printable(), hasLogin: login != nil)
+    /// The server refuses a request.
+    struct Refusal: Error {
+        /// 0 where what it asks for is not known.
+        var status: Int
+        var fault: FrameHostError
+    }
+
+    private func fault(_ method: String, _ answer: Answer) -> Refusal {
+        // What a server says may be what it was told.
+        let reason = isReasonSafe(answer.reason) ? String(answer.reason.prefix(60)).printable() : ""
+        return Refusal(
+            status: answer.status,
+            fault: NetworkFault.answered(address.shown, method, answer.status, reason, hasLogin: login != nil))
+    }
+
+    private func isReasonSafe(_ reason: String) -> Bool {
+        guard let login else { return true }
+        let secrets = login.secrets + [LoginChallenge.base64("\(login.name):\(login.password)")]
+        return !secrets.contains { !$0.isEmpty && reason.contains($0) }
     }
 
     private func send(_ method: String, _ url: String, _ fields: [String: String]) throws {
@@ -254,7 +306,8 @@ final class RTSPClient {
         for line in lines.dropFirst() {
             guard let colon = line.firstIndex(of: ":") else { continue }
             let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-            given.fields.append((line[..<colon].lowercased(), String(value)))
+            let trimmed = value.reversed().drop { $0 == " " || $0 == "\t" }.reversed()
+            given.fields.append((line[..<colon].lowercased(), String(trimmed)))
         }
         let count = given.fields.first { $0.name == "content-length" }.flatMap { Int($0.value) } ?? 0
         guard (0...Self.mostBytes).contains(count) else { throw Silent(code: fh_averror_invalid_data) }
