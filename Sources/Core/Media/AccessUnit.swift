@@ -12,8 +12,8 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
     public enum Entry: UInt8, Sendable, Hashable {
         /// It refers to pictures before it.
         case none
-        /// It refers to no other picture, and no later one to one before it: IDR of H.264 and H.265, and each packet of
-        /// sound.
+        /// It refers to no other picture, and no later one to one before it: IDR of H.264 and H.265, a key frame of AV1
+        /// that is shown, each picture of MJPEG and each packet of sound.
         case clean
         /// It refers to no other picture, but pictures that follow it and are shown before it may: CRA and BLA of H.265.
         /// Where decoding begins here, those are left out.

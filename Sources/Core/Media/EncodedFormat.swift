@@ -12,6 +12,10 @@ public struct Codec: Sendable, Hashable, Codable, RawRepresentable, CustomString
     public static let h264 = Codec(rawValue: "h264")
     /// ITU-T H.265 | ISO/IEC 23008-2.
     public static let h265 = Codec(rawValue: "h265")
+    /// Motion JPEG: each picture a JPEG, ISO/IEC 10918-1.
+    public static let mjpeg = Codec(rawValue: "mjpeg")
+    /// AOMedia Video 1.
+    public static let av1 = Codec(rawValue: "av1")
     /// Advanced Audio Coding, ISO/IEC 14496-3; packets without ADTS headers.
     public static let aac = Codec(rawValue: "aac")
     /// Opus, RFC 6716.
@@ -28,6 +32,8 @@ public struct Codec: Sendable, Hashable, Codable, RawRepresentable, CustomString
         switch self {
         case .h264: "H.264"
         case .h265: "H.265"
+        case .mjpeg: "MJPEG"
+        case .av1: "AV1"
         case .aac: "AAC"
         case .opus: "Opus"
         case .mp3: "MP3"
@@ -41,19 +47,23 @@ public struct Codec: Sendable, Hashable, Codable, RawRepresentable, CustomString
 
 /// What all access units of a link have in common.
 public struct EncodedFormat: Sendable, Hashable, CustomStringConvertible {
-    /// How NAL units are told apart in the payload.
+    /// How the parts of a payload are told apart.
     public enum Framing: String, Sendable, Hashable, Codable {
         /// Start codes 00 00 01, annex B of H.264 and H.265.
         case annexB
         /// A 4-byte big-endian size before each, ISO/IEC 14496-15.
         case lengthPrefixed
+        /// There are no NAL units: a whole JPEG, or a temporal unit of AV1 whose open bitstream units have their sizes
+        /// (low-overhead format, 5.2), as MP4 and Matroska hold it.
+        case own
     }
 
     /// The codec.
     public var codec: Codec
-    /// How NAL units are told apart.
+    /// How the parts of a payload are told apart.
     public var framing: Framing
-    /// H.264: SPS and PPS; H.265: VPS, SPS and PPS; each with a start code, known before the first access unit. Empty where the codec has none.
+    /// H.264: SPS and PPS; H.265: VPS, SPS and PPS; each with a start code; AV1: the sequence header, as an open
+    /// bitstream unit with its size; known before the first access unit. Empty where the codec has none, as MJPEG.
     public var parameterSets: [UInt8]
     /// What was encoded.
     public var content: Content

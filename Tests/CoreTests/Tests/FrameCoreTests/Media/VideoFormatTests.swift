@@ -37,7 +37,7 @@ import Testing
         #expect(VideoFormat(.bgra, width: 2, height: 2).description == "bgra 2x2 variable rate")
         let video = VideoFormat(.i420, width: 1280, height: 720, frameRate: Rational(25))
         #expect(MediaFormat.encoded(EncodedFormat(codec: .h264, video: video)).description == "H.264 1280x720 25 fps")
-        #expect(EncodedFormat(codec: Codec(rawValue: "av1"), video: video).description == "av1 1280x720 25 fps")
+        #expect(EncodedFormat(codec: Codec(rawValue: "vp9"), video: video).description == "vp9 1280x720 25 fps")
     }
 
     @Test func tellsDepthAndColourModel() {
