@@ -163,6 +163,10 @@ struct FormatNegotiation {
                 self.request.stages.contains { $0.id == "\(request.id).\(name)" }
             })
         stage.context.keyframeRequest = stage.keyframes.map { KeyframeRequest(to: $0) }
+        if let (index, codec) = request.untaken(inputs) {
+            let producer = request.from[index]
+            return faults.add(codec: codec, of: stages[producer], to: request, nameInFile(producer))
+        }
         do {
             let output = try CrashNote.during("\(request.id) (\(request.type.info.id)) was negotiating") {
                 try instance.negotiate(inputs)
@@ -409,6 +413,20 @@ extension PlannedStage {
 
 extension Array {
     fileprivate subscript(safe index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
+}
+
+extension StageRequest {
+    /// The first input with pictures whose codec its type does not take, though it takes another one that the stage before
+    /// it might have given.
+    fileprivate func untaken(_ inputs: [MediaFormat]) -> (input: Int, codec: Codec)? {
+        let info = type.info
+        for (index, input) in inputs.enumerated() where input.encoded?.video != nil {
+            guard let codec = input.encoded?.codec else { continue }
+            let takes = [info.input, info.furtherInputs].contains { $0.takes(.encoded([codec])) }
+            if !takes { return (index, codec) }
+        }
+        return nil
+    }
 }
 
 extension StageInstance {

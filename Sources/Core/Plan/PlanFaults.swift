@@ -132,6 +132,20 @@ struct PlanFaults {
         }
     }
 
+    /// Adds the fault of a stage that takes some of the codecs that the one before it may give, but not the one it gives.
+    ///
+    /// - Parameter name: The id of `producer` in the chain file.
+    mutating func add(codec: Codec, of producer: PlannedStage, to stage: StageRequest, _ name: String) {
+        let option = producer.request.type.info.optionOfOtherOutput(producer.request.options)
+        var taken = stage.type.info.input
+        if case .encoded(let codecs) = taken { taken = .encoded(codecs.filter { !$0.isSound }) }
+        add(
+            stage, stage.takesFromTheOneBefore ? "" : "from",
+            "'\(stage.id)' takes \(taken.listed), but '\(name)'\(stage.takesFromTheOneBefore ? ", the stage before it," : "") gives \(codec)",
+            option.map { "Leave '\($0)' out at '\(name)', and put an encoder between them." }
+                ?? "Name a stage that gives \(taken.listed).")
+    }
+
     // MARK: What runs
 
     /// The remedy for a change that a running chain cannot make.

@@ -237,5 +237,5 @@ extension StageRequest {
     fileprivate var takesOnlyItsBranch: Bool { beginsBranch && from.count == 1 }
 
     /// Whether it has no `from` in the chain file's text, so that its input is the stage before it.
-    fileprivate var takesFromTheOneBefore: Bool { place.line > 0 && ownPlaces["from"] == nil && !beginsBranch }
+    var takesFromTheOneBefore: Bool { place.line > 0 && ownPlaces["from"] == nil && !beginsBranch }
 }

@@ -68,6 +68,24 @@ private final class EitherSource: Source {
     func produce(_ output: Output) throws -> SourceProgress { .ended }
 }
 
+/// May give access units of several codecs, and knows which once it has looked.
+private final class CodecSource: Source {
+    static let info = StageInfo(
+        id: "codec-source", summary: "Gives a codec.", output: .video(.gray8),
+        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264, .h265, .mjpeg)))
+    struct Options: StageOptions {
+        @Option(help: "Pictures.") var decode = true
+        @Option(help: "The codec.") var codec = "h264"
+    }
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+    func negotiate() throws -> MediaFormat {
+        .encoded(
+            EncodedFormat(codec: Codec(rawValue: options.codec), video: VideoFormat(.i420, width: 64, height: 64)))
+    }
+    func produce(_ output: Output) throws -> SourceProgress { .ended }
+}
+
 /// Turns pixel formats in name only.
 final class NameConverter: Transform {
     static let info = StageInfo(
@@ -123,6 +141,23 @@ final class NameConverter: Transform {
             text
                 == "test.json: stages[0]: 'file' (recording-sink) has no input. Put a source before it, or name one with 'from'."
         )
+    }
+
+    /// Which of the codecs it is, a source knows once it has looked: the stage behind it is not asked about another.
+    @Test func aSinkTakesItsCodecsOnly() throws {
+        func text(_ codec: String) throws -> String {
+            try faults { chain in
+                try chain.add(CodecSource.self, "clip", options: #"{ "decode": false, "codec": "\#(codec)" }"#)
+                try chain.add(UnitSink.self, "file", from: ["clip"])
+            }
+        }
+        #expect(try text("h264") == "")
+        for (codec, name) in [("h265", "H.265"), ("mjpeg", "MJPEG")] {
+            #expect(
+                try text(codec)
+                    == "test.json: stages[1].from: 'file' takes H.264, but 'clip' gives \(name). Leave 'decode' out at 'clip', and put an encoder between them."
+            )
+        }
     }
 
     @Test func aFilterTakesOneInput() throws {
