@@ -120,4 +120,77 @@ import Testing
             #expect(wrong.withUnsafeBytes { NALUnits.withStartCodes($0) } == nil)
         }
     }
+
+    // MARK: Without NAL units
+
+    /// Open bitstream units with their sizes.
+    private static func units(_ all: (kind: UInt8, payload: [UInt8])...) -> [UInt8] {
+        all.flatMap { [$0.kind << 3 | 2, UInt8($0.payload.count)] + $0.payload }
+    }
+
+    private static func passed(_ bytes: [UInt8], _ coding: UnitCoding) -> UnitOutline {
+        bytes.withUnsafeBytes { UnitOutline($0, coding) }
+    }
+
+    /// AV1, 5.9.2: show_existing_frame, frame_type (2 bits), show_frame.
+    @Test(
+        arguments: [
+            (0b0001_0000, .clean), (0b0000_0000, .none), (0b0011_0000, .none), (0b0101_0000, .none),
+            (0b0111_0000, .none), (0b1000_0000, .none), (0b1001_0000, .none),
+        ] as [(UInt8, AccessUnit.Entry)], [3, 6] as [UInt8])
+    func knowsWhereDecodingOfAV1CanBegin(frame: (header: UInt8, entry: AccessUnit.Entry), kind: UInt8) {
+        let unit = Self.units((2, []), (1, [0, 0, 0, 0x2A]), (kind, [frame.header, 9, 9]))
+        let found = Self.passed(unit, .av1)
+        #expect(found.hasUnits && found.hasSlice && found.hasSets && found.entry == frame.entry)
+        let plain = Self.passed(Self.units((kind, [frame.header])), .av1)
+        #expect(plain.hasSlice && !plain.hasSets && plain.entry == frame.entry)
+    }
+
+    @Test func judgesATemporalUnitByItsFirstFrame() {
+        // A hidden frame before the one that is shown; a still picture, whose header begins otherwise.
+        #expect(Self.passed(Self.units((6, [0b0010_0000]), (6, [0b0001_0000])), .av1).entry == .none)
+        #expect(Self.passed(Self.units((1, [0b0001_1000]), (6, [0b1110_0000])), .av1).entry == .clean)
+    }
+
+    @Test func takesTheSequenceHeaderOfAV1() {
+        let header: [UInt8] = [0x0A, 3, 1, 2, 3]
+        let unit = [0x12, 0] + header + Self.units((6, [0x10]))
+        func sets(_ bytes: [UInt8]) -> [UInt8] { bytes.withUnsafeBytes { UnitCoding.av1.parameterSets(in: $0) } }
+        func container(_ bytes: [UInt8]) -> [UInt8] {
+            bytes.withUnsafeBytes { UnitCoding.av1.parameterSets(ofContainer: $0) }
+        }
+        #expect(sets(unit) == header && container([0x81, 4, 0xC, 0] + header) == header && container(header) == header)
+        #expect(sets(Self.units((6, [0x10]))).isEmpty && container([0x81, 4, 0xC, 0]).isEmpty && container([]).isEmpty)
+        #expect(unit.withUnsafeBytes { UnitCoding.av1.hasAll(header, in: $0) })
+        #expect(!unit.withUnsafeBytes { UnitCoding.av1.hasAll([0x0A, 3, 1, 2, 4], in: $0) })
+        #expect(Self.units((6, [0x10])).withUnsafeBytes { UnitCoding.av1.hasAll(header, in: $0) })
+    }
+
+    /// Sizes beyond the end, a forbidden bit, a size without an end.
+    @Test(arguments: [[], [0x32], [0x32, 9, 0x10], [0xB2, 1, 0x10], [0x32, 0x80, 0x80], [0x12, 0, 0x32, 0xFF]])
+    func takesNothingFromDamagedAV1(bytes: [UInt8]) {
+        let found = Self.passed(bytes, .av1)
+        #expect(found.entry == .none && (!found.hasUnits || !found.hasSlice))
+    }
+
+    @Test func trustsNothingInAV1() {
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<20_000 {
+            let bytes = (0..<Int.random(in: 0...24, using: &generator)).map { _ in UInt8.random(in: 0...255) }
+            let found = Self.passed(bytes, .av1)
+            #expect(found.hasUnits || found.entry == .none)
+            bytes.withUnsafeBytes { _ = UnitCoding.av1.parameterSets(ofContainer: $0) }
+        }
+    }
+
+    @Test func knowsAJPEGByItsFirstMarker() {
+        let found = Self.passed([0xFF, 0xD8, 0xFF, 0xE0], .jpeg)
+        #expect(found.hasUnits && found.entry == .clean && found.hasSets && found.place == .shown)
+        for nothing in [[], [0xFF], [0xFF, 0xD8], [0, 0xFF, 0xD8, 0xFF], [0x47, 1, 2, 3]] as [[UInt8]] {
+            #expect(!Self.passed(nothing, .jpeg).hasUnits)
+        }
+        #expect(UnitCoding.jpeg.parameterSets(in: UnsafeRawBufferPointer(start: nil, count: 0)).isEmpty)
+        for codec in [.h264, .h265, .mjpeg, .av1] as [Codec] { #expect(UnitCoding(codec)?.codec == codec) }
+        #expect(UnitCoding(.aac) == nil && UnitCoding(Codec(rawValue: "vp9")) == nil)
+    }
 }

@@ -156,7 +156,8 @@ public struct ParameterSets: Sendable, Hashable {
         private let needed: UInt8
         private var present: UInt8 = 0
 
-        init(_ coding: VideoCoding) { needed = coding == .h265 ? 0b111 : 0b110 }
+        init(needed: UInt8) { self.needed = needed }
+        init(_ coding: VideoCoding) { self.init(needed: coding == .h265 ? 0b111 : 0b110) }
 
         private static func bit(_ kind: NALKind) -> UInt8 {
             switch kind {

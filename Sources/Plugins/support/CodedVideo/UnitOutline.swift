@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// What an access unit with start codes is, as far as its first slice tells.
+/// What an access unit is, as far as its first slice tells, of AV1 its first frame.
 public struct UnitOutline: Sendable, Equatable {
     /// Whether there is a NAL unit at all.
     public private(set) var hasUnits = false
@@ -13,9 +13,9 @@ public struct UnitOutline: Sendable, Equatable {
     /// How the picture stands to the entry before it.
     public private(set) var place: NALKind.Place = .shown
     /// Whether there are a sequence and a picture parameter set before the first slice, and of H.265 a video parameter
-    /// set.
+    /// set; of AV1, a sequence header. True where the coding has none.
     public var hasSets: Bool { kinds.isComplete }
-    /// The bytes of the parameter sets before the first slice, each with a start code of four bytes.
+    /// The bytes of the parameter sets before the first slice, each with a start code of four bytes; of AV1, of the sequence header.
     public private(set) var setBytes = 0
     /// Whether every unit before the first slice is one that may come without a picture: messages, parameter sets,
     /// delimiters, filler.
@@ -30,6 +30,26 @@ public struct UnitOutline: Sendable, Equatable {
             return true
         }
         self = outline
+    }
+
+    /// The same for any coding. A JPEG is told by its first marker (ISO/IEC 10918-1, B.1.1.3).
+    public init(_ bytes: UnsafeRawBufferPointer, _ coding: UnitCoding) {
+        switch coding {
+        case .nal(let coding): self.init(bytes, coding)
+        case .jpeg:
+            self.init(kinds: ParameterSets.Kinds(needed: 0))
+            hasUnits = bytes.count > 2 && bytes[0] == 0xFF && bytes[1] == 0xD8
+            (hasSlice, entry) = (hasUnits, hasUnits ? .clean : .none)
+        case .av1:
+            self.init(kinds: ParameterSets.Kinds(needed: 0b010))
+            let outline = OBUs.outline(bytes)
+            (hasUnits, hasSlice) = (outline.hasUnits, outline.hasFrame)
+            entry = outline.hasUnits && outline.isKey ? .clean : .none
+            if let count = outline.sequenceHeaderBytes {
+                kinds.insert(.sequenceParameterSet)
+                setBytes = count
+            }
+        }
     }
 
     private init(kinds: ParameterSets.Kinds) { self.kinds = kinds }

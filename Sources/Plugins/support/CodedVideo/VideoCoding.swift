@@ -18,6 +18,13 @@ public enum VideoCoding: Sendable, Hashable, CaseIterable {
         }
     }
 
+    public var codec: Codec {
+        switch self {
+        case .h264: .h264
+        case .h265: .h265
+        }
+    }
+
     /// The bytes of a NAL unit's header (H.264 7.3.1, without extensions; H.265 7.3.1.2).
     public var headerBytes: Int {
         switch self {
