@@ -205,7 +205,7 @@ import Testing
         #expect(other.status == 2)
         #expect(
             other.error.contains(
-                "the output 'units' needs H.264 or H.265, but the video of 'udp://127.0.0.1:\(port)' is mpeg2video. Take the pictures, and put an encoder behind them."
+                "the output 'units' needs H.264, H.265, MJPEG or AV1, but the video of 'udp://127.0.0.1:\(port)' is mpeg2video. Take the pictures, and put an encoder behind them."
             ), "\(other.error)")
     }
 }

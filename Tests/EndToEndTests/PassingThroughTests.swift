@@ -173,13 +173,13 @@ import Testing
             "clip.mp4", then: #"{ "id": "h264", "use": "x264-encoder", "unread": true }"#)
         #expect(
             encoder.contains(
-                "stages[1]: 'h264' takes raw video (i420, nv12), but 'clip', the stage before it, gives H.264 or H.265. Leave 'decode' out at 'clip'."
+                "stages[1]: 'h264' takes raw video (i420, nv12), but 'clip', the stage before it, gives H.264 or H.265 or MJPEG or AV1. Leave 'decode' out at 'clip'."
             ),
             "\(encoder)")
         let codec = try fault("old.mp4", then: #"{ "use": "recorder", "path": "out.mp4" }"#)
         #expect(
             codec.contains(
-                "stages[0].decode: 'decode' is false, which needs H.264 or H.265, but the video of 'old.mp4' is mpeg4."
+                "stages[0].decode: 'decode' is false, which needs H.264, H.265, MJPEG or AV1, but the video of 'old.mp4' is mpeg4."
                     + " Leave 'decode' out and put an encoder after this stage."), "\(codec)")
     }
 

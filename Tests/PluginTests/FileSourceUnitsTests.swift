@@ -223,7 +223,7 @@ import Testing
         arguments: [
             (
                 "a.webm", ["-c:v", "libvpx", "-deadline", "realtime"],
-                "needs H.264 or H.265, but the video of 'PATH' is vp8"
+                "needs H.264, H.265, MJPEG or AV1, but the video of 'PATH' is vp8"
             ),
             (
                 "a.avi", ["-c:v", "libx264"],
@@ -265,7 +265,8 @@ import Testing
         try bytes.dropFirst(bytes.count / 3 / 188 * 188).write(to: URL(fileURLWithPath: folder.file("cut.ts")))
         let error = #expect(throws: FrameHostError.self) { try Self.play(folder.file("cut.ts")) }
         #expect(
-            error?.description.contains("needs a keyframe (IDR, of H.265 also CRA or BLA)") == true,
+            error?.description.contains(
+                "needs a keyframe (IDR, of H.265 also CRA or BLA, of AV1 a key frame that is shown)") == true,
             "\(error?.description ?? "")")
     }
 

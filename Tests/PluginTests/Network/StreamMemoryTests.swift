@@ -20,6 +20,10 @@ import Testing
         samplesPerPacket: 1024, bitRate: 32000, blockAlign: 1, bitsPerSample: 16, profile: -99, initialPadding: 7,
         seekPreroll: 8, extradata: [0x14, 0x08])
 
+    private static func passed(_ codec: Codec, _ sets: [UInt8]) -> EncodedFormat {
+        EncodedFormat(codec: codec, framing: .own, parameterSets: sets, video: video.video!)
+    }
+
     private static func memory(_ folder: ScratchFolder, _ url: String = "rtsp://h/a?key=geheim") -> StreamMemory {
         StreamMemory(url: url) { $0 == "STATE_DIRECTORY" ? "\(folder.path)/state:/other" : nil }
     }
@@ -31,6 +35,7 @@ import Testing
         for stream in [
             RememberedStream(video: Self.video), RememberedStream(video: Self.video, sound: Self.sound),
             RememberedStream(video: Self.video),
+            RememberedStream(video: Self.passed(.mjpeg, [])), RememberedStream(video: Self.passed(.av1, [0x0A, 1, 0])),
         ] {
             memory.write(stream)
             #expect(memory.read() == stream)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CodedVideo
 import Glibc
 import FrameCore
 
@@ -180,19 +181,25 @@ enum FileFault {
 
     private static let decodeInstead = "Leave 'decode' out and put an encoder after this stage"
 
-    static func passesOnlyNALUnits(_ path: String, codec: String) -> FrameHostError {
+    static func isNotPassedOn(_ path: String, codec: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
-            what: "'decode' is false, which needs H.264 or H.265, but the video of '\(path)' is \(codec)",
+            what: "'decode' is false, which needs H.264, H.265, MJPEG or AV1, but the video of '\(path)' is \(codec)",
             remedy: "\(decodeInstead).")
     }
 
     /// - Parameter format: libavformat's name of the format.
-    static func hasNoTimes(_ path: String, format: String) -> FrameHostError {
-        FrameHostError(
+    static func hasNoTimes(_ path: String, format: String, of coding: UnitCoding) -> FrameHostError {
+        let fit =
+            switch coding {
+            case .nal: "needs MP4, MOV, Matroska, MPEG-TS or FLV"
+            case .jpeg: "needs MP4, MOV, Matroska or AVI for MJPEG"
+            case .av1: "needs MP4 or Matroska for AV1"
+            }
+        return FrameHostError(
             .invalidMedia,
             what:
-                "'decode' is false, which needs MP4, MOV, Matroska, MPEG-TS or FLV, but '\(path)' has the format \(format)",
+                "'decode' is false, which \(fit), but '\(path)' has the format \(format)",
             remedy: "\(decodeInstead).")
     }
 
@@ -201,16 +208,16 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "'decode' is false, which needs a keyframe (IDR, of H.265 also CRA or BLA) to start at, but '\(path)' has none"
+                "'decode' is false, which needs a keyframe (IDR, of H.265 also CRA or BLA, of AV1 a key frame that is shown) to start at, but '\(path)' has none"
                 + (searched > 1 ? " among its first \(searched) access units" : ""),
             remedy: "\(decodeInstead).")
     }
 
-    static func noParameterSets(_ path: String) -> FrameHostError {
+    static func noParameterSets(_ path: String, _ coding: UnitCoding) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
             what:
-                "'decode' is false, which needs parameter sets (SPS and PPS, of H.265 also VPS), but neither the header of '\(path)' nor the first keyframe to be played has them",
+                "'decode' is false, which needs \(coding.nameOfSets), but neither the header of '\(path)' nor the first keyframe to be played has \(coding == .av1 ? "one" : "them")",
             remedy: "Check the file with 'ffprobe': it may be damaged.")
     }
 

@@ -97,6 +97,7 @@ final class FileList {
         let faults = formats.enumerated().dropFirst().compactMap { index, format -> FrameHostError? in
             guard let encoded = format.encoded,
                 encoded.codec != first.codec || encoded.parameterSets != first.parameterSets
+                    || encoded.video?.width != first.video?.width || encoded.video?.height != first.video?.height
             else { return nil }
             return FrameHostError(
                 .invalidMedia, place: options.path.place(index),

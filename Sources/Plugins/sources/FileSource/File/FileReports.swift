@@ -189,7 +189,7 @@ final class FileReports {
         context.post(
             "parameter-sets-changed", level: .warning,
             text:
-                "The parameter sets (SPS and PPS) of '\(path)' change in the middle of the file. The stream has the new ones, but the header of a recording and the SDP keep the old ones. If a player shows a damaged picture from there on, leave 'decode' out and put an encoder after this stage."
+                "The parameter sets (SPS and PPS, of AV1 the sequence header) of '\(path)' change in the middle of the file. The stream has the new ones, but the header of a recording and the SDP keep the old ones. If a player shows a damaged picture from there on, leave 'decode' out and put an encoder after this stage."
         )
     }
 

@@ -80,7 +80,7 @@ extension FileSource {
                 .number("timeStamps", "For sound: how many packets."),
             ]),
         EventDeclaration(
-            "parameter-sets-changed", "The parameter sets of the H.264 or H.265 stream change."),
+            "parameter-sets-changed", "The parameter sets of the H.264, H.265 or AV1 stream change."),
         EventDeclaration(
             "gap", "In real time: the file has no picture for a long time.",
             [

@@ -114,7 +114,7 @@ extension FileSource {
     private func report(_ reader: UnitReader) {
         guard let reports else { return }
         if reader.isKeyframe, let sets = unitTrack?.format.parameterSets,
-            !ParameterSets(sets, reader.coding).hasAll(in: reader.bytes)
+            !reader.coding.hasAll(sets, in: reader.bytes)
         {
             reports.parameterSetsChange()
         }

@@ -13,7 +13,7 @@ final class FileSource: Source {
     static let info = StageInfo(
         id: "file-source", summary: "Plays the video of a file, in real time or as fast as the chain takes it.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
-        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264, .h265)),
+        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264, .h265, .mjpeg, .av1)),
         furtherOutputs: [StageInfo.FurtherOutput("audio", FileSound.type, standsAlone: true)], events: events,
         realTime: StageInfo.RealTime(with: "pace", .string(FilePace.realtime.rawValue)))
 

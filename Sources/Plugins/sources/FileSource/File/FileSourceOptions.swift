@@ -38,7 +38,10 @@ struct FileSourceOptions: StageOptions {
     @Option(help: "Deinterlaces interlaced pictures.")
     var deinterlace = false
 
-    @Option(help: "Decodes to pictures. false passes the H.264 or H.265 on unchanged, for recorder or rtsp-sink.")
+    @Option(
+        help:
+            "Decodes to pictures. false passes H.264, H.265, MJPEG or AV1 on unchanged, for recorder; H.264 and H.265 also for rtsp-sink."
+    )
     var decode = true
 
     func validate() throws(OptionFault) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CodedVideo
 import CAVFormat
 import FrameCore
 
@@ -173,20 +174,21 @@ enum NetworkFault {
         isDecoded ? "the output 'units'" : "'decode' is false, which"
     }
 
-    static func passesOnlyNALUnits(_ shown: String, codec: String, isDecoded: Bool) -> FrameHostError {
+    static func isNotPassedOn(_ shown: String, codec: String, isDecoded: Bool) -> FrameHostError {
         FrameHostError(
             .unavailable,
-            what: "\(asking(isDecoded)) needs H.264 or H.265, but the video of '\(shown)' is \(codec)",
+            what:
+                "\(asking(isDecoded)) needs H.264, H.265, MJPEG or AV1, but the video of '\(shown)' is \(codec)",
             remedy: isDecoded
                 ? "Take the pictures, and put an encoder behind them."
                 : "Leave 'decode' out and put an encoder after this stage.")
     }
 
-    static func noParameterSets(_ shown: String, isDecoded: Bool) -> FrameHostError {
+    static func noParameterSets(_ shown: String, _ coding: UnitCoding, isDecoded: Bool) -> FrameHostError {
         FrameHostError(
             .unavailable,
             what:
-                "\(asking(isDecoded)) needs parameter sets (SPS and PPS, of H.265 also VPS), but '\(shown)' did not send them within 'analyzeSeconds' and 'probeBytes'",
+                "\(asking(isDecoded)) needs \(coding.nameOfSets), but '\(shown)' did not send \(coding == .av1 ? "one" : "them") within 'analyzeSeconds' and 'probeBytes'",
             remedy: lookLonger)
     }
 

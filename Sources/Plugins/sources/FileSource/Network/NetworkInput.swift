@@ -309,23 +309,26 @@ final class NetworkInput {
 
     /// Looks in the stream for the parameter sets, where those of an RTSP server's description are missing or are not as
     /// the standard has them: libavformat looks for none where it has some. Those of the description stay where the first
-    /// keyframe has none. Ends when `connectSeconds` are over.
+    /// keyframe has none. Of AV1 it always does, since many encoders give containers another sequence header than the
+    /// stream's. Ends when `connectSeconds` are over.
     private static func findSets(
         _ container: UnsafeMutablePointer<AVFormatContext>, _ track: Int, _ packets: TimedPackets
     ) {
-        guard ["rtsp", "sdp"].contains(String(cString: container.pointee.iformat.pointee.name)) else { return }
         let parameters = container.pointee.streams[track]!.pointee.codecpar!
-        guard let coding = VideoCoding(parameters.pointee.codec_id) else { return }
-        let known = ParameterSets(
-            in: UnsafeRawBufferPointer(
-                start: parameters.pointee.extradata, count: Int(parameters.pointee.extradata_size)), coding)
-        if known.isComplete, AnnexBFilter.areSetsReadable(parameters) { return }
+        guard let coding = UnitCoding(parameters.pointee.codec_id), coding.hasSets else { return }
+        let known = coding.parameterSets(
+            ofContainer: UnsafeRawBufferPointer(
+                start: parameters.pointee.extradata, count: Int(parameters.pointee.extradata_size)))
+        if coding != .av1 {
+            guard ["rtsp", "sdp"].contains(String(cString: container.pointee.iformat.pointee.name)) else { return }
+            if !known.isEmpty, UnitFilter.areSetsReadable(parameters) { return }
+        }
         var found: [UInt8] = []
         let isThere = packets.readAhead(container, mostBytes: PacketQueue.mostBytes) { packet in
             guard packet.stream_index == Int32(track), let data = packet.data else { return false }
-            let sets = ParameterSets(in: UnsafeRawBufferPointer(start: data, count: Int(packet.size)), coding)
-            if sets.isComplete { found = sets.bytes }
-            return sets.isComplete || (known.isComplete && packet.flags & AV_PKT_FLAG_KEY != 0)
+            let sets = coding.parameterSets(in: UnsafeRawBufferPointer(start: data, count: Int(packet.size)))
+            if !sets.isEmpty { found = sets }
+            return !sets.isEmpty || (!known.isEmpty && packet.flags & AV_PKT_FLAG_KEY != 0)
         }
         let room = found.count + Int(AV_INPUT_BUFFER_PADDING_SIZE)
         guard isThere, !found.isEmpty, let bytes = av_mallocz(room) else { return }

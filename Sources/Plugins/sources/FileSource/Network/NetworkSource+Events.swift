@@ -48,7 +48,7 @@ extension NetworkSource {
             "With \"decode\": false: the stream has had no keyframe (IDR, of H.265 also CRA) for 10 s, so nothing of it is given.",
             [.number("skipped", "How many access units were left out.")]),
         EventDeclaration(
-            "parameter-sets-changed", "The parameter sets of the H.264 or H.265 stream change."),
+            "parameter-sets-changed", "The parameter sets of the H.264, H.265 or AV1 stream change."),
         EventDeclaration(
             "sound-changed",
             "Of the output 'audio': rate or channels of the stream's sound differ from the planned ones. Decoded sound is converted; sound that is passed on is left out.",

@@ -17,7 +17,7 @@ final class NetworkSource: Source {
         summary:
             "Plays a network stream (RTSP, RTMP, SRT, HTTP, HLS, UDP). Reconnects when the stream is lost.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
-        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264, .h265)),
+        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264, .h265, .mjpeg, .av1)),
         furtherOutputs: [
             StageInfo.FurtherOutput("audio", NetworkSound.type), StageInfo.FurtherOutput("units", NetworkUnits.type),
         ], events: events)
@@ -39,7 +39,7 @@ final class NetworkSource: Source {
     private var captions: MetadataSlot<ClosedCaptions>?
     private var converter: ScalingConverter?
     private var decoder: PictureDecoder?
-    private var filter: AnnexBFilter?
+    private var filter: UnitFilter?
     private var terms: StreamTerms?
     private var times: LiveTimeline
     private var pacer = BurstPacer()
@@ -126,7 +126,7 @@ final class NetworkSource: Source {
             memory: memory)
         self.reader = reader
         StreamReaders.add(reader, of: context)
-        if let expected { return plan(expected) }
+        if let expected { return plan(expected.stream, isRemembered: expected.isRemembered) }
         if mayMiss, !givesUnits { return planPicturesWithout() }
         do {
             try reader.start()
@@ -156,31 +156,32 @@ final class NetworkSource: Source {
 
     /// What a stream that is passed on, and may be missing, is planned for; nil where that is not known, and the chain
     /// begins with the stream.
-    private func expected(_ memory: StreamMemory) -> RememberedStream? {
+    private func expected(_ memory: StreamMemory) -> (stream: RememberedStream, isRemembered: Bool)? {
         // Sound that is decoded is converted to what the chain was planned for.
         let takesSound = !options.decode && context.takenOutputs.contains("audio")
         let known = memory.read().flatMap { !takesSound || $0.sound != nil ? $0 : nil }
-        guard let codec = options.codec?.codec, let size = options.size else { return known }
+        guard let codec = options.codec?.codec, let size = options.size else { return known.map { ($0, true) } }
         if let known, known.video.codec == codec, known.video.video.map({ PictureSize($0.width, $0.height) }) == size {
-            return known
+            return (known, true)
         }
         guard !takesSound else { return nil }
-        return RememberedStream(video: EncodedFormat(codec: codec, video: plannedWithout()))
+        let framing = UnitCoding(codec)?.framing ?? .annexB
+        return (RememberedStream(video: EncodedFormat(codec: codec, framing: framing, video: plannedWithout())), false)
     }
 
-    private func plan(_ expected: RememberedStream) -> MediaFormat {
+    private func plan(_ expected: RememberedStream, isRemembered: Bool) -> MediaFormat {
         var encoded = expected.video
         if let rate = options.rate { encoded.video?.frameRate = rate.rational }
         guard !options.decode else {
             reader?.expectedUnits = encoded
             return planPicturesWithout()
         }
-        reader?.expect(encoded, sound: expected.sound, isWritten: encoded.parameterSets.isEmpty)
+        reader?.expect(encoded, sound: expected.sound, isWritten: !isRemembered)
         format = encoded.video
         self.encoded = encoded
         let why =
-            encoded.parameterSets.isEmpty
-            ? "as 'codec', 'size' and 'rate' say" : "which it was when it was last there"
+            isRemembered
+            ? "which it was when it was last there" : "as 'codec', 'size' and 'rate' say"
         context.note("'\(address.shown)' is opened when the chain runs. The chain is planned for \(encoded), \(why)")
         return .encoded(encoded)
     }
@@ -368,7 +369,7 @@ final class NetworkSource: Source {
                     terms.parameters, timeBase: terms.libavTimeBase, of: address.shown, threads: Self.threads,
                     isLive: true)
             } else {
-                filter = try AnnexBFilter(terms.parameters, timeBase: terms.libavTimeBase, of: address.shown)
+                filter = try UnitFilter(terms.parameters, timeBase: terms.libavTimeBase, of: address.shown)
                 if let known = encoded?.parameterSets, !known.isEmpty, known != terms.parameterSets { reportSets() }
             }
         } catch {
@@ -513,7 +514,7 @@ final class NetworkSource: Source {
         guard let terms, let format, let packet else { return .more }
         defer { av_packet_unref(packet) }
         let bytes = UnsafeRawBufferPointer(start: packet.pointee.data, count: Int(max(packet.pointee.size, 0)))
-        let coding = terms.coding ?? .h264
+        let coding = terms.coding ?? .nal(.h264)
         let outline: UnitOutline
         switch gate.look(at: bytes, coding, mostBytes: Self.slabBytes(format) / 2) {
         case .given(let found): outline = found
@@ -538,7 +539,7 @@ final class NetworkSource: Source {
         keyframeSince = nil
         guard let placement = place(decoded, of: terms) else { return .ended }
         let known = encoded?.parameterSets ?? []
-        if isKeyframe, !known.isEmpty, !ParameterSets(known, coding).hasAll(in: bytes) { reportSets() }
+        if isKeyframe, !known.isEmpty, !coding.hasAll(known, in: bytes) { reportSets() }
         // What the chain was planned for is not what this connection's description says.
         let sets = isKeyframe && !outline.hasSets && known != terms.parameterSets ? terms.parameterSets : []
         let unit = try output.makeAccessUnit(of: bytes, behind: sets)
@@ -683,7 +684,7 @@ final class NetworkSource: Source {
         context.post(
             "parameter-sets-changed", level: .warning,
             text:
-                "The parameter sets (SPS and PPS) of '\(address.shown)' have changed. The stream has the new ones, but the header of a recording and the SDP keep the old ones. If a player shows a damaged picture from there on, leave 'decode' out and put an encoder after this stage."
+                "The parameter sets (SPS and PPS, of AV1 the sequence header) of '\(address.shown)' have changed. The stream has the new ones, but the header of a recording and the SDP keep the old ones. If a player shows a damaged picture from there on, leave 'decode' out and put an encoder after this stage."
         )
     }
 }

@@ -13,9 +13,9 @@ enum NetworkTransport: String, OptionChoice {
 
 /// What a stream that is passed on is expected to be.
 enum PassedCodec: String, OptionChoice {
-    case h264, h265
+    case h264, h265, mjpeg, av1
 
-    var codec: Codec { self == .h264 ? .h264 : .h265 }
+    var codec: Codec { Codec(rawValue: rawValue) }
 }
 
 /// Options of ``NetworkSource``.
@@ -33,7 +33,10 @@ struct NetworkSourceOptions: StageOptions {
     )
     var verify = true
     @Option(help: "A PEM file with the trusted certificates, in place of the system's.") var caFile: String? = nil
-    @Option(help: "Decodes to pictures. false passes the H.264 or H.265 on unchanged, for recorder or rtsp-sink.")
+    @Option(
+        help:
+            "Decodes to pictures. false passes H.264, H.265, MJPEG or AV1 on unchanged, for recorder; H.264 and H.265 also for rtsp-sink."
+    )
     var decode = true
     @Option(
         help:

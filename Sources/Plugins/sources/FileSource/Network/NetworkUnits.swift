@@ -11,8 +11,8 @@ import FrameCore
 final class NetworkUnits: Source {
     static let info = StageInfo(
         id: "network-units",
-        summary: "Gives the H.264 or H.265 of a network stream as it is: the output 'units' of 'network-source'.",
-        output: .encoded(.h264, .h265), events: NetworkSource.events)
+        summary: "Gives the video of a network stream as it is: the output 'units' of 'network-source'.",
+        output: .encoded(.h264, .h265, .mjpeg, .av1), events: NetworkSource.events)
     static let type = StageType(NetworkUnits.self)
 
     var options: NetworkSourceOptions
@@ -22,7 +22,7 @@ final class NetworkUnits: Source {
 
     // For the stage thread only.
     private var terms: StreamTerms?
-    private var filter: AnnexBFilter?
+    private var filter: UnitFilter?
     private var places = CompanionClock()
     private var gate = UnitGate()
     private var pacer = BurstPacer()
@@ -164,7 +164,7 @@ final class NetworkUnits: Source {
             return noteLack("it is \(terms.text) now, and the chain was planned for \(encoded). Restart the chain")
         }
         do {
-            filter = try AnnexBFilter(terms.parameters, timeBase: terms.libavTimeBase, of: context.stageID)
+            filter = try UnitFilter(terms.parameters, timeBase: terms.libavTimeBase, of: context.stageID)
             self.terms = terms
             hasReported.lack = false
         } catch {
@@ -204,7 +204,7 @@ final class NetworkUnits: Source {
         defer { dropUnit() }
         guard let video = encoded?.video else { return .more }
         let bytes = UnsafeRawBufferPointer(start: packet.pointee.data, count: Int(max(packet.pointee.size, 0)))
-        let coding = terms.coding ?? .h264
+        let coding = terms.coding ?? .nal(.h264)
         let outline: UnitOutline
         switch gate.look(at: bytes, coding, mostBytes: NetworkSource.slabBytes(video) / 2) {
         case .given(let found): outline = found
@@ -232,7 +232,7 @@ final class NetworkUnits: Source {
         guard instant <= now || context.sleep(until: instant) else { return .ended }
         (latest, hasBegun) = (dts, true)
         let known = encoded?.parameterSets ?? []
-        if outline.entry != .none, !known.isEmpty, !ParameterSets(known, coding).hasAll(in: bytes) { noteSets() }
+        if outline.entry != .none, !known.isEmpty, !coding.hasAll(known, in: bytes) { noteSets() }
         // What the chain was planned for is not what this connection's description says.
         let sets =
             outline.entry != .none && !outline.hasSets && known != terms.parameterSets ? terms.parameterSets : []

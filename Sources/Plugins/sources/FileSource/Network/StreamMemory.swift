@@ -165,8 +165,7 @@ struct StreamMemory: Sendable {
         }
         let color = node["color"]?.asArray?.compactMap { $0.asInt.flatMap { UInt8(exactly: $0) } } ?? []
         guard node["version"]?.asInt == version, let codec = node["codec"]?.asString.map(Codec.init(rawValue:)),
-            let coding = VideoCoding(codec), let sets = bytes(node["parameterSets"]),
-            ParameterSets(sets, coding).isComplete,
+            let coding = UnitCoding(codec), let sets = bytes(node["parameterSets"]), coding.hasSets ? !sets.withUnsafeBytes(coding.parameterSets(in:)).isEmpty : sets.isEmpty,
             let depth = int("reorderDepth", 0...16),
             let pixels = node["pixelFormat"]?.asString.flatMap(PixelFormat.init(rawValue:)),
             let width = int("width", PictureSize.range), let height = int("height", PictureSize.range),
@@ -181,7 +180,7 @@ struct StreamMemory: Sendable {
             sampleAspectRatio: Rational(aspect.0, aspect.1), orientation: orientation)
         guard format.impossibility == nil else { return nil }
         let video = EncodedFormat(
-            codec: codec, framing: .annexB, parameterSets: sets, video: format, reorderDepth: depth)
+            codec: codec, framing: coding.framing, parameterSets: sets, video: format, reorderDepth: depth)
         guard let said = node["sound"], said.value != .null else { return RememberedStream(video: video) }
         guard let sound = sound(said) else { return nil }
         return RememberedStream(video: video, sound: sound)

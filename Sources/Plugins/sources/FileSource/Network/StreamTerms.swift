@@ -20,7 +20,7 @@ final class StreamTerms: @unchecked Sendable {
     let unitsFault: FrameHostError?
     let reorderDepth: Int
     /// What its access units are made of; nil where they cannot be passed on.
-    var coding: VideoCoding? { VideoCoding(parameters.pointee.codec_id) }
+    var coding: UnitCoding? { UnitCoding(parameters.pointee.codec_id) }
     /// Nil where it was not asked for, or where there is none that can be given.
     let sound: SoundTerms?
     /// `h264 1280x720 at 25 fps`.
@@ -53,7 +53,8 @@ final class StreamTerms: @unchecked Sendable {
         conversion = PixelConversion(shape.pixels)
         orientation = VideoTrack.orientation(stream).0
         rate = Self.rate(av_guess_frame_rate(container, stream, nil))
-        reorderDepth = min(max(Int(stream.pointee.codecpar.pointee.video_delay), 0), 16)
+        let described = stream.pointee.codecpar.pointee
+        reorderDepth = UnitCoding(described.codec_id)?.reorderDepth(described) ?? 0
         let codec = String(cString: avcodec_get_name(stream.pointee.codecpar.pointee.codec_id))
         text = "\(codec) \(shape.width)x\(shape.height)" + (rate.isZero ? "" : " at \(rate.short) fps")
         guard avcodec_parameters_copy(copy, stream.pointee.codecpar) >= 0 else {
@@ -90,8 +91,8 @@ final class StreamTerms: @unchecked Sendable {
     /// - Parameter rate: The rate to be planned for; nil for the stream's own, or 25.
     func encoded(rate: Rational? = nil) -> EncodedFormat {
         EncodedFormat(
-            codec: (coding ?? .h264).codec, framing: .annexB, parameterSets: parameterSets, video: video(rate: rate),
-            reorderDepth: reorderDepth)
+            codec: coding?.codec ?? .h264, framing: coding?.framing ?? .annexB, parameterSets: parameterSets,
+            video: video(rate: rate), reorderDepth: reorderDepth)
     }
 
     /// When a packet is decoded. libavformat knows no DTS of a connection's first packets where pictures are reordered.
@@ -124,13 +125,13 @@ final class StreamTerms: @unchecked Sendable {
         _ parameters: UnsafeMutablePointer<AVCodecParameters>, _ timeBase: AVRational, _ shown: String, _ codec: String,
         isDecoded: Bool
     ) throws -> [UInt8] {
-        guard let coding = VideoCoding(parameters.pointee.codec_id) else {
-            throw NetworkFault.passesOnlyNALUnits(shown, codec: codec, isDecoded: isDecoded)
+        guard let coding = UnitCoding(parameters.pointee.codec_id) else {
+            throw NetworkFault.isNotPassedOn(shown, codec: codec, isDecoded: isDecoded)
         }
-        let filter = try AnnexBFilter(parameters, timeBase: timeBase, of: shown)
-        let sets = ParameterSets(in: filter.extradata, coding)
-        guard sets.isComplete else { throw NetworkFault.noParameterSets(shown, isDecoded: isDecoded) }
-        return sets.bytes
+        let filter = try UnitFilter(parameters, timeBase: timeBase, of: shown)
+        let sets = coding.parameterSets(ofContainer: filter.extradata)
+        guard !sets.isEmpty || !coding.hasSets else { throw NetworkFault.noParameterSets(shown, coding, isDecoded: isDecoded) }
+        return sets
     }
 
     /// The rate, if a camera may have it; else 0. Other rates are guesses from a clock.

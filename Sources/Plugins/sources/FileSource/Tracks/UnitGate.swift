@@ -26,7 +26,7 @@ struct UnitGate {
     /// Looks at the next unit, with start codes.
     ///
     /// - Parameter mostBytes: How many bytes there is room for.
-    mutating func look(at bytes: UnsafeRawBufferPointer, _ coding: VideoCoding, mostBytes: Int) -> Verdict {
+    mutating func look(at bytes: UnsafeRawBufferPointer, _ coding: UnitCoding, mostBytes: Int) -> Verdict {
         let outline = UnitOutline(bytes, coding)
         guard outline.hasUnits, bytes.count <= mostBytes else {
             if outline.hasUnits { close() }

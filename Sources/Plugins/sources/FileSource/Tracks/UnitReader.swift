@@ -4,7 +4,7 @@ import CAVFormat
 import CodedVideo
 import FrameCore
 
-/// Reads the access units of one track of H.264 or H.265 with start codes, from any keyframe of the file.
+/// Reads the access units of one track, those of H.264 and H.265 with start codes, from any keyframe of the file.
 ///
 /// Used by one thread at a time. `step()` leaves the newest unit in `bytes`, where it is valid until the next step.
 final class UnitReader: TrackReader {
@@ -17,7 +17,7 @@ final class UnitReader: TrackReader {
     static let mostPacketsBeforeKeyframe = 10_000
 
     let track: Int
-    let coding: VideoCoding
+    let coding: UnitCoding
     /// Pictures that cannot be decoded where reading begins.
     private(set) var leading = LeadingPictures()
     private(set) var damaged = 0
@@ -46,7 +46,7 @@ final class UnitReader: TrackReader {
     private(set) var followsLoss = false
 
     private let file: MediaFile
-    private var filter: AnnexBFilter
+    private var filter: UnitFilter
     private var packet: UnsafeMutablePointer<AVPacket>?
     /// The attempts to reach the keyframe at which to begin.
     private var attempts: SeekAttempts
@@ -62,12 +62,12 @@ final class UnitReader: TrackReader {
     init(_ file: MediaFile, track: Int, promise: FilePromise = FilePromise()) throws {
         self.file = file
         self.track = track
-        coding = VideoCoding(file.parameters(track).codec_id) ?? .h264
+        coding = UnitCoding(file.parameters(track).codec_id) ?? .nal(.h264)
         times = TrackTimes(timeBase: file.timeBase(track))
         notes = promise.notes(times.timeBase)
         attempts = SeekAttempts(SeekAttempt(nil, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
         outline = UnitOutline(UnsafeRawBufferPointer(start: nil, count: 0), coding)
-        filter = try AnnexBFilter(file, track: track)
+        filter = try UnitFilter(file, track: track)
         guard let packet = av_packet_alloc() else {
             throw FrameHostError(
                 .exhausted, what: "not enough memory for a packet",
@@ -89,10 +89,8 @@ final class UnitReader: TrackReader {
 
     /// The parameter sets of the newest unit, or else of the container; empty when neither has all.
     var parameterSets: [UInt8] {
-        let own = ParameterSets(in: bytes, coding)
-        if own.isComplete { return own.bytes }
-        let known = ParameterSets(in: filter.extradata, coding)
-        return known.isComplete ? known.bytes : []
+        let own = coding.parameterSets(in: bytes)
+        return own.isEmpty ? coding.parameterSets(ofContainer: filter.extradata) : own
     }
 
     // MARK: Access units
@@ -272,7 +270,7 @@ final class UnitReader: TrackReader {
         if try !attempts.follow(in: file, track: track) {
             // The filter has the parameter sets of its last place, and does not notice that the file is back at its
             // first ones.
-            filter = try AnnexBFilter(file, track: track)
+            filter = try UnitFilter(file, track: track)
         }
         filter.flush()
         hasLost = false

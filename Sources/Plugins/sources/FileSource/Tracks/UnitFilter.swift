@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CAVFormat
+import CodedVideo
 import FrameCore
 
-/// libavcodec's bitstream filters `h264_mp4toannexb` and `hevc_mp4toannexb`: length-prefixed access units in, start codes
-/// out, with the parameter sets in front of each keyframe that has none. The only place that calls bitstream filters.
+/// Access units as the chain has them, by libavcodec's bitstream filters `h264_mp4toannexb` and `hevc_mp4toannexb`:
+/// length-prefixed access units in, start codes out, with the parameter sets in front of each keyframe that has none. MJPEG
+/// and AV1 pass unchanged (`null`). The only place that calls bitstream filters.
 ///
 /// Units that have start codes already pass unchanged. Used by one thread at a time.
-final class AnnexBFilter {
+final class UnitFilter {
     enum Step {
         /// An access unit is in the packet that was handed over.
         case unit
@@ -30,7 +32,12 @@ final class AnnexBFilter {
     ///
     /// - Parameter name: The input's name in messages.
     init(_ parameters: UnsafePointer<AVCodecParameters>, timeBase: AVRational, of name: String) throws {
-        let wanted = parameters.pointee.codec_id == AV_CODEC_ID_HEVC ? "hevc_mp4toannexb" : "h264_mp4toannexb"
+        let wanted =
+            switch UnitCoding(parameters.pointee.codec_id) {
+            case .nal(.h264): "h264_mp4toannexb"
+            case .nal(.h265): "hevc_mp4toannexb"
+            case .jpeg, .av1, nil: "null"
+            }
         guard let filter = av_bsf_get_by_name(wanted) else {
             throw FrameHostError(
                 .unavailable, what: "this libavcodec has no bitstream filter \(wanted)",
@@ -52,7 +59,7 @@ final class AnnexBFilter {
 
     deinit { av_bsf_free(&context) }
 
-    /// The container's parameter sets with start codes, and whatever else its extradata holds.
+    /// The container's parameter sets, those of NAL units with start codes, and whatever else its extradata holds.
     var extradata: UnsafeRawBufferPointer {
         guard let parameters = context?.pointee.par_out, parameters.pointee.extradata_size > 0 else {
             return UnsafeRawBufferPointer(start: nil, count: 0)
@@ -85,8 +92,12 @@ final class AnnexBFilter {
         }
     }
 
-    /// [stage thread] Hands over a packet, which is empty afterwards; nil says that no packet follows.
-    func send(_ packet: UnsafeMutablePointer<AVPacket>?) { _ = av_bsf_send_packet(context, packet) }
+    /// [stage thread] Hands over a packet, which is empty afterwards; nil says that no packet follows. A packet without bytes,
+    /// as AVI has them where a picture stays, is left out: it would end the stream.
+    func send(_ packet: UnsafeMutablePointer<AVPacket>?) {
+        if let packet, packet.pointee.size <= 0 { return av_packet_unref(packet) }
+        _ = av_bsf_send_packet(context, packet)
+    }
 
     /// [stage thread] Drops what it holds, so that reading can go on at another place.
     func flush() { av_bsf_flush(context) }
