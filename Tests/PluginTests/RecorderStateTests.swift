@@ -154,6 +154,13 @@ import Testing
         #expect(begins == [0, 4000, 8000])
     }
 
+    /// Each picture of MJPEG is a keyframe: a file is as long as asked to the picture, with jitter too.
+    @Test(arguments: [[0], [3, -4, 0, 2, -5, 1, 0]]) func cutsAtAnyPictureOfMJPEG(jitter: [Int64]) {
+        let begins = cuts(
+            SegmentPolicy(seconds: 1.2, megabytes: nil), interval: 40, count: 100, bytes: 1, jitter: jitter)
+        #expect(begins == [0, 1200, 2400, 3600])
+    }
+
     /// 100 pictures a group, 1 kB each: two groups of 100 kB fit into 250 kB.
     @Test func staysBelowTheSize() {
         #expect(
