@@ -367,7 +367,7 @@ import Testing
             ) == true)
         #expect(
             found.last
-                == "6:47: stages[3].from: 'rec' takes H.264 or H.265, but 's' gives raw video. Put an encoder between them, or name one in 'from'."
+                == "6:47: stages[3].from: 'rec' takes H.264 or H.265 or MJPEG or AV1, but 's' gives raw video. Put an encoder between them, or name one in 'from'."
         )
     }
 

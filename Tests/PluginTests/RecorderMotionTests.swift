@@ -514,7 +514,7 @@ import Testing
         )
         #expect(
             refusal(#"{ "path": "\#(folder.file("a.mp4"))" }"#, [motion])
-                == "from: exactly one input must have pictures, but none has. In 'from', name one stage that gives H.264 or H.265. The others must give sound or motion."
+                == "from: exactly one input must have pictures, but none has. In 'from', name one stage that gives H.264, H.265, MJPEG or AV1. The others must give sound or motion."
         )
         #expect(RecorderStreams.names(in: folder).isEmpty)
     }

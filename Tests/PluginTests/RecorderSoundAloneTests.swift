@@ -145,7 +145,7 @@ import Testing
                 == "path: a file of this name has sound alone, but 'from' names pictures. Record to .mkv.")
         #expect(
             refusal("a.m4a", [sound, .motion(MotionFormat(contents: [.rotationRate], sampleRate: 100))])
-                == "from: motion is recorded beside pictures, but no input has any. Remove the motion from 'from', or name a stage that gives H.264 or H.265 too."
+                == "from: motion is recorded beside pictures, but no input has any. Remove the motion from 'from', or name a stage that gives H.264, H.265, MJPEG or AV1 too."
         )
     }
 }

@@ -77,7 +77,8 @@ import Testing
                 for now in ends {
                     var clock = CompanionClock()
                     _ = clock.look(at: MediaTime(nanoseconds: given), .offset(offset), now: now, isPacedByStream: true)
-                    _ = clock.look(at: MediaTime(nanoseconds: given), .offset(-offset), now: now, isPacedByStream: false)
+                    _ = clock.look(
+                        at: MediaTime(nanoseconds: given), .offset(-offset), now: now, isPacedByStream: false)
                     #expect(MediaTime.range.contains(clock.time(MediaTime(nanoseconds: given)).nanoseconds))
                 }
             }

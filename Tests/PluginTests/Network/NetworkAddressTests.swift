@@ -13,7 +13,8 @@ import Testing
             #expect(address.isServer(of: same), "\(same)")
         }
         for other in [
-            "rtsp://cam.example:555/live", "rtsp://cam.example.evil/live", "rtsp://evil/cam.example", "rtsps://cam.example/live",
+            "rtsp://cam.example:555/live", "rtsp://cam.example.evil/live", "rtsp://evil/cam.example",
+            "rtsps://cam.example/live",
             "http://cam.example/live", "rtsp://cam.example@evil/live", "cam.example", "", "rtsp://",
         ] {
             #expect(!address.isServer(of: other), "\(other)")

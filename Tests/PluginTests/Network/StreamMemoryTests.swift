@@ -93,7 +93,8 @@ import Testing
         for count in 0..<text.count - 2 { #expect(try read(String(text.prefix(count))) == nil, "\(count)") }
         for (from, to) in [
             ("\"version\": 1", "\"version\": 2"), ("2560", "-1"), ("2560", "99999999"), ("h265", "vp9"),
-            ("00000001", "0000000"), ("000000014201ff", ""), ("30000", "-30000"), ("1001", "0"), ("full", "x"), ("16000", "7"), ("1024", "-5"),
+            ("00000001", "0000000"), ("000000014201ff", ""), ("30000", "-30000"), ("1001", "0"), ("full", "x"),
+            ("16000", "7"), ("1024", "-5"),
         ] {
             #expect(text.contains(from), "\(from)")
             let damaged = try read(text.replacing(from, with: to))

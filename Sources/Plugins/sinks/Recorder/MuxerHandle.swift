@@ -128,7 +128,9 @@ final class MuxerHandle {
             av_dict_set(&settings, "cluster_time_limit", "800", 0)
         } else {
             let ticks = Int64(descriptions.leadTicks(in: container))
-            av_dict_set(&settings, "movflags", "frag_keyframe+delay_moov+default_base_moof", 0)
+            // Each picture of MJPEG is a keyframe, and a fragment for each would cost more than it saves.
+            let cut = descriptions.lead.codec == .mjpeg ? "" : "frag_keyframe+"
+            av_dict_set(&settings, "movflags", "\(cut)delay_moov+default_base_moof", 0)
             av_dict_set_int(&settings, "frag_duration", Self.fragmentDuration, 0)
             av_dict_set_int(&settings, "video_track_timescale", ticks, 0)
             av_dict_set_int(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CodedVideo
 import FrameCore
 import Recordings
 
@@ -12,7 +13,7 @@ import Recordings
 final class Recorder: MultiSink {
     static let info = StageInfo(
         id: "recorder", summary: "Writes encoded video, sound and motion to MP4, MOV or MKV files.",
-        input: .encoded(.h264, .h265, .aac, .opus, .mp3, .muLaw, .aLaw, .g726),
+        input: .encoded(.h264, .h265, .mjpeg, .av1, .aac, .opus, .mp3, .muLaw, .aLaw, .g726),
         furtherInputs: .several([.encoded(.aac, .opus, .mp3, .muLaw, .aLaw, .g726), .motion]), service: .unbounded,
         commands: [
             CommandInfo(
@@ -120,14 +121,17 @@ final class Recorder: MultiSink {
                 .invalidConfiguration, place: "from",
                 what:
                     "exactly one input must have pictures, but \(places.isEmpty ? "none has" : "\(places.count) have")",
-                remedy: "In 'from', name one stage that gives H.264 or H.265. The others must give sound or motion.")
+                remedy:
+                    "In 'from', name one stage that gives H.264, H.265, MJPEG or AV1. The others must give sound or motion."
+            )
         }
         let pictures = inputs[place].encoded?.video
-        guard let format = inputs[place].encoded, pictures == nil || format.framing == .annexB else {
+        guard let format = inputs[place].encoded, pictures == nil || UnitCoding(format.codec)?.framing == format.framing
+        else {
             throw FrameHostError(
                 .broken,
                 what:
-                    "the recorder needs H.264 or H.265 with start codes, but was offered \(inputs[place])"
+                    "the recorder needs H.264 or H.265 with start codes, MJPEG or AV1, but was offered \(inputs[place])"
             )
         }
         leadInput = place
@@ -142,7 +146,7 @@ final class Recorder: MultiSink {
                 remedy: remedy(for: track))
         }
         if let fault = files.fault { throw fault }
-        if let pictures { try check(pictures) }
+        if let pictures { try check(pictures, format.codec) }
         if options.audio == .copy { try checkSound() }
         self.format = format
         self.pictures = pictures
@@ -158,12 +162,18 @@ final class Recorder: MultiSink {
         return "Record to \(names), or decode the sound and put 'audio-encoder' before the recorder."
     }
 
-    private func check(_ pictures: VideoFormat) throws {
+    private func check(_ pictures: VideoFormat, _ codec: Codec) throws {
         guard !Container.isForSound(path: options.path) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "path",
                 what: "a file of this name has sound alone, but 'from' names pictures",
                 remedy: container == .mkv ? "Record to .mkv." : "Record to .mp4 or .mov.")
+        }
+        // libavformat's movenc.c, mov_init: AV1 is only for MP4.
+        guard container != .mov || codec != .av1 else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "path", what: "a MOV file cannot store AV1",
+                remedy: "Record to .mp4 or .mkv.")
         }
         guard container != .mkv || pictures.frameRate.value <= 1000 else {
             throw FrameHostError(
@@ -208,7 +218,7 @@ final class Recorder: MultiSink {
             if !formats.isEmpty, !besidePictures {
                 (
                     "from", "motion is recorded beside pictures, but no input has any",
-                    "Remove the motion from 'from', or name a stage that gives H.264 or H.265 too."
+                    "Remove the motion from 'from', or name a stage that gives H.264, H.265, MJPEG or AV1 too."
                 )
             } else if formats.count > 1 {
                 ("from", "only one input can have motion, but \(formats.count) have", "Keep one of them in 'from'.")

@@ -128,8 +128,8 @@ final class Recording {
     func append(_ unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer) throws {
         if muxer == nil {
             // A format that was planned before its stream was there: each recording says what it has.
-            if setup.format.parameterSets.isEmpty, let coding = VideoCoding(setup.format.codec) {
-                setup.format.parameterSets = ParameterSets(in: bytes, coding).bytes
+            if setup.format.parameterSets.isEmpty, let coding = UnitCoding(setup.format.codec) {
+                setup.format.parameterSets = coding.parameterSets(in: bytes)
             }
             if keepsTimes, isBeforeStart(unit) { return }
             if !(keepsTimes && finished.files == 0) { sound?.skip(before: unit.pts) }

@@ -93,7 +93,7 @@ struct TrackDescriptions {
     ) throws {
         let parameters = stream.pointee.codecpar!
         parameters.pointee.codec_type = AVMEDIA_TYPE_VIDEO
-        parameters.pointee.codec_id = lead.codec == .h265 ? AV_CODEC_ID_HEVC : AV_CODEC_ID_H264
+        parameters.pointee.codec_id = Self.pictureCodecID(lead.codec)
         // The form that players of phones and browsers take: parameter sets beside the samples (ISO/IEC 14496-15, 8.4.1).
         if lead.codec == .h265, container != .mkv { parameters.pointee.codec_tag = 0x3163_7668 }
         parameters.pointee.width = Int32(picture.width)
@@ -115,8 +115,8 @@ struct TrackDescriptions {
             stream.pointee.avg_frame_rate = AVRational(
                 num: picture.frameRate.numerator, den: picture.frameRate.denominator)
         }
-        // Given with start codes. The muxer converts it, and each access unit, into the container's own form (ISO/IEC
-        // 14496-15).
+        // Given with start codes, of AV1 as an open bitstream unit. The muxer converts it, and each access unit, into the
+        // container's own form (ISO/IEC 14496-15).
         try Self.setExtradata(parameters, lead.parameterSets)
         // They speak of PQ and HLG; a stage before may have made something else of the pictures.
         if let hdr = pictureTags.hdr, picture.color.isHDR {
@@ -132,6 +132,15 @@ struct TrackDescriptions {
             throw Self.noMemory
         }
         matrix.withUnsafeBytes { UnsafeMutableRawPointer(data).copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
+    }
+
+    private static func pictureCodecID(_ codec: Codec) -> AVCodecID {
+        switch codec {
+        case .h265: AV_CODEC_ID_HEVC
+        case .mjpeg: AV_CODEC_ID_MJPEG
+        case .av1: AV_CODEC_ID_AV1
+        default: AV_CODEC_ID_H264
+        }
     }
 
     // MARK: Motion

@@ -530,7 +530,8 @@ final class NetworkSource: Source {
         let isKeyframe = outline.entry != .none
         if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { noteDamage() }
         let shown = time(packet.pointee.pts, terms)
-        let decoded = terms.decodeTime(dts: packet.pointee.dts, pts: packet.pointee.pts, period: format.frameRate.period)
+        let decoded = terms.decodeTime(
+            dts: packet.pointee.dts, pts: packet.pointee.pts, period: format.frameRate.period)
         if isStale(decoded) {
             gate.close()
             return .more

@@ -278,7 +278,8 @@ final class NetworkUnits: Source {
         hasReported.damage = true
         context.post(
             "stream-damaged", level: .warning,
-            text: "An access unit of the output 'units' is damaged, or larger than there is room for; such are left out.",
+            text:
+                "An access unit of the output 'units' is damaged, or larger than there is room for; such are left out.",
             details: ["damaged": .number(1)])
     }
 

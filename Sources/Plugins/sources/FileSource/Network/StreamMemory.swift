@@ -165,7 +165,8 @@ struct StreamMemory: Sendable {
         }
         let color = node["color"]?.asArray?.compactMap { $0.asInt.flatMap { UInt8(exactly: $0) } } ?? []
         guard node["version"]?.asInt == version, let codec = node["codec"]?.asString.map(Codec.init(rawValue:)),
-            let coding = UnitCoding(codec), let sets = bytes(node["parameterSets"]), coding.hasSets ? !sets.withUnsafeBytes(coding.parameterSets(in:)).isEmpty : sets.isEmpty,
+            let coding = UnitCoding(codec), let sets = bytes(node["parameterSets"]),
+            coding.hasSets ? !sets.withUnsafeBytes(coding.parameterSets(in:)).isEmpty : sets.isEmpty,
             let depth = int("reorderDepth", 0...16),
             let pixels = node["pixelFormat"]?.asString.flatMap(PixelFormat.init(rawValue:)),
             let width = int("width", PictureSize.range), let height = int("height", PictureSize.range),

@@ -130,7 +130,9 @@ final class StreamTerms: @unchecked Sendable {
         }
         let filter = try UnitFilter(parameters, timeBase: timeBase, of: shown)
         let sets = coding.parameterSets(ofContainer: filter.extradata)
-        guard !sets.isEmpty || !coding.hasSets else { throw NetworkFault.noParameterSets(shown, coding, isDecoded: isDecoded) }
+        guard !sets.isEmpty || !coding.hasSets else {
+            throw NetworkFault.noParameterSets(shown, coding, isDecoded: isDecoded)
+        }
         return sets
     }
 
