@@ -383,7 +383,7 @@ extension StageInfo.Media {
     /// What a message lists to whom `gives` this: of codecs those of sound for a sound, and those of pictures for a
     /// picture. All where there are none, and for a codec of which nobody knows what it is of.
     func concerning(_ gives: StageInfo.Media) -> StageInfo.Media {
-        let isKnown = gives.codecs.allSatisfy { $0.isSound || $0 == .h264 || $0 == .h265 }
+        let isKnown = gives.codecs.allSatisfy { $0.isSound || [.h264, .h265, .mjpeg, .av1].contains($0) }
         let codecs = codecs.filter { $0.isSound == gives.isSound }
         return codecs.isEmpty || !isKnown ? self : .encoded(codecs)
     }
