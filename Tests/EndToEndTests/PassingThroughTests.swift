@@ -232,4 +232,24 @@ import Testing
         #expect(libav > 1 && passed > 1, "\(libav), \(passed)")
         #expect(passed < libav + 0.1, "\(passed) for a unit, of which libav makes \(libav)")
     }
+
+    /// Readers of MOV cut the packets of PCM and G.711 anew: the copy with its index in front is the same all the same.
+    @Test(.needs(.ffmpeg), arguments: ["pcm_alaw", "pcm_mulaw", "pcm_s16le"])
+    func finalisesSoundOfSamples(codec: String) throws {
+        let workspace = try Workspace()
+        let made = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=3", "-f", "lavfi",
+            "-i", "sine=frequency=440:sample_rate=8000:duration=3", "-c:v", "libx264", "-preset", "ultrafast", "-c:a",
+            codec, workspace.path("clip.mkv"))
+        try #require(made.status == 0, "\(made.error)")
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [ { "use": "file-source", "path": "clip.mkv", "decode": false },
+                          { "use": "recorder", "path": "out.mov", "audio": "copy" } ] }
+            """)
+        let outcome = try Program.framehost.run(["chain.json"], folder: workspace.folder.path)
+        #expect(
+            outcome.status == 0 && outcome.error.contains("'out.mov' now has its index in front"), "\(outcome.error)")
+    }
 }

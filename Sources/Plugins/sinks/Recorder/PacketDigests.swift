@@ -16,15 +16,26 @@ final class PacketDigest {
     /// out. For sound, and for pictures before 0, the latter does not count: packets before the first that is heard or
     /// shown are marked in a whole file, but not in a fragmented one.
     private let keptFlags: Int32
+    /// Of a track whose samples all have as many bytes (PCM, G.711), how many and the track's ticks for each; 0 for any other.
+    /// A reader of such a track cuts packets anew, so that only the samples count, and the times where these do not follow
+    /// each other.
+    private let sampleBytes: Int
+    private var next: Int64?
 
-    init(isSound: Bool) {
+    init(_ stream: UnsafeMutablePointer<AVStream>) {
+        let about = stream.pointee.codecpar.pointee
+        let isSound = about.codec_type == AVMEDIA_TYPE_AUDIO
         keptFlags = isSound ? AV_PKT_FLAG_KEY : AV_PKT_FLAG_KEY | AV_PKT_FLAG_DISCARD
+        let bits = isSound ? Int(av_get_exact_bits_per_sample(about.codec_id)) : 0
+        let isByRate = stream.pointee.time_base.num == 1 && stream.pointee.time_base.den == about.sample_rate
+        sampleBytes = isByRate && bits % 8 == 0 ? bits / 8 * Int(max(about.ch_layout.nb_channels, 0)) : 0
         av_murmur3_init(hash)
     }
 
     deinit { av_free(UnsafeMutableRawPointer(hash)) }
 
     func add(_ packet: UnsafeMutablePointer<AVPacket>) {
+        if sampleBytes > 0 { return add(samples: packet) }
         let kept = packet.pointee.pts < 0 ? keptFlags & ~AV_PKT_FLAG_DISCARD : keptFlags
         let about = (
             packet.pointee.pts, packet.pointee.dts, Int64(packet.pointee.size), Int64(packet.pointee.flags & kept)
@@ -34,6 +45,18 @@ final class PacketDigest {
         }
         av_murmur3_update(hash, packet.pointee.data, Int(packet.pointee.size))
         count += 1
+    }
+
+    private func add(samples packet: UnsafeMutablePointer<AVPacket>) {
+        if packet.pointee.pts != next {
+            withUnsafeBytes(of: packet.pointee.pts) {
+                av_murmur3_update(hash, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), $0.count)
+            }
+        }
+        av_murmur3_update(hash, packet.pointee.data, Int(packet.pointee.size))
+        // Times of files are within ±2^61.
+        next = packet.pointee.pts &+ Int64(Int(packet.pointee.size) / sampleBytes)
+        count += Int(packet.pointee.size)
     }
 
     /// The result. Must be called only once.
@@ -49,9 +72,7 @@ struct PacketDigests {
     private let digests: [PacketDigest]
 
     init(of file: RecordingReader) {
-        digests = (0..<file.streamCount).map { index in
-            PacketDigest(isSound: file.stream(index).pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_AUDIO)
-        }
+        digests = (0..<file.streamCount).map { PacketDigest(file.stream($0)) }
     }
 
     func add(_ packet: UnsafeMutablePointer<AVPacket>) { digests[Int(packet.pointee.stream_index)].add(packet) }
