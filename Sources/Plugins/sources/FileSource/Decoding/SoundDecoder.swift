@@ -103,8 +103,10 @@ final class SoundDecoder {
 
     /// Hands over a packet; nil when none follows.
     ///
-    /// - Parameter changes: What holds from this packet on.
-    func send(_ sound: AudioPacket?, _ changes: [SoundChange] = []) {
+    /// - Parameters:
+    ///   - changes: What holds from this packet on.
+    ///   - isHidden: Whether nothing of it is heard.
+    func send(_ sound: AudioPacket?, _ changes: [SoundChange] = [], isHidden: Bool = false) {
         guard let context, let packet else { return }
         guard let sound else {
             isFlushing = true
@@ -125,6 +127,7 @@ final class SoundDecoder {
         packet.pointee.pts = sound.pts
         packet.pointee.dts = sound.dts
         packet.pointee.duration = sound.duration
+        if isHidden { packet.pointee.flags |= AV_PKT_FLAG_DISCARD }
         if avcodec_send_packet(context, packet) < 0 { failuresInARow += 1 } else { failuresInARow = 0 }
         av_packet_unref(packet)
     }

@@ -230,7 +230,7 @@ final class FileSound: Source {
 
     private func feed(_ decoder: SoundDecoder, _ reader: CarriedTrackReader) throws {
         let packet = try reader.next()
-        decoder.send(packet, reader.changes)
+        decoder.send(packet, reader.changes, isHidden: reader.isHidden)
     }
 
     /// Says that the sound is not what it was when the chain was planned.

@@ -35,6 +35,10 @@ final class CarriedTrackReader: AudioReader {
     /// What a decoder must have before the last packet that was given.
     private(set) var changes: [SoundChange] = []
     private var comingChanges: [SoundChange] = []
+    /// Whether an edit list hides the last packet that was given, which only serves to decode those after it.
+    private(set) var isHidden = false
+    /// Whether a packet was given that is heard.
+    private var hasBegun = false
 
     /// [control thread]
     ///
@@ -98,19 +102,24 @@ final class CarriedTrackReader: AudioReader {
         guard packet.stream_index == track else { return nil }
         position = packet.pos
         noteHeader(packet)
+        isHidden = packet.flags & AV_PKT_FLAG_DISCARD != 0
         let givenPTS = times.tick(packet.pts)
         // The same time is counted once.
         let known = (pts: givenPTS, dts: packet.dts == packet.pts ? givenPTS : times.tick(packet.dts))
         let (pts, duration) = (known.pts ?? known.dts ?? following, times.duration(packet.duration))
         let dts = known.dts ?? pts
-        if attempt?.isTooLate(pts) == true {
-            try goBack()
-            return nil
+        // What an edit list hides in the middle lies over what is heard. A copy has none of it.
+        if isHidden, !isDecoded, hasBegun || pts >= shift { return nil }
+        if !isHidden || !hasBegun {
+            if attempt?.isTooLate(pts) == true {
+                try goBack()
+                return nil
+            }
+            attempt = nil
+            following = min(pts.plus(duration), TimeBase.mostTicks)
         }
-        attempt = nil
-        following = min(pts.plus(duration), TimeBase.mostTicks)
-        if let lower, following <= lower { return nil }
-        if let upper, pts >= upper {
+        if let lower, pts.plus(duration) <= lower { return nil }
+        if let upper, pts >= upper, !isHidden {
             isOver = true
             reportTimes()
             return nil
@@ -121,7 +130,12 @@ final class CarriedTrackReader: AudioReader {
             reportChange(at: pts)
             return nil
         }
+        if !isHidden { hasBegun = true }
         (changes, comingChanges) = (comingChanges, [])
+        // How much an edit list hides, to the sample.
+        if isHidden, let skip = packet.sideData(AV_PKT_DATA_SKIP_SAMPLES) {
+            changes.append(SoundChange(kind: AV_PKT_DATA_SKIP_SAMPLES, bytes: skip))
+        }
         let bytes = UnsafeRawBufferPointer(start: packet.data, count: Int(packet.size))
         let header = isDecoded || format.extradata.isEmpty ? 0 : ADTSHeader.read(bytes)?.byteCount ?? 0
         return AudioPacket(

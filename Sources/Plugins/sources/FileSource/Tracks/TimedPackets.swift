@@ -167,9 +167,13 @@ final class TimedPackets {
 }
 
 extension InputTimeline.Stamp {
-    /// What a packet says of itself. Impossible times count as missing.
+    /// What a packet says of itself. Impossible times count as missing, and so do those of a packet that is hidden.
     init(_ packet: AVPacket, _ base: TimeBase, isSound: Bool = false) {
-        func time(_ tick: Int64) -> MediaTime? { tick == fh_av_no_pts ? nil : base.possibleTime(ofTicks: tick) }
+        // What an edit list hides lies over what is shown before and after it, so that its times tell nothing.
+        let isHidden = packet.flags & AV_PKT_FLAG_DISCARD != 0
+        func time(_ tick: Int64) -> MediaTime? {
+            isHidden || tick == fh_av_no_pts ? nil : base.possibleTime(ofTicks: tick)
+        }
         self.init(
             track: Int(packet.stream_index), pts: time(packet.pts), dts: time(packet.dts),
             duration: packet.duration > 0 ? base.possibleTime(ofTicks: packet.duration) ?? .zero : .zero,
