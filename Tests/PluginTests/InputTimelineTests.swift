@@ -107,6 +107,59 @@ import Testing
         }
     }
 
+    /// Pictures in the order I P B B, at 25 a second, with a gap of so long in front of the keyframe at 4 s; x264 gives the
+    /// first ones behind it times of decoding from before it. Beside them blocks of sound.
+    private static func reordered(gap: Double) -> [Stamp] {
+        func shown(_ number: Int) -> Double { Double(number) * 0.04 + (number < 100 ? 0 : gap) }
+        var order: [Int] = []
+        for begin in stride(from: 0, to: 200, by: 25) {
+            order.append(begin)
+            for next in stride(from: begin + 3, to: begin + 25, by: 3) { order += [next, next - 2, next - 1] }
+        }
+        let pictures = order.enumerated().map { index, number in
+            Stamp(
+                track: 0, pts: seconds(1 + shown(number)),
+                dts: seconds(1 + (index < 2 ? Double(index - 2) * 0.04 : shown(index - 2))), duration: seconds(0.04))
+        }
+        let sound = (0..<400).map { number in
+            let time = seconds(1 + Double(number) * 0.02 + (number < 200 ? 0 : gap))
+            return Stamp(track: 1, pts: time, dts: time, duration: seconds(0.02), isSound: true)
+        }
+        return (pictures + sound).sorted { $0.dts! < $1.dts! }
+    }
+
+    /// The PTS of one picture is wrong, and its time of decoding right: nothing else moves.
+    @Test(arguments: [-5, 2, 13, 600, 5000.0]) func aWrongPTSMovesNothingElse(by: Double) {
+        for place in [40, 150, 151, 152, 400] {
+            for closesGaps in [true, false] {
+                let right = Self.reordered(gap: 0)
+                var clip = right
+                let wrong = clip.indices.filter { clip[$0].track == 0 }[place / 3]
+                clip[wrong].pts = clip[wrong].pts! + Self.seconds(by)
+                let (placed, timeline) = Self.place(clip, closesGaps: closesGaps)
+                #expect(timeline.steps.isEmpty && timeline.outliers == 1 && placed[wrong].pts == nil)
+                for index in clip.indices {
+                    #expect(placed[index].dts == right[index].dts!.seconds)
+                    if index != wrong { #expect(placed[index].pts == right[index].pts!.seconds) }
+                }
+            }
+        }
+    }
+
+    /// In a pause, the first pictures behind it are decoded before it. It stays, unless it is a step of the clock.
+    @Test(arguments: [3.0, 13, 5000]) func knowsPicturesThatAreDecodedBeforeAPause(gap: Double) {
+        let clip = Self.reordered(gap: gap)
+        let (kept, pause) = Self.place(clip, closesGaps: false)
+        #expect(pause.steps.isEmpty && pause.outliers == 0)
+        #expect(zip(kept, clip).allSatisfy { $0.dts == $1.dts!.seconds && $0.pts == $1.pts!.seconds })
+        guard gap > 10 else { return }
+        let (placed, step) = Self.place(clip, closesGaps: true)
+        #expect(step.steps.count == 1 && step.outliers == 0)
+        for (one, right) in zip(placed, Self.reordered(gap: 0)) {
+            #expect(abs(one.dts - right.dts!.seconds) < 1e-6 && abs((one.pts ?? 0) - right.pts!.seconds) < 1e-6)
+        }
+    }
+
     @Test func leavesGapsOfFilesWhoseTimesDoNotStep() {
         let stamps = Self.clip(3, from: 0) + Self.clip(3, from: 3600)
         let (placed, timeline) = Self.place(stamps, closesGaps: false)

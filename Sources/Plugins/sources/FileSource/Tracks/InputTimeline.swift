@@ -46,8 +46,9 @@ struct InputTimeline {
     static let leastStep = MediaTime(seconds: 10)
     /// How far other tracks' packets may lie from a step.
     static let mostReordered = MediaTime(seconds: 5)
-    /// No picture is shown so long after it is decoded, and so far are packets without a decoding time believed, which
-    /// come in the order of decoding.
+    /// A picture that is shown so long after it is decoded, or before, is doubtful.
+    static let mostShownApart = MediaTime(seconds: 1)
+    /// So far are packets without a decoding time believed, which come in the order of decoding.
     static let mostApart = MediaTime(seconds: 3600)
     /// How many packets of the track must follow the doubtful one for a step; of sound they must last this long, unless
     /// another track steps as well.
@@ -100,6 +101,8 @@ struct InputTimeline {
         var shownEnd: MediaTime
         /// Whether ``last`` is a time of decoding: packets with one may follow some without.
         var isDecoding: Bool
+        /// How long after it is decoded its newest picture is shown, or before.
+        var apart = MediaTime.zero
 
         /// Where an outlier after it was placed.
         var placed: MediaTime?
@@ -165,8 +168,9 @@ struct InputTimeline {
             return .shifted(by: segments[newest].shift)
         }
         if continues(track, stamp, time) {
+            guard !isShownApart(track, stamp, time) else { return nil }
             take(stamp, at: time, in: track.segment)
-            return placed(stamp, time, track)
+            return .shifted(by: segments[track.segment].shift)
         }
         // Another track has found the way already.
         if track.segment < segments.count - 1 {
@@ -174,21 +178,19 @@ struct InputTimeline {
             if isNear(time, segments[newest].front, back: Self.leastStep, ahead: Self.leastStep) {
                 track.segment = newest
                 take(stamp, at: time, in: newest)
-                return placed(stamp, time, track)
+                return .shifted(by: segments[newest].shift)
             }
         }
         return nil
     }
 
-    /// The placement of a packet whose decoding time is right; its PTS may still be an outlier.
-    private mutating func placed(_ stamp: Stamp, _ time: MediaTime, _ track: Track) -> Placement {
-        let shift = segments[track.segment].shift
-        let most = Self.mostApart + times(track.step, 32)
-        guard stamp.dts != nil, let pts = stamp.pts, pts - time > most || time - pts > most else {
-            return .shifted(by: shift)
+    /// Whether a picture is shown long after it is decoded, as one wrong PTS says, or before.
+    private func isShownApart(_ track: Track, _ stamp: Stamp, _ time: MediaTime) -> Bool {
+        guard !stamp.isSound, stamp.dts != nil, let pts = stamp.pts, !(isInMiddle && track.count < Self.guessed) else {
+            return false
         }
-        note(outlier: pts)
-        return .replaced(pts: nil, dts: time + shift)
+        let most = max(Self.mostShownApart, times(track.step, 32), times(track.apart, 2))
+        return !isNear(pts, time, back: most, ahead: most)
     }
 
     /// Whether a time goes on where its track is.
@@ -227,6 +229,7 @@ struct InputTimeline {
         if let known, known.segment == segment {
             track.shownEnd = max(track.shownEnd, known.shownEnd)
             track.placed = known.placed
+            track.apart = known.apart
             track.count = known.count + 1
             if isInMiddle, track.count < Self.guessed {
                 // The newest is the surest.
@@ -236,6 +239,7 @@ struct InputTimeline {
                 (track.last, track.isDecoding) = (known.last, true)
             }
         }
+        if let pts = stamp.pts { track.apart = max(pts - time, time - pts) }
         tracks[stamp.track] = track
         segments[segment].front = max(segments[segment].front, time)
     }
@@ -256,28 +260,39 @@ struct InputTimeline {
             let verdict = judge(first)
             switch verdict {
             case .open: return
-            case .outlier:
-                placements.append(replacement(first))
-                waiting.removeFirst()
-            case .step, .pause: begin(with: first, isPause: verdict == .pause)
+            case .outlier: placements.append(replacement(first))
+            case .outlierShown: placements.append(withoutShowing(first))
+            case .crossing: placements.append(crossing(first))
+            case .step(let index): begin(with: waiting[index], isFirst: index == 0)
+            case .pause: goOn(with: first)
             }
+            if case .step = verdict { continue }
+            waiting.removeFirst()
         }
     }
 
     private enum Verdict {
         case open
         case outlier
-        case step
+        /// Its PTS alone is one.
+        case outlierShown
+        /// It is decoded before a step, and shown behind it.
+        case crossing
+        /// A segment begins with the one that waits at this index.
+        case step(Int)
         /// A gap of the input, or packets that come seldom: nothing moves.
         case pause
     }
 
-    /// Judges the first packet that waits, by those after it.
-    private func judge(_ doubtful: Stamp) -> Verdict {
+    /// Judges the first packet that waits, or the one at `index`, by those after it.
+    private func judge(_ doubtful: Stamp, at index: Int = 0) -> Verdict {
         guard let time = doubtful.time else { return .outlier }
-        let after = waiting.dropFirst().lazy.filter { $0.track == doubtful.track }
+        let after = waiting.dropFirst(index + 1).lazy.filter { $0.track == doubtful.track }
             .compactMap { stamp in stamp.time.map { (stamp, $0) } }
         guard let track = tracks[doubtful.track] else { return judgeFirst(doubtful, time, after.prefix(2).map(\.1)) }
+        if let pts = doubtful.pts, isShownApart(track, doubtful, time), continues(track, doubtful, time) {
+            return judgeShown(doubtful, time, pts, track)
+        }
         // Those that come far sooner after the one before them than the doubtful one does.
         var (following, dense) = (0, 0)
         // How far the packets that follow have come.
@@ -297,8 +312,38 @@ struct InputTimeline {
         }
         let isFull = hasEnded || waiting.count >= Self.most || reached - time >= mostWait
         return isAhead
-            ? judgeAhead(doubtful, time, track, following, isSeldom: 2 * dense < following, reached, isFull)
+            ? judgeAhead(doubtful, index, time, track, following, isSeldom: 2 * dense < following, reached, isFull)
             : judgeBack(doubtful, time, track, following, reached, isFull)
+    }
+
+    /// Of a picture whose decoding time is right, and its PTS far from it. In a pause, those that can still be decoded before
+    /// it are shown behind it: soon, others are decoded there.
+    private func judgeShown(_ doubtful: Stamp, _ time: MediaTime, _ pts: MediaTime, _ track: Track) -> Verdict {
+        if track.segment < segments.count - 1,
+            isNear(pts, segments[segments.count - 1].front, back: Self.leastStep, ahead: Self.leastStep)
+        {
+            return .crossing
+        }
+        var (following, near) = (0, 0)
+        for (index, stamp) in waiting.enumerated().dropFirst() where stamp.track == doubtful.track {
+            guard let other = stamp.time else { continue }
+            let isThere =
+                pts > time && isNear(other, pts, back: Self.mostReordered, ahead: Self.leastStep) && other > time
+            let goesOn = continues(track, stamp, other)
+            if isThere, !goesOn || other >= pts {
+                let verdict = goesOn ? .pause : judge(stamp, at: index)
+                switch verdict {
+                case .open, .step, .pause: return verdict
+                default: break
+                }
+            }
+            following += 1
+            if !isShownApart(track, stamp, other) { near += 1 }
+            if following >= Self.confirmingJitter { break }
+        }
+        let isFull = hasEnded || waiting.count >= Self.most
+        guard following >= Self.confirmingJitter || isFull else { return .open }
+        return following >= Self.confirming && 2 * near > following ? .outlierShown : .pause
     }
 
     /// Of a track's first packet: it is wrong where the next two go on together, before it.
@@ -313,8 +358,8 @@ struct InputTimeline {
 
     /// None of the track has come back to where it was.
     private func judgeAhead(
-        _ doubtful: Stamp, _ time: MediaTime, _ track: Track, _ following: Int, isSeldom: Bool, _ reached: MediaTime,
-        _ isFull: Bool
+        _ doubtful: Stamp, _ index: Int, _ time: MediaTime, _ track: Track, _ following: Int, isSeldom: Bool,
+        _ reached: MediaTime, _ isFull: Bool
     ) -> Verdict {
         let distance = time - track.last
         // Nothing behind the input's last packets could come back.
@@ -323,7 +368,7 @@ struct InputTimeline {
         let haveOthers = tracks.count > 1 && othersHaveArrived(at: time, doubtful.track)
         if doubtful.isSound, !isSeldom, !isFull, reached - time < Self.confirmingSound, !haveOthers { return .open }
         guard closesGaps, distance > Self.leastStep, !isSeldom, tracks.count > 1 else { return .pause }
-        return isFull || haveOthers ? .step : .open
+        return isFull || haveOthers ? .step(index) : .open
     }
 
     /// None of the track has gone on where it was.
@@ -339,7 +384,7 @@ struct InputTimeline {
         if doubtful.isSound, !hasEnded, reached - time < Self.confirmingSound, !(haveOthers && tracks.count > 1) {
             return isFull ? .outlier : .open
         }
-        return isFull || haveOthers ? .step : .open
+        return isFull || haveOthers ? .step(0) : .open
     }
 
     private func isJitter(_ time: MediaTime, _ track: Track) -> Bool {
@@ -364,21 +409,45 @@ struct InputTimeline {
         isNear(time, new, back: Self.mostReordered, ahead: Self.leastStep) && !continues(track, stamp, time)
     }
 
-    /// Begins a segment with the packet that waits first.
+    /// Takes the packet that waits first as it is: a gap of the input.
+    private mutating func goOn(with first: Stamp) {
+        guard let time = first.time else { return placements.append(.shifted(by: .zero)) }
+        let segment = tracks[first.track]?.segment ?? segments.count - 1
+        take(first, at: time, in: segment)
+        placements.append(.shifted(by: segments[segment].shift))
+    }
+
+    /// The placement of a picture whose decoding time is right, and its PTS wrong.
+    private mutating func withoutShowing(_ stamp: Stamp) -> Placement {
+        guard let time = stamp.time, let pts = stamp.pts, let track = tracks[stamp.track] else {
+            return .shifted(by: .zero)
+        }
+        note(outlier: pts)
+        var right = stamp
+        right.pts = nil
+        take(right, at: time, in: track.segment)
+        return .replaced(pts: nil, dts: time + segments[track.segment].shift)
+    }
+
+    /// The placement of a picture that is decoded in its track's segment, and shown in the newest.
+    private mutating func crossing(_ stamp: Stamp) -> Placement {
+        guard let time = stamp.time, let pts = stamp.pts, let track = tracks[stamp.track] else {
+            return .shifted(by: .zero)
+        }
+        var decoded = stamp
+        decoded.pts = nil
+        take(decoded, at: time, in: track.segment)
+        return .replaced(pts: pts + segments[segments.count - 1].shift, dts: time + segments[track.segment].shift)
+    }
+
+    /// Begins a segment with a packet that waits.
     ///
-    /// - Parameter isPause: Whether the track only pauses, so that nothing moves.
-    private mutating func begin(with first: Stamp, isPause: Bool) {
+    /// - Parameter isFirst: Whether it waits first, and is placed.
+    private mutating func begin(with first: Stamp, isFirst: Bool) {
         guard let time = first.time else { return }
         let track = tracks[first.track]
         let oldSegment = track?.segment ?? segments.count - 1
         let old = segments[oldSegment]
-        guard !isPause, track != nil else {
-            // A gap of the input.
-            take(first, at: time, in: oldSegment)
-            placements.append(.shifted(by: old.shift))
-            waiting.removeFirst()
-            return
-        }
         // Each track ends somewhere in the old segment, with what of it still waits, and begins somewhere in the new
         // one. The one that would overlap most says how far all move.
         var shift: MediaTime?
@@ -386,12 +455,15 @@ struct InputTimeline {
             // By the times of decoding and by those of showing.
             var ends = (track.end, track.shownEnd)
             var begins: (MediaTime, MediaTime)?
+            var crossing: MediaTime?
             for stamp in waiting where stamp.track == number {
                 guard let other = stamp.time else { continue }
-                // Outliers among them say nothing.
-                let shown =
-                    stamp.pts.map { isNear($0, other, back: Self.leastStep, ahead: Self.leastStep) ? $0 : other }
-                    ?? other
+                // Outliers among them say nothing, and others are shown behind the step.
+                let isApart = isShownApart(track, stamp, other)
+                let shown = isApart ? other : stamp.pts ?? other
+                if isApart, let pts = stamp.pts, isNear(pts, time, back: Self.mostReordered, ahead: Self.leastStep) {
+                    crossing = min(crossing ?? pts, pts)
+                }
                 let isNew =
                     number == first.track
                     ? isNear(other, time, back: Self.mostReordered, ahead: Self.leastStep)
@@ -403,12 +475,15 @@ struct InputTimeline {
                     ends = (max(ends.0, other + length), max(ends.1, shown + length))
                 }
             }
-            if let begins { shift = max(shift ?? .min, max(ends.0 - begins.0, ends.1 - begins.1)) }
+            if let begins {
+                shift = max(shift ?? .min, ends.0 - begins.0, ends.1 - min(begins.1, crossing ?? begins.1))
+            }
         }
         let moved = (shift ?? (old.front - time)) + old.shift
         if steps.count < Self.mostSteps { steps.append(Step(at: time + moved, by: time - (track?.last ?? old.front))) }
         forgetSegments()
         segments.append(Segment(shift: moved, front: time))
+        guard isFirst else { return }
         take(first, at: time, in: segments.count - 1)
         placements.append(.shifted(by: moved))
         waiting.removeFirst()
