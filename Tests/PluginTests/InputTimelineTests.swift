@@ -160,6 +160,32 @@ import Testing
         }
     }
 
+    /// One stamp of sound is wrong by less than a second, of one packet or of many that share it.
+    @Test(arguments: [(1, 0.5), (1, 0.9), (40, 0.9), (20, 0.3)]) func aWrongStampOfSoundMovesNothingElse(
+        count: Int, by: Double
+    ) {
+        let right = Self.reordered(gap: 0)
+        var clip = right
+        for index in clip.indices.filter({ clip[$0].track == 1 })[120..<120 + count] {
+            clip[index].pts = clip[index].pts! + Self.seconds(by)
+            clip[index].dts = clip[index].pts
+        }
+        let (placed, timeline) = Self.place(clip)
+        #expect(timeline.outliers == count && timeline.steps.isEmpty)
+        #expect(zip(placed, right).allSatisfy { abs($0.dts - $1.dts!.seconds) < 0.001 })
+        // Sound that pauses for as long is as it is.
+        let pausing = right.map { stamp in
+            var stamp = stamp
+            if stamp.track == 1, stamp.dts! > Self.seconds(3) {
+                stamp.dts = stamp.dts! + Self.seconds(by)
+                stamp.pts = stamp.dts
+            }
+            return stamp
+        }.sorted { $0.dts! < $1.dts! }
+        let (kept, pause) = Self.place(pausing)
+        #expect(pause.outliers == 0 && zip(kept, pausing).allSatisfy { $0.dts == $1.dts!.seconds })
+    }
+
     @Test func leavesGapsOfFilesWhoseTimesDoNotStep() {
         let stamps = Self.clip(3, from: 0) + Self.clip(3, from: 3600)
         let (placed, timeline) = Self.place(stamps, closesGaps: false)

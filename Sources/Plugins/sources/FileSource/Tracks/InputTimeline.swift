@@ -42,6 +42,8 @@ struct InputTimeline {
 
     /// A time so far ahead of all others of its segment is doubtful.
     static let mostAhead = MediaTime(seconds: 1)
+    /// Of sound, whose packets follow each other, a time so far ahead of its own track. Live it is believed.
+    static let mostAheadInSound = MediaTime(nanoseconds: 100_000_000)
     /// A step ahead by less is a gap of the input.
     static let leastStep = MediaTime(seconds: 10)
     /// How far other tracks' packets may lie from a step.
@@ -168,7 +170,7 @@ struct InputTimeline {
             return .shifted(by: segments[newest].shift)
         }
         if continues(track, stamp, time) {
-            guard !isShownApart(track, stamp, time) else { return nil }
+            guard !leaps(track, stamp, time), !isShownApart(track, stamp, time) else { return nil }
             take(stamp, at: time, in: track.segment)
             return .shifted(by: segments[track.segment].shift)
         }
@@ -182,6 +184,12 @@ struct InputTimeline {
             }
         }
         return nil
+    }
+
+    /// Whether sound that goes on where its track is leaves a hole, which one wrong time would make.
+    private func leaps(_ track: Track, _ stamp: Stamp, _ time: MediaTime) -> Bool {
+        stamp.isSound && stamp.dts != nil && !isLive
+            && time > track.end + max(Self.mostAheadInSound, times(track.step, 4))
     }
 
     /// Whether a picture is shown long after it is decoded, as one wrong PTS says, or before.
@@ -203,6 +211,10 @@ struct InputTimeline {
         // Where packets come seldom, the next one may be as far away as several of the last steps.
         guard time >= track.last - back, !(isLive && tracks.count < 2) else { return time >= track.last - back }
         return time <= front + max(isLive ? Self.leastStep : Self.mostAhead, times(track.step, 4))
+    }
+
+    private func length(_ stamp: Stamp, _ track: Track) -> MediaTime {
+        stamp.duration > .zero ? stamp.duration : track.step
     }
 
     private func times(_ time: MediaTime, _ count: Int64) -> MediaTime {
@@ -299,7 +311,14 @@ struct InputTimeline {
         var reached = time
         let isAhead = time > track.last
         let ahead = isAhead ? MediaTime.max : max(Self.leastStep, times(track.step, 16))
+        // Where the packets that follow would lie, one behind the other.
+        var (previous, due) = (time, track.end + length(doubtful, track))
         for (stamp, other) in after {
+            // One stamp of sound may be that of more than it is wrong by.
+            if isAhead, doubtful.isSound, other < previous, isNear(other, due, back: track.step, ahead: track.step) {
+                return .outlier
+            }
+            (previous, due) = (other, due + length(stamp, track))
             if isAhead ? other < time && continues(track, stamp, other) : continues(track, stamp, other) {
                 // What is near both tells nothing: a step of less than what is in doubt.
                 let isNearBoth = isNear(other, time, back: .zero, ahead: Self.leastStep) && other < track.end
