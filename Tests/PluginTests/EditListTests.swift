@@ -91,7 +91,37 @@ import Testing
         let copied = try FileSourceAudioTests.packets(path).filter { $0.pts >= 0 }
         #expect(zip(copied, copied.dropFirst()).allSatisfy { abs($1.pts - $0.pts - 1024) < 1024 })
         #expect(abs(Double(copied.last!.pts + 1024) / 48_000 - 1.2) < 0.022)
-    }
+
+        // Undecoded, what later pictures do not need is left out, and the others end where they are shown.
+        let (_, units, _, _) = try FileSourceUnitsTests.play(path)
+        #expect(FileSourceUnitsTests.rise(units))
+        let end = units.map { $0.pts + $0.duration }.max()!
+        #expect(end.seconds > 1.15 && end.seconds < 1.33)
+        let error = #expect(throws: FrameHostError.self) {
+            try FileSourceUnitsTests.play(path, options: #", "start": 0.5"#)
+        }
         #expect(error?.what.contains("plays several parts of its pictures one after the other") == true)
+    }
+
+    /// A film whose end was cut off: only what the last pictures need of it goes on, up to three pictures.
+    @Test(.needsFFmpeg) func leavesOutWhatIsBehindTheEnd() throws {
+        let folder = try ScratchFolder()
+        let (_, units, _, _) = try FileSourceUnitsTests.play(try Self.make([(1, 0.08)], in: folder))
+        #expect(units.count >= 25 && units.count <= 28)
+        #expect(units.map(\.pts).max()!.seconds < 1.12)
+    }
+
+    /// A film that begins late, in the middle of what is there: all before its first picture lies before 0.
+    @Test(.needsFFmpeg) func hidesWhatIsBeforeALateBegin() throws {
+        let folder = try ScratchFolder()
+        let path = try Self.make([(0.5, nil), (1, 0.48)], in: folder)
+        let (_, units, _, _) = try FileSourceUnitsTests.play(path)
+        #expect(FileSourceUnitsTests.rise(units))
+        let hidden = units.filter { $0.pts < .zero }
+        #expect(hidden.count == 10 && hidden.allSatisfy { $0.pts.seconds > -0.05 })
+        #expect(abs(units.map(\.pts).filter { $0 >= .zero }.min()!.seconds - 0.5) < 0.001)
+        let first = try #require(try Self.heard(path).first)
+        #expect(abs(first.pts.seconds - 0.5) < 0.001)
+        #expect(try FileSourceAudioTests.packets(path).first!.pts > 22_500)
     }
 }

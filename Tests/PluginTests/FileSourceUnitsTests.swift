@@ -299,7 +299,7 @@ import Testing
         #expect(Self.rise(cut.units))
         #expect(
             cut.events.map(\.text).contains(
-                "'\(folder.file("cut.mp4"))' hides 5 of its \(cut.units.count) pictures by an edit list, but later pictures may need the hidden ones to be decoded. With \"decode\": false they are passed on too. In an MP4 or MOV file those before the first shown picture are hidden again; elsewhere players show them."
+                "'\(folder.file("cut.mp4"))' hides 5 of its \(cut.units.count) pictures by an edit list, but later pictures may need 5 of the hidden ones to be decoded. With \"decode\": false these are passed on too. In an MP4 or MOV file those before the first shown picture are hidden again; elsewhere players show them."
             ), "\(cut.events.map(\.text))")
         try Self.record(cut.format, cut.units, to: folder.file(recording))
         let begin = recording == "b.mkv" ? cut.units.map(\.pts).min()! : .zero

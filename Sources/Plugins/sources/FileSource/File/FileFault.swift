@@ -203,6 +203,15 @@ enum FileFault {
             remedy: "\(decodeInstead).")
     }
 
+    /// By an edit list.
+    static func playsParts(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, place: "start",
+            what:
+                "'\(path)' plays several parts of its pictures one after the other (an edit list), so with \"decode\": false it cannot begin in the middle",
+            remedy: "Leave 'start' out. Or \(decodeInstead.prefix(1).lowercased() + decodeInstead.dropFirst()).")
+    }
+
     /// - Parameter searched: How many access units were searched; 0 where they were not counted.
     static func noKeyframe(_ path: String, searched: Int) -> FrameHostError {
         FrameHostError(

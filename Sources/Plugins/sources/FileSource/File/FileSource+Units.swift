@@ -14,6 +14,7 @@ extension FileSource {
         let asked = options.start > 0 ? track.origin.plus(timeBase.ticks(of: MediaTime(seconds: options.start))) : nil
         var entry: Int64?
         if let asked {
+            if reader.hidden?.isInParts == true { throw FileFault.playsParts(path) }
             entry = try reader.keyframe(upTo: asked)?.tick
             try reader.enter(at: entry)
         }
@@ -23,7 +24,7 @@ extension FileSource {
         let units = try UnitTrack(file, track, reader)
         if let asked, let entry, entry != asked { noteStart(entry, track) }
         if asked == nil, let first = reader.pts, first < track.origin, !reader.isHidden { entry = first }
-        noteHidden(file, track)
+        noteHidden(reader.hidden)
         unitReader = reader
         unitTrack = units
         unitTimeline = UnitTimeline(
@@ -39,12 +40,11 @@ extension FileSource {
         )
     }
 
-    /// Says how many pictures an edit list (ISO/IEC 14496-12, 8.6.6) hides, which go on.
-    private func noteHidden(_ file: MediaFile, _ track: VideoTrack) {
-        guard let index = file.indexed(track.index, after: -1), index.shown < index.packets else { return }
-        let hidden = index.packets - index.shown
+    /// Says how many pictures an edit list hides, and go on.
+    private func noteHidden(_ hidden: HiddenPictures?) {
+        guard let hidden, hidden.neededCount > 0 else { return }
         context.note(
-            "'\(path)' hides \(hidden) of its \(index.packets) pictures by an edit list, but later pictures may need the hidden ones to be decoded. With \"decode\": false they are passed on too. In an MP4 or MOV file those before the first shown picture are hidden again; elsewhere players show them"
+            "'\(path)' hides \(hidden.count) of its \(hidden.packetCount) pictures by an edit list, but later pictures may need \(hidden.neededCount) of the hidden ones to be decoded. With \"decode\": false these are passed on too. In an MP4 or MOV file those before the first shown picture are hidden again; elsewhere players show them"
         )
     }
 
@@ -62,7 +62,7 @@ extension FileSource {
 
     private func give(_ reader: UnitReader, _ output: Output) throws -> SourceProgress {
         let duration = reader.durationTicks
-        switch unitTimeline.place(pts: reader.pts, dts: reader.dts, duration: duration) {
+        switch unitTimeline.place(pts: reader.pts, dts: reader.dts, duration: duration, isHidden: reader.isHidden) {
         case .end: return try endPass(reader, isRangeDone: true)
         case .beyond:
             reports?.timelineIsFull()

@@ -57,6 +57,7 @@ final class UnitReader: TrackReader {
     /// Whether the newest unit was read ahead and not given yet.
     private var isInHand = false
     private var hasLost = false
+    private(set) var hidden: HiddenPictures?
 
     /// [control thread] The file is at its start, and its first keyframe is given first.
     init(_ file: MediaFile, track: Int, promise: FilePromise = FilePromise()) throws {
@@ -75,6 +76,7 @@ final class UnitReader: TrackReader {
         }
         self.packet = packet
         file.giveOnly(track: track)
+        hidden = HiddenPictures(file, track: track, isOpen: coding != .h264)
     }
 
     deinit { av_packet_free(&packet) }
@@ -193,6 +195,7 @@ final class UnitReader: TrackReader {
         guard packet!.pointee.stream_index == track else { return av_packet_unref(packet) }
         packetsRead += 1
         notes.note(packet!.pointee)
+        if hidden?.needs(packet!, of: file.stream(track)) == false { return av_packet_unref(packet) }
         filter.send(packet)
     }
 

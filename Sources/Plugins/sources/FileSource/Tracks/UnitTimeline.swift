@@ -36,6 +36,8 @@ struct UnitTimeline {
     /// Ticks from unit to unit, for units without a duration.
     private var step: Int64 = 1
     private var isJoining = false
+    /// Ticks from picture to picture where an edit list hides those before one that is shown after 0.
+    private var hiddenStep: Int64?
 
     /// - Parameters:
     ///   - entry: PTS of the keyframe where it begins; nil: the start of the file.
@@ -67,23 +69,35 @@ struct UnitTimeline {
     /// that are shown before those they refer to.
     private func firstDTS(of pts: Int64) -> Int64 { (0..<reorderDepth).reduce(pts) { tick, _ in tick.minus(step) } }
 
+    /// A time before that of the first picture that is shown. What is hidden lies before 0, even where that one is shown
+    /// later, and close together: in a container that cannot hide it, it is over at once.
+    private func early(_ tick: Int64) -> Int64 {
+        guard let hiddenStep, tick < origin else { return tick }
+        return tick.minus(origin.plus(hiddenStep - 1)) / hiddenStep
+    }
+
     /// Finds the place of an access unit, in the order of decoding.
     ///
     /// - Parameters:
     ///   - pts: The file's time stamp; nil where it has none.
     ///   - duration: Ticks; 0 where they are not known.
-    mutating func place(pts: Int64?, dts: Int64?, duration: Int64) -> Placement {
+    ///   - isHidden: Whether an edit list hides it.
+    mutating func place(pts: Int64?, dts: Int64?, duration: Int64, isHidden: Bool = false) -> Placement {
         if duration > 0 { step = duration }
         let rawDTS = dts ?? lastDTS.map { $0.plus(step) } ?? firstDTS(of: pts ?? origin)
         let rawPTS = pts ?? (reorderDepth > 0 ? lastPTS.map { $0.plus(step) } : nil) ?? rawDTS
         if duration <= 0, let lastDTS, rawDTS > lastDTS { step = rawDTS.minus(lastDTS) }
+        if lastDTS == nil { hiddenStep = isHidden && entry == nil && origin > 0 ? step : nil }
         (lastPTS, lastDTS) = (rawPTS, rawDTS)
         if let upper, rawDTS >= upper { return .end }
         if isJoining, let end {
             isJoining = false
             offset = end.minus(rawPTS.minus(cut))
         }
-        var given = (pts: rawPTS.minus(cut).plus(offset), dts: rawDTS.minus(cut).plus(offset))
+        var given = (
+            pts: (isHidden ? early(rawPTS) : rawPTS).minus(cut).plus(offset),
+            dts: early(rawDTS).minus(cut).plus(offset)
+        )
         if let lastGivenDTS, given.dts <= lastGivenDTS { given.dts = lastGivenDTS + 1 }
         given.pts = max(given.pts, given.dts)
         guard TrackTimes.isPossible(given.pts, timeBase), TrackTimes.isPossible(given.dts, timeBase) else {

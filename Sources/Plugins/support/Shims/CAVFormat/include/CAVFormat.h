@@ -61,6 +61,27 @@ static inline int fh_av_index(AVStream *stream, int64_t position, int *shown, in
     return count;
 }
 
+// Marks the entries of a track's index that are needed: those that are shown, and those that an edit list hides before
+// one that is shown with less than `keyframes` keyframes between. Gives the number of hidden ones that are needed.
+static inline int fh_av_index_needed(AVStream *stream, int keyframes, uint8_t *needed) {
+    int left = 0, hidden = 0;
+    for (int index = avformat_index_get_entries_count(stream) - 1; index >= 0; index--) {
+        const AVIndexEntry *entry = avformat_index_get_entry(stream, index);
+        int is_shown = entry && !(entry->flags & AVINDEX_DISCARD_FRAME);
+        if (is_shown) left = keyframes;
+        needed[index] = left > 0;
+        if (left > 0 && !is_shown) hidden++;
+        if (left > 0 && entry && (entry->flags & AVINDEX_KEYFRAME)) left--;
+    }
+    return hidden;
+}
+
+// Whether an entry of a track's index is this packet.
+static inline int fh_av_index_is(AVStream *stream, int index, const AVPacket *packet) {
+    const AVIndexEntry *entry = avformat_index_get_entry(stream, index);
+    return entry && entry->pos == packet->pos && entry->timestamp == packet->dts;
+}
+
 // The time of an entry of a track's index, in its ticks.
 static inline int64_t fh_av_index_tick(AVStream *stream, int index) {
     const AVIndexEntry *entry = avformat_index_get_entry(stream, index);
