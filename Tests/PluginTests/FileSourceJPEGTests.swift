@@ -130,6 +130,18 @@ import Testing
         }
     }
 
+    /// One picture of four says by Exif that it is turned; the others say nothing.
+    @Test func turnsOnlyThePictureThatSaysSo() throws {
+        let folder = try ScratchFolder()
+        let exif: [UInt8] =
+            Array("Exif\0\0MM\0*\0\0\0\u{8}".utf8) + [0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0]
+        let stream = Self.jpeg(40) + Self.with(0xE1, exif, Self.jpeg(50)) + Self.jpeg(60) + Self.jpeg(70)
+        try Data(stream).write(to: URL(fileURLWithPath: folder.file("a.mjpg")))
+        let (_, pictures, events) = try ClipMaker.play(folder.file("a.mjpg"))
+        #expect(pictures.map(\.orientation) == [.up, .right, .up, .up])
+        #expect(events.filter { $0.name == "orientation-changed" }.count == 2)
+    }
+
     @Test func joinsTwoFieldsOfAPacket() throws {
         let fields = Self.jpeg(90, height: 24) + Self.jpeg(90, height: 24)
         let (pictures, _) = try Self.decode([fields, fields])

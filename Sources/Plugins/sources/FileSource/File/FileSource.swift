@@ -455,6 +455,12 @@ final class FileSource: Source {
         if let found = picture.orientation {
             reports.orientation(found, isFirst: shown == 0)
             orientation = found.value
+        } else if let file, let track, file.parameters(track.index).codec_id == AV_CODEC_ID_MJPEG,
+            orientation != track.format.orientation
+        {
+            // Each of its pictures speaks for itself, in Exif; one that says nothing is as the container says.
+            reports.orientation((track.format.orientation, true), isFirst: shown == 0)
+            orientation = track.format.orientation
         }
         if reader.hasSeenInterlacing { reports.interlacing(isUndone: options.deinterlace) }
         noteDamage(reader.damaged, at: reader.tick)
