@@ -76,7 +76,7 @@ final class UnitReader: TrackReader {
         }
         self.packet = packet
         file.giveOnly(track: track)
-        hidden = HiddenPictures(file, track: track, isOpen: coding != .h264)
+        hidden = HiddenPictures(file, track: track, isOpen: coding == .nal(.h265))
     }
 
     deinit { av_packet_free(&packet) }
