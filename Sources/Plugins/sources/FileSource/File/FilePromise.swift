@@ -23,7 +23,9 @@ struct FilePromise {
     init(_ file: MediaFile, track: Int) {
         switch file.formatName.split(separator: ",").first {
         case "mov": if file.indexedPictures(track) == nil { length = file.declaredLength(track) }
-        case "avi": length = file.declaredLength(track)
+        case "avi", "flac", "mp3", "aiff": length = file.declaredLength(track)
+        case "wav": missingBytes = file.bytes?.missingOfWAV ?? 0
+        case "ogg": missingBytes = file.bytes?.missingOfOgg ?? 0
         case "matroska":
             length = Self.matroskaLength(file, track)
             cues = Self.matroskaCues(file, track)

@@ -16,10 +16,17 @@ enum FileShortfall: Equatable {
     case gap(FileGap)
     /// Pictures of its index were read, and did not come out of the decoder.
     case undecoded(Int, of: Int)
+    /// No sound came out of the decoder.
+    case silent
 
     /// A sentence without the full stop.
-    func text(_ path: String) -> String {
+    ///
+    /// - Parameter isSound: Whether it is about the sound of a file, not about its pictures.
+    func text(_ path: String, isSound: Bool = false) -> String {
         switch self {
+        case .endsAt(let end, let length) where isSound:
+            "The sound of '\(path)' ends early: at \(end.shortSeconds) s, but its header gives a length of \(length.shortSeconds) s"
+        case .silent: "No sound of '\(path)' could be decoded"
         case .missing(let missing, let all, let cause):
             "'\(path)' ends early\(Self.because(cause)); \(missing) of \(all) \(all == 1 ? "picture" : "pictures") in its index \(missing == 1 ? "is" : "are") missing"
         case .unreadable(let cause): "'\(path)' could not be read to its end\(Self.because(cause))"
@@ -62,6 +69,7 @@ enum FileShortfall: Equatable {
                     time.map { (name, .number($0.seconds)) }
                 })
         case .undecoded(let count, _): ["missing": .number(count)]
+        case .silent: .object([])
         }
     }
 }

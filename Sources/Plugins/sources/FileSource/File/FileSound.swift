@@ -16,9 +16,11 @@ final class FileSound: Source {
     static let type = StageType(FileSound.self)
 
     var options: FileSourceOptions
-    private let context: StageContext
+    let context: StageContext
     private var file: MediaFile?
     private var audio: CarriedTracks?
+    /// What of the file is played.
+    private var range = FileTimeRange(shift: .zero)
     /// Where the file lies on the chain's timeline, with what follows it in a list.
     private var joint = MediaTime.zero
     /// Where the sound that was given ends.
@@ -33,7 +35,8 @@ final class FileSound: Source {
     private var clock = SampleClock(sampleRate: 1)
     private var isDecoded = false
     private var zeroTime: Int64?
-    private var damaged = 0
+    private var account: SoundAccount?
+    private var isFileDone = false
     /// What was decoded and is not given yet.
     private var decoded = DecodedSound()
     private var length: MediaTime?
@@ -83,7 +86,7 @@ final class FileSound: Source {
                 .invalidMedia, place: "path", what: "'\(file.path)' has no sound",
                 remedy: "Name a file with sound, or take the pictures only.")
         }
-        (self.file, self.audio, self.track) = (file, audio, track)
+        (self.file, self.audio, self.track, self.range) = (file, audio, track, range)
         context.offerTags(file.tags(track: audio.index(ofTrack: 0), range: range))
         upper = range.end.map { $0 - range.shift }
         return try format(of: file, audio, track)
@@ -128,9 +131,10 @@ final class FileSound: Source {
             let isFirst = rest[0].span.joint == .zero
             let (path, span) = rest.removeFirst()
             let file = try MediaFile(path: path)
-            let audio = CarriedTracks(file, range: span.range(isFirst: isFirst), context: context)
+            let range = span.range(isFirst: isFirst)
+            let audio = CarriedTracks(file, range: range, context: context)
             guard let track = audio.tracks.first else { continue }
-            (self.file, self.audio, self.track) = (file, audio, track)
+            (self.file, self.audio, self.track, self.range) = (file, audio, track, range)
             joint = span.joint
             // Of the last one all is given, as of a single file.
             upper = rest.isEmpty ? nil : span.end - span.begin
@@ -142,9 +146,8 @@ final class FileSound: Source {
     /// [stage thread] Goes over to the next file of a list; false where none follows.
     private func goOn() throws -> Bool {
         guard let (file, audio, _) = try openNext() else { return false }
-        reader = try audio.open(track: 0, isDecoded: options.decode)
-        clock = SampleClock(sampleRate: format?.sampleRate ?? 1)
-        isDecoded = false
+        try open(file, audio)
+        (isDecoded, isFileDone) = (false, false)
         decoded.removeAll()
         if let format { decoder = try SoundDecoder(file, track: audio.index(ofTrack: 0), format: format) }
         return true
@@ -185,42 +188,57 @@ final class FileSound: Source {
 
     /// [setup thread] Opens a reader of its own.
     func start() throws {
-        reader = try audio?.open(track: 0, isDecoded: options.decode)
+        guard let file, let audio else { return }
+        SoundAccount.open(
+            context, file, track: audio.index(ofTrack: 0),
+            isWhole: range.begin == nil && range.end == nil && !options.path.isList)
+        try open(file, audio)
+    }
+
+    private func open(_ file: MediaFile, _ audio: CarriedTracks) throws {
+        reader = try audio.open(track: 0, isDecoded: options.decode)
         clock = SampleClock(sampleRate: format?.sampleRate ?? 1)
+        account = SoundAccount(context, file, track: audio.index(ofTrack: 0), range: range)
+    }
+
+    /// Ends the file that plays, and goes over to the next one of a list.
+    private func endFile() throws -> SourceProgress {
+        isFileDone = true
+        guard account?.looksThroughContainer() != false else { return .more }
+        account?.close(isDecoded: options.decode)
+        account = nil
+        if try goOn() { return .more }
+        context.inputAccount?.hasEnded = true
+        return .ended
     }
 
     /// [stage thread] One packet, or what the decoder makes of it.
     func produce(_ output: Output) throws -> SourceProgress {
         guard let reader, let track else { return .ended }
+        if isFileDone { return try endFile() }
         guard let decoder else {
-            guard let packet = try reader.next() else { return try goOn() ? .more : .ended }
+            guard let packet = try read(reader, track) else { return try endFile() }
             return try pass(packet, track, output)
         }
         switch clock.next(before: upper) {
         case .leftOut(let samples):
             decoded.drop(samples)
-            return upper.map { clock.end >= $0 } == true ? try goOn() ? .more : .ended : .more
+            return upper.map { clock.end >= $0 } == true ? try endFile() : .more
         case .place(let place, let of): return try give(place, of: of, output)
         case .undecided: break
         }
-        if isDecoded { return try goOn() ? .more : .ended }
+        if isDecoded { return try endFile() }
         switch try decoder.step() {
-        case .hungry: try feed(decoder, reader)
+        case .hungry: decoder.send(try read(reader, track), reader.changes, isHidden: reader.isHidden)
         case .damaged:
-            damaged += 1
-            if damaged == 1 {
-                context.post(
-                    "sound-damaged", level: .warning,
-                    text:
-                        "A packet of the sound of '\(file?.path ?? "")' could not be decoded; it is left out."
-                )
-            }
-            try feed(decoder, reader)
+            account?.damage()
+            decoder.send(try read(reader, track), reader.changes, isHidden: reader.isHidden)
         case .ended:
             isDecoded = true
             clock.endInput()
         case .samples(let most):
             guard most > 0 else { break }
+            account?.decode()
             let time = decoder.tick.map { track.timeBase.time(ofTicks: $0) }
             if let change = decoder.takeChange() { report(change, to: decoder.format, at: time) }
             clock.add(decoded.append(atMost: most, channels: decoder.format.channelCount, decoder.take), at: time)
@@ -228,9 +246,10 @@ final class FileSound: Source {
         return .more
     }
 
-    private func feed(_ decoder: SoundDecoder, _ reader: CarriedTrackReader) throws {
+    private func read(_ reader: CarriedTrackReader, _ track: AudioTrackFormat) throws -> AudioPacket? {
         let packet = try reader.next()
-        decoder.send(packet, reader.changes, isHidden: reader.isHidden)
+        if let packet { account?.read(upTo: track.timeBase.time(ofTicks: packet.pts.plus(packet.duration))) }
+        return packet
     }
 
     /// Says that the sound is not what it was when the chain was planned.

@@ -20,7 +20,10 @@ extension FileSource {
                 .string("to", "Of a copy those from here on, of decoded sound those that are given."),
                 .number("atSeconds", "Where, on the chain's timeline (s)."),
             ]),
-        EventDeclaration("sound-damaged", "A packet of sound could not be decoded, and is left out."),
+        EventDeclaration(
+            "sound-damaged",
+            "Packets of sound could not be decoded, and are left out. Posted at the first one, and at the end.",
+            [.number("damaged", "Number of such packets.")]),
         EventDeclaration(
             "pixels-converted", "The pictures are converted to another pixel format.",
             [
@@ -100,6 +103,7 @@ extension FileSource {
             "file-incomplete", "The file ends early, or could not be read to its end.",
             [
                 .number("missing", "Pictures in its index that are missing, or could not be decoded."),
+                .number("of", "Of sound: how many packets its index has."),
                 .number("missingBytes", "Bytes that its header gives and that are missing."),
                 .number("holeSeconds", "Where the first pictures are missing (s)."),
                 .number("nextSeconds", "When the pictures go on after that (s)."),

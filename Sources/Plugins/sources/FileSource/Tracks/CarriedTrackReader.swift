@@ -198,15 +198,18 @@ final class CarriedTrackReader: AudioReader {
         context.post(
             "file-incomplete", level: .warning, text: "\(text).",
             details: ["missing": .number(missing), "of": .number(index.packets)])
-        if var account = context.inputAccount, account.shortfall == nil {
-            account.shortfall = text
-            context.inputAccount = account
-        }
+        lack(text)
     }
 
     private func reportFault(_ code: Int32) {
-        context.post(
-            "file-incomplete", level: .warning,
-            text: "The sound of '\(file.path)' could not be read to its end: \(LibavText.of(code)).")
+        let text = "The sound of '\(file.path)' could not be read to its end: \(LibavText.of(code))"
+        context.post("file-incomplete", level: .warning, text: "\(text).")
+        lack(text)
+    }
+
+    private func lack(_ text: String) {
+        guard var account = context.inputAccount, account.shortfall == nil else { return }
+        account.shortfall = text
+        context.inputAccount = account
     }
 }
