@@ -247,8 +247,23 @@ import Testing
         let warnings = driver.takeEvents().filter { $0.level == .warning }
         #expect(
             warnings.map(\.text) == [
-                "crop-orient: Frame 0 is stored turned 270°, but the stage before declared its frames as upright. Such frames pass without being turned, because this stage has nothing else to do and so has no buffers. To have them turned, set a 'crop' or 'size' that changes the picture."
+                "crop-orient: Frame 0 is stored turned 270°, but the stage before declared its frames as upright. Such frames pass without being turned, because this stage has nothing else to do and so has no buffers. To have them turned, set \"anyOrientation\": true."
             ])
+    }
+
+    /// In a list of files one may be turned: then the stage has buffers, though it has nothing else to do.
+    @Test func turnsWhatLiesOtherwiseWhenItIsTold() throws {
+        let driver = try StageDriver(
+            CropOrient.self, options: #"{ "anyOrientation": true }"#,
+            input: .video(VideoFormat(.nv12, width: 64, height: 36)))
+        for orientation in [Orientation.up, .left] {
+            try driver.send(driver.makeFrame { $0.orientation = orientation })
+        }
+        for _ in 0..<2 {
+            let frame = try driver.nextFrame()
+            #expect(frame.orientation == .up && frame.format.width == 64 && frame.format.height == 36)
+        }
+        #expect(!driver.takeEvents().contains { $0.level == .warning })
     }
 
     /// Turned back to how it is stored: the same buffer, which is upright now.

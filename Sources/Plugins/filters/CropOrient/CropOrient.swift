@@ -31,11 +31,11 @@ final class CropOrient: Transform {
     }
 
     private var isIdentity: Bool {
-        guard let input, let geometry else { return false }
+        guard let input, let geometry, !options.anyOrientation else { return false }
         return geometry.isIdentity(of: input)
     }
 
-    /// With nothing to do, frames are passed on unchanged.
+    /// With nothing to do, frames are passed on unchanged, unless some may lie otherwise.
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.outputBuffers = isIdentity ? .sameAsInput : .own
@@ -112,7 +112,7 @@ final class CropOrient: Transform {
         guard !hasWarned, let input else { return }
         hasWarned = true
         context.log(
-            "\(context.stageID): Frame \(frame.sequenceNumber) is stored \(frame.orientation), but the stage before declared its frames as \(input.orientation). Such frames pass without being turned, because this stage has nothing else to do and so has no buffers. To have them turned, set a 'crop' or 'size' that changes the picture.",
+            "\(context.stageID): Frame \(frame.sequenceNumber) is stored \(frame.orientation), but the stage before declared its frames as \(input.orientation). Such frames pass without being turned, because this stage has nothing else to do and so has no buffers. To have them turned, set \"anyOrientation\": true.",
             level: .warning)
     }
 

@@ -13,6 +13,11 @@ struct CropOrientOptions: StageOptions {
     var aspect: AspectRatio? = nil
     @Option(help: "Rotates the picture clockwise, after 'crop'.", unit: "degrees") var rotate = Rotation.none
     @Option(help: "Mirrors left to right, after 'rotate'.") var mirror = false
+    @Option(
+        help:
+            "Also turns upright pictures that lie otherwise than the stage before declares, as in a list of files. Set it where this stage has nothing else to do: each picture is then copied."
+    )
+    var anyOrientation = false
     @Option(help: "Size of the result. Default: pixels are not scaled.", unit: "px") var size: PictureSize? = nil
     @Option(
         help:
