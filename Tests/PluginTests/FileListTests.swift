@@ -209,4 +209,71 @@ import Testing
         let mixed = try play(paths("a.mp4", "c.mp4"))
         #expect(mixed.events.contains { $0.name == "note" && $0.text.contains("c.mp4' differs from that of") })
     }
+
+    /// Headers that are wrong move nothing: files are as long as what is in them.
+    @Test(.needsFFmpeg, arguments: [1.0, 60.0]) func goesByWhatIsInTheFiles(length: Double) throws {
+        for name in ["a.flv", "b.flv"] { try clip(name, seconds: 3, sound: 3, "-c:a", "aac", "-ar", "44100") }
+        var bytes = try Data(contentsOf: URL(filePath: folder.file("a.flv")))
+        let place = try #require(bytes.range(of: Data("duration".utf8))).upperBound + 1
+        bytes.replaceSubrange(place..<place + 8, with: withUnsafeBytes(of: length.bitPattern.bigEndian) { Data($0) })
+        try bytes.write(to: URL(filePath: folder.file("a.flv")))
+        let (times, end) = try beeps(paths("a.flv", "b.flv"))
+        #expect(times.count == 6 && zip(times, 0...).allSatisfy { abs($0 - Double($1)) < 0.1 }, "\(times)")
+        #expect(abs(end - 6) < 0.2, "\(end)")
+        let frames = try play(paths("a.flv", "b.flv")).frames
+        #expect(frames.count == 150)
+        #expect(frames.count > 75 && abs(frames[75].pts.seconds - (times.count > 3 ? times[3] : 0)) < 0.06)
+    }
+
+    /// A file that grows while it is played is as long as it was, for pictures and sound.
+    @Test(.needsFFmpeg, arguments: [true, false]) func leavesOutWhatIsWrittenMeanwhile(isDecoded: Bool) throws {
+        try clip("a.ts", seconds: 4, sound: 4, "-c:a", "aac", "-g", "25")
+        try clip("b.ts", seconds: 1, sound: 1, "-c:a", "aac", "-g", "25")
+        let whole = try Data(contentsOf: URL(filePath: folder.file("a.ts")))
+        try whole.prefix(whole.count / 2 / 188 * 188).write(to: URL(filePath: folder.file("a.ts")))
+        let source = try StageDriver(
+            FileSource.self, options: #"{ "path": \#(paths("a.ts", "b.ts")), "decode": \#(isDecoded) }"#)
+        let file = try FileHandle(forWritingTo: URL(filePath: folder.file("a.ts")))
+        try file.seekToEnd()
+        try file.write(contentsOf: whole.dropFirst(whole.count / 2 / 188 * 188))
+        try file.close()
+        var times: [MediaTime] = []
+        var isOver = false
+        while !isOver {
+            isOver = try source.produce() == .ended
+            while let frame = source.takeFrame() { times.append(frame.pts) }
+            while let unit = source.takeAccessUnit() { times.append(unit.pts) }
+        }
+        try source.stop()
+        let events = source.takeEvents()
+        #expect(events.contains { $0.name == "file-grew" && $0.level == .warning }, "\(events.map(\.text))")
+        #expect(times.max().map { $0.seconds < 3.8 } == true && times.count < 100, "\(times.count)")
+    }
+
+    /// Songs follow each other without a gap, and need no pictures.
+    @Test(.needsFFmpeg, arguments: ["mp3", "m4a", "flac", "wav", "opus"]) func playsSongs(ending: String) throws {
+        for name in ["a", "b"] {
+            try ClipMaker.ffmpeg(
+                arguments: [
+                    "-f", "lavfi", "-i",
+                    "aevalsrc='if(lt(mod(t\\,1)\\,0.1)\\,0.5*sin(2*PI*1000*t)\\,0)':s=48000:d=2",
+                    folder.file("\(name).\(ending)"),
+                ])
+        }
+        let (times, end) = try beeps(paths("a.\(ending)", "b.\(ending)"))
+        #expect(times.count == 4 && zip(times, 0...).allSatisfy { abs($0 - Double($1)) < 0.035 }, "\(times)")
+        #expect(abs(end - 4) < 0.06, "\(end)")
+        guard ["mp3", "m4a", "opus"].contains(ending) else { return }
+        let source = try StageDriver(
+            FileSound.self, options: #"{ "path": \#(paths("a.\(ending)", "b.\(ending)")), "decode": false }"#)
+        var last: (begin: Double, end: Double) = (-1, 0)
+        while try source.produce() == .more {
+            while let unit = source.takeAccessUnit() {
+                #expect(unit.pts.seconds > last.begin)
+                last = (unit.pts.seconds, (unit.pts + unit.duration).seconds)
+            }
+        }
+        #expect(abs(last.end - 4) < 0.12 && source.stage.context.inputAccount?.isWhole == true, "\(last)")
+        try source.stop()
+    }
 }

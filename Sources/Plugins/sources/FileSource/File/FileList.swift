@@ -6,7 +6,7 @@ import FrameCore
 /// Plays several files one after the other, as one input: a ``FileSource`` for each, of which one reads at a time.
 ///
 /// Pictures are converted to the format of the first file. Times go on without a gap: where the files have sound, by the lengths
-/// that their headers give (``FileSpan``), since the sound's reader goes by these too; else by the pictures themselves.
+/// that are found beforehand (``FileSpan``), since the sound's reader goes by these too; else by the pictures themselves.
 final class FileList {
     let parts: [FileSource]
     /// What the chain gets of all of them.
@@ -55,10 +55,15 @@ final class FileList {
         if others.contains(where: { $0.frameRate != format.frameRate }) { format.frameRate = Rational(0) }
         self.format = format
         let hasSound = parts.contains { $0.file.map { FileList.hasSound($0) } ?? false }
-        let found = parts.map { part in
-            part.file.flatMap { file in part.track.flatMap { FileSpan(file, track: $0.index) } }
-        }
-        spans = hasSound && !found.contains(nil) ? FileSpan.joined(found.compactMap { $0 }) : []
+        let found =
+            !hasSound
+            ? []
+            : parts.map { part in
+                part.file.flatMap { file in part.track.flatMap { FileSpan(file, track: $0.index) } }
+            }
+        spans = !found.contains(nil) ? FileSpan.joined(found.compactMap { $0 }) : []
+        // Of the last one all is given, as of a single file.
+        if !loops { for (part, span) in zip(parts, spans).dropLast() { part.measured = span } }
         if options.decode {
             for part in parts.dropFirst() { part.convert(to: format, as: parts[0]) }
             noteConversions()

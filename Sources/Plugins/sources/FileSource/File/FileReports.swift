@@ -182,6 +182,15 @@ final class FileReports {
             details: ["packets": .number(count), "firstSeconds": .number(first.seconds)])
     }
 
+    /// Reports that a file of a list has grown since the list was opened.
+    func grows(beyond end: MediaTime) {
+        context.post(
+            "file-grew", level: .warning,
+            text:
+                "'\(path)' has grown since the list was opened: it is played up to \(end.shortSeconds) s, as long as it was. Play it again once it is complete, or play it alone.",
+            details: ["endSeconds": .number(end.seconds)])
+    }
+
     /// Reports new parameter sets of access units that are passed on.
     func parameterSetsChange() {
         guard !hasReportedSets else { return }

@@ -111,6 +111,9 @@ extension FileSource {
                 .number("lengthSeconds", "Length that its header gives (s)."),
             ]),
         EventDeclaration(
+            "file-grew", "A file of a list has grown since the list was opened; what is new is left out.",
+            [.number("endSeconds", "Where the file ends for this run (s).")]),
+        EventDeclaration(
             "decoded-in-place", "At the end: how many pictures the decoder wrote into the chain's buffers.",
             [
                 .number("inPlace", "These."),

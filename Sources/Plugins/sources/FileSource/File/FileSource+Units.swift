@@ -73,6 +73,7 @@ extension FileSource {
             let decodeTime = timeBase.time(ofTicks: dts)
             let isStep = passesStep(at: reader.pts ?? reader.dts)
             let ownPTS = timeBase.time(ofTicks: pts)
+            if growsBeyond(ownPTS) { return try endPass(reader, isRangeDone: true) }
             let placed = placed(ownPTS, decodedAt: decodeTime)
             guard waits(for: placed.dts) else { return .ended }
             let bytes = reader.bytes

@@ -65,6 +65,8 @@ final class FileSource: Source {
     var isPart = false
     /// Where this file of a list begins on the chain's timeline, and which of its own times that is; nil: of its first item.
     private var place: (joint: MediaTime, begin: MediaTime?) = (.zero, .zero)
+    /// Where it ended when the list was opened, in its own time; nil: nothing is left out.
+    var measured: FileSpan?
     /// Added to its own times; found with its first item.
     private var shift: MediaTime?
     /// What its pictures become.
@@ -176,7 +178,17 @@ final class FileSource: Source {
         return (pts + shift!, dts + shift!)
     }
 
-    private func tags(_ file: MediaFile, _ track: VideoTrack) -> MediaTags {
+    /// Whether an item was written after the list was opened, whose sound is played up to there. Reports it.
+    func growsBeyond(_ pts: MediaTime) -> Bool {
+        guard let measured, let byteCount = measured.byteCount, pts >= measured.end, let file,
+            file.byteCount > byteCount
+        else { return false }
+        reports?.grows(beyond: measured.end)
+        return true
+    }
+
+    /// [control thread] What the file says about itself, once it is negotiated.
+    func tags(_ file: MediaFile, _ track: VideoTrack) -> MediaTags {
         var tags = file.tags(
             track: track.index, sounds: audio?.indices ?? [], range: options.loop ? nil : timeRange)
         if options.decode { tags.track.hdr = track.hdr }
@@ -357,6 +369,7 @@ final class FileSource: Source {
                 guard behindPart < context.part?.lookAhead ?? 0 else { return try endPass(reader, isRangeDone: true) }
                 behindPart += 1
             }
+            if growsBeyond(pts) { return try endPass(reader, isRangeDone: true) }
             guard waits(for: placed(pts)) else { return .ended }
             guard var frame = try makeFrame(reader, output) else { return .more }
             report(reader)
