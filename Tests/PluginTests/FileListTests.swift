@@ -69,8 +69,59 @@ import Testing
             "-i", folder.file("a.mp4"), "-c", "copy", "-metadata:s:v:0", "rotate=90", folder.file("turned.mp4"))
         let events = try play(paths("a.mp4", "turned.mp4")).events
         #expect(
-            events.contains { $0.level == .warning && $0.text.contains("put a 'crop-orient' after this stage") },
+            events.contains {
+                $0.level == .warning && $0.text.contains("put a 'crop-orient' with \"anyOrientation\": true")
+            },
             "\(events.map(\.text))")
+        // A recording of their units has one orientation too.
+        let units = try StageDriver(
+            FileSource.self, options: #"{ "path": \#(paths("a.mp4", "turned.mp4")), "decode": false }"#)
+        let said = units.takeEvents().filter { $0.level == .warning }.map(\.text)
+        #expect(said.count == 1 && said[0].contains("a recording has one orientation"), "\(said)")
+        try units.stop()
+    }
+
+    @Test(.needsFFmpeg) func warnsOfPixelsOfAnotherShape() throws {
+        try make("a.mp4", count: 5, "-c:v", "libx264")
+        try ClipMaker.ffmpeg("-i", folder.file("a.mp4"), "-c", "copy", "-aspect", "16:9", folder.file("wide.mp4"))
+        let units = try StageDriver(
+            FileSource.self, options: #"{ "path": \#(paths("a.mp4", "wide.mp4")), "decode": false }"#)
+        let said = units.takeEvents().filter { $0.level == .warning }.map(\.text)
+        #expect(said.count == 1 && said[0].contains("wide.mp4' have another shape (4:3)"), "\(said)")
+        try units.stop()
+    }
+
+    @Test(.needsFFmpeg) func warnsOfOtherBrightness() throws {
+        try make("sdr.mp4", count: 5, "-c:v", "libx264")
+        try make("hdr.mp4", count: 5, "-c:v", "libx264", "-color_trc", "smpte2084", "-color_primaries", "bt2020")
+        for names in [["sdr.mp4", "hdr.mp4"], ["hdr.mp4", "sdr.mp4"]] {
+            let said = try play(paths(names[0], names[1])).events.filter { $0.level == .warning }.map(\.text)
+            #expect(
+                said.count == 1
+                    && said[0].contains(
+                        "'\(folder.file(names[1]))' (\(names[1] == "hdr.mp4" ? "HDR with PQ" : "SDR")) is not converted"
+                    ), "\(said)")
+        }
+    }
+
+    /// The tags of the first are kept, with the chapters of all, and what is left out of the others is said.
+    @Test(.needsFFmpeg) func keepsTheTagsOfTheFirst() throws {
+        try clip("a.mp4", seconds: 2, sound: 2, "-c:a", "aac", "-metadata", "title=One", "-metadata", "comment=Both")
+        try clip("b.mp4", seconds: 2, sound: 2, "-c:a", "aac", "-metadata", "title=Two", "-metadata", "comment=Both")
+        try Data(";FFMETADATA1\n[CHAPTER]\nTIMEBASE=1/1000\nSTART=0\nEND=1000\ntitle=Part\n".utf8).write(
+            to: URL(filePath: folder.file("chapters")))
+        try ClipMaker.ffmpeg(
+            "-i", folder.file("b.mp4"), "-i", folder.file("chapters"), "-map_chapters", "1", "-c", "copy",
+            folder.file("c.mp4"))
+        let source = try StageDriver(FileSource.self, options: #"{ "path": \#(paths("a.mp4", "c.mp4")) }"#)
+        let said = source.takeEvents().filter { $0.name == "note" }.map(\.text)
+        #expect(said.count == 1 && said[0].hasSuffix("of the other files what differs is left out: title."), "\(said)")
+        try source.stop()
+        let list = try FileList(source.stage.options, StageContext(stageID: "clip"))
+        let tags = try #require(list.tags())
+        #expect(tags.tags["title"] == "One" && tags.tags["comment"] == "Both")
+        #expect(tags.chapters.count == 1)
+        #expect(tags.chapters.first.map { abs($0.begin.seconds - 2) < 0.05 && $0.tags["title"] == "Part" } == true)
     }
 
     @Test(.needsFFmpeg) func loopsTheWholeList() throws {
@@ -132,6 +183,22 @@ import Testing
         } throws: {
             let fault = FrameHostError.wrap($0)
             return fault.place.description.contains("path[1]") && fault.remedy.contains("Leave 'decode' out")
+        }
+    }
+
+    /// What an edit list hides can only be hidden before the first picture of all.
+    @Test(.needsFFmpeg) func refusesHiddenPicturesInTheMiddle() throws {
+        try make("a.mp4", count: 60, "-c:v", "libx264", "-g", "60")
+        try ClipMaker.ffmpeg("-ss", "1", "-i", folder.file("a.mp4"), "-c", "copy", folder.file("cut.mp4"))
+        let begun = try StageDriver(
+            FileSource.self, options: #"{ "path": \#(paths("cut.mp4", "a.mp4")), "decode": false }"#)
+        try begun.stop()
+        #expect {
+            _ = try StageDriver(
+                FileSource.self, options: #"{ "path": \#(paths("cut.mp4", "cut.mp4")), "decode": false }"#)
+        } throws: {
+            let fault = FrameHostError.wrap($0)
+            return fault.place.description.contains("path[1]") && fault.what.contains("hides 25 of its 60 pictures")
         }
     }
 

@@ -82,7 +82,13 @@ final class FileList {
             guard let track = part.track else { continue }
             if track.format.orientation != first.format.orientation {
                 context.note(
-                    "the pictures of '\(part.path)' are stored \(track.format.orientation), those of '\(parts[0].path)' \(first.format.orientation), and a recording has one orientation. To turn all of them upright, put a 'crop-orient' after this stage",
+                    "the pictures of '\(part.path)' are stored \(track.format.orientation), those of '\(parts[0].path)' \(first.format.orientation), and a recording has one orientation. To turn all of them upright, put a 'crop-orient' with \"anyOrientation\": true after this stage",
+                    isWarning: true)
+            }
+            let (light, other) = (first.format.color, track.format.color)
+            if light.isHDR || other.isHDR, light.transfer != other.transfer {
+                context.note(
+                    "the brightness of '\(part.path)' (\(other.transferText)) is not converted to that of '\(parts[0].path)' (\(light.transferText)), so its pictures will be too bright or too dark. Convert the files that are HDR to SDR first, each in a run of its own with 'convert' and an encoder",
                     isWarning: true)
             }
             let isSame =
@@ -110,7 +116,36 @@ final class FileList {
                     "the \(encoded.codec) of '\(parts[index].path)' has other parameters than that of '\(parts[0].path)', so it cannot go on behind it as it is",
                 remedy: "Leave 'decode' out and put an encoder after this stage, or encode the files alike first.")
         }
-        if !faults.isEmpty { throw FrameHostErrors(faults) }
+        let hiding = parts.indices.compactMap { index in
+            parts[index].hiddenText(atBegin: loops || index > 0, atEnd: loops || index < parts.count - 1).map {
+                FrameHostError(
+                    .invalidMedia, place: options.path.place(index), what: $0,
+                    remedy:
+                        "Leave 'decode' out and put an encoder after this stage, play the file alone, or encode it anew first."
+                )
+            }
+        }
+        if !(faults + hiding).isEmpty { throw FrameHostErrors(faults + hiding) }
+        noteShapes()
+    }
+
+    /// The header of a recording has one shape of pixels and one orientation.
+    private func noteShapes() {
+        guard let first = parts[0].track else { return }
+        for part in parts.dropFirst() {
+            guard let track = part.track else { continue }
+            if track.format.orientation != first.format.orientation {
+                context.note(
+                    "the pictures of '\(part.path)' are stored \(track.format.orientation), those of '\(parts[0].path)' \(first.format.orientation), but a recording has one orientation. To turn all of them upright, leave 'decode' out, and put a 'crop-orient' with \"anyOrientation\": true and an encoder after this stage",
+                    isWarning: true)
+            }
+            let (aspect, other) = (first.shape.geometry.pixelAspect, track.shape.geometry.pixelAspect)
+            if abs(aspect / other - 1) > 0.001 {
+                context.note(
+                    "the pixels of '\(part.path)' have another shape (\(track.shape.aspect.ratio)) than those of '\(parts[0].path)' (\(first.shape.aspect.ratio)), but a recording has one, so its pictures will be distorted. To have them fitted, leave 'decode' out and put an encoder after this stage",
+                    isWarning: true)
+            }
+        }
     }
 
     /// The sound of all files for a recorder; nil where it is not of one kind.
@@ -183,6 +218,17 @@ final class FileList {
 extension FileSpan {
     /// What a reader of the file's sound gives, in time that begins with the span; of the first, in the file's own.
     func range(isFirst: Bool) -> FileTimeRange { FileTimeRange(begin: nil, end: end, shift: isFirst ? .zero : begin) }
+}
+
+extension ColorDescription {
+    /// `HDR with PQ`.
+    fileprivate var transferText: String {
+        switch transfer {
+        case 16: "HDR with PQ"
+        case 18: "HDR with HLG"
+        default: "SDR"
+        }
+    }
 }
 
 extension AudioTrackFormat {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CAVFormat
 import CodedVideo
 import FrameCore
 
@@ -46,6 +47,21 @@ extension FileSource {
         context.note(
             "'\(path)' hides \(hidden.count) of its \(hidden.packetCount) pictures by an edit list, but later pictures may need \(hidden.neededCount) of the hidden ones to be decoded. With \"decode\": false these are passed on too. In an MP4 or MOV file those before the first shown picture are hidden again; elsewhere players show them"
         )
+    }
+
+    /// What an edit list hides where the file stands in a list, so that it cannot be hidden again; nil: nothing.
+    func hiddenText(atBegin: Bool, atEnd: Bool) -> String? {
+        guard let file, let track, let index = file.indexed(track.index, after: -1), index.shown < index.packets else {
+            return nil
+        }
+        let first = Int(fh_av_index_hidden_first(file.stream(track.index)))
+        // Pictures that only reordering leaves behind the end, as each trimmed file has, move nothing away noticeably.
+        let last = index.packets - index.shown - first
+        let isNoticed = last > (unitTrack?.format.reorderDepth ?? 0) + 1
+        let hidden = (atBegin ? first : 0) + (atEnd && isNoticed ? last : 0)
+        guard hidden > 0 else { return nil }
+        return
+            "'\(path)' hides \(hidden) of its \(index.packets) pictures by an edit list, but in the middle of a list they cannot be hidden again, and their time would move the pictures away from the sound"
     }
 
     // MARK: One access unit

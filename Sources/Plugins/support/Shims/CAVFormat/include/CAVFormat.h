@@ -82,6 +82,16 @@ static inline int fh_av_index_is(AVStream *stream, int index, const AVPacket *pa
     return entry && entry->pos == packet->pos && entry->timestamp == packet->dts;
 }
 
+// How many packets at the begin of a track's index an edit list hides.
+static inline int fh_av_index_hidden_first(AVStream *stream) {
+    int count = avformat_index_get_entries_count(stream), index = 0;
+    for (; index < count; index++) {
+        const AVIndexEntry *entry = avformat_index_get_entry(stream, index);
+        if (!entry || !(entry->flags & AVINDEX_DISCARD_FRAME)) break;
+    }
+    return index;
+}
+
 // The time of an entry of a track's index, in its ticks.
 static inline int64_t fh_av_index_tick(AVStream *stream, int index) {
     const AVIndexEntry *entry = avformat_index_get_entry(stream, index);
