@@ -168,6 +168,21 @@ final class FileList {
         return first.tracks.isEmpty ? nil : CarriedList(all, spans)
     }
 
+    /// [control thread] The tags of the first file, with the chapters of all. Says which tags of the others are left out.
+    func tags() -> MediaTags? {
+        let all = parts.compactMap { part in
+            part.file.flatMap { file in part.track.map { part.tags(file, $0) } }
+        }
+        guard !loops, var first = all.first else { return all.first }
+        if !spans.isEmpty {
+            for (tags, span) in zip(all, spans).dropFirst() {
+                first.chapters += tags.chapters.map { $0.moved(by: span.joint - span.begin) }
+            }
+        }
+        context.noteTagsLeftOut(all, isWithChapters: spans.isEmpty)
+        return first
+    }
+
     // MARK: While it plays
 
     /// [setup thread]
@@ -213,6 +228,32 @@ final class FileList {
 
     /// [stage thread]
     func stop() { for part in parts { part.stop() } }
+}
+
+extension StageContext {
+    /// Says which tags of the files of a list are left out, where those of the first are kept.
+    ///
+    /// - Parameter isWithChapters: Whether the chapters of the others are left out too.
+    func noteTagsLeftOut(_ all: [MediaTags], isWithChapters: Bool) {
+        guard let first = all.first else { return }
+        var names: [String] = []
+        func add(_ name: String) { if !names.contains(name) { names.append(name) } }
+        for other in all.dropFirst() {
+            for tag in other.tags where first.tags[tag.key] != tag.value { add(tag.key) }
+            for tag in other.track.tags where first.track.tags[tag.key] != tag.value { add("\(tag.key) of the track") }
+            if isWithChapters, !other.chapters.isEmpty { add("the chapters") }
+        }
+        guard !names.isEmpty else { return }
+        note(
+            "the tags of a list are those of '\(first.name)'; of the other files what differs is left out: \(names.joined(separator: ", "))"
+        )
+    }
+}
+
+extension MediaTags.Chapter {
+    fileprivate func moved(by shift: MediaTime) -> MediaTags.Chapter {
+        MediaTags.Chapter(begin: max(begin + shift, .zero), end: end + shift, tags: tags)
+    }
 }
 
 extension FileSpan {

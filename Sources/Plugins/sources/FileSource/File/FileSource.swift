@@ -120,6 +120,7 @@ final class FileSource: Source {
         let list = try FileList(options, context)
         self.list = list
         if let carried = list.carriedTracks() { context.offerAudio(carried) }
+        if let tags = list.tags() { context.offerTags(tags) }
         guard let encoded = list.parts[0].unitTrack?.format else { return .video(list.format) }
         return .encoded(encoded)
     }
