@@ -60,4 +60,16 @@ import Testing
         #expect(
             events.contains { $0.text.hasPrefix("\(damaged) packets of the sound of") }, "\(events.map(\.text))")
     }
+
+    @Test(.needsFFmpeg) func findsSoundThatBeginsLate() throws {
+        try ClipMaker.ffmpeg(
+            arguments: [
+                "-f", "lavfi", "-i", ClipMaker.moving(count: 400), "-f", "lavfi", "-i",
+                "aevalsrc=0.5*sin(3000*t):d=16:s=48000", "-af", "aselect='gt(t,11.5)'", "-c:v", "libx264", "-pix_fmt",
+                "yuv420p", "-c:a", "aac", folder.file("late.ts"),
+            ])
+        let source = try StageDriver(FileSound.self, options: #"{ "path": "\#(folder.file("late.ts"))" }"#)
+        #expect(source.outputFormat?.audio?.sampleRate == 48_000)
+        try source.stop()
+    }
 }

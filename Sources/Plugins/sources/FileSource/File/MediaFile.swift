@@ -36,7 +36,7 @@ final class MediaFile {
         self.path = path
         looksInside = true
         var (opened, said) = LibavText.during { open() }
-        if case .file = opened, hasUnknownPictures {
+        if case .file = opened, hasUnknownPictures || hasUnknownSound {
             close()
             looksFar = true
             (opened, said) = LibavText.during { open() }
@@ -49,6 +49,16 @@ final class MediaFile {
     private var hasUnknownPictures: Bool {
         let tracks = playableTracks
         return !tracks.isEmpty && !tracks.contains { parameters($0).width > 0 && parameters($0).format >= 0 }
+    }
+
+    /// Whether nothing is known of some sound, as where it begins later than libavformat looks.
+    private var hasUnknownSound: Bool { (0..<trackCount).contains { isUnknownSound($0) } }
+
+    /// Whether the rate or the channels of a sound track are not known.
+    func isUnknownSound(_ index: Int) -> Bool {
+        let parameters = parameters(index)
+        return parameters.codec_type == AVMEDIA_TYPE_AUDIO && parameters.codec_id != AV_CODEC_ID_NONE
+            && (parameters.sample_rate <= 0 || parameters.ch_layout.nb_channels <= 0)
     }
 
     /// [any thread] Opens a file of which only the first picture is wanted. Decodes nothing.

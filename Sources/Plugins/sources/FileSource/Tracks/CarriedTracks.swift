@@ -20,6 +20,7 @@ final class CarriedTracks: AudioOrigin {
     init(_ file: MediaFile, range: FileTimeRange, context: StageContext) {
         let found = (0..<file.trackCount).filter {
             file.parameters($0).codec_type == AVMEDIA_TYPE_AUDIO && file.parameters($0).codec_id != AV_CODEC_ID_NONE
+                && !file.isUnknownSound($0)
         }
         indices = Array(found.prefix(64))
         tracks = indices.map { AudioTrackFormat(file, track: $0) }
