@@ -61,6 +61,13 @@ import Testing
             events.contains { $0.text.hasPrefix("\(damaged) packets of the sound of") }, "\(events.map(\.text))")
     }
 
+    @Test(.needsFFmpeg) func namesTheTracksThatAreDropped() throws {
+        try ClipMaker.ffmpeg(
+            arguments: Self.sine + Self.sine + ["-map", "0", "-map", "1", "-c:a", "libopus", folder.file("two.mka")])
+        let events = try play("two.mka").events.filter { $0.name == "track-not-carried" }
+        #expect(events.map(\.text) == ["The audio track 2 (opus) is dropped."])
+    }
+
     @Test(.needsFFmpeg) func findsSoundThatBeginsLate() throws {
         try ClipMaker.ffmpeg(
             arguments: [

@@ -29,13 +29,7 @@ final class FileReports {
 
     // MARK: At the start
 
-    func notCarried(_ tracks: [OtherTrack]) {
-        for track in tracks {
-            context.post(
-                "track-not-carried", text: "The \(track.kind) track \(track.number) (\(track.codecText)) is dropped.",
-                details: ["kind": .string(track.kind), "track": .number(track.number), "codec": .string(track.codec)])
-        }
-    }
+    func notCarried(_ tracks: [OtherTrack]) { context.reportNotCarried(tracks) }
 
     func notCarried(sideData names: [String], of kind: String, _ number: Int) {
         for name in names {
@@ -285,6 +279,17 @@ final class FileReports {
     }
 }
 
+extension StageContext {
+    /// Reports tracks of a file that nobody takes.
+    func reportNotCarried(_ tracks: [OtherTrack]) {
+        for track in tracks {
+            post(
+                "track-not-carried", text: "The \(track.kind) track \(track.number) (\(track.codecText)) is dropped.",
+                details: ["kind": .string(track.kind), "track": .number(track.number), "codec": .string(track.codec)])
+        }
+    }
+}
+
 extension PictureShape {
     /// `yuv420p 640x480`.
     var size: String { "\(PixelConversion(pixels).name) \(width)x\(height)" }
@@ -297,5 +302,5 @@ extension ColorDescription {
 
 extension Rational {
     /// `16:11`.
-    fileprivate var ratio: String { isZero ? "unknown" : "\(numerator):\(denominator)" }
+    var ratio: String { isZero ? "unknown" : "\(numerator):\(denominator)" }
 }

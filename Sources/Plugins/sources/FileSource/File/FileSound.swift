@@ -199,6 +199,8 @@ final class FileSound: Source {
         reader = try audio.open(track: 0, isDecoded: options.decode)
         clock = SampleClock(sampleRate: format?.sampleRate ?? 1)
         account = SoundAccount(context, file, track: audio.index(ofTrack: 0), range: range)
+        // Of a file with pictures their own stage says it.
+        if !file.hasPictures { context.reportNotCarried(file.lostTracks(besides: audio.index(ofTrack: 0))) }
     }
 
     /// Ends the file that plays, and goes over to the next one of a list.
