@@ -79,4 +79,14 @@ import Testing
         #expect(source.outputFormat?.audio?.sampleRate == 48_000)
         try source.stop()
     }
+
+    @Test(.needsFFmpeg) func saysWhyG726CannotBePassedOn() throws {
+        try ClipMaker.ffmpeg(
+            arguments: ["-f", "lavfi", "-i", "sine=r=8000:d=1", "-c:a", "g726", folder.file("a.wav")])
+        #expect {
+            _ = try play("a.wav", options: #", "decode": false"#)
+        } throws: {
+            FrameHostError.wrap($0).what.contains("G.726 can only be passed on from a stream")
+        }
+    }
 }
