@@ -25,7 +25,18 @@ final class FileSound: Source {
     private var joint = MediaTime.zero
     /// Where the sound that was given ends.
     private var given: MediaTime?
-    private var rest: [(path: String, span: FileSpan)] = []
+    /// Where the newest packet ends, on the timeline of the file's range.
+    private var packetsEnd = MediaTime.zero
+    private var rest: [Part] = []
+    /// Whether the file begins where the one before has ended.
+    private var followsSound = false
+    /// A file of a list that was not begun. Of files of which none has pictures, each begins where the one before has ended, and
+    /// no span is needed.
+    private struct Part {
+        var path: String
+        var span: FileSpan?
+        var isFirst: Bool
+    }
     private var decoder: SoundDecoder?
     private var reader: CarriedTrackReader?
     private var track: AudioTrackFormat?
@@ -81,63 +92,123 @@ final class FileSound: Source {
             range = try rangeOfSoundAlone(file)
         }
         let audio = CarriedTracks(file, range: range, context: context)
-        guard let track = audio.tracks.first else {
-            throw FrameHostError(
-                .invalidMedia, place: "path", what: "'\(file.path)' has no sound",
-                remedy: "Name a file with sound, or take the pictures only.")
-        }
+        guard let track = audio.tracks.first else { throw noSound(file) }
         (self.file, self.audio, self.track, self.range) = (file, audio, track, range)
         context.offerTags(file.tags(track: audio.index(ofTrack: 0), range: range))
         upper = range.end.map { $0 - range.shift }
         return try format(of: file, audio, track)
     }
 
+    private func noSound(_ file: MediaFile) -> FrameHostError {
+        let isUnknown = (0..<file.trackCount).contains { file.isUnknownSound($0) }
+        return FrameHostError(
+            .invalidMedia, place: "path",
+            what: isUnknown
+                ? "the sound of '\(file.path)' has no known rate and channels, because none of it was found in the first 64 MB or could be decoded"
+                : "'\(file.path)' has no sound",
+            remedy: isUnknown
+                ? "Check the file with 'ffprobe': it may be damaged. Or take the pictures only."
+                : "Name a file with sound, or take the pictures only.")
+    }
+
     /// [control thread] The sound of the first file that has some, and behind it that of the others.
     private func negotiateList() throws -> MediaFormat {
-        let pictures = try FileList(
-            options, StageContext(stageID: context.stageID, folder: context.folder, clock: context.clock))
-        guard !pictures.spans.isEmpty else {
-            throw FrameHostError(
-                .invalidMedia, place: "path", what: "none of the files has sound, or one does not say how long it is",
-                remedy: "Name files with sound, copied into MP4 or Matroska first, or take the pictures only.")
+        let files = try openList()
+        let hasPictures = files.contains(where: \.hasPictures)
+        var spans: [FileSpan?] = files.map { _ in nil }
+        if hasPictures {
+            let found = try files.map { file in
+                file.hasPictures
+                    ? FileSpan(file, track: try file.chooseVideoTrack(number: options.track))
+                    : Self.firstSound(file).flatMap { FileSpan(file, track: $0) }
+            }
+            guard !found.contains(nil) else {
+                throw FrameHostError(
+                    .invalidMedia, place: "path", what: "one of the files does not say how long it is",
+                    remedy: "Name files that were copied into MP4 or Matroska first, or take the pictures only.")
+            }
+            let joined = FileSpan.joined(found.compactMap { $0 })
+            length = joined.last.map { $0.joint + ($0.end - $0.begin) }
+            spans = joined
+        } else {
+            let lengths = files.map { file in Self.firstSound(file).flatMap { file.duration($0) } }
+            length = lengths.contains(nil) ? nil : lengths.reduce(.zero) { $0 + $1! }
         }
-        let last = pictures.spans[pictures.spans.count - 1]
-        length = last.joint + (last.end - last.begin)
-        rest = zip(pictures.parts, pictures.spans).map { ($0.path, $1) }
+        rest = files.indices.map { Part(path: files[$0].path, span: spans[$0], isFirst: $0 == 0) }
         guard let (file, audio, track) = try openNext() else {
             throw FrameHostError(
                 .invalidMedia, place: "path", what: "none of the files has sound",
                 remedy: "Name files with sound, or take the pictures only.")
         }
-        if !options.decode {
-            for (path, span) in rest {
-                let other = try MediaFile(path: path)
-                let found = CarriedTracks(other, range: span.range(isFirst: false), context: context).tracks.first
-                guard found == nil || found?.codec == track.codec && found?.extradata == track.extradata else {
-                    throw FrameHostError(
-                        .invalidMedia, place: "decode",
-                        what:
-                            "the sound of '\(path)' differs from that of '\(file.path)', so it cannot go on behind it as it is",
-                        remedy: "Leave 'decode' out, and encode the sound.")
+        if !options.decode { try check(files, follow: file, track) }
+        let tags = files.map { file in file.tags(track: Self.firstSound(file) ?? 0, range: nil) }
+        if let first = tags.first { context.offerTags(first) }
+        // Beside pictures their own stage says it.
+        if !hasPictures { context.noteTagsLeftOut(tags, isWithChapters: true) }
+        return try format(of: file, audio, track)
+    }
+
+    /// The files of a list.
+    private func openList() throws -> [MediaFile] {
+        var faults: [FrameHostError] = []
+        var files: [MediaFile] = []
+        for (index, name) in options.path.all.enumerated() {
+            let path = context.resolve(name)
+            do {
+                if let fault = FileFault.ofPath(path, isRelative: !name.hasPrefix("/")) { throw fault }
+                let file = try MediaFile(path: path)
+                if !file.hasPictures, CarriedTracks(file, range: range, context: context).tracks.isEmpty {
+                    throw noSound(file)
                 }
+                files.append(file)
+            } catch {
+                var fault = FrameHostError.wrap(error)
+                if ["", "path"].contains(fault.place.description) { fault.place = options.path.place(index) }
+                faults.append(fault)
             }
         }
-        return try format(of: file, audio, track)
+        guard faults.isEmpty else { throw FrameHostErrors(faults) }
+        return files
+    }
+
+    /// Packets of all files go into one track, whose description is that of the first.
+    private func check(_ files: [MediaFile], follow first: MediaFile, _ track: AudioTrackFormat) throws {
+        for (index, other) in files.enumerated() {
+            guard let found = CarriedTracks(other, range: range, context: context).tracks.first else { continue }
+            guard
+                found.codec != track.codec || found.extradata != track.extradata
+                    || found.sampleRate != track.sampleRate || found.channelCount != track.channelCount
+            else { continue }
+            throw FrameHostError(
+                .invalidMedia, place: options.path.place(index),
+                what:
+                    "the sound of '\(other.path)' differs from that of '\(first.path)', so it cannot go on behind it as it is",
+                remedy: "Leave 'decode' out, and encode the sound.")
+        }
+    }
+
+    private static func firstSound(_ file: MediaFile) -> Int? {
+        (0..<file.trackCount).first {
+            file.parameters($0).codec_type == AVMEDIA_TYPE_AUDIO && file.parameters($0).codec_id != AV_CODEC_ID_NONE
+        }
     }
 
     /// The next file of a list that has sound; nil where none follows.
     private func openNext() throws -> (MediaFile, CarriedTracks, AudioTrackFormat)? {
         while !rest.isEmpty {
-            let isFirst = rest[0].span.joint == .zero
-            let (path, span) = rest.removeFirst()
-            let file = try MediaFile(path: path)
-            let range = span.range(isFirst: isFirst)
+            let part = rest.removeFirst()
+            let file = try MediaFile(path: part.path)
+            let begin = Self.firstSound(file).map { file.timeBase($0).time(ofTicks: file.origin($0)) }
+            let range =
+                part.span?.range(isFirst: part.isFirst)
+                ?? FileTimeRange(shift: part.isFirst ? .zero : begin ?? .zero)
             let audio = CarriedTracks(file, range: range, context: context)
             guard let track = audio.tracks.first else { continue }
             (self.file, self.audio, self.track, self.range) = (file, audio, track, range)
-            joint = span.joint
+            joint = part.span?.joint ?? given ?? .zero
+            followsSound = part.span == nil && !part.isFirst
             // Of the last one all is given, as of a single file.
-            upper = rest.isEmpty ? nil : span.end - span.begin
+            upper = rest.isEmpty ? nil : part.span.map { $0.end - $0.begin }
             return (file, audio, track)
         }
         return nil
@@ -249,8 +320,13 @@ final class FileSound: Source {
     }
 
     private func read(_ reader: CarriedTrackReader, _ track: AudioTrackFormat) throws -> AudioPacket? {
-        let packet = try reader.next()
-        if let packet { account?.read(upTo: track.timeBase.time(ofTicks: packet.pts.plus(packet.duration))) }
+        guard let packet = try reader.next() else {
+            // What the codec adds to the end is no pause before the next song.
+            if options.path.isList, upper == nil, !rest.isEmpty { upper = packetsEnd }
+            return nil
+        }
+        packetsEnd = track.timeBase.time(ofTicks: packet.pts.plus(packet.duration))
+        account?.read(upTo: packetsEnd)
         return packet
     }
 
@@ -273,17 +349,20 @@ final class FileSound: Source {
 
     private func pass(_ packet: AudioPacket, _ track: AudioTrackFormat, _ output: Output) throws -> SourceProgress {
         let own = track.timeBase.time(ofTicks: packet.pts)
-        let pts = own + joint
         guard !packet.bytes.isEmpty else { return .more }
         // Of a list: what only prepares a decoder, and what the next file lies over.
         if joint > .zero, own + track.timeBase.time(ofTicks: packet.duration) <= .zero { return .more }
         if let upper, own >= upper, options.path.isList { return .more }
+        // A song's first packet begins before the first sound that is heard.
+        if followsSound, let given, own + joint < given { joint = given - own }
+        let pts = own + joint
         guard waits(for: pts) else { return .ended }
         var unit = try output.makeAccessUnit(byteCount: packet.bytes.count)
         unit.withMutableBytes { $0.copyBytes(from: packet.bytes) }
         unit.pts = pts
         unit.dts = pts
         unit.duration = track.timeBase.time(ofTicks: packet.duration)
+        given = pts + unit.duration
         unit.isKeyframe = true
         try output.emit(unit)
         return .more
