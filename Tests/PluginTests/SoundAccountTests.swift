@@ -86,7 +86,7 @@ import Testing
         #expect {
             _ = try play("a.wav", options: #", "decode": false"#)
         } throws: {
-            FrameHostError.wrap($0).what.contains("G.726 can only be passed on from a stream")
+            FrameHostError.wrap($0).what.contains("G.726 packed as RTP has it")
         }
     }
 }
