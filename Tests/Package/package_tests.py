@@ -383,7 +383,8 @@ class BareDebianTests(unittest.TestCase):
         self.assertGreater(int(probed.stdout), 20, probed.stdout)
         # What is wrong is tried once.
         self.assertNotEqual(booted.do("systemctl", "start", "framehost@wrong").returncode, 0)
-        self.assertIn("Did you mean 'test-source'?", journal("wrong"))
+        # The journal may come to a line later.
+        self.soon(lambda: "Did you mean 'test-source'?" in journal("wrong"), lambda: journal("wrong"))
         self.assertEqual(show("wrong", "NRestarts"), "0")
         # One that stands still is started anew, twice in a row.
         folder = self.debian.path("/var/lib/framehost/still")
