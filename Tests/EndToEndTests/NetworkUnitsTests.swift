@@ -118,6 +118,30 @@ import Testing
         }
     }
 
+    /// A connection's first packets have no DTS where pictures are reordered.
+    @Test func placesTheFirstUnitsOfAConnectionByTheirPictures() throws {
+        try makeClip(Self.h264)
+        let server = try serve()
+        server.listen(seconds: 1.5)
+        try workspace.write(
+            "receive.json",
+            """
+            { "stages": [
+              { "id": "net", "use": "network-source", "url": "\(url)", "decode": false, "connectSeconds": 60 },
+              { "id": "units", "use": "recorder", "path": "units.mkv", "overwrite": true } ] }
+            """)
+        let receiver = try Program.framehost.start(["receive.json", "--events"], folder: workspace.folder.path)
+        try receiver.waitForOutput("recording-did-start")
+        receiver.listen(seconds: 3)
+        let outcome = try end(receiver)
+        server.send(SIGINT)
+        _ = try server.finish()
+        let times = try times("units.mkv", of: "units", outcome)
+        // The server's own times are within a few milliseconds of the clip's. The very first one may have none.
+        let steps = zip(times.dropFirst(), times.dropFirst(2)).map { $1 - $0 }
+        #expect(times.count > 40 && steps.allSatisfy { $0 > 0.015 }, "\(steps.prefix(8))")
+    }
+
     @Test func goesOnAtAKeyframeWhenTheStreamIsBack() throws {
         try makeClip(Self.h264)
         var server = try serve()

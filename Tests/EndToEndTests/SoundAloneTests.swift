@@ -321,4 +321,26 @@ import Testing
         #expect(bytes.count >= 12_000)
         #expect(codes.firstRange(of: bytes) != nil)
     }
+
+    /// AAC needs the packet before the first sample that is heard.
+    @Test(.needs(.ffmpeg), .needs(.ffprobe)) func keepsThePacketThatADecoderNeedsFirst() throws {
+        let workspace = try Workspace()
+        let made = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-f", "lavfi", "-i", "anoisesrc=r=48000:d=2:seed=1", "-c:a", "aac",
+            workspace.path("song.mp4"))
+        try #require(made.status == 0, "\(made.error)")
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [ { "id": "song", "use": "file-source", "path": "song.mp4", "decode": false },
+                          { "use": "recorder", "path": "out.m4a", "from": "song.audio" } ] }
+            """)
+        let outcome = try Program.framehost.run(["chain.json"], folder: workspace.folder.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        func samples(_ name: String) throws -> String {
+            try Tool.ffmpeg.run("-nostdin", "-v", "error", "-i", workspace.path(name), "-t", "1", "-f", "md5", "-")
+                .output
+        }
+        #expect(try samples("out.m4a") == samples("song.mp4"))
+    }
 }

@@ -298,6 +298,7 @@ import Testing
             #expect(outcome.status == 0, "\(outcome.error)")
             let after = try facts(workspace.path(output))
             #expect(after["tag title"] == nil && after["chapter 1"] == nil && after["tag creation_time"] == nil)
+            #expect(!after.keys.contains { $0.hasSuffix(" language") && after[$0]?.value != "und" }, "\(after)")
         }
     }
 

@@ -544,8 +544,9 @@ final class NetworkSource: Source {
         // What the chain was planned for is not what this connection's description says.
         let sets = isKeyframe && !outline.hasSets && known != terms.parameterSets ? terms.parameterSets : []
         let unit = try output.makeAccessUnit(of: bytes, behind: sets)
-        // Both lie within ±2^61, so their difference fits in Int64.
-        let ahead = shown.flatMap { shown in decoded.map { (shown - $0).nanoseconds } } ?? 0
+        // By the stream's own time, since a DTS that was guessed may not rise and is put one step on. All lie within ±2^61,
+        // so that nothing overflows.
+        let ahead = shown.flatMap { shown in times.offset.map { $0 + shown.nanoseconds - placement.time } } ?? 0
         unit.dts = MediaTime(nanoseconds: placement.time)
         unit.pts = MediaTime(nanoseconds: placement.time + ((0...10_000_000_000).contains(ahead) ? ahead : 0))
         unit.capturedAt = placement.time
