@@ -137,6 +137,7 @@ final class RTSPClient {
             }
             if PacketQueue.now() >= nextSign {
                 nextSign = PacketQueue.now() + timeout / 2
+                isSignedAnew = false
                 do { try send("OPTIONS", aggregate, [:]) } catch { return (error as? Silent)?.code ?? fh_averror_eof }
             }
             do {
@@ -180,12 +181,16 @@ final class RTSPClient {
         return true
     }
 
-    /// The answer to a sign of life: one that asks for a fresh login gets it at once.
+    /// Whether the newest sign of life has been signed anew.
+    private var isSignedAnew = false
+
+    /// The answer to a sign of life: one that asks for a fresh login gets it at once, and once for each sign, whatever the
+    /// server says then.
     private func take(signOfLife answer: Answer) throws {
-        guard answer.status == 401, challenge != nil else { return }
+        guard answer.status == 401, challenge != nil, !isSignedAnew else { return }
         let challenges = LoginChallenge.all(answer.fields.filter { $0.name == "www-authenticate" }.map(\.value))
         guard let best = LoginChallenge.best(challenges), best.values["stale"]?.lowercased() == "true" else { return }
-        (challenge, signed) = (best, 0)
+        (challenge, signed, isSignedAnew) = (best, 0, true)
         try send("OPTIONS", aggregate, [:])
     }
 
