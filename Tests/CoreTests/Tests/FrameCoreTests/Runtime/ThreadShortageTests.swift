@@ -28,10 +28,12 @@ import Testing
         }
     }
 
-    private func base(_ log: String) throws -> ChainSketch {
+    /// - Parameter isLonger: Whether a further stage runs on the thread of `mark`.
+    private func base(_ log: String, isLonger: Bool = false) throws -> ChainSketch {
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000000}"#)
         try sketch.add(ProbeFilter.self, "mark", link: LinkRequest(queue: 4))
+        if isLonger { try sketch.add(ProbeFilter.self, "inline", link: LinkRequest(queue: 0)) }
         try sketch.add(RecordingSink.self, "file", options: #"{"log": "\#(log)"}"#)
         sketch.request.spare = 16
         return sketch
@@ -76,8 +78,7 @@ import Testing
         driver.waitForEvent { $0.name == "branch-ended" }
         // To remove a stage from a thread that stays takes another one, on which it ends.
         supply.left.withLock { $0 = nil }
-        var inline = plain
-        try inline.add(RecordingSink.self, "late", options: #"{"log": "few-threads-inline"}"#, from: ["mark"])
+        let inline = try base("few-threads", isLonger: true)
         #expect(driver.change(to: inline).isOK)
         supply.left.withLock { $0 = 0 }
         let removed = driver.change(to: plain)
