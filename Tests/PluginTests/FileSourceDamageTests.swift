@@ -16,18 +16,19 @@ import Testing
         try ClipMaker.ffmpeg(
             arguments: [
                 "-f", "lavfi", "-i", ClipMaker.moving("320x180", count: 75), "-an", "-pix_fmt",
-                codec[0] == "mjpeg" ? "yuvj420p" : "yuv420p", "-c:v",
+                // The same bytes whatever the number of processors.
+                codec[0] == "mjpeg" ? "yuvj420p" : "yuv420p", "-threads", "1", "-c:v",
             ] + codec
                 + [folder.file("whole.mkv")])
         try ClipMaker.ffmpeg(
-            "-i", folder.file("whole.mkv"), "-c", "copy", "-bsf:v", "noise=amount='if(eq(n,40),200,0)'",
+            "-i", folder.file("whole.mkv"), "-c", "copy", "-bsf:v", "noise=amount='if(between(n,40,44),100,0)'",
             folder.file("bad.mkv"))
         let whole = try ClipMaker.play(folder.file("whole.mkv"))
         #expect(!whole.events.contains { $0.name == "file-damaged" })
         let bad = try ClipMaker.play(folder.file("bad.mkv"))
         let said = bad.events.filter { $0.name == "file-damaged" }
         #expect(said.count >= 2, "\(bad.events.map(\.text))")
-        #expect(said.first?.text.contains("is damaged at ") == true)
+        #expect(said.first?.text.contains("is damaged ") == true)
         #expect(said.last?.details["damaged"]?.asInt ?? 0 > 0)
         #expect(
             said.last?.text.contains(" were damaged; the rest was played.") == true
@@ -38,9 +39,10 @@ import Testing
     @Test(.needsFFmpeg) func saysHowMuchAtTheEndOfTheRun() throws {
         let folder = try ScratchFolder()
         try ClipMaker.ffmpeg(
-            "-f", "lavfi", "-i", ClipMaker.moving("320x180", count: 75), "-c:v", "mpeg2video", folder.file("whole.mkv"))
+            "-f", "lavfi", "-i", ClipMaker.moving("320x180", count: 75), "-threads", "1", "-c:v", "mpeg2video",
+            folder.file("whole.mkv"))
         try ClipMaker.ffmpeg(
-            "-i", folder.file("whole.mkv"), "-c", "copy", "-bsf:v", "noise=amount='if(eq(n,20),200,0)'",
+            "-i", folder.file("whole.mkv"), "-c", "copy", "-bsf:v", "noise=amount='if(between(n,20,24),100,0)'",
             folder.file("bad.mkv"))
         let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(folder.file("bad.mkv"))" }"#)
         var count = 0
