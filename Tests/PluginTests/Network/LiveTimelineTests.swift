@@ -29,22 +29,22 @@ import Testing
 
     @Test func placesABurstWhereItWasTaken() {
         var line = LiveTimeline(.arrival)
-        line.begin(age: time(2000))
+        line.begin(age: time(2000), now: 9000 * ms)
         for number in Int64(0)...50 {
             #expect(line.place(time(number * 40), now: 9000 * ms) == .init(time: (7000 + number * 40) * ms))
         }
         #expect(line.place(time(2040), now: 9040 * ms) == .init(time: 9040 * ms))
         // No further back than 10 s, whatever a sender says.
-        line.begin(age: MediaTime.max)
+        line.begin(age: MediaTime.max, now: 20_000 * ms)
         #expect(line.place(time(0), now: 20_000 * ms).time == 10_000 * ms)
     }
 
     /// The first picture of an RTSP connection has no time, and more of the burst comes while it is placed.
     @Test func keepsTheDistancesOfABurstWhoseFirstItemHasNoTime() {
         var line = LiveTimeline(.arrival)
-        line.begin(age: time(80), period: time(40))
+        line.begin(age: time(80), now: 9000 * ms, period: time(40))
         var placed = [line.place(nil, now: 9000 * ms).time]
-        line.begin(age: time(1100), period: time(40))
+        line.begin(age: time(1100), now: 9001 * ms, period: time(40))
         for number in Int64(0)..<27 {
             placed.append(line.place(time(number * 40), now: (9001 + 20 * number) * ms, isBehind: true).time)
         }
@@ -56,7 +56,7 @@ import Testing
     @Test func leavesOutWhatWasStoodInFor() {
         var line = LiveTimeline(.arrival)
         for number in Int64(0)...25 { _ = line.place(nil, now: (8000 + number * 40) * ms) }
-        line.begin(age: time(800), period: time(40), isStoodIn: true)
+        line.begin(age: time(800), now: 9011 * ms, period: time(40), isStoodIn: true)
         let first = line.leavesOut(nil, now: 9010 * ms)
         var given: [Int64] = []
         var offsets = Set<Int64?>()
@@ -70,7 +70,7 @@ import Testing
         #expect(zip(given.dropFirst(), given).allSatisfy { $0 - $1 == 40 * ms } && given[0] > 9000 * ms, "\(given)")
         #expect(offsets == [(8211 - 5000) * ms])
         // Where nothing was shown meanwhile, everything is given.
-        line.begin(age: time(800), period: time(40))
+        line.begin(age: time(800), now: 20_000 * ms, period: time(40))
         let isLeftOut = line.leavesOut(time(0), now: 20_000 * ms)
         #expect(!isLeftOut)
     }
@@ -89,7 +89,7 @@ import Testing
 
     @Test func doesNotTakeABacklogForASlowClock() {
         var line = LiveTimeline(.arrival)
-        line.begin(age: time(8000))
+        line.begin(age: time(8000), now: 9000 * ms)
         // 200 pictures that were there at once, given at twice their speed.
         for number in Int64(0)..<200 {
             let placement = line.place(time(number * 40), now: 9000 * ms + number * 20 * ms, isBehind: number > 0)
@@ -133,9 +133,9 @@ import Testing
     @Test func risesAcrossConnections() {
         var line = LiveTimeline(.arrival)
         _ = line.place(time(10_000), now: 500 * ms)
-        line.begin()
+        line.begin(now: 0)
         #expect(line.place(time(0), now: 500 * ms).time == 501 * ms)
-        line.begin()
+        line.begin(now: 0)
         #expect(line.place(nil, now: 400 * ms).time == 502 * ms)
         #expect(line.place(time(77), now: 600 * ms).time == 600 * ms)
     }

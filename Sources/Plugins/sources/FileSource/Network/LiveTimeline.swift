@@ -34,7 +34,9 @@ struct LiveTimeline {
     private(set) var jumps = 0
     /// Added to the stream's times; nil before a connection's first item.
     private(set) var offset: Int64?
-    /// How long before its arrival the first item was captured.
+    /// When a connection's first item was captured; nil where it is given when it comes.
+    private var first: Int64?
+    /// How late what waits may be.
     private var age: Int64 = 0
     private var period: Int64 = 0
     private var leastLate = Int64.max
@@ -47,14 +49,19 @@ struct LiveTimeline {
     /// Begins another connection, whose times are unrelated to the earlier ones.
     ///
     /// - Parameters:
-    ///   - age: How long before its arrival the first item was captured, judged by the items that came with it. At most
-    ///     10 s count, and only where items are given when they come.
+    ///   - age: How long before `now` the first item was captured, judged by the items that came with it. At most 10 s
+    ///     count, and only where items are given when they come.
+    ///   - now: The time of the chain clock.
     ///   - period: From item to item, as far as that is known.
     ///   - isStoodIn: Whether something else has been shown in its place until now.
-    mutating func begin(age: MediaTime = .zero, period: MediaTime = .zero, isStoodIn: Bool = false) {
+    mutating func begin(
+        age: MediaTime = .zero, now: Int64, period: MediaTime = .zero, isStoodIn: Bool = false
+    ) {
         (offset, standIn) = (nil, isStoodIn ? last : nil)
         self.period = min(max(period.nanoseconds, 0), Self.mostLate)
         self.age = pace == .arrival ? min(max(age.nanoseconds, 0), Self.mostEarly) : 0
+        // Not by the time of its place: the first picture has to be decoded, and more of the burst may be before it.
+        first = self.age > 0 ? now - self.age : nil
         (leastLate, count) = (.max, 0)
     }
 
@@ -73,9 +80,9 @@ struct LiveTimeline {
     /// with, where stand-ins came before. It has its place on the clock all the same, for the sound beside it.
     mutating func leavesOut(_ given: MediaTime?, now: Int64) -> Bool {
         guard pace == .arrival, let standIn else { return false }
-        var time = now - age - period
+        var time = (first ?? now) - period
         if let given {
-            if offset == nil { anchor(given, now - age) }
+            if offset == nil { anchor(given, first ?? now) }
             time = offset! + given.nanoseconds
         }
         guard time > standIn else { return true }
@@ -91,11 +98,11 @@ struct LiveTimeline {
     ///   - isBehind: Whether further items wait, so that how late this one is tells nothing of the peer's clock.
     mutating func place(_ given: MediaTime?, now: Int64, isBehind: Bool = false) -> Placement {
         // A first item without a time is a little older than those that came with it.
-        var placement = Placement(time: offset == nil && age > 0 ? now - age - period : now)
+        var placement = Placement(time: (offset == nil ? first.map { $0 - period } : nil) ?? now)
         if let given {
             // Not before what was given already, so that the first items keep their distances.
             if offset == nil {
-                anchor(given, max(now - age, min(last.map { $0 + max(period, Self.step) } ?? .min, now)))
+                anchor(given, max(first ?? now, min(last.map { $0 + max(period, Self.step) } ?? .min, now)))
             }
             placement.time = offset! + given.nanoseconds
             let late = now - placement.time

@@ -355,11 +355,10 @@ final class NetworkSource: Source {
     private func begin(_ terms: StreamTerms) throws {
         self.terms = terms
         reader?.clock.set(nil, of: terms, at: nil)
-        // A moment for the packets that were read to examine the stream: `ticksWaiting` counts them.
-        _ = context.sleep(until: context.clock.now() + 20_000_000)
+        awaitFirstLive()
         times.begin(
-            age: terms.timeBase.time(ofTicks: reader?.queue.ticksWaiting ?? 0),
-            period: format?.frameRate.period ?? .zero, isStoodIn: live.isAway && options.decode)
+            age: age(terms), now: context.clock.now(), period: format?.frameRate.period ?? .zero,
+            isStoodIn: live.isAway && options.decode)
         pacer.begin()
         gate.close()
         live.opened()
@@ -377,6 +376,30 @@ final class NetworkSource: Source {
         }
     }
 
+    /// A connection may begin with a burst: what was read to examine the stream, or what the server has kept. When its
+    /// items were captured is known once the first one behind it has come. Waits for that one, at most 200 ms.
+    private func awaitFirstLive() {
+        guard let reader else { return }
+        let begin = context.clock.now()
+        var (count, changedAt) = (reader.queue.packetsWaiting, begin)
+        while context.sleep(until: context.clock.now() + 2_000_000), context.clock.now() - begin < 200_000_000 {
+            let (now, next) = (context.clock.now(), reader.queue.packetsWaiting)
+            let isBurstOver = now - changedAt >= 10_000_000
+            // A single item is no burst.
+            if isBurstOver, next > count || next < 2 { return }
+            if next > count { (count, changedAt) = (next, now) }
+        }
+    }
+
+    /// How long ago the first item that waits was captured.
+    private func age(_ terms: StreamTerms) -> MediaTime {
+        guard let waiting = reader?.queue.waiting, let cameAt = waiting.newestCameAt, waiting.count > 1 else {
+            return .zero
+        }
+        return terms.timeBase.time(ofTicks: waiting.ticks)
+            + MediaTime(nanoseconds: max(context.clock.now() - cameAt, 0))
+    }
+
     // MARK: After a pause
 
     /// How many pictures a decoder holds at most: 16 to put them into order (H.264, A.3.1 h), and one for each thread.
@@ -389,7 +412,7 @@ final class NetworkSource: Source {
         if times.isLate(given, now: now), let reader {
             // A moment for what comes behind it.
             guard context.sleep(until: now + 20_000_000) else { return nil }
-            times.expectBurst(terms.timeBase.time(ofTicks: reader.queue.ticksWaiting))
+            times.expectBurst(terms.timeBase.time(ofTicks: reader.queue.waiting.ticks))
             now = context.clock.now()
         }
         if times.pace == .arrival, let reader {
@@ -415,12 +438,12 @@ final class NetworkSource: Source {
     private func isStale(_ given: MediaTime?) -> Bool {
         guard stale > 0, times.pace == .arrival, let given, let reader, let terms else { return false }
         // Of a connection that was made meanwhile only the newest item is of this moment.
-        let waiting = terms.timeBase.time(ofTicks: reader.queue.ticksWaiting)
+        let (now, waiting) = (context.clock.now(), age(terms))
         // All lie within ±2^61.
-        let time = times.offset.map { $0 + given.nanoseconds } ?? context.clock.now() - waiting.nanoseconds
+        let time = times.offset.map { $0 + given.nanoseconds } ?? now - waiting.nanoseconds
         guard time < context.resumedAt else {
             stale = 0
-            if times.offset == nil { times.begin(age: waiting, period: format?.frameRate.period ?? .zero) }
+            if times.offset == nil { times.begin(age: waiting, now: now, period: format?.frameRate.period ?? .zero) }
             return false
         }
         stale -= 1

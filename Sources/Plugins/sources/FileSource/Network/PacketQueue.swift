@@ -22,6 +22,16 @@ final class PacketQueue: @unchecked Sendable {
         var packet: UnsafeMutablePointer<AVPacket>?
         var byteCount = 0
         var isKey = false
+        var cameAt: Int64 = 0
+    }
+
+    /// What waits.
+    struct Waiting {
+        /// From the first packet to the last one; 0 where they have no times.
+        var ticks: Int64 = 0
+        /// When the newest one came, in nanoseconds of the monotonic clock.
+        var newestCameAt: Int64?
+        var count = 0
     }
 
     static let mostPackets = 512
@@ -88,7 +98,8 @@ final class PacketQueue: @unchecked Sendable {
                 return drop(packet)
             }
             av_packet_move_ref(own, packet)
-            entries.append(Entry(item: .packet, packet: own, byteCount: size, isKey: isKey))
+            entries.append(
+                Entry(item: .packet, packet: own, byteCount: size, isKey: isKey, cameAt: Self.now()))
             packetCount += 1
             byteCount += size
             pthread_cond_broadcast(changed)
@@ -184,16 +195,19 @@ final class PacketQueue: @unchecked Sendable {
         }
     }
 
-    /// [stage thread] Ticks from the first waiting packet to the last one. Where they came at once, this tells how long
-    /// ago the first was captured. 0 where they have no times.
-    var ticksWaiting: Int64 {
+    /// [stage thread] The packets that wait. Where they came at once, their ticks tell how long ago the first was captured.
+    var waiting: Waiting {
         locked {
-            var (first, last) = (Int64.max, Int64.min)
-            for case let packet? in entries.lazy.map(\.packet) {
+            var (waiting, first, last) = (Waiting(), Int64.max, Int64.min)
+            for entry in entries {
+                guard let packet = entry.packet else { continue }
+                waiting.count += 1
+                waiting.newestCameAt = entry.cameAt
                 let tick = packet.pointee.dts == fh_av_no_pts ? packet.pointee.pts : packet.pointee.dts
                 if tick != fh_av_no_pts { (first, last) = (min(first, tick), max(last, tick)) }
             }
-            return last > first ? max(last.minus(first), 0) : 0
+            if last > first { waiting.ticks = max(last.minus(first), 0) }
+            return waiting
         }
     }
 
