@@ -19,9 +19,18 @@ public class ChainClock: @unchecked Sendable {
 
     /// The wall-clock time of an instant of this clock, in nanoseconds since 1970 (UTC), by the mapping of this moment.
     public func unixTime(at instant: Int64) -> Int64 {
-        var wall = timespec()
-        clock_gettime(CLOCK_REALTIME, &wall)
-        return Int64(wall.tv_sec) &* 1_000_000_000 &+ Int64(wall.tv_nsec) &- (now() - instant)
+        // A busy machine may take the processor away between two readings.
+        var (apart, ahead) = (Int64.max, Int64(0))
+        for _ in 0..<4 where apart > 20_000 {
+            var wall = timespec()
+            let before = now()
+            clock_gettime(CLOCK_REALTIME, &wall)
+            let between = now() &- before
+            guard between < apart else { continue }
+            apart = between
+            ahead = Int64(wall.tv_sec) &* 1_000_000_000 &+ Int64(wall.tv_nsec) &- before &- between / 2
+        }
+        return instant &+ ahead
     }
 
     /// The present moment, by the clocks that tell how old recordings are.

@@ -28,6 +28,24 @@ import Testing
         #expect(least < 100_000_000)
     }
 
+    /// Reads 6.5 ms later once, as where the processor is taken away between two readings.
+    private final class InterruptedClock: ChainClock, @unchecked Sendable {
+        private var readings = 0
+
+        override func now() -> Int64 {
+            readings += 1
+            return readings == 1 ? 0 : 6_500_000
+        }
+    }
+
+    @Test func mapsByTwoReadingsOfOneMoment() {
+        let (clock, system) = (InterruptedClock(), ChainClock())
+        let earliest = system.unixTime(at: system.now())
+        let found = clock.unixTime(at: 6_500_000)
+        #expect(found >= earliest - 1_000_000, "not by the first two readings, which would be 3.25 ms off")
+        #expect(found <= system.unixTime(at: system.now()) + 1_000_000)
+    }
+
     @Test func sleepsUntilTheInstantAndNotLonger() {
         let context = StageContext(stageID: "cam")
         let begin = context.clock.now()
