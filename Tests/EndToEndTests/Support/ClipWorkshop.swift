@@ -19,11 +19,13 @@ struct ClipWorkshop {
         "testsrc2=size=\(size):rate=\(rate),trim=end_frame=\(count)"
     }
 
-    /// Runs ffmpeg in the workspace; the last argument is the file's name, whose path is returned.
+    /// Runs ffmpeg in the workspace; the last argument is the file's name, whose path is returned. It codes on one
+    /// thread: with more of them the bytes depend on how many processors there are.
     @discardableResult
     func ffmpeg(_ arguments: [String]) throws -> String {
         let path = workspace.path(arguments.last!)
-        let outcome = try Tool.ffmpeg.run(["-nostdin", "-v", "error", "-y"] + arguments.dropLast() + ["file:" + path])
+        let outcome = try Tool.ffmpeg.run(
+            ["-nostdin", "-v", "error", "-y"] + arguments.dropLast() + ["-threads", "1", "file:" + path])
         guard outcome.status == 0 else { throw TestFault("ffmpeg cannot make \(arguments.last!): \(outcome.error)") }
         return path
     }
