@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """gst-rtsp-server with the access units of a file, as from a camera that encodes: one shared live stream that nobody can ask for a keyframe.
 
-    Benchmarks/gst-serve-file.py FILE.h264 PORT PICTURES-PER-SECOND
+    Benchmarks/gst-serve-file.py FILE.h264 PORT PICTURES-PER-SECOND       or FILE.h265
 
-FILE has start codes and access unit delimiters. For rtsp-joins.py. Debian packages: gir1.2-gst-rtsp-server-1.0 python3-gi gstreamer1.0-plugins-base
+FILE has start codes and access unit delimiters. For rtsp-joins.py, readers.py. Debian packages: gir1.2-gst-rtsp-server-1.0 python3-gi gstreamer1.0-plugins-base
 gstreamer1.0-plugins-good gstreamer1.0-plugins-bad.
 """
 
@@ -19,13 +19,15 @@ gi.require_version("Gst", "1.0")
 gi.require_version("GstRtspServer", "1.0")
 from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402
 
-CAPS = "video/x-h264,stream-format=byte-stream,alignment=au"
+CAPS = "video/x-{},stream-format=byte-stream,alignment=au"
+# The first byte of an access unit delimiter (H.264, 7.3.1; H.265, 7.3.1.2).
+DELIMITERS = {"h264": b"\x09", "h265": b"\x46"}
 
 
-def units(path):
+def units(path, codec):
     with open(path, "rb") as file:
         data = file.read()
-    places = [found.start() for found in re.finditer(b"\x00\x00\x00\x01\x09", data)] + [len(data)]
+    places = [found.start() for found in re.finditer(b"\x00\x00\x00\x01" + DELIMITERS[codec], data)] + [len(data)]
     return [data[begin:end] for begin, end in zip(places, places[1:])]
 
 
@@ -34,13 +36,14 @@ class Factory(GstRtspServer.RTSPMediaFactory):
 
     def __init__(self, path, rate):
         super().__init__()
-        self.units, self.rate = units(path), rate
+        self.codec = "h265" if path.endswith(".h265") else "h264"
+        self.units, self.rate = units(path, self.codec), rate
         self.set_shared(True)
         self.set_suspend_mode(GstRtspServer.RTSPSuspendMode.NONE)
 
     def do_create_element(self, url):
-        pipeline = Gst.parse_launch(f"( appsrc name=source is-live=true format=time do-timestamp=true caps={CAPS} ! h264parse ! "
-                                    "rtph264pay name=pay0 pt=96 config-interval=-1 )")
+        pipeline = Gst.parse_launch(f"( appsrc name=source is-live=true format=time do-timestamp=true caps={CAPS.format(self.codec)} ! {self.codec}parse ! "
+                                    f"rtp{self.codec}pay name=pay0 pt=96 config-interval=-1 )")
         source = pipeline.get_by_name("source")
         threading.Thread(target=self.feed, args=(source,), daemon=True).start()
         return pipeline
