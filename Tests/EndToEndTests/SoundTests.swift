@@ -180,6 +180,39 @@ import Testing
         #expect(sync.offsets.count >= 3 && sync.offsets.allSatisfy { abs($0) <= 1 }, "\(sync)")
     }
 
+    /// A file whose sound begins before its pictures.
+    @Test(.needs(.ffmpeg), arguments: ["mkv", "mp4"]) func keepsTheSoundBeforeTheFirstPicture(container: String) throws
+    {
+        let made = try Tool.ffmpeg.run(
+            [
+                "-nostdin", "-v", "error", "-itsoffset", "0.6", "-f", "lavfi", "-i",
+                "testsrc2=size=160x120:rate=25:duration=2.4", "-f", "lavfi", "-i", "sine=440:r=48000:d=3", "-map",
+                "0:v",
+                "-map", "1:a", "-c:v", "libx264", "-bf", "0", "-pix_fmt", "yuv420p", "-c:a", "aac",
+                workspace.path("in.flv"),
+            ])
+        try #require(made.status == 0, "\(made.error)")
+        let outcome = try run(
+            """
+            { "stages": [
+              { "id": "clip", "use": "file-source", "path": "in.flv" }, { "id": "h264", "use": "x264-encoder" },
+              { "id": "sound", "use": "audio-encoder", "from": "clip.audio" },
+              { "use": "recorder", "path": "out.\(container)", "from": ["h264", "sound"] } ] }
+            """)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let sound = workspace.path("out.wav")
+        let heard = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-i", workspace.path("out.\(container)"), "-map", "0:a", "-ar", "48000", "-ac",
+            "1", "-f",
+            "s16le", sound)
+        try #require(heard.status == 0, "\(heard.error)")
+        let samples = try workspace.data("out.wav").count / 2
+        #expect(abs(samples - 3 * 48_000) < 4800, "\(Double(samples) / 48_000) s")
+        let pictures = try ClipProbe(workspace.path("out.\(container)"))
+        #expect(
+            pictures.times.count == 60 && abs((pictures.times.first ?? 0) - 0.6) < 0.03, "\(pictures.times.prefix(2))")
+    }
+
     // MARK: Readers of others
 
     /// What mkvinfo and ffprobe read from a Matroska file is the same, and what was recorded.

@@ -197,7 +197,9 @@ final class Recording {
     /// hears them.
     func lateness(ofSound unit: RecordedUnit, at index: Int) -> MediaTime? {
         guard muxer != nil else { return nil }
-        let late = fileBegin - (unit.pts + unit.duration + padding(setup.sounds[index]))
+        // A first file that keeps the chain's times has the sound from before its first picture, too.
+        let begin = keepsTimes && finished.files == 0 ? min(origin, fileBegin) : fileBegin
+        let late = begin - (unit.pts + unit.duration + padding(setup.sounds[index]))
         return late > Self.rounding ? late : nil
     }
 
