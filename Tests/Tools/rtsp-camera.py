@@ -13,6 +13,7 @@ Sends the access units of an H.264 or H.265 file again and again over the connec
   port: where it listens; any free port without it
   redirect: where DESCRIBE leads (302)
   timeout: seconds that a session lives without a sign of life
+  public: what the answer to OPTIONS says it knows
   stale: values of WWW-Authenticate from the first sign of life on; the connection ends where that is not signed anew at once
 """
 import base64
@@ -25,7 +26,7 @@ import sys
 import threading
 import time
 
-O = dict(file="", codec="h264", sdp="", strict=None, auth=[], user="user", password="", fps=25, port=0, redirect=None, timeout=60, stale=None)
+O = dict(file="", codec="h264", sdp="", strict=None, auth=[], user="user", password="", fps=25, port=0, redirect=None, timeout=60, public=None, stale=None)
 O.update(json.loads(sys.argv[1]))
 IS_H265 = O["codec"] == "h265"
 HASHES = {"MD5": "md5", "SHA-256": "sha256", "SHA-512-256": "sha512_256"}
@@ -140,6 +141,8 @@ def serve(client):
                     waits.append(time.monotonic())
                 else:
                     waits.clear()
+            elif method == "OPTIONS" and O["public"]:
+                more = [f"Public: {O['public']}"]
             elif method == "DESCRIBE" and O["redirect"]:
                 status, more = "302 Moved Temporarily", [f"Location: {O['redirect']}"]
             elif method != "OPTIONS" and not is_right(method, fields.get("authorization", "")):

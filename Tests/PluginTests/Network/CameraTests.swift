@@ -238,6 +238,19 @@ import Testing
         #expect(camera.end().count { $0.hasPrefix("OPTIONS") && $0.hasSuffix("login") } >= 2)
     }
 
+    /// Some servers keep a session alive by `GET_PARAMETER` alone.
+    @Test(.needsFFmpeg, arguments: ["DESCRIBE, SETUP, PLAY", "OPTIONS, DESCRIBE, SETUP, PLAY, GET_PARAMETER"])
+    func keepsItsSession(known: String) throws {
+        let camera = try Camera(["sdp": Self.sdp(), "timeout": 2, "public": known])
+        let driver = try NetworkSourceTests.driver("rtsp://127.0.0.1:\(camera.port)/cam", #""decode": false"#)
+        _ = try Self.units(driver, count: 100)
+        try driver.stop()
+        let signs = camera.end().drop { !$0.hasPrefix("PLAY") }.dropFirst().filter { !$0.hasPrefix("TEARDOWN") }
+        #expect(signs.count >= 2 && signs.first?.hasPrefix("OPTIONS") == true, "\(signs)")
+        let usual = known.contains("GET_PARAMETER") ? "GET_PARAMETER" : "OPTIONS"
+        #expect(signs.dropFirst().allSatisfy { $0.hasPrefix(usual + " ") }, "\(signs)")
+    }
+
     /// libavformat keeps the last picture of a stream until the next one begins, and gives it when the connection is given
     /// up: it must not say that the camera is back.
     @Test(.needsFFmpeg, arguments: [0.5, 1.5]) func givesNoLatePictureOfACameraThatFreezes(stallSeconds: Double) throws

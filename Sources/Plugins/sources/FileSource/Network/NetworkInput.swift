@@ -108,8 +108,7 @@ final class NetworkInput {
     private let isOneFile: Bool
     private var container: UnsafeMutablePointer<AVFormatContext>?
     private var client: RTSPClient?
-    /// Whether libavformat's own client could not use the server.
-    var usesClient: Bool { client != nil }
+    var speaker: Speaker { client == nil ? .libavformat : .client }
     private let track: Int
     private let soundTrack: Int?
     private let settings: Settings
@@ -131,14 +130,14 @@ final class NetworkInput {
     ///
     /// - Parameters:
     ///   - mayWait: Whether `"ifMissing": "wait"` would help where that fails.
-    ///   - usesClient: Whether a connection before this one needed ``RTSPClient``.
+    ///   - last: Who spoke with the server before; nil where nobody did.
     /// - Throws: ``FrameHostError``.
-    init(_ settings: Settings, _ interrupt: Interrupt, mayWait: Bool, usesClient: Bool = false) throws {
+    init(_ settings: Settings, _ interrupt: Interrupt, mayWait: Bool, last: Speaker? = nil) throws {
         self.settings = settings
         self.interrupt = interrupt
         interrupt.isClosing.store(false, ordering: .releasing)
         interrupt.allow(seconds: settings.connectSeconds)
-        let found = try Self.find(settings, interrupt, mayWait: mayWait, usesClient: usesClient)
+        let found = try Self.find(settings, interrupt, mayWait: mayWait, last: last)
         (container, client) = (found.container, found.client)
         (track, soundTrack, terms, packets) = (found.track, found.soundTrack, found.terms, found.packets)
         let length = found.container.pointee.duration
@@ -162,49 +161,101 @@ final class NetworkInput {
         var packets: TimedPackets
     }
 
-    /// Connects by libavformat's own client, and where that cannot use an RTSP server by ``RTSPClient``.
+    /// Who speaks RTSP.
+    enum Speaker { case libavformat, client }
+
+    /// Connects by libavformat's own client or by ``RTSPClient``, and where the first one cannot use the server by the
+    /// other.
+    ///
+    /// The client reads many packets by one call; of the video alone it is asked first. It hands on no `RTP-Info`, by
+    /// which libavformat knows how far apart the first packets of sound and video are.
     private static func find(
-        _ settings: Settings, _ interrupt: Interrupt, mayWait: Bool, usesClient: Bool
+        _ settings: Settings, _ interrupt: Interrupt, mayWait: Bool, last: Speaker?
+    ) throws -> Found {
+        func findByLibavformat() throws -> Found {
+            interrupt.isClosing.store(false, ordering: .releasing)
+            return try Self.findByLibavformat(settings, interrupt, mayWait: mayWait)
+        }
+        func findByClient(_ refusal: Unusable?) throws -> Found {
+            interrupt.isClosing.store(false, ordering: .releasing)
+            return try Self.findByClient(settings, interrupt, mayWait: mayWait, refusal: refusal)
+        }
+        func fault(_ error: any Error, _ refusal: Unusable?) -> any Error {
+            clientFault(error, refusal, settings, interrupt, mayWait: mayWait)
+        }
+        guard settings.canUseClient else { return try findByLibavformat() }
+        if !settings.needsClient, (last ?? (settings.takesSound ? .libavformat : .client)) == .libavformat {
+            do { return try findByLibavformat() } catch let refusal as Unusable {
+                guard !interrupt.mustStop, refusal.code != fh_averror_unauthorized || settings.login != nil else {
+                    throw refusal.fault
+                }
+                interrupt.allow(seconds: settings.connectSeconds)
+                do { return try findByClient(refusal) } catch { throw fault(error, refusal) }
+            }
+        }
+        do { return try findByClient(nil) } catch {
+            // What a login is asked for or refused with is not tried by the other one: cameras lock out who tries often.
+            let isAboutLogin = [0, 401].contains((error as? RTSPClient.Refusal)?.status)
+            guard !settings.needsClient, !isAboutLogin, !interrupt.mustStop else { throw fault(error, nil) }
+        }
+        // What it says of the same answer is better known, such as where the server led it to.
+        do { return try findByLibavformat() } catch let refusal as Unusable { throw refusal.fault }
+    }
+
+    /// The server answers, but libavformat's own client cannot use it.
+    private struct Unusable: Error {
+        let code: Int32
+        let fault: any Error
+    }
+
+    /// - Throws: ``FrameHostError``; an ``Unusable`` of RTSP servers.
+    private static func findByLibavformat(
+        _ settings: Settings, _ interrupt: Interrupt, mayWait: Bool
     ) throws -> Found {
         var code: Int32 = 0
-        var refusal: FrameHostError?
-        if !usesClient, !settings.needsClient {
-            do { return try find(settings, interrupt, mayWait: mayWait, client: nil, &code) } catch {
-                let answers = [
-                    fh_averror_unauthorized, fh_averror_forbidden, fh_averror_not_found, fh_averror_bad_request,
-                    fh_averror_other_request, fh_averror_server, fh_averror_invalid_data, noVideo,
-                ]
-                interrupt.noteLogin(isRefused: code == fh_averror_unauthorized && settings.login != nil)
-                guard settings.canUseClient, answers.contains(code), !interrupt.mustStop,
-                    code != fh_averror_unauthorized || settings.login != nil
-                else { throw error }
-                refusal = FrameHostError.wrap(error)
-            }
-            interrupt.isClosing.store(false, ordering: .releasing)
-            interrupt.allow(seconds: settings.connectSeconds)
+        do { return try find(settings, interrupt, mayWait: mayWait, client: nil, &code) } catch {
+            let answers = [
+                fh_averror_unauthorized, fh_averror_forbidden, fh_averror_not_found, fh_averror_bad_request,
+                fh_averror_other_request, fh_averror_server, fh_averror_invalid_data, noVideo,
+            ]
+            interrupt.noteLogin(isRefused: code == fh_averror_unauthorized && settings.login != nil)
+            guard settings.canUseClient, answers.contains(code) else { throw error }
+            throw Unusable(code: code, fault: error)
         }
-        func silence(_ silent: RTSPClient.Silent) -> FrameHostError {
-            // A login that libavformat could not give says nothing of what came after another one.
-            let own = fault(interrupt.mustStop ? fh_averror_exit : silent.code, "", settings, mayWait: mayWait)
-            return code == fh_averror_unauthorized ? own : refusal ?? own
-        }
-        let client: RTSPClient
-        do {
-            client = try RTSPClient(
-                settings.address, settings.login, interrupt, takesSound: settings.takesSound,
-                wasRefused: code == fh_averror_unauthorized)
-        } catch let silent as RTSPClient.Silent { throw silence(silent) } catch let refused as RTSPClient.Refusal {
-            interrupt.noteLogin(isRefused: refused.status == 401 && settings.login != nil)
-            // Of the same answer to both clients libavformat knows more, such as where it was led to.
-            throw code == fh_averror_unauthorized ? refused.fault : refusal ?? refused.fault
-        }
+    }
+
+    /// - Parameter refusal: What libavformat's own client has met.
+    /// - Throws: ``FrameHostError``, ``RTSPClient/Silent``, ``RTSPClient/Refusal``.
+    private static func findByClient(
+        _ settings: Settings, _ interrupt: Interrupt, mayWait: Bool, refusal: Unusable?
+    ) throws -> Found {
+        let client = try RTSPClient(
+            settings.address, settings.login, interrupt, takesSound: settings.takesSound,
+            wasRefused: refusal?.code == fh_averror_unauthorized)
         guard !client.description.tracks.isEmpty else {
-            throw refusal ?? NetworkFault.noVideo(settings.address.shown)
+            throw refusal?.fault ?? NetworkFault.noVideo(settings.address.shown)
         }
         interrupt.noteLogin(isRefused: false)
-        do { return try find(settings, interrupt, mayWait: mayWait, client: client, &code) } catch let silent
-            as RTSPClient.Silent
-        { throw silence(silent) } catch let refused as RTSPClient.Refusal { throw refused.fault }
+        var code: Int32 = 0
+        return try find(settings, interrupt, mayWait: mayWait, client: client, &code)
+    }
+
+    /// What is said of an error of ``RTSPClient``.
+    private static func clientFault(
+        _ error: any Error, _ refusal: Unusable?, _ settings: Settings, _ interrupt: Interrupt, mayWait: Bool
+    ) -> any Error {
+        let wasRefused = refusal?.code == fh_averror_unauthorized
+        switch error {
+        case let silent as RTSPClient.Silent:
+            // A login that libavformat could not give says nothing of what came after another one.
+            if let refusal, !wasRefused { return refusal.fault }
+            return fault(interrupt.mustStop ? fh_averror_exit : silent.code, "", settings, mayWait: mayWait)
+        case let refused as RTSPClient.Refusal:
+            interrupt.noteLogin(isRefused: refused.status == 401 && settings.login != nil)
+            // Of the same answer to both clients libavformat knows more, such as where it was led to.
+            return wasRefused ? refused.fault : refusal?.fault ?? refused.fault
+        default: return error
+        }
     }
 
     /// Stands for the code of a stream that is there, but has no video that can be decoded.

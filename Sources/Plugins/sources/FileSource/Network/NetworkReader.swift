@@ -156,13 +156,13 @@ final class NetworkReader: @unchecked Sendable {
                         remedy: "Free some memory, and try again.")))
         }
         var backoff = Backoff()
-        var usesClient = false
+        var speaker: NetworkInput.Speaker?
         while !interrupt.hasEnded {
             state.withLock { $0.attempts += 1 }
             do {
                 let mayWait = failsAtOnce && memory == nil && state.withLock { $0.attempts == 1 }
-                let input = try NetworkInput(settings, interrupt, mayWait: mayWait, usesClient: usesClient)
-                usesClient = input.usesClient
+                let input = try NetworkInput(settings, interrupt, mayWait: mayWait, last: speaker)
+                speaker = input.speaker
                 if interrupt.hasEnded { return }
                 interrupt.noteLogin(isRefused: false)
                 if let expected = state.withLock({ $0.expected }), let fault = misfit(input.terms, expected) {

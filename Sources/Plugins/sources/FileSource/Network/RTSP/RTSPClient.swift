@@ -4,8 +4,8 @@ import CAVFormat
 import FrameCore
 import Shared
 
-/// RTSP (RFC 2326) over one TCP connection, for servers that libavformat's own client cannot use: it knows neither
-/// `a=control:*` nor SHA-256, and cuts a login at 127 bytes.
+/// RTSP (RFC 2326) over one TCP connection. Reads many packets by one call, and serves for servers that libavformat's
+/// own client cannot use: that knows neither `a=control:*` nor SHA-256, and cuts a login at 127 bytes.
 ///
 /// libavformat's demuxer `sdp` gets the description (``SessionDescription``) and the packets of this client. Every wait
 /// ends by the ``Interrupt``. [reader's thread]
@@ -30,6 +30,8 @@ final class RTSPClient {
     /// How long the server keeps a session that is not asked for: nanoseconds.
     private var timeout: Int64 = 60_000_000_000
     private var nextSign: Int64 = .max
+    /// What keeps the session. Servers that know `GET_PARAMETER` may not count `OPTIONS` (RFC 2326, 10.8).
+    private var sign = "OPTIONS"
 
     /// Connects, logs in, and asks for the description.
     ///
@@ -138,7 +140,7 @@ final class RTSPClient {
             if PacketQueue.now() >= nextSign {
                 nextSign = PacketQueue.now() + timeout / 2
                 isSignedAnew = false
-                do { try send("OPTIONS", aggregate, [:]) } catch { return (error as? Silent)?.code ?? fh_averror_eof }
+                do { try send(sign, aggregate, [:]) } catch { return (error as? Silent)?.code ?? fh_averror_eof }
             }
             do {
                 let first = try byte()
@@ -184,14 +186,17 @@ final class RTSPClient {
     /// Whether the newest sign of life has been signed anew.
     private var isSignedAnew = false
 
-    /// The answer to a sign of life: one that asks for a fresh login gets it at once, and once for each sign, whatever the
-    /// server says then.
+    /// The answer to a sign of life: it may name a better sign. One that asks for a fresh login gets it at once, and once
+    /// for each sign, whatever the server says then.
     private func take(signOfLife answer: Answer) throws {
+        if (200..<300).contains(answer.status), let known = answer.fields.first(where: { $0.name == "public" }) {
+            sign = known.value.uppercased().contains("GET_PARAMETER") ? "GET_PARAMETER" : "OPTIONS"
+        }
         guard answer.status == 401, challenge != nil, !isSignedAnew else { return }
         let challenges = LoginChallenge.all(answer.fields.filter { $0.name == "www-authenticate" }.map(\.value))
         guard let best = LoginChallenge.best(challenges), best.values["stale"]?.lowercased() == "true" else { return }
         (challenge, signed, isSignedAnew) = (best, 0, true)
-        try send("OPTIONS", aggregate, [:])
+        try send(sign, aggregate, [:])
     }
 
     /// Takes a report of libavformat's (RTCP) for the server. One that cannot be sent is left out.
