@@ -23,11 +23,14 @@ import Testing
         return after.times.count
     }
 
-    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["a.mp4", "a.mkv", "a.avi"])
+    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["a.mp4", "a.mkv", "a.avi", "mjpeg.avi"])
     func playsWhatIsLeftOfATruncatedFile(name: String) throws {
         let workshop = try ClipWorkshop()
         try workshop.make(
-            name, ClipWorkshop.moving(count: 50), name == "a.avi" ? "-c:v mpeg4" : "-bf 3 -g 12 -movflags faststart")
+            name, ClipWorkshop.moving(count: 50),
+            name == "a.avi"
+                ? "-c:v mpeg4"
+                : name == "mjpeg.avi" ? "-c:v mjpeg -pix_fmt yuvj420p" : "-bf 3 -g 12 -movflags faststart")
         let path = try workshop.change(name, to: "cut-" + name) { $0 = $0.prefix($0.count * 2 / 3) }
         let count = try expectPart(workshop, path, says: "cut-\(name)' ends early", promised: 50)
         #expect(count > 10 && count < 45)

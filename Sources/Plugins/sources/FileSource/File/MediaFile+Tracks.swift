@@ -154,6 +154,15 @@ extension MediaFile {
         return isIndexExact && count > 0 && count < 1 << 40 ? Int(count) : nil
     }
 
+    /// The length of as many pictures as the header of an AVI's video track counts (`strh`); nil where it counts none.
+    func countedLength(_ index: Int) -> MediaTime? {
+        let count = stream(index).pointee.nb_frames
+        guard stream(index).pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO, count > 0, count < 1 << 40 else {
+            return nil
+        }
+        return timeBase(index).time(ofTicks: count)
+    }
+
     /// Bytes of the largest packet in the file's index; nil where the index does not have every packet, as in a
     /// fragmented file.
     func largestPacket(_ index: Int) -> Int? {
