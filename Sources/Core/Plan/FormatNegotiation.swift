@@ -80,6 +80,7 @@ struct FormatNegotiation {
 
     /// - Throws: ``FrameHostErrors`` of all stages whose input or output is impossible.
     mutating func negotiate() throws {
+        beginNegotiations()
         for index in request.stages.indices {
             var stage = PlannedStage(
                 request: request.stages[index], inputIDs: [],
@@ -97,6 +98,24 @@ struct FormatNegotiation {
         }
         try faults.throwAll()
         guardFurtherOutputs()
+    }
+
+    /// The cameras of a chain are opened side by side.
+    private func beginNegotiations() {
+        for (stage, one) in zip(request.stages, made) where one.kept == nil {
+            guard let source = one.instance.stage as? any Source else { continue }
+            one.context.takenOutputs = takenOutputs(of: stage)
+            CrashNote.during("\(stage.id) (\(stage.type.info.id)) was beginning to negotiate") {
+                source.beginNegotiation()
+            }
+        }
+    }
+
+    private func takenOutputs(of stage: StageRequest) -> Set<String> {
+        Set(
+            stage.type.info.furtherOutputs.map(\.name).filter { name in
+                request.stages.contains { $0.id == "\(stage.id).\(name)" }
+            })
     }
 
     /// What a stage hides in the pictures of a source, the tags of its sound would tell.
@@ -158,10 +177,7 @@ struct FormatNegotiation {
         stage.context.audio = stage.audio
         stage.context.setInputTags(stage.inputTags)
         stage.context.inputIDs = request.from.map(nameInFile)
-        stage.context.takenOutputs = Set(
-            request.type.info.furtherOutputs.map(\.name).filter { name in
-                self.request.stages.contains { $0.id == "\(request.id).\(name)" }
-            })
+        stage.context.takenOutputs = takenOutputs(of: request)
         stage.context.keyframeRequest = stage.keyframes.map { KeyframeRequest(to: $0) }
         if let (index, codec) = request.untaken(inputs) {
             let producer = request.from[index]

@@ -126,6 +126,12 @@ extension Stage {
 /// A source of access units sets ``AccessUnit/pts``, ``AccessUnit/dts``, ``AccessUnit/duration`` and
 /// ``AccessUnit/isKeyframe`` of each, and asks for its memory with ``StageDemand/slabBytes``.
 public protocol Source: Stage {
+    /// [control thread] Begins what ``negotiate()`` waits for and what takes long, such as a connection, and does not wait
+    /// for it: a chain calls this for all its sources before the first of them negotiates, so that they wait together.
+    ///
+    /// What is wrong, `negotiate` says. Does nothing unless the source implements it.
+    func beginNegotiation()
+
     /// [control thread] The format of all items that the source will give.
     ///
     /// It may look at the file or device, but changes nothing there.
@@ -136,6 +142,10 @@ public protocol Source: Stage {
     /// The runner calls it again and again until it returns ``SourceProgress/ended``. It waits only through `output`
     /// and ``StageContext/sleep(until:)``: a drain or a stop of the chain ends these waits.
     func produce(_ output: Output) throws -> SourceProgress
+}
+
+extension Source {
+    public func beginNegotiation() {}
 }
 
 /// Whether a source goes on.
