@@ -225,7 +225,8 @@ import Testing
             "-v", "error", "-rtsp_transport", transport, "-show_entries", "stream=codec_type,codec_name", "-of",
             "csv=p=0", url)
         #expect(probed.output.split(separator: "\n") == ["\(codec),audio"], "\(probed.error)")
-        let begin = beeps(try samples("-rtsp_transport", transport, "-i", url, limit: "-t", "4"))
+        // A player may join within a beep.
+        let begin = beeps(try samples("-rtsp_transport", transport, "-i", url, limit: "-t", "4")).filter { $0 > 0.15 }
         #expect(begin.count >= 3, "\(begin)")
         #expect(isRegular(begin, within: 0.003), "\(begin)")
         program.send(SIGINT)

@@ -45,7 +45,7 @@ import Testing
 
     @Test func leavesOutWhatIsFarFromNow() {
         var clock = CompanionClock()
-        var verdicts = [look(&clock, at: -20, .offset(0), now: 1)]
+        var verdicts = [look(&clock, at: -130, .offset(0), now: 1)]
         verdicts.append(look(&clock, at: 100, .offset(0), now: 1))
         verdicts.append(look(&clock, at: 100, .offset(0), now: 4.1))
         verdicts.append(look(&clock, at: nil, .offset(0), now: 4.2))

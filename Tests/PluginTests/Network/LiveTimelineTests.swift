@@ -34,9 +34,9 @@ import Testing
             #expect(line.place(time(number * 40), now: 9000 * ms) == .init(time: (7000 + number * 40) * ms))
         }
         #expect(line.place(time(2040), now: 9040 * ms) == .init(time: 9040 * ms))
-        // No further back than 10 s, whatever a sender says.
-        line.begin(age: MediaTime.max, now: 20_000 * ms)
-        #expect(line.place(time(0), now: 20_000 * ms).time == 10_000 * ms)
+        // No further back than two minutes, whatever a sender says.
+        line.begin(age: MediaTime.max, now: 200_000 * ms)
+        #expect(line.place(time(0), now: 200_000 * ms).time == 80_000 * ms)
     }
 
     /// The first picture of an RTSP connection has no time, and more of the burst comes while it is placed.
@@ -57,22 +57,35 @@ import Testing
         var line = LiveTimeline(.arrival)
         for number in Int64(0)...25 { _ = line.place(nil, now: (8000 + number * 40) * ms) }
         line.begin(age: time(800), now: 9011 * ms, period: time(40), isStoodIn: true)
-        let first = line.leavesOut(nil, now: 9010 * ms)
+        let first = line.placeOfLeftOut(nil, now: 9010 * ms)
         var given: [Int64] = []
         var offsets = Set<Int64?>()
         for number in Int64(0)...30 {
             let now = max(9011, 8211 + number * 40)
-            let isLeftOut = line.leavesOut(time(5000 + number * 40), now: now * ms)
+            let leftOut = line.placeOfLeftOut(time(5000 + number * 40), now: now * ms)
             offsets.insert(line.offset)
-            if !isLeftOut { given.append(line.place(time(5000 + number * 40), now: now * ms).time) }
+            if leftOut == nil { given.append(line.place(time(5000 + number * 40), now: now * ms).time) }
         }
-        #expect(first && given.count == 11, "\(given.count)")
+        #expect(first == 8171 * ms && given.count == 11, "\(given.count)")
         #expect(zip(given.dropFirst(), given).allSatisfy { $0 - $1 == 40 * ms } && given[0] > 9000 * ms, "\(given)")
         #expect(offsets == [(8211 - 5000) * ms])
         // Where nothing was shown meanwhile, everything is given.
         line.begin(age: time(800), now: 20_000 * ms, period: time(40))
-        let isLeftOut = line.leavesOut(time(0), now: 20_000 * ms)
-        #expect(!isLeftOut)
+        let leftOut = line.placeOfLeftOut(time(0), now: 20_000 * ms)
+        #expect(leftOut == nil)
+    }
+
+    /// An offset that was a little too late falls by a sixteenth of a period with each item.
+    @Test func fallsSlowlyWhereItemsComeALittleEarlier() {
+        var line = LiveTimeline(.arrival)
+        line.begin(now: 0, period: time(40))
+        var placed = (Int64(0)..<5).map { line.place(time($0 * 40), now: (1000 + $0 * 40) * ms).time }
+        placed += (Int64(5)..<30).map { line.place(time($0 * 40), now: (974 + $0 * 40) * ms).time }
+        #expect(zip(placed.dropFirst(), placed).allSatisfy { $0 - $1 >= 35 * ms }, "\(placed)")
+        #expect(placed.last == (974 + 29 * 40) * ms)
+        // What is wrong by more falls at once.
+        #expect(line.place(time(1200), now: (1000 + 800) * ms).time == (974 + 29 * 40 + 1) * ms)
+        #expect(line.place(time(2000), now: 2600 * ms).time == 2600 * ms)
     }
 
     @Test func followsASlowClock() {

@@ -16,8 +16,10 @@ struct CompanionClock {
         case drop(ahead: Int64?)
     }
 
-    /// How far a packet's time may lie behind now, since a connection starts with a burst; and ahead where the parts of a
-    /// playlist come at once.
+    /// How far a packet's time may lie behind now: a connection starts with a burst, which may have waited long for the chain
+    /// to begin.
+    private static let mostBehind: Int64 = 120_000_000_000
+    /// How far ahead it may lie where the parts of a playlist come at once.
     private static let mostApart: Int64 = 10_000_000_000
     /// How far ahead it may lie where packets are given when they come.
     private static let mostAhead: Int64 = 1_000_000_000
@@ -52,6 +54,7 @@ struct CompanionClock {
         switch pictures {
         case .unknown: return .wait
         case .over: return .drop(ahead: nil)
+        case .untimed: return .here(isStep: false)
         case .offset(let new):
             // Both lie within ±2^61.
             if let old = offset, abs(new - old) > Self.step {
@@ -62,7 +65,7 @@ struct CompanionClock {
             (offset, next) = (new, nil)
             let ahead = given.map { MediaTime(nanoseconds: new + $0.nanoseconds - now).nanoseconds } ?? 0
             // Where the stream's times jump, this track may jump before the pictures do: it then waits for them for a while.
-            guard ahead < -Self.mostApart || ahead > (isPacedByStream ? Self.mostApart : Self.mostAhead) else {
+            guard ahead < -Self.mostBehind || ahead > (isPacedByStream ? Self.mostApart : Self.mostAhead) else {
                 defer { (heldSince, hasStepped) = (nil, false) }
                 return .here(isStep: hasStepped)
             }

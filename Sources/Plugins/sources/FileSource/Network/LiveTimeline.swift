@@ -22,8 +22,12 @@ struct LiveTimeline {
 
     private static let mostLate: Int64 = 1_000_000_000
     private static let mostEarly: Int64 = 10_000_000_000
+    /// How old a connection's first item can be: it may have waited long for the chain to begin.
+    private static let mostAge: Int64 = 120_000_000_000
     /// The least time between two items.
     private static let step: Int64 = 1_000_000
+    /// An offset that is wrong by more than this falls at once.
+    private static let mostUneven: Int64 = 100_000_000
     /// After this many items the offset follows a stream whose clock is slower than ours.
     private static let window = 100
 
@@ -36,6 +40,8 @@ struct LiveTimeline {
     private(set) var offset: Int64?
     /// When a connection's first item was captured; nil where it is given when it comes.
     private var first: Int64?
+    /// What is added to a connection's times, as far as that is known before its first item.
+    private var known: Int64?
     /// How late what waits may be.
     private var age: Int64 = 0
     private var period: Int64 = 0
@@ -49,19 +55,22 @@ struct LiveTimeline {
     /// Begins another connection, whose times are unrelated to the earlier ones.
     ///
     /// - Parameters:
-    ///   - age: How long before `now` the first item was captured, judged by the items that came with it. At most 10 s
-    ///     count, and only where items are given when they come.
+    ///   - age: How long before `now` the first item was captured, judged by the items that came with it. At most
+    ///     ``mostAge`` counts, and only where items are given when they come.
     ///   - now: The time of the chain clock.
+    ///   - offset: What is to be added to the stream's times, by the items that came with the first.
     ///   - period: From item to item, as far as that is known.
     ///   - isStoodIn: Whether something else has been shown in its place until now.
     mutating func begin(
-        age: MediaTime = .zero, now: Int64, period: MediaTime = .zero, isStoodIn: Bool = false
+        age: MediaTime = .zero, now: Int64, offset known: Int64? = nil, period: MediaTime = .zero,
+        isStoodIn: Bool = false
     ) {
         (offset, standIn) = (nil, isStoodIn ? last : nil)
         self.period = min(max(period.nanoseconds, 0), Self.mostLate)
-        self.age = pace == .arrival ? min(max(age.nanoseconds, 0), Self.mostEarly) : 0
+        self.age = pace == .arrival ? min(max(age.nanoseconds, 0), Self.mostAge) : 0
         // Not by the time of its place: the first picture has to be decoded, and more of the burst may be before it.
         first = self.age > 0 ? now - self.age : nil
+        self.known = first == nil ? nil : known
         (leastLate, count) = (.max, 0)
     }
 
@@ -76,18 +85,19 @@ struct LiveTimeline {
     /// where it was captured.
     mutating func expectBurst(_ length: MediaTime) { age = min(max(length.nanoseconds, 0), Self.mostEarly) }
 
-    /// Whether an item is left out, since something else has been shown at its time: the burst that a connection begins
-    /// with, where stand-ins came before. It has its place on the clock all the same, for the sound beside it.
-    mutating func leavesOut(_ given: MediaTime?, now: Int64) -> Bool {
-        guard pace == .arrival, let standIn else { return false }
+    /// The place of an item that is left out, since something else has been shown at its time: the burst that a connection
+    /// begins with, where stand-ins came before. What is beside it needs its place all the same. Nil for an item that is
+    /// given.
+    mutating func placeOfLeftOut(_ given: MediaTime?, now: Int64) -> Int64? {
+        guard pace == .arrival, let standIn else { return nil }
         var time = (first ?? now) - period
         if let given {
-            if offset == nil { anchor(given, first ?? now) }
+            if offset == nil { anchor(given, beginning(given, now) ?? first ?? now) }
             time = offset! + given.nanoseconds
         }
-        guard time > standIn else { return true }
+        guard time > standIn else { return time }
         self.standIn = nil
-        return false
+        return nil
     }
 
     /// Finds the place of an item.
@@ -102,7 +112,8 @@ struct LiveTimeline {
         if let given {
             // Not before what was given already, so that the first items keep their distances.
             if offset == nil {
-                anchor(given, max(first ?? now, min(last.map { $0 + max(period, Self.step) } ?? .min, now)))
+                let begin = beginning(given, now) ?? first ?? now
+                anchor(given, max(begin, min(last.map { $0 + max(period, Self.step) } ?? .min, now)))
             }
             placement.time = offset! + given.nanoseconds
             let late = now - placement.time
@@ -113,8 +124,8 @@ struct LiveTimeline {
                 placement = Placement(time: now, isJump: true)
             } else if pace == .arrival {
                 if late < 0 {
-                    anchor(given, now)
-                    placement.time = now
+                    if isBehind { anchor(given, now) } else { lower(-late, given, now) }
+                    placement.time = offset! + given.nanoseconds
                 } else if late < Self.mostLate, !isBehind {
                     follow(late)
                 }
@@ -123,6 +134,21 @@ struct LiveTimeline {
         if let last, placement.time < last + Self.step { placement.time = last + Self.step }
         last = placement.time
         return placement
+    }
+
+    /// The time of a connection's first item by what was known before.
+    private func beginning(_ given: MediaTime, _ now: Int64) -> Int64? {
+        guard let known else { return nil }
+        let time = MediaTime(nanoseconds: known).nanoseconds + given.nanoseconds
+        return (now - Self.mostAge...now + Self.mostUneven).contains(time) ? time : nil
+    }
+
+    /// An item has come earlier than any before it. Pictures that are decoded in another order than they are shown would
+    /// stand unevenly if the offset fell by all of that at once.
+    private mutating func lower(_ early: Int64, _ given: MediaTime, _ now: Int64) {
+        guard early <= min(2 * period, Self.mostUneven) else { return anchor(given, now) }
+        offset = MediaTime(nanoseconds: offset! - min(early, max(period / 16, Self.step))).nanoseconds
+        (leastLate, count) = (.max, 0)
     }
 
     private mutating func anchor(_ given: MediaTime, _ now: Int64) {

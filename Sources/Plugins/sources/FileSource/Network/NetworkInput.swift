@@ -140,10 +140,9 @@ final class NetworkInput {
         let found = try Self.find(settings, interrupt, mayWait: mayWait, last: last)
         (container, client) = (found.container, found.client)
         (track, soundTrack, terms, packets) = (found.track, found.soundTrack, found.terms, found.packets)
-        let length = found.container.pointee.duration
-        isFinite = settings.address.scheme.mayEnd && length != fh_av_no_pts && length > 0
+        isFinite = Self.isFinite(found.container, settings)
         isOneFile = settings.address.scheme.mayEnd && !Self.isPlaylist(found.container)
-        isUntimed = found.container.pointee.iformat.pointee.flags & AVFMT_NOTIMESTAMPS != 0 && !isFinite
+        isUntimed = found.terms.isUntimed
         packets.begin(InputTimeline(closesGaps: true, isInMiddle: true, isLive: true))
     }
 
@@ -193,13 +192,15 @@ final class NetworkInput {
                 do { return try findByClient(refusal) } catch { throw fault(error, refusal) }
             }
         }
+        var own: (any Error)?
         do { return try findByClient(nil) } catch {
             // What a login is asked for or refused with is not tried by the other one: cameras lock out who tries often.
             let isAboutLogin = [0, 401].contains((error as? RTSPClient.Refusal)?.status)
             guard !settings.needsClient, !isAboutLogin, !interrupt.mustStop else { throw fault(error, nil) }
+            if (error as? RTSPClient.Refusal)?.method != "DESCRIBE" { own = (error as? RTSPClient.Refusal)?.fault }
         }
-        // What it says of the same answer is better known, such as where the server led it to.
-        do { return try findByLibavformat() } catch let refusal as Unusable { throw refusal.fault }
+        // What libavformat says of the description is better known, such as where it was led to.
+        do { return try findByLibavformat() } catch let refusal as Unusable { throw own ?? refusal.fault }
     }
 
     /// The server answers, but libavformat's own client cannot use it.
@@ -303,7 +304,9 @@ final class NetworkInput {
             if !settings.isDecoded || settings.takesUnits { findSets(container, track, packets) }
             let terms = try StreamTerms(
                 container, track: track, sound: sound >= 0 ? sound : nil, shown: settings.address.shown,
-                isDecoded: settings.isDecoded, givesUnits: settings.takesUnits)
+                isDecoded: settings.isDecoded, givesUnits: settings.takesUnits,
+                isUntimed: container.pointee.iformat.pointee.flags & AVFMT_NOTIMESTAMPS != 0
+                    && !isFinite(container, settings))
             let soundTrack = terms.sound == nil ? nil : sound
             for index in 0..<Int(container.pointee.nb_streams) where index != track && index != soundTrack {
                 container.pointee.streams[index]!.pointee.discard = AVDISCARD_ALL
@@ -315,6 +318,11 @@ final class NetworkInput {
             Self.close(&container, &client, interrupt)
             throw error
         }
+    }
+
+    private static func isFinite(_ container: UnsafeMutablePointer<AVFormatContext>, _ settings: Settings) -> Bool {
+        let length = container.pointee.duration
+        return settings.address.scheme.mayEnd && length != fh_av_no_pts && length > 0
     }
 
     private static func codec(_ container: UnsafeMutablePointer<AVFormatContext>, _ track: Int32) -> AVCodecID {

@@ -34,6 +34,7 @@ final class NetworkSound: Source {
     private var places = CompanionClock()
     private var nextReader: NextReader
     private var hasEnded = false
+    private var join = ConnectionJoin()
     private var lastResume: Int64 = 0
     /// Packets that were dropped before the first call or the end of the last pause: the chain was not too slow for
     /// those.
@@ -154,6 +155,10 @@ final class NetworkSound: Source {
             droppedBefore = queue.dropped
         }
         if droppedBefore == nil { droppedBefore = queue.dropped }
+        if let current = join.connection(of: queue, now: context.clock.now()) {
+            followsGap = true
+            try begin(current)
+        }
         if let decoder {
             let step: SoundDecoder.Step?
             do {
@@ -210,7 +215,7 @@ final class NetworkSound: Source {
         switch nextReader.look(context, instead: reader, now: now, where: { $0.sound != nil }) {
         case .reader(let found):
             reader = found
-            (terms, decoder, followsGap) = (nil, nil, true)
+            (terms, decoder, followsGap, join) = (nil, nil, true, ConnectionJoin())
             return .more
         case .wait: return context.sleep(until: now + Self.wait) ? .more : .ended
         case .none:
@@ -322,7 +327,7 @@ final class NetworkSound: Source {
             return .more
         }
         // What came while the stage was paused is dropped.
-        guard pts.nanoseconds >= context.resumedAt else { return .more }
+        guard pts.nanoseconds >= max(context.resumedAt, join.begin) else { return .more }
         // The pictures' offset may step back by as much as a connection's first items were late.
         if let latest { pts = max(pts, latest + MediaTime(nanoseconds: 1000)) }
         guard waits(for: pts) else { return .ended }
@@ -365,7 +370,7 @@ final class NetworkSound: Source {
         // The sound of a new connection can start before the end of the last one's.
         if let latest, place.pts < latest { return .more }
         // What came while the stage was paused is dropped.
-        guard place.pts.nanoseconds >= context.resumedAt else { return .more }
+        guard place.pts.nanoseconds >= max(context.resumedAt, join.begin) else { return .more }
         guard waits(for: place.pts) else { return .ended }
         var block = try output.makeAudioBlock(sampleCount: place.samples.count)
         let part = UnsafeBufferPointer(

@@ -89,8 +89,19 @@ final class NetworkSource: Source {
 
     // MARK: Setup
 
-    /// [control thread] Opens the stream within `connectSeconds`. Where the stream may be missing, opens nothing.
-    func negotiate() throws -> MediaFormat {
+    /// What the stage waits for to be planned.
+    private struct Opening {
+        var expected: (stream: RememberedStream, isRemembered: Bool)?
+        /// Whether a connection is made; the chain begins without the stream where none is.
+        var connects = true
+    }
+    private var opening: Result<Opening, any Error>?
+
+    /// [control thread] Begins to connect.
+    func beginNegotiation() { opening = Result { try open() } }
+
+    /// [control thread] Opens nothing where the stream may be missing.
+    private func open() throws -> Opening {
         slate = try Slate(
             color: options.slateColor, picturePath: options.slatePicture.map(context.resolve), text: options.slateText)
         let login = try options.login.map { try ServerLogin.read($0, resolve: context.resolve) }
@@ -126,10 +137,19 @@ final class NetworkSource: Source {
             memory: memory)
         self.reader = reader
         StreamReaders.add(reader, of: context)
-        if let expected { return plan(expected.stream, isRemembered: expected.isRemembered) }
-        if mayMiss, !givesUnits { return planPicturesWithout() }
+        let opening = Opening(expected: expected, connects: expected == nil && (!mayMiss || givesUnits))
+        if opening.connects { try reader.start() }
+        return opening
+    }
+
+    /// [control thread] Waits for the stream at most `connectSeconds`.
+    func negotiate() throws -> MediaFormat {
+        let opening = try (self.opening ?? Result { try open() }).get()
+        self.opening = nil
+        if let expected = opening.expected { return plan(expected.stream, isRemembered: expected.isRemembered) }
+        guard opening.connects, let reader else { return planPicturesWithout() }
+        let mayMiss = options.ifMissing == .wait
         do {
-            try reader.start()
             let terms = try firstTerms(of: reader)
             return try plan(terms)
         } catch {
@@ -356,9 +376,7 @@ final class NetworkSource: Source {
         self.terms = terms
         reader?.clock.set(nil, of: terms, at: nil)
         awaitFirstLive()
-        times.begin(
-            age: age(terms), now: context.clock.now(), period: format?.frameRate.period ?? .zero,
-            isStoodIn: live.isAway && options.decode)
+        begin(terms, isStoodIn: live.isAway && options.decode)
         pacer.begin()
         gate.close()
         live.opened()
@@ -391,13 +409,13 @@ final class NetworkSource: Source {
         }
     }
 
-    /// How long ago the first item that waits was captured.
-    private func age(_ terms: StreamTerms) -> MediaTime {
-        guard let waiting = reader?.queue.waiting, let cameAt = waiting.newestCameAt, waiting.count > 1 else {
-            return .zero
-        }
-        return terms.timeBase.time(ofTicks: waiting.ticks)
-            + MediaTime(nanoseconds: max(context.clock.now() - cameAt, 0))
+    /// Begins the timeline with the items that wait.
+    private func begin(_ terms: StreamTerms, isStoodIn: Bool) {
+        let (now, captured) = (context.clock.now(), reader?.queue.captured(terms.timeBase))
+        times.begin(
+            age: MediaTime(nanoseconds: captured.map { max(now - $0.first, 0) } ?? 0), now: now,
+            offset: captured?.offset,
+            period: terms.period(format), isStoodIn: isStoodIn)
     }
 
     // MARK: After a pause
@@ -412,7 +430,7 @@ final class NetworkSource: Source {
         if times.isLate(given, now: now), let reader {
             // A moment for what comes behind it.
             guard context.sleep(until: now + 20_000_000) else { return nil }
-            times.expectBurst(terms.timeBase.time(ofTicks: reader.queue.waiting.ticks))
+            times.expectBurst(terms.timeBase.time(ofTicks: reader.queue.ticksWaiting))
             now = context.clock.now()
         }
         if times.pace == .arrival, let reader {
@@ -438,12 +456,13 @@ final class NetworkSource: Source {
     private func isStale(_ given: MediaTime?) -> Bool {
         guard stale > 0, times.pace == .arrival, let given, let reader, let terms else { return false }
         // Of a connection that was made meanwhile only the newest item is of this moment.
-        let (now, waiting) = (context.clock.now(), age(terms))
+        let now = context.clock.now()
         // All lie within ±2^61.
-        let time = times.offset.map { $0 + given.nanoseconds } ?? now - waiting.nanoseconds
+        let time =
+            times.offset.map { $0 + given.nanoseconds } ?? reader.queue.captured(terms.timeBase)?.first ?? now
         guard time < context.resumedAt else {
             stale = 0
-            if times.offset == nil { times.begin(age: waiting, now: now, period: format?.frameRate.period ?? .zero) }
+            if times.offset == nil { begin(terms, isStoodIn: false) }
             return false
         }
         stale -= 1
@@ -461,8 +480,8 @@ final class NetworkSource: Source {
         }
         let given = time(picture.givenTick, terms)
         if isStale(given) { return .more }
-        if times.leavesOut(given, now: context.clock.now()) {
-            reader?.clock.set(times.offset, of: terms, at: nil)
+        if let time = times.placeOfLeftOut(given, now: context.clock.now()) {
+            reader?.clock.set(times.offset, of: terms, at: time)
             figures.add(figures.skipped)
             return .more
         }
@@ -472,7 +491,7 @@ final class NetworkSource: Source {
         look(at: found, format)
         try converter?.convert(picture, found, into: &frame)
         frame.pts = MediaTime(nanoseconds: placement.time)
-        frame.capturedAt = placement.time
+        frame.capturedAt = min(placement.time, context.clock.now())
         frame.duration = format.frameRate.period
         frame.orientation = picture.orientation?.value ?? format.orientation
         frame.isDiscontinuity = followsGap || placement.isJump
@@ -554,7 +573,7 @@ final class NetworkSource: Source {
         if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { noteDamage() }
         let shown = time(packet.pointee.pts, terms)
         let decoded = terms.decodeTime(
-            dts: packet.pointee.dts, pts: packet.pointee.pts, period: format.frameRate.period)
+            dts: packet.pointee.dts, pts: packet.pointee.pts, period: terms.period(format))
         if isStale(decoded) {
             gate.close()
             return .more
@@ -572,7 +591,7 @@ final class NetworkSource: Source {
         let ahead = shown.flatMap { shown in times.offset.map { $0 + shown.nanoseconds - placement.time } } ?? 0
         unit.dts = MediaTime(nanoseconds: placement.time)
         unit.pts = MediaTime(nanoseconds: placement.time + ((0...10_000_000_000).contains(ahead) ? ahead : 0))
-        unit.capturedAt = placement.time
+        unit.capturedAt = min(placement.time, context.clock.now())
         unit.duration = format.frameRate.period
         unit.orientation = format.orientation
         unit.entry = outline.entry

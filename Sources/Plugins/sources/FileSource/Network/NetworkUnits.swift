@@ -31,6 +31,7 @@ final class NetworkUnits: Source {
     /// Whether ``packet`` is an access unit that waits for its picture's place.
     private var holdsUnit = false
     private var hasEnded = false
+    private var join = ConnectionJoin()
     private var lastResume: Int64 = 0
     /// The DTS of the newest unit.
     private var latest: MediaTime?
@@ -108,6 +109,10 @@ final class NetworkUnits: Source {
             (dropped, followsGap) = (queue.dropped, true)
             gate.close()
         }
+        if let current = join.connection(of: queue, now: context.clock.now()) {
+            followsGap = true
+            begin(current)
+        }
         if holdsUnit { return try feed(output) }
         switch filter?.receive(into: packet) {
         case .unit:
@@ -142,7 +147,7 @@ final class NetworkUnits: Source {
         switch nextReader.look(context, instead: reader, now: now, where: { $0.units != nil }) {
         case .reader(let found):
             reader = found
-            (terms, filter, followsGap) = (nil, nil, true)
+            (terms, filter, followsGap, join) = (nil, nil, true, ConnectionJoin())
             return .more
         case .wait: return context.sleep(until: now + Self.wait) ? .more : .ended
         case .none:
@@ -180,7 +185,7 @@ final class NetworkUnits: Source {
         }
         let shown = time(packet.pointee.pts, terms)
         let decoded = terms.decodeTime(
-            dts: packet.pointee.dts, pts: packet.pointee.pts, period: encoded?.video?.frameRate.period ?? .zero)
+            dts: packet.pointee.dts, pts: packet.pointee.pts, period: terms.period(encoded?.video))
         let pictures = reader.clock.place(of: terms, isNewest: reader.isNewest(terms))
         switch places.look(
             at: decoded, pictures, now: context.clock.now(), isPacedByStream: reader.isPacedByStream)
@@ -215,11 +220,12 @@ final class NetworkUnits: Source {
         }
         if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { noteDamage() }
         let now = context.clock.now()
-        let next = hasBegun ? latest.map { $0 + video.frameRate.period } : nil
+        // A stream without times has those of arrival.
+        let next = hasBegun && places.offset != nil ? latest.map { $0 + terms.period(video) } : nil
         let begin = reader?.clock.begin(of: terms).map { MediaTime(nanoseconds: $0) }
-        var dts = decoded.map(places.time) ?? next ?? begin ?? MediaTime(nanoseconds: now)
+        var dts = decoded.map(places.time) ?? next ?? (hasBegun ? nil : begin) ?? MediaTime(nanoseconds: now)
         // What came while the stage was paused is dropped.
-        guard dts.nanoseconds >= context.resumedAt else {
+        guard dts.nanoseconds >= max(context.resumedAt, join.begin) else {
             gate.close()
             return .more
         }
@@ -239,7 +245,7 @@ final class NetworkUnits: Source {
         let unit = try output.makeAccessUnit(of: bytes, behind: sets)
         unit.dts = dts
         unit.pts = max(shown.map(places.time) ?? dts, dts)
-        unit.capturedAt = dts.nanoseconds
+        unit.capturedAt = min(dts.nanoseconds, context.clock.now())
         unit.duration = video.frameRate.period
         unit.orientation = video.orientation
         unit.entry = outline.entry

@@ -22,16 +22,15 @@ final class PacketQueue: @unchecked Sendable {
         var packet: UnsafeMutablePointer<AVPacket>?
         var byteCount = 0
         var isKey = false
+        /// Nanoseconds of the monotonic clock.
         var cameAt: Int64 = 0
-    }
 
-    /// What waits.
-    struct Waiting {
-        /// From the first packet to the last one; 0 where they have no times.
-        var ticks: Int64 = 0
-        /// When the newest one came, in nanoseconds of the monotonic clock.
-        var newestCameAt: Int64?
-        var count = 0
+        /// When the packet is decoded, else shown.
+        var tick: Int64? {
+            guard let packet = packet?.pointee else { return nil }
+            let tick = packet.dts == fh_av_no_pts ? packet.pts : packet.dts
+            return tick == fh_av_no_pts ? nil : tick
+        }
     }
 
     static let mostPackets = 512
@@ -52,6 +51,8 @@ final class PacketQueue: @unchecked Sendable {
     private var waitsForKey = false
     private var isEnding = false
     private var droppedCount = 0
+    /// The connection of what is taken next; nil where that is not known, or lost.
+    private var terms: StreamTerms?
 
     /// - Parameter mostPackets: How many packets it holds.
     init(mostPackets: Int = PacketQueue.mostPackets, dropsOldest: Bool = false) {
@@ -112,7 +113,7 @@ final class PacketQueue: @unchecked Sendable {
             if case .opened = item { waitsForKey = false }
             // If the items are not taken for a long time, only the newest is needed.
             if entries.count > mostPackets + 8, let index = entries.firstIndex(where: { $0.packet == nil }) {
-                entries.remove(at: index)
+                note(entries.remove(at: index).item)
             }
             entries.append(Entry(item: item))
             pthread_cond_broadcast(changed)
@@ -176,6 +177,7 @@ final class PacketQueue: @unchecked Sendable {
             while entries.isEmpty, !isEnding, Self.now() < instant { wait(until: instant) }
             guard !entries.isEmpty else { return nil }
             let entry = entries.removeFirst()
+            note(entry.item)
             if let own = entry.packet {
                 if let packet { av_packet_move_ref(packet, own) }
                 giveBack(own, entry.byteCount)
@@ -184,6 +186,17 @@ final class PacketQueue: @unchecked Sendable {
             return entry.item
         }
     }
+
+    private func note(_ item: Item) {
+        switch item {
+        case .opened(let terms): self.terms = terms
+        case .lost: terms = nil
+        case .packet, .refused, .ended: break
+        }
+    }
+
+    /// [stage thread] The connection of what is taken next, where another consumer has taken its beginning.
+    var current: StreamTerms? { locked { terms } }
 
     /// [control thread] Like `take`, but leaves the item in the queue.
     func look(until instant: Int64, unless isStopped: () -> Bool) -> Item? {
@@ -195,19 +208,39 @@ final class PacketQueue: @unchecked Sendable {
         }
     }
 
-    /// [stage thread] The packets that wait. Where they came at once, their ticks tell how long ago the first was captured.
-    var waiting: Waiting {
+    /// [stage thread] Ticks from the first waiting packet to the last one; 0 where they have no times.
+    var ticksWaiting: Int64 {
         locked {
-            var (waiting, first, last) = (Waiting(), Int64.max, Int64.min)
+            var (first, last) = (Int64.max, Int64.min)
             for entry in entries {
-                guard let packet = entry.packet else { continue }
-                waiting.count += 1
-                waiting.newestCameAt = entry.cameAt
-                let tick = packet.pointee.dts == fh_av_no_pts ? packet.pointee.pts : packet.pointee.dts
-                if tick != fh_av_no_pts { (first, last) = (min(first, tick), max(last, tick)) }
+                guard let tick = entry.tick else { continue }
+                (first, last) = (min(first, tick), max(last, tick))
             }
-            if last > first { waiting.ticks = max(last.minus(first), 0) }
-            return waiting
+            return last > first ? max(last.minus(first), 0) : 0
+        }
+    }
+
+    /// How long before it came a packet can have been captured, whatever its time says.
+    private static let mostEarly: Int64 = 10_000_000_000
+
+    /// [stage thread] When the waiting packets were captured, by the one that came soonest after its time. Nanoseconds of the
+    /// monotonic clock; nil for fewer than two packets with times.
+    ///
+    /// - Returns: When the first one was, and what is to be added to the stream's times of decoding.
+    func captured(_ timeBase: TimeBase) -> (first: Int64, offset: Int64)? {
+        locked { () -> (first: Int64, offset: Int64)? in
+            let times = entries.compactMap { entry -> (time: Int64, cameAt: Int64, isExact: Bool)? in
+                guard let tick = entry.tick, let time = timeBase.possibleTime(ofTicks: tick) else { return nil }
+                return (time.nanoseconds, entry.cameAt, entry.packet?.pointee.dts != fh_av_no_pts)
+            }
+            // Where pictures are reordered, the time of showing says less.
+            let exact = times.contains(where: \.isExact) ? times.filter(\.isExact) : times
+            guard times.count > 1, let begin = exact.map(\.time).min(), let cameAt = times.first?.cameAt,
+                let soonest = exact.map({ $0.cameAt - $0.time }).min()
+            else { return nil }
+            // All lie within ±2^61.
+            let first = max(soonest + begin, cameAt - Self.mostEarly)
+            return (first, first - begin)
         }
     }
 

@@ -62,6 +62,8 @@ final class StreamClock: Sendable {
     enum Place: Equatable {
         /// To be added to the stream's times, nanoseconds.
         case offset(Int64)
+        /// The stream has no times: what is beside a picture came with it.
+        case untimed
         /// No picture of the connection was placed yet.
         case unknown
         /// The pictures are from another connection by now, or have ended.
@@ -73,7 +75,7 @@ final class StreamClock: Sendable {
         state.withLock { state in
             let missing: Place = state.hasEnded ? .over : .unknown
             guard state.connection == ObjectIdentifier(terms) else { return isNewest ? missing : .over }
-            return state.offset.map { .offset($0) } ?? missing
+            return state.offset.map { .offset($0) } ?? (terms.isUntimed && state.begin != nil ? .untimed : missing)
         }
     }
 }
@@ -110,6 +112,23 @@ enum StreamReaders {
         guard let dot = context.stageID.lastIndex(of: ".") else { return nil }
         let stage = String(context.stageID[..<dot])
         return entries.withLock { $0[key(context, stage)]?.reader }
+    }
+}
+
+/// A further output's way into a connection of which an instance before it has taken the beginning: it was put into a
+/// running chain, or has replaced that instance.
+struct ConnectionJoin {
+    private var hasLooked = false
+    /// What was captured before this is left out: it is from when nobody took it. The chain's clock.
+    private(set) var begin: Int64 = 0
+
+    /// [stage thread] The connection, at the first call; nil where its beginning is still to be taken.
+    mutating func connection(of queue: PacketQueue, now: Int64) -> StreamTerms? {
+        guard !hasLooked else { return nil }
+        hasLooked = true
+        guard let terms = queue.current else { return nil }
+        begin = now
+        return terms
     }
 }
 

@@ -25,6 +25,13 @@ final class StreamTerms: @unchecked Sendable {
     let sound: SoundTerms?
     /// `h264 1280x720 at 25 fps`.
     let text: String
+    /// Whether it has no times: those that libavformat makes up for it say nothing of when a picture was taken.
+    let isUntimed: Bool
+
+    /// From picture to picture: by the stream, else by `planned`.
+    func period(_ planned: VideoFormat?) -> MediaTime {
+        rate.isZero ? planned?.frameRate.period ?? .zero : rate.period
+    }
 
     /// - Throws: ``FrameHostError`` where the video cannot be given.
     ///
@@ -33,8 +40,9 @@ final class StreamTerms: @unchecked Sendable {
     ///   - givesUnits: Whether access units are wanted beside the pictures.
     init(
         _ container: UnsafeMutablePointer<AVFormatContext>, track: Int, sound: Int? = nil, shown: String,
-        isDecoded: Bool, givesUnits: Bool
+        isDecoded: Bool, givesUnits: Bool, isUntimed: Bool = false
     ) throws {
+        self.isUntimed = isUntimed
         let stream = container.pointee.streams[track]!
         self.sound = sound.flatMap { SoundTerms(container.pointee.streams[$0]!) }
         guard let copy = avcodec_parameters_alloc() else {

@@ -255,6 +255,7 @@ final class RTSPClient {
     struct Refusal: Error {
         /// 0 where what it asks for is not known.
         var status: Int
+        var method = ""
         var fault: FrameHostError
     }
 
@@ -262,7 +263,7 @@ final class RTSPClient {
         // What a server says may be what it was told.
         let reason = isReasonSafe(answer.reason) ? String(answer.reason.prefix(60)).printable() : ""
         return Refusal(
-            status: answer.status,
+            status: answer.status, method: method,
             fault: NetworkFault.answered(address.shown, method, answer.status, reason, hasLogin: login != nil))
     }
 
