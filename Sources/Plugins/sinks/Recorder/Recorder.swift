@@ -341,7 +341,7 @@ final class Recorder: MultiSink {
             return try take(sound: unit, at: soundPlaces[index] ?? 0)
         case .motionBlock(let block):
             motion?.add(block)
-            return recording == nil ? .idle : .delivered
+            return recording == nil ? waitingVerdict : .delivered
         default: throw FrameHostError(.broken, what: "the recorder was handed something that it does not write")
         }
     }
@@ -350,7 +350,7 @@ final class Recorder: MultiSink {
         let about = RecordedUnit(unit)
         guard let soundInputs else { return .idle }
         unit.withBytes { soundInputs.keep(about, $0, track: track) }
-        guard let recording else { return .idle }
+        guard let recording else { return waitingVerdict }
         // Less than that can lie between the decoding of a keyframe and its time.
         if let late = recording.lateness(ofSound: about, at: track), late > Self.longestReorder {
             reportLate(late)
@@ -363,6 +363,9 @@ final class Recorder: MultiSink {
         } catch { try goOn(after: error) }
         return .delivered
     }
+
+    /// What becomes of sound and motion that come before the first picture: they are kept for a recording that was asked for.
+    private var waitingVerdict: SinkVerdict { state.phase == .starting ? .delivered : .idle }
 
     /// Gives the recording the sound that is decoded before a time.
     private func giveSound(before time: MediaTime, _ recording: Recording) throws {
