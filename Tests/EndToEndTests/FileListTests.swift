@@ -60,6 +60,51 @@ import Testing
         #expect(probe.times.count == (isCopied ? 200 : 125 + 150))
     }
 
+    /// Undecoded sound by a link has the packets that a recorder has which carries the sound along, at times that rise by
+    /// about a packet at the joints.
+    @Test(
+        .needs(.ffmpeg), .needs(.ffprobe), arguments: ["libopus", "aac", "libmp3lame"], ["mkv", "mp4"])
+    func joinsSoundByALinkAsACopy(codec: String, ending: String) throws {
+        // A length that is no whole number of packets.
+        try workshop.ffmpeg(
+            [
+                "-f", "lavfi", "-i", "color=black:size=160x120:rate=15:duration=3.2", "-itsoffset", "-0.013", "-f",
+                "lavfi",
+                "-i", "sine=duration=3.3", "-c:v", "libx264", "-preset", "veryfast", "-c:a", codec, "a.\(ending)",
+            ])
+        func packets(_ sound: String) throws -> [(time: Double, size: String)] {
+            try workshop.workspace.write(
+                "chain.json",
+                """
+                { "stages": [
+                  { "id": "clip", "use": "file-source", "path": ["a.\(ending)", "a.\(ending)", "a.\(ending)"], "decode": false },
+                  { "use": "recorder", "path": "out.mkv", "overwrite": true, \(sound) } ] }
+                """)
+            let outcome = try Program.framehost.run(["chain.json"], folder: workshop.workspace.folder.path)
+            #expect(outcome.status == 0 && !outcome.error.contains("later than"), "\(outcome.error)")
+            // Each item is accounted for.
+            let numbers = outcome.error.split(separator: "\n").last.map { line in
+                line.split { !$0.isNumber && $0 != "." && $0 != ":" }.compactMap { Int($0) }
+            }
+            if sound.contains("from"), let numbers, numbers.count >= 4 {
+                #expect(numbers[0] + numbers[1] == numbers[numbers.count - 2], "\(outcome.error)")
+            }
+            let probed = try Tool.ffprobe.run(
+                "-v", "error", "-select_streams", "a", "-show_entries", "packet=pts_time,size", "-of", "csv=p=0",
+                workshop.workspace.path("out.mkv"))
+            return probed.lines.compactMap { line in
+                let parts = line.split(separator: ",")
+                return Double(parts[0]).map { ($0, String(parts[1])) }
+            }
+        }
+        let (copied, linked) = (try packets(#""audio": "copy""#), try packets(#""from": ["clip", "clip.audio"]"#))
+        #expect(copied.count > 300 && copied.map(\.size) == linked.map(\.size), "\(copied.count) \(linked.count)")
+        #expect(zip(copied, linked).allSatisfy { abs($0.time - $1.time) < 0.0021 })
+        let steps = zip(linked, linked.dropFirst()).map { $1.time - $0.time }
+        let usual = steps.sorted()[steps.count / 2]
+        #expect(steps.allSatisfy { $0 > usual * 0.45 && $0 < usual * 1.6 }, "\(steps.min() ?? 0) \(steps.max() ?? 0)")
+    }
+
     @Test(.needs(.ffmpeg)) func checkNamesTheMissingFile() throws {
         try clip("a.mp4", seconds: 1)
         let outcome = try run(["a.mp4", "gone.mp4"], sound: #""from": "h264""#)

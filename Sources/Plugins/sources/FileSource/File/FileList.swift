@@ -295,6 +295,16 @@ final class CarriedList: AudioOrigin {
         Reader(try all.map { try $0.open(track: track) }, spans, tracks[track].timeBase)
     }
 
+    /// The first packet of a file that is heard, and the one before it.
+    static func begin(_ reader: any AudioReader) throws -> [AudioPacket] {
+        var before: [AudioPacket] = []
+        while let packet = try reader.next() {
+            if packet.pts.plus(packet.duration) > 0 { return before + [packet] }
+            before = [packet]
+        }
+        return []
+    }
+
     /// One file's packets after the other's. Where a file begins with a packet that is only decoded and not heard, that one takes
     /// the place of the last one before, so that the first that is heard is decoded as in its file.
     private final class Reader: AudioReader {
@@ -313,7 +323,9 @@ final class CarriedList: AudioOrigin {
 
         func next() throws -> AudioPacket? {
             while current < readers.count {
-                if following == nil { following = try begin(current + 1) }
+                if following == nil {
+                    following = current + 1 < readers.count ? try CarriedList.begin(readers[current + 1]) : []
+                }
                 guard let packet = try pending.isEmpty ? readers[current].next() : pending.removeFirst() else {
                     current += 1
                     pending = following ?? []
@@ -322,7 +334,11 @@ final class CarriedList: AudioOrigin {
                 }
                 let (pts, dts) = (packet.pts.plus(joint(current)), packet.dts.plus(joint(current)))
                 if let last, dts <= last { continue }
-                if let first = following?.first, pts >= first.pts.plus(joint(current + 1)) { continue }
+                if let first = following?.first {
+                    let next = timeBase.time(ofTicks: first.pts.plus(joint(current + 1)))
+                    let duration = timeBase.time(ofTicks: packet.duration)
+                    if timeBase.time(ofTicks: pts).gives(wayTo: next, lasting: duration) { continue }
+                }
                 last = dts
                 return AudioPacket(bytes: packet.bytes, pts: pts, dts: dts, duration: packet.duration)
             }
@@ -330,16 +346,13 @@ final class CarriedList: AudioOrigin {
         }
 
         private func joint(_ index: Int) -> Int64 { timeBase.ticks(of: spans[index].joint) }
+    }
+}
 
-        /// The first packet of a file that is heard, and the one before it.
-        private func begin(_ index: Int) throws -> [AudioPacket] {
-            guard index < readers.count else { return [] }
-            var before: [AudioPacket] = []
-            while let packet = try readers[index].next() {
-                if packet.pts.plus(packet.duration) > 0 { return before + [packet] }
-                before = [packet]
-            }
-            return []
-        }
+extension MediaTime {
+    /// Whether a packet of sound at this time is left out before one of the next file, which lies over half of it: packets follow
+    /// each other at the distance at which they are played.
+    func gives(wayTo next: MediaTime, lasting duration: MediaTime) -> Bool {
+        self + MediaTime(nanoseconds: duration.nanoseconds / 2) >= next
     }
 }

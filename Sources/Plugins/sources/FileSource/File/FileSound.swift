@@ -30,6 +30,8 @@ final class FileSound: Source {
     private var rest: [Part] = []
     /// Whether the file begins where the one before has ended.
     private var followsSound = false
+    /// Of the files of an undecoded list: the first packet to give of the present one, and of the next one with sound.
+    private var begins: (present: MediaTime?, next: MediaTime?)
     /// A file of a list that was not begun. Of files of which none has pictures, each begins where the one before has ended, and
     /// no span is needed.
     private struct Part {
@@ -205,11 +207,36 @@ final class FileSound: Source {
             let audio = CarriedTracks(file, range: range, context: context)
             guard let track = audio.tracks.first else { continue }
             (self.file, self.audio, self.track, self.range) = (file, audio, track, range)
-            joint = part.span?.joint ?? given ?? .zero
+            joint = part.span.map { place(of: $0, track) } ?? given ?? .zero
             followsSound = part.span == nil && !part.isFirst
+            if !options.decode, part.span != nil {
+                begins.present = begins.next
+                begins.next = try nextBegin()
+            }
             // Of the last one all is given, as of a single file.
             upper = rest.isEmpty ? nil : part.span.map { $0.end - $0.begin }
             return (file, audio, track)
+        }
+        return nil
+    }
+
+    /// Where a file of a list lies. Undecoded on a tick of its track, as a recorder that carries the sound has it.
+    private func place(of span: FileSpan, _ track: AudioTrackFormat) -> MediaTime {
+        options.decode ? span.joint : track.timeBase.time(ofTicks: track.timeBase.ticks(of: span.joint))
+    }
+
+    /// Where the next file with sound begins.
+    private func nextBegin() throws -> MediaTime? {
+        for part in rest {
+            guard let span = part.span else { continue }
+            // The file's own reader posts the events about it.
+            let silent = StageContext(stageID: context.stageID, folder: context.folder, clock: context.clock)
+            let tracks = CarriedTracks(
+                try MediaFile(path: part.path), range: span.range(isFirst: false), context: silent)
+            guard let track = tracks.tracks.first else { continue }
+            return try CarriedList.begin(tracks.open(track: 0)).first.map {
+                track.timeBase.time(ofTicks: $0.pts) + place(of: span, track)
+            }
         }
         return nil
     }
@@ -347,12 +374,19 @@ final class FileSound: Source {
         joint > .zero && given.map { pts > $0 + SampleClock.tolerance } ?? true
     }
 
+    /// Gives a packet as it is. At the joints of a list these are the packets that ``CarriedList`` gives too.
     private func pass(_ packet: AudioPacket, _ track: AudioTrackFormat, _ output: Output) throws -> SourceProgress {
         let own = track.timeBase.time(ofTicks: packet.pts)
         guard !packet.bytes.isEmpty else { return .more }
+        let duration = track.timeBase.time(ofTicks: packet.duration)
         // Of a list: what only prepares a decoder, and what the next file lies over.
-        if joint > .zero, own + track.timeBase.time(ofTicks: packet.duration) <= .zero { return .more }
+        if let begin = begins.present {
+            if own + joint < begin { return .more }
+        } else if joint > .zero, own + duration <= .zero {
+            return .more
+        }
         if let upper, own >= upper, options.path.isList { return .more }
+        if let next = begins.next, (own + joint).gives(wayTo: next, lasting: duration) { return .more }
         // A song's first packet begins before the first sound that is heard.
         if followsSound, let given, own + joint < given { joint = given - own }
         let pts = own + joint
@@ -361,7 +395,7 @@ final class FileSound: Source {
         unit.withMutableBytes { $0.copyBytes(from: packet.bytes) }
         unit.pts = pts
         unit.dts = pts
-        unit.duration = track.timeBase.time(ofTicks: packet.duration)
+        unit.duration = duration
         given = pts + unit.duration
         unit.isKeyframe = true
         try output.emit(unit)
