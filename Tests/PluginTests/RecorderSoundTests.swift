@@ -106,6 +106,44 @@ final class MadeUpSound: AudioOrigin {
         #expect(bytes == given.packets.filter { Double($0.pts) / 48_000 < 8 }.map(\.bytes))
     }
 
+    /// A file with its index in front has no times for samples of G.711 or PCM: they are put one behind the other, and stay
+    /// beside the pictures.
+    @Test(arguments: [("pcm_alaw", 1, 0xD5), ("pcm_mulaw", 1, 0xFF), ("pcm_s16le", 2, 0)])
+    func putsSamplesOneBehindTheOther(codec: String, sampleBytes: Int, silence: UInt8) throws {
+        var given = MadeUpSound.aac(from: 0, to: 1)
+        given.format.codec = Codec(rawValue: codec)
+        (given.format.timeBase, given.format.sampleRate) = (TimeBase(1, 8000), 8000)
+        (given.format.channelCount, given.format.channelMask) = (1, 4)
+        (given.format.samplesPerPacket, given.format.extradata) = (0, [])
+        // Jitter of 5 ms; from packet 50 on 100 ms earlier, from packet 100 on 500 ms later. It begins before the pictures.
+        given.packets = (0..<150).map { number in
+            let step = number < 50 ? 0 : number < 100 ? -800 : 3200
+            let place = Int64(number * 160 - 62 + number % 3 * 40 + step)
+            return AudioPacket(
+                bytes: [UInt8](repeating: UInt8(number + 1), count: 160 * sampleBytes), pts: place, dts: place,
+                duration: 160)
+        }
+        let events = try record(RecorderStreams.steady(100) { $0 % 25 == 0 }, MadeUpSound([given]), ending: "mov")
+        #expect(events.last?.name == "recording-finalised", "\(events.map(\.text))")
+        #expect(!events.contains { $0.level >= .warning }, "\(events.map(\.text))")
+        let fitted = try #require(events.first { $0.name == "sound-fitted" }?.text)
+        #expect(fitted.contains("s of sound were left out, which lay over") && fitted.contains("s of silence were put"))
+        var samples: [UInt8] = []
+        let got = try sound("a.mov")
+        for packet in got {
+            samples += stride(from: 0, to: packet.bytes.count, by: sampleBytes).map { packet.bytes[$0] }
+        }
+        let begin = try #require(got.first?.seconds) * 8000
+        for (mark, packet) in zip(1..., given.packets) where packet.pts >= 0 && packet.pts < 32_000 {
+            // Of what was left out the end is there.
+            let last = samples.lastIndex(of: UInt8(mark)).map { Double($0 + 1 - 160) + begin }
+            if let last { #expect(abs(last - Double(packet.pts)) <= 321, "packet \(mark)") }
+        }
+        #expect(Set(samples).isSuperset(of: (1...50).map { UInt8($0) }) && samples.filter { $0 == 70 }.count == 160)
+        let silent = samples.filter { $0 == silence }.count
+        #expect((3600...4400).contains(silent), "\(silent)")
+    }
+
     /// What a decoder needs before the first sample that is heard has a time below 0.
     @Test(arguments: ["never", "always"]) func keepsTheDecodersStart(finalize: String) throws {
         var given = MadeUpSound.aac(from: 0, to: 3)

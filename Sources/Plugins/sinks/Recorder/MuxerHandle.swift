@@ -105,7 +105,8 @@ final class MuxerHandle {
             MuxerTrack(
                 stream: Int32(index), timeBase: TimeBase(stream.pointee.time_base), origin: moved, begin: origin,
                 source: descriptions.audio.indices.contains(index - 1) ? descriptions.audio[index - 1] : nil,
-                mostGap: container.mostGap)
+                mostGap: container.mostGap,
+                samples: container == .mkv ? nil : SampleTrack(stream))
         }
     }
 
@@ -113,6 +114,9 @@ final class MuxerHandle {
 
     /// How each track ends, the pictures' first.
     var ends: [TrackEnd] { tracks.map(\.end) }
+
+    /// What was changed in sound whose samples follow each other without times, a text for each track of it.
+    var fits: [String] { tracks.compactMap { $0.samples?.text } }
 
     /// Whether the file is open: until `finish` or an error.
     var isOpen: Bool { context != nil }
@@ -171,7 +175,8 @@ final class MuxerHandle {
     ) throws {
         guard let context, let packet else { return }
         if first == nil { firstDTS = unit.dts }
-        tracks[0].setTimes(packet, pts: unit.pts + delay, dts: unit.dts + delay, duration: unit.duration)
+        tracks[0].setTimes(
+            packet, pts: unit.pts + delay, dts: unit.dts + delay, duration: unit.duration, byteCount: bytes.count)
         packet.pointee.flags = unit.isKeyframe ? AV_PKT_FLAG_KEY : 0
         try hand(packet, bytes, to: context)
         // A sound that has not given anything yet holds the header back. After a second the header is written without
@@ -224,7 +229,7 @@ final class MuxerHandle {
         guard let packet else { return }
         try beginSound(index)
         tracks[index + 1].setTimes(
-            packet, pts: sound.pts + delay, dts: sound.dts + delay, duration: sound.duration)
+            packet, pts: sound.pts + delay, dts: sound.dts + delay, duration: sound.duration, byteCount: bytes.count)
         try handSound(packet, bytes)
     }
 
@@ -276,6 +281,21 @@ final class MuxerHandle {
     }
 
     private func hand(
+        _ packet: UnsafeMutablePointer<AVPacket>, _ bytes: UnsafeRawBufferPointer,
+        to context: UnsafeMutablePointer<AVFormatContext>
+    ) throws {
+        let fit = tracks[Int(packet.pointee.stream_index)].fit
+        if fit.silence.count > 0 {
+            let filled = [UInt8](repeating: fit.silence.value, count: fit.silence.count) + bytes
+            try filled.withUnsafeBytes { try write(packet, $0, to: context) }
+        } else if fit.leftOut == 0 {
+            try write(packet, bytes, to: context)
+        } else if fit.duration > 0 {
+            try write(packet, UnsafeRawBufferPointer(rebasing: bytes.dropFirst(fit.leftOut)), to: context)
+        }
+    }
+
+    private func write(
         _ packet: UnsafeMutablePointer<AVPacket>, _ bytes: UnsafeRawBufferPointer,
         to context: UnsafeMutablePointer<AVFormatContext>
     ) throws {

@@ -50,14 +50,19 @@ struct MuxerTrack {
     private var lastDTS = Int64.min
     /// The duration for a packet without one: the time since the packet before.
     private var lastDuration: Int64 = 0
+    /// Where a sample belongs that follows those before; nil in a track of packets.
+    private(set) var samples: SampleTrack?
+    /// What becomes of the bytes of the last packet.
+    private(set) var fit = SampleTrack.Fit()
     /// The most ticks that the container can write: from one packet to the next, from decoding to showing, and for the
     /// duration of a packet.
     private let mostGap: Int64
 
     init(
         stream: Int32, timeBase: TimeBase, origin: MediaTime, begin: MediaTime, source: AudioTrackFormat?,
-        mostGap: Int64
+        mostGap: Int64, samples: SampleTrack? = nil
     ) {
+        self.samples = samples
         self.stream = stream
         self.mostGap = mostGap
         self.timeBase = timeBase
@@ -90,10 +95,10 @@ struct MuxerTrack {
     }
 
     mutating func setTimes(
-        _ packet: UnsafeMutablePointer<AVPacket>, pts: MediaTime, dts: MediaTime, duration: MediaTime
+        _ packet: UnsafeMutablePointer<AVPacket>, pts: MediaTime, dts: MediaTime, duration: MediaTime, byteCount: Int
     ) {
         let ticks = duration > .zero ? timeBase.ticks(of: duration) : nil
-        set(packet, self.ticks(pts), self.ticks(dts), ticks)
+        set(packet, self.ticks(pts), self.ticks(dts), ticks, byteCount)
     }
 
     mutating func setTimes(_ packet: UnsafeMutablePointer<AVPacket>, _ sound: AudioPacket, delay: MediaTime) {
@@ -103,7 +108,7 @@ struct MuxerTrack {
             return delay > .zero && place == -1 ? 0 : place
         }
         let duration = sound.duration > 0 ? timeBase.ticks(of: sourceBase.time(ofTicks: sound.duration)) : nil
-        set(packet, place(sound.pts), place(sound.dts), duration)
+        set(packet, place(sound.pts), place(sound.dts), duration, sound.bytes.count)
     }
 
     // MARK: Motion
@@ -126,10 +131,23 @@ struct MuxerTrack {
         let ticks = motionTicks(time)
         let dts = hasBegun ? max(ticks, lastDTS + 1) : ticks
         // libavformat moves the first packet of a fragment to the end of the last one before.
-        set(packet, ticks, ticks, after > 0 ? 1 : max(motionTicks(end) - dts, 1))
+        set(packet, ticks, ticks, after > 0 ? 1 : max(motionTicks(end) - dts, 1), 0)
     }
 
     // MARK: Packets
+
+    private mutating func set(
+        _ packet: UnsafeMutablePointer<AVPacket>, _ pts: Int64, _ wishedDTS: Int64, _ duration: Int64?,
+        _ byteCount: Int
+    ) {
+        if let found = samples?.fit(byteCount, at: wishedDTS) {
+            fit = found
+            packet.pointee.stream_index = stream
+            guard found.duration > 0 || byteCount == 0 else { return }
+            return set(packet, found.place, found.place, found.duration)
+        }
+        set(packet, pts, wishedDTS, duration)
+    }
 
     private mutating func set(
         _ packet: UnsafeMutablePointer<AVPacket>, _ pts: Int64, _ wishedDTS: Int64, _ duration: Int64?

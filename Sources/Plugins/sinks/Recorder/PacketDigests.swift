@@ -23,12 +23,9 @@ final class PacketDigest {
     private var next: Int64?
 
     init(_ stream: UnsafeMutablePointer<AVStream>) {
-        let about = stream.pointee.codecpar.pointee
-        let isSound = about.codec_type == AVMEDIA_TYPE_AUDIO
+        let isSound = stream.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_AUDIO
         keptFlags = isSound ? AV_PKT_FLAG_KEY : AV_PKT_FLAG_KEY | AV_PKT_FLAG_DISCARD
-        let bits = isSound ? Int(av_get_exact_bits_per_sample(about.codec_id)) : 0
-        let isByRate = stream.pointee.time_base.num == 1 && stream.pointee.time_base.den == about.sample_rate
-        sampleBytes = isByRate && bits % 8 == 0 ? bits / 8 * Int(max(about.ch_layout.nb_channels, 0)) : 0
+        sampleBytes = SampleTrack.bytesOfSample(stream)
         av_murmur3_init(hash)
     }
 

@@ -108,6 +108,12 @@ extension Recorder {
                 .number("lateSeconds", "By how much the first of it is too late (s)."),
             ]),
         EventDeclaration(
+            "sound-fitted",
+            "Silence was put into a file's sound, or sound left out, so that it stays beside the pictures: in MP4 and MOV the samples of PCM and G.711 have no times of their own.",
+            [
+                .string("path", "The file.")
+            ]),
+        EventDeclaration(
             "sound-incomplete", "Sound is missing, since the pictures came too late after it."),
         EventDeclaration(
             "orientation-not-carried", "From here on the pictures have another orientation than the file declares."),

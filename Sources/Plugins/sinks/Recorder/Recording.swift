@@ -470,6 +470,13 @@ final class Recording {
         if policy.isOn {
             context.post("segment-did-stop", text: text(part), details: details(part))
         }
+        for text in muxer.fits {
+            context.post(
+                "sound-fitted",
+                text:
+                    "In '\(part.path)' \(text): so the sound stays beside the pictures, since its samples have no times of their own in \(setup.container.name). A Matroska file (.mkv) has them.",
+                details: ["path": .string(part.path)])
+        }
         if endsRecording { postEnd(part) }
         if let finaliser = Finaliser(
             path: part.path, container: setup.container, when: setup.finalize, like: muxer, room: setup.room)
