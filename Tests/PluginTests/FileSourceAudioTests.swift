@@ -229,7 +229,9 @@ import Testing
         let folder = try ScratchFolder()
         let path = try Self.clip("a.mp4", in: folder, "-c:a", "aac")
         let read = try ClipMaker.play(path)
-        #expect(read.events.first?.text == "The audio track 1 (aac) is dropped.")
+        #expect(
+            read.events.first?.text
+                == #"The audio track 1 (aac) is dropped. To use it, link "from": "file-source.audio"."#)
         // A loop has no sound to offer.
         let looped = try StageDriver(FileSource.self, options: #"{ "path": "\#(path)", "loop": true }"#)
         #expect(looped.stage.audio == nil)

@@ -268,6 +268,23 @@ final class MadeUpSound: AudioOrigin {
         #expect(try RecorderStreams.packets(of: folder.file("a.mp4")).packets.count == 5)
     }
 
+    /// Where nobody chose, sound that comes with the pictures and is not recorded is named.
+    @Test func saysThatSoundIsNotRecorded() throws {
+        func notes(_ options: String, _ sound: MadeUpSound?) throws -> [String] {
+            let recorder = try StageDriver(
+                recording: #"{ "path": "\#(folder.file("n.mp4"))", "overwrite": true\#(options) }"#,
+                RecorderStreams.format(), audio: sound)
+            return recorder.takeEvents().filter { $0.name == "note" }.map(\.text)
+        }
+        let sound = MadeUpSound([MadeUpSound.aac(from: 0, to: 1)])
+        #expect(
+            try notes("", sound) == [
+                #"the sound that comes with the pictures (AAC) is not recorded. To record it, set "audio": "copy"; "none" only removes this note."#
+            ])
+        for options in [#", "audio": "copy""#, #", "audio": "none""#] { #expect(try notes(options, sound).isEmpty) }
+        #expect(try notes("", nil).isEmpty)
+    }
+
     /// A still with a song: the sound goes on behind pictures that came to their own end, and ends with those that were
     /// only ended early.
     @Test(arguments: [true, false]) func recordsSoundThatIsLongerThanItsPictures(isWhole: Bool) throws {

@@ -150,7 +150,19 @@ final class Recorder: MultiSink {
         if options.audio == .copy { try checkSound() }
         self.format = format
         self.pictures = pictures
+        noteSound()
         chooseTags()
+    }
+
+    /// Says that the sound that comes with the pictures is not recorded, where nobody wished so.
+    private func noteSound() {
+        guard options.audio == nil, soundFormats.isEmpty, let tracks = context.audio?.tracks, !tracks.isEmpty else {
+            return
+        }
+        let codecs = tracks.map(\.codec.description).joined(separator: ", ")
+        context.note(
+            "the sound that comes with the pictures (\(codecs)) is not recorded. To record it, set \"audio\": \"copy\"; \"none\" only removes this note"
+        )
     }
 
     /// Where a sound can be recorded instead.

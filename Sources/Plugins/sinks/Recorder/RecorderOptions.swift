@@ -51,8 +51,11 @@ struct RecorderOptions: StageOptions {
         unit: "MB")
     var preEventMegabytes: Double? = nil
 
-    @Option(help: "The sound that comes with the pictures: none drops it, copy copies its packets unchanged.")
-    var audio = SoundHandling.none
+    @Option(
+        help:
+            "The sound that comes with the pictures: none drops it, copy copies its packets unchanged. Default: none, which 'check' says where there is sound."
+    )
+    var audio: SoundHandling? = nil
 
     @Option(
         help:

@@ -29,7 +29,8 @@ final class FileReports {
 
     // MARK: At the start
 
-    func notCarried(_ tracks: [OtherTrack]) { context.reportNotCarried(tracks) }
+    /// - Parameter offered: The track that the output `audio` gives, by its index; nil where there is no such output.
+    func notCarried(_ tracks: [OtherTrack], offered: Int?) { context.reportNotCarried(tracks, offered: offered) }
 
     func notCarried(sideData names: [String], of kind: String, _ number: Int) {
         for name in names {
@@ -281,10 +282,12 @@ final class FileReports {
 
 extension StageContext {
     /// Reports tracks of a file that nobody takes.
-    func reportNotCarried(_ tracks: [OtherTrack]) {
+    func reportNotCarried(_ tracks: [OtherTrack], offered: Int? = nil) {
         for track in tracks {
+            let remedy = track.index == offered ? " To use it, link \"from\": \"\(stageID).audio\"." : ""
             post(
-                "track-not-carried", text: "The \(track.kind) track \(track.number) (\(track.codecText)) is dropped.",
+                "track-not-carried",
+                text: "The \(track.kind) track \(track.number) (\(track.codecText)) is dropped.\(remedy)",
                 details: ["kind": .string(track.kind), "track": .number(track.number), "codec": .string(track.codec)])
         }
     }

@@ -280,7 +280,8 @@ final class FileSource: Source {
         if options.decode { try startDecoder(file, track) }
         openAccount(file, track)
         if context.part == nil {
-            reports?.notCarried(file.lostTracks(besides: track.index).filter { !isTaken($0) })
+            reports?.notCarried(
+                file.lostTracks(besides: track.index).filter { !isTaken($0) }, offered: audio?.indices.first)
             reports?.notCarried(sideData: file.droppedSideData(track.index), of: "video", options.track ?? 1)
             for (number, index) in (audio?.indices ?? []).enumerated() {
                 reports?.notCarried(sideData: file.droppedSideData(index), of: "audio", number + 1)

@@ -100,7 +100,8 @@ final class PartSource: Source {
     func start() throws {
         guard let file, let track else { return }
         FileReports(context, path: path, track: track).notCarried(
-            file.lostTracks(besides: track.index).filter { audio?.isCarried($0) != true })
+            file.lostTracks(besides: track.index).filter { audio?.isCarried($0) != true }, offered: audio?.indices.first
+        )
     }
 
     /// [stage thread] Closes the files.
