@@ -100,6 +100,25 @@ import Testing
         Issue.record("pictures are missing in each of twenty runs")
     }
 
+    /// Who records a camera's pictures hears that it has sound, also where that is not asked for over RTSP.
+    @Test func saysThatACameraHasSound() throws {
+        let server = try serve()
+        for (decode, isSaid) in [(false, true), (true, false)] {
+            try workspace.write(
+                "check.json",
+                """
+                { "stages": [ { "id": "net", "use": "network-source", "url": "\(url)", "decode": \(decode) },
+                              { "use": "null-sink" } ] }
+                """)
+            let outcome = try Program.framehost.run(["check", "check.json"], folder: workspace.folder.path)
+            #expect(outcome.status == 0, "\(outcome.error)")
+            let text = #", and sound that no stage takes. To use it, link "from": "net.audio" too."#
+            #expect(outcome.output.contains(text) == isSaid, "\(outcome.output)")
+        }
+        server.send(SIGINT)
+        _ = try server.finish()
+    }
+
     /// A server gives a new reader everything since its last keyframe at once, seconds of sound too: it is spread, since the
     /// queue behind a live source is short.
     @Test(arguments: [true, false]) func dropsNothingOfTheSoundThatAConnectionBeginsWith(isThere: Bool) throws {

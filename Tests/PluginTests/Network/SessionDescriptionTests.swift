@@ -39,6 +39,14 @@ import Testing
         #expect(Self.lines(sound) == ["m=video 0 RTP/AVP 26"])
     }
 
+    @Test func knowsTheSoundThatIsLeft() {
+        let both = "m=video 0 RTP/AVP 26\nm=audio 0 RTP/AVP 8"
+        #expect(SessionDescription(both, takesSound: false).leavesSound)
+        #expect(!SessionDescription(both, takesSound: true).leavesSound)
+        #expect(!SessionDescription("m=video 0 RTP/AVP 26", takesSound: false).leavesSound)
+        #expect(!SessionDescription(both + "\na=sendonly", takesSound: false).leavesSound)
+    }
+
     @Test(arguments: [
         "", "m=", "m=video", "m=video 0 RTP/AVP", "m=video 0 RTP/AVP x", "m=video 0 RTP/AVP 999", "a=control:x",
     ])

@@ -297,14 +297,14 @@ final class NetworkInput {
                 throw NetworkFault.noVideo(settings.address.shown)
             }
             let track = Int(found)
-            let sound =
-                settings.takesSound
-                ? Int(av_find_best_stream(container, AVMEDIA_TYPE_AUDIO, -1, found, nil, 0)) : -1
+            let best = Int(av_find_best_stream(container, AVMEDIA_TYPE_AUDIO, -1, found, nil, 0))
+            let sound = settings.takesSound ? best : -1
             let packets = TimedPackets()
             if !settings.isDecoded || settings.takesUnits { findSets(container, track, packets) }
             let terms = try StreamTerms(
-                container, track: track, sound: sound >= 0 ? sound : nil, shown: settings.address.shown,
-                isDecoded: settings.isDecoded, givesUnits: settings.takesUnits,
+                container, track: track, sound: sound >= 0 ? sound : nil,
+                leavesSound: !settings.takesSound && (best >= 0 || client?.description.leavesSound == true),
+                shown: settings.address.shown, isDecoded: settings.isDecoded, givesUnits: settings.takesUnits,
                 isUntimed: container.pointee.iformat.pointee.flags & AVFMT_NOTIMESTAMPS != 0
                     && !isFinite(container, settings))
             let soundTrack = terms.sound == nil ? nil : sound

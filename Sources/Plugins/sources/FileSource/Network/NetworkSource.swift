@@ -230,7 +230,11 @@ final class NetworkSource: Source {
             format = format.resized(to: size)
         }
         self.format = format
-        context.note("'\(address.shown)' gives \(terms.text)\(isScaled ? ", scaled to \(size)" : "")")
+        // Who only looks at the pictures need not hear of it.
+        let sound =
+            terms.leavesSound && (!options.decode || takesUnits)
+            ? ", and sound that no stage takes. To use it, link \"from\": \"\(context.stageID).audio\" too" : ""
+        context.note("'\(address.shown)' gives \(terms.text)\(isScaled ? ", scaled to \(size)" : "")\(sound)")
         guard !options.decode else { return .video(format) }
         let encoded = terms.encoded(rate: options.rate?.rational)
         reader?.expect(encoded, sound: terms.sound?.format, isWritten: false)

@@ -23,6 +23,8 @@ final class StreamTerms: @unchecked Sendable {
     var coding: UnitCoding? { UnitCoding(parameters.pointee.codec_id) }
     /// Nil where it was not asked for, or where there is none that can be given.
     let sound: SoundTerms?
+    /// Whether there is sound that was not asked for.
+    let leavesSound: Bool
     /// `h264 1280x720 at 25 fps`.
     let text: String
     /// Whether it has no times: those that libavformat makes up for it say nothing of when a picture was taken.
@@ -37,12 +39,13 @@ final class StreamTerms: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - sound: The track of the sound, where it is wanted and there is one.
+    ///   - leavesSound: Whether there is sound that is not wanted.
     ///   - givesUnits: Whether access units are wanted beside the pictures.
     init(
-        _ container: UnsafeMutablePointer<AVFormatContext>, track: Int, sound: Int? = nil, shown: String,
-        isDecoded: Bool, givesUnits: Bool, isUntimed: Bool = false
+        _ container: UnsafeMutablePointer<AVFormatContext>, track: Int, sound: Int? = nil, leavesSound: Bool = false,
+        shown: String, isDecoded: Bool, givesUnits: Bool, isUntimed: Bool = false
     ) throws {
-        self.isUntimed = isUntimed
+        (self.leavesSound, self.isUntimed) = (leavesSound, isUntimed)
         let stream = container.pointee.streams[track]!
         self.sound = sound.flatMap { SoundTerms(container.pointee.streams[$0]!) }
         guard let copy = avcodec_parameters_alloc() else {

@@ -15,6 +15,8 @@ struct SessionDescription: Equatable, Sendable {
     let tracks: [Track]
     /// What `a=control:` says of the whole.
     let control: String?
+    /// Whether there is sound that is not taken.
+    let leavesSound: Bool
 
     /// The text that libavformat gets.
     var text: String {
@@ -36,7 +38,9 @@ struct SessionDescription: Equatable, Sendable {
                 section[0].lowercased().hasPrefix("m=\(kind) ") && !section.contains("a=sendonly")
             }.compactMap { Self.track($0, isVideo: kind == "video") }.first
         }
-        tracks = [track("video"), takesSound ? track("audio") : nil].compactMap { $0 }
+        let sound = track("audio")
+        leavesSound = sound != nil && !takesSound
+        tracks = [track("video"), takesSound ? sound : nil].compactMap { $0 }
     }
 
     /// The value of the first attribute of a name.
