@@ -338,6 +338,11 @@ import Testing
         )
         #expect(fault(#"{ "path": "/etc/hostname" }"#)?.contains("cannot be read as PNG") == true)
         #expect(fault(#"{ "path": "x.png", "size": "-4%" }"#)?.contains("'size' must be 0 or more, but is -4%") == true)
+        #expect(
+            fault(#"{ "path": "x.png", "size": 0.3 }"#)?.contains(
+                "'size' must be at least 1 pixel or a percentage, but is 0.3. Write a number of pixels, such as 24, or a percentage, such as \"10%\". For 30% of the picture's height write \"30%\"."
+            ) == true)
+        #expect(fault(#"{ "path": "x.png", "size": 0 }"#)?.contains("but is 0. Write") == true)
         #expect(fault(#"{ "path": "x.png", "opacity": 2 }"#)?.contains("opacity") == true)
     }
 }

@@ -30,8 +30,18 @@ struct PictureOverlayOptions: StageOptions {
         if path.utf8.contains(0) {
             throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")
         }
-        if let size, size.isNegative {
-            throw OptionFault("'size' must be 0 or more, but is \(size)", remedy: "Use 0 or more.")
+        switch size {
+        case .pixels(let pixels) where pixels < 1:
+            let share =
+                pixels > 0
+                ? " For \(Extent.share(pixels * 100)) of the picture's height write \"\(Extent.share(pixels * 100))\"."
+                : ""
+            throw OptionFault(
+                "'size' must be at least 1 pixel or a percentage, but is \(pixels.optionJSON.text())",
+                remedy: "Write a number of pixels, such as 24, or a percentage, such as \"10%\".\(share)")
+        case .share(let share) where share < 0:
+            throw OptionFault("'size' must be 0 or more, but is \(share.optionJSON.text())%", remedy: "Use 0 or more.")
+        default: break
         }
     }
 }
