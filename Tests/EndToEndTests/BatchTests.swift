@@ -298,7 +298,7 @@ import Testing
         (["in", "--out", "out", "--ending", "a/b"], "", "must be the ending of a file's name"),
         (
             ["in", "--out", "out", "--ending", "avi"], "",
-            #"--ending .avi: 'a.avi' must end in .mp4, .mov or .mkv. Use one of these endings: the ending chooses the container."#
+            #"--ending .avi: 'a.avi' must end in .mp4, .mov or .mkv, or of sound alone in .m4a or .mka. Use one of these endings: the ending chooses the container."#
         ),
     ])
     func beginsNothingThatCannotBeDone(arguments: [String], chain: String, sentence: String) throws {

@@ -249,7 +249,8 @@ import Testing
         }
         #expect(
             error?.description.hasSuffix(
-                "'a.avi' must end in .mp4, .mov or .mkv. Use one of these endings: the ending chooses the container.")
+                "'a.avi' must end in .mp4, .mov or .mkv, or of sound alone in .m4a or .mka. Use one of these endings: the ending chooses the container."
+            )
                 == true)
     }
 }

@@ -89,7 +89,7 @@ struct RecorderOptions: StageOptions {
             insteadOfAddress: "Name a file. 'rtsp-sink' serves a stream; no stage can send to an address yet.")
         if Container(path: path) == nil {
             throw OptionFault(
-                "'\(path)' must end in .mp4, .mov or .mkv",
+                "'\(path)' must end in .mp4, .mov or .mkv, or of sound alone in .m4a or .mka",
                 remedy: "Use one of these endings: the ending chooses the container.")
         }
         let pattern = try FileNamePattern(path)
