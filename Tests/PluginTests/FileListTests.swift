@@ -162,6 +162,19 @@ import Testing
 
     // MARK: Undecoded
 
+    @Test(.needsFFmpeg) func namesTheCodecsThatDiffer() throws {
+        try make("a.mov", "-c:v", "mjpeg", "-pix_fmt", "yuvj420p")
+        try make("b.mp4", "-c:v", "libx264")
+        let error = #expect(throws: FrameHostErrors.self) {
+            _ = try StageDriver(
+                FileSource.self, options: #"{ "path": \#(paths("a.mov", "b.mp4")), "decode": false }"#)
+        }
+        #expect(
+            error?.description.contains(
+                "the pictures of '\(folder.file("b.mp4"))' are H.264, but those of '\(folder.file("a.mov"))' are MJPEG, so they cannot go on behind these as they are"
+            ) == true, "\(error?.description ?? "")")
+    }
+
     @Test(.needsFFmpeg) func passesOnUnitsOfOneKind() throws {
         try make("a.mp4", "-c:v", "libx264", "-bf", "2", "-g", "20")
         try make("b.mp4", count: 30, "-c:v", "libx264", "-bf", "2", "-g", "20")

@@ -113,7 +113,9 @@ final class FileList {
             return FrameHostError(
                 .invalidMedia, place: options.path.place(index),
                 what:
-                    "the \(encoded.codec) of '\(parts[index].path)' has other parameters than that of '\(parts[0].path)', so it cannot go on behind it as it is",
+                    encoded.codec != first.codec
+                    ? "the pictures of '\(parts[index].path)' are \(encoded.codec), but those of '\(parts[0].path)' are \(first.codec), so they cannot go on behind these as they are"
+                    : "the \(encoded.codec) of '\(parts[index].path)' has other parameters than that of '\(parts[0].path)', so it cannot go on behind it as it is",
                 remedy: "Leave 'decode' out and put an encoder after this stage, or encode the files alike first.")
         }
         let hiding = parts.indices.compactMap { index in
