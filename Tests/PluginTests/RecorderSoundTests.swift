@@ -319,7 +319,8 @@ final class MadeUpSound: AudioOrigin {
         }
         let remedy =
             ending == "mkv"
-            ? "Set \"audio\": \"none\" to record without sound." : "Record to .mkv, or set \"audio\": \"none\"."
+            ? "Set \"audio\": \"none\" to record without sound."
+            : "Record to \(ending == "mov" ? ".mp4" : ".mov") or .mkv, or decode the sound and put 'audio-encoder' before the recorder, or set \"audio\": \"none\"."
         #expect(error?.description == "audio: \(name) cannot store sound with the codec '\(codec)'. \(remedy)")
     }
 }

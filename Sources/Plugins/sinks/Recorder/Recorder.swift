@@ -143,11 +143,12 @@ final class Recorder: MultiSink {
             guard let obstacle = TrackDescriptions.obstacle(to: track, in: container) else { continue }
             throw FrameHostError(
                 .invalidConfiguration, place: "from", what: obstacle,
-                remedy: remedy(for: track))
+                remedy: remedy(
+                    for: track, beside: pictures, pictures == nil ? nil : format.codec, isCopied: false))
         }
         if let fault = files.fault { throw fault }
         if let pictures { try check(pictures, format.codec) }
-        if options.audio == .copy { try checkSound() }
+        if options.audio == .copy { try checkSound(pictures, format.codec) }
         self.format = format
         self.pictures = pictures
         noteSound()
@@ -165,13 +166,26 @@ final class Recorder: MultiSink {
         )
     }
 
-    /// Where a sound can be recorded instead.
-    private func remedy(for track: AudioTrackFormat) -> String {
-        let fit = [Container.mp4, .mov, .mkv].filter { TrackDescriptions.obstacle(to: track, in: $0) == nil }
-            .map { $0 == .mkv ? ".mkv" : ".\($0.rawValue)" }
-        guard let last = fit.last else { return "Remove the stage with this sound from 'from'." }
-        let names = fit.count == 1 ? last : "\(fit.dropLast().joined(separator: ", ")) or \(last)"
-        return "Record to \(names), or decode the sound and put 'audio-encoder' before the recorder."
+    /// Where a sound can be recorded instead, and what else can be done.
+    ///
+    /// - Parameters:
+    ///   - pictures: The pictures beside it; nil where their container is not asked about.
+    ///   - isCopied: Whether it comes with the pictures; else on an input of its own.
+    private func remedy(
+        for track: AudioTrackFormat, beside pictures: VideoFormat?, _ codec: Codec?, isCopied: Bool
+    ) -> String {
+        let fit = [Container.mp4, .mov, .mkv].filter { container in
+            TrackDescriptions.obstacle(to: track, in: container) == nil && (container != .mov || codec != .av1)
+                && (container.carriesOrientation || pictures?.orientation ?? .up == .up)
+        }
+        let names = fit.map { $0 == .mkv ? ".mkv" : ".\($0.rawValue)" }
+        guard let last = names.last else {
+            return isCopied
+                ? "Set \"audio\": \"none\" to record without sound." : "Remove the stage with this sound from 'from'."
+        }
+        let places = names.count == 1 ? last : "\(names.dropLast().joined(separator: ", ")) or \(last)"
+        let none = isCopied ? ", or set \"audio\": \"none\"" : ""
+        return "Record to \(places), or decode the sound and put 'audio-encoder' before the recorder\(none)."
     }
 
     private func check(_ pictures: VideoFormat, _ codec: Codec) throws {
@@ -263,14 +277,13 @@ final class Recorder: MultiSink {
         motionFormat = formats.first
     }
 
-    private func checkSound() throws {
+    private func checkSound(_ pictures: VideoFormat?, _ codec: Codec) throws {
         for track in context.audio?.tracks ?? [] {
             guard let obstacle = TrackDescriptions.obstacle(to: track, in: container) else { continue }
             throw FrameHostError(
                 .invalidConfiguration, place: "audio", what: obstacle,
-                remedy: TrackDescriptions.obstacle(to: track, in: .mkv) != nil
-                    ? "Set \"audio\": \"none\" to record without sound." : "Record to .mkv, or set \"audio\": \"none\"."
-            )
+                remedy: remedy(
+                    for: track, beside: pictures, codec, isCopied: true))
         }
     }
 
