@@ -283,6 +283,58 @@ import Testing
         #expect(try times("units.mkv", of: "units", outcome).count >= 50)
     }
 
+    /// Where it was never there, by what the options say. A wrong 'codec' costs the units, not the pictures.
+    @Test(arguments: ["h264", "h265"]) func beginsWithoutAStreamThatIsDescribed(codec: String) throws {
+        try makeClip(Self.h264)
+        let receiver = try receive(#""ifMissing": "wait", "codec": "\#(codec)", "size": "320x240""#)
+        try receiver.waitForOutput("stream-refused")
+        let server = try serve()
+        try receiver.waitForOutput("stream-back")
+        if codec == "h264" {
+            receiver.listen(seconds: 3)
+        } else {
+            try receiver.waitForOutput("Correct 'codec', and restart the chain.")
+        }
+        receiver.send(SIGINT)
+        let outcome = try receiver.finish()
+        server.send(SIGINT)
+        _ = try server.finish()
+        #expect(try pictureHashes("pictures.mp4").count > 10)
+        guard codec == "h264" else { return #expect(outcome.output.contains("units-missing")) }
+        #expect(outcome.isDoneOrBusy, "\(outcome.error)")
+        let sent = try pictureHashes("clip.mp4")
+        let got = try pictureHashes("units.mkv").dropLast(3)
+        #expect(got.count >= 40 && got.allSatisfy(sent.contains), "\(got.count)")
+    }
+
+    /// Nothing is known of it: the chain begins with it, and the remedy that is named is one.
+    @Test func saysHowToBeginWithoutAStream() throws {
+        try write(#""ifMissing": "wait", "size": "320x240""#)
+        let unknown = try Program.framehost.run(
+            ["check", "receive.json"], environment: ["STATE_DIRECTORY": workspace.path("state")],
+            folder: workspace.folder.path)
+        #expect(
+            unknown.status == 2 && unknown.error.contains("To start the chain without the stream, set 'codec'."),
+            "\(unknown.error)")
+        try write(#""ifMissing": "wait", "codec": "h264", "size": "320x240""#)
+        let known = try Program.framehost.run(
+            ["check", "receive.json"], environment: ["STATE_DIRECTORY": workspace.path("state")],
+            folder: workspace.folder.path)
+        #expect(known.status == 0, "\(known.error)")
+        try workspace.write(
+            "pictures.json",
+            """
+            { "stages": [
+              { "id": "net", "use": "network-source", "url": "\(url)", "ifMissing": "wait", "codec": "h264", "size": "320x240" },
+              { "id": "screen", "use": "null-sink" } ] }
+            """)
+        let pictures = try Program.framehost.run(["check", "pictures.json"], folder: workspace.folder.path)
+        #expect(
+            pictures.status == 2
+                && pictures.error.contains("no stage takes them: decoded pictures need no 'codec'. Leave it out;"),
+            "\(pictures.error)")
+    }
+
     @Test func saysWhatItCannotGive() throws {
         try makeClip(Self.h264)
         let server = try serve()

@@ -192,6 +192,15 @@ enum NetworkFault {
             remedy: lookLonger)
     }
 
+    static func codecWithoutUnits(_ stage: String) -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration, place: "codec",
+            what:
+                "'codec' says what the access units of a stream are that may be missing at the start, but no stage takes them: decoded pictures need no 'codec'",
+            remedy:
+                "Leave it out; or let a stage take the units (\"from\": \"\(stage).units\"), or set \"decode\": false.")
+    }
+
     /// Where a plan has its format from.
     enum Plan { case found, remembered, written }
 

@@ -125,6 +125,7 @@ final class NetworkSource: Source {
         }
         let mayMiss = options.ifMissing == .wait
         let givesUnits = !options.decode || takesUnits
+        if options.codec != nil, !givesUnits { throw NetworkFault.codecWithoutUnits(context.stageID) }
         let memory = mayMiss && givesUnits ? StreamMemory(url: options.url) : nil
         let expected = memory.flatMap(expected)
         if let obstacle = memory?.obstacle {
@@ -156,8 +157,9 @@ final class NetworkSource: Source {
             reader.end()
             var fault = FrameHostError.wrap(error)
             fault.isAwaited = mayMiss && fault.code == .unavailable
-            if fault.isAwaited, !context.takenOutputs.contains("audio") {
-                fault.remedy += " To start the chain without the stream, set 'codec' and 'size'."
+            if fault.isAwaited, options.codec == nil, options.decode || !context.takenOutputs.contains("audio") {
+                fault.remedy +=
+                    " To start the chain without the stream, set 'codec'\(options.size == nil ? " and 'size'" : "")."
             }
             throw fault
         }
@@ -181,7 +183,10 @@ final class NetworkSource: Source {
         let takesSound = !options.decode && context.takenOutputs.contains("audio")
         let known = memory.read().flatMap { !takesSound || $0.sound != nil ? $0 : nil }
         guard let codec = options.codec?.codec, let size = options.size else { return known.map { ($0, true) } }
-        if let known, known.video.codec == codec, known.video.video.map({ PictureSize($0.width, $0.height) }) == size {
+        // Beside decoded pictures 'size' is theirs too, and they may be scaled.
+        if let known, known.video.codec == codec,
+            options.decode || known.video.video.map({ PictureSize($0.width, $0.height) }) == size
+        {
             return (known, true)
         }
         guard !takesSound else { return nil }

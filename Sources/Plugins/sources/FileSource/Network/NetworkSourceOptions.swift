@@ -50,7 +50,7 @@ struct NetworkSourceOptions: StageOptions {
     var rate: FrameRate? = nil
     @Option(
         help:
-            "With \"decode\": false and \"ifMissing\": \"wait\": what the stream is, with 'size' and 'rate', so that the chain begins without it. Default: what it was in an earlier run, else the chain begins with the stream."
+            "With \"ifMissing\": \"wait\", and \"decode\": false or a stage that takes the output 'units': what the stream is, with 'size' and 'rate', so that the chain begins without it. Default: what it was in an earlier run, else the chain begins with the stream."
     )
     var codec: PassedCodec? = nil
     @Option(help: "How RTSP packets travel: over the TCP connection, or as UDP datagrams (rtsp_transport).")
@@ -128,9 +128,10 @@ struct NetworkSourceOptions: StageOptions {
         if let size, size.width % 2 != 0 || size.height % 2 != 0 {
             throw OptionFault("'size' \(size) must have even sides", remedy: "Use even numbers, such as 1280x720.")
         }
-        if codec != nil, decode || ifMissing != .wait || size == nil {
+        // With decoded pictures it is for the output 'units': the stage knows whether that is taken.
+        if codec != nil, ifMissing != .wait || size == nil {
             throw OptionFault(
-                "'codec' says what a stream is that may be missing at the start, and needs \"decode\": false, \"ifMissing\": \"wait\" and 'size'",
+                "'codec' says what a stream is that may be missing at the start, and needs \"ifMissing\": \"wait\" and 'size'",
                 remedy: "Leave it out, or set these.")
         }
         guard !decode else { return }

@@ -166,7 +166,9 @@ final class NetworkUnits: Source {
         guard let encoded, let video = encoded.video else { return }
         guard terms.coding?.codec == encoded.codec, terms.shape.width == video.width, terms.shape.height == video.height
         else {
-            return noteLack("it is \(terms.text) now, and the chain was planned for \(encoded). Restart the chain")
+            let isWritten = options.codec.map { $0.codec == encoded.codec && $0.codec != terms.coding?.codec } ?? false
+            let remedy = "\(isWritten ? "Correct 'codec', and restart" : "Restart") the chain"
+            return noteLack("it is \(terms.text) now, and the chain was planned for \(encoded). \(remedy)")
         }
         do {
             filter = try UnitFilter(terms.parameters, timeBase: terms.libavTimeBase, of: context.stageID)
