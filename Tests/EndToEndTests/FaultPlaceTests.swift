@@ -152,6 +152,30 @@ import Testing
         #expect(found.count == 1 && found[0].hasPrefix("c.json:6:3: stages[3].path: 'b' would write"), "\(found)")
     }
 
+    /// Nothing would tell whose file is whose. A pattern is the same however it is written.
+    @Test func twoStagesOfOnePatternStandAtIt() throws {
+        let found = try faults(
+            """
+            { "id": "s", "use": "test-source" },
+            { "id": "one", "use": "image-sink", "from": "s", "path": "%F-{nn}.png" },
+            { "id": "two", "use": "image-sink", "from": "s", "path": "./%Y-%m-%d-{nn}.png" },
+            { "id": "three", "use": "image-sink", "from": "s", "path": "%F-{nnn}.png" },
+            { "id": "enc", "use": "x264-encoder", "from": "s" },
+            { "id": "a", "use": "recorder", "path": "cam.mp4", "segmentSeconds": 5 },
+            { "id": "b", "use": "recorder", "from": "enc", "path": "cam-{nnnn}.mp4" },
+            { "id": "c", "use": "recorder", "from": "enc", "path": "cam-c-{nnnn}.mp4" }
+            """)
+        let place = "in the same folder, as does"
+        try #require(found.count == 2, "\(found)")
+        #expect(
+            found[0].hasPrefix(
+                "c.json:4:50: stages[2].path: 'two' names its files '%Y-%m-%d-{nn}.png' \(place) 'one'. Put something of its own into the 'path' of each"
+            ), "\(found)")
+        #expect(
+            found[1].hasPrefix("c.json:8:48: stages[6].path: 'b' names its files 'cam-{nnnn}.mp4' \(place) 'a'. "),
+            "\(found)")
+    }
+
     /// The sound of a stream has its stage's options: what follows from a fault of the pictures is read behind it,
     /// wherever that fault stands, and no fault is said twice.
     @Test func whatFollowsFromAnotherFaultStandsBehindIt() throws {

@@ -472,14 +472,18 @@ import Testing
         try workspace.write("d.json", served(8554, "cam", size: "64x64"))
         try workspace.write("e.json", controlled())
         try workspace.write("f.json", controlled())
+        try workspace.write("g.json", recording("cam-{nn}.mp4"))
+        try workspace.write("h.json", recording("cam-{nn}.mp4"))
         for command in ["check", "run"] {
-            let outcome = try run(command, "a.json", "b.json", "c.json", "d.json", "e.json", "f.json")
+            let outcome = try run(
+                command, "a.json", "b.json", "c.json", "d.json", "e.json", "f.json", "g.json", "h.json")
             #expect(outcome.status == 2)
             #expect(
                 outcome.errorLines == [
                     "b.json:4:38: stages[2].path: 'file' would write 'out.mp4', which 'file' of the chain 'a' writes. Name another file.",
                     "d.json:5:55: stages[2].path: 'live' serves port 8554, path '/cam', as does 'live' of the chain 'c'. Give each stage a 'path' or 'port' of its own.",
                     "f.json: control.listen: 'control' listens on port 8080, as does 'control' of the chain 'e'. Set another port for one of them.",
+                    "h.json:4:38: stages[2].path: 'file' names its files 'cam-{nn}.mp4' in the same folder, as does 'file' of the chain 'g'. Put something of its own into the 'path' of each, such as a camera's name: otherwise nothing tells whose file is whose.",
                 ], "\(outcome.error)")
         }
     }

@@ -64,6 +64,7 @@ final class ImageSink: Sink {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.writesFiles = files.single.map { [$0] } ?? []
+        if files.single == nil { demand.claims = [files.pattern.claim] }
         return demand
     }
 

@@ -104,6 +104,7 @@ final class Recorder: MultiSink {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.writesFiles = files.named
+        if files.single == nil { demand.claims = [files.pattern.claim] }
         demand.ownBytes = SoundInputs.memory(soundFormats, seconds: options.preEventSeconds > 0 ? ringSeconds : 0)
         if options.preEventSeconds > 0, let format { demand.ownBytes += ringBytes(format) }
         if let motionFormat {
