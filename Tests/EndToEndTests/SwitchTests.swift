@@ -114,6 +114,33 @@ import Testing
         #expect(dumps[0] == dumps[1])
     }
 
+    /// Whether the chain takes the sound is not the join's to say: it warns of nothing that is there.
+    @Test(.needs(.ffmpeg), arguments: ["mosaic", "source-switch"]) func saysNothingOfSoundThatIsTaken(stage: String)
+        throws
+    {
+        let made = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=size=160x120:rate=25:duration=2", "-f",
+            "lavfi", "-i", "sine=duration=2", "-c:v", "mpeg4", "-c:a", "aac", workspace.path("clip.mp4"))
+        #expect(made.error == "")
+        func run(_ sound: String) throws -> Outcome {
+            try workspace.write(
+                "chain.json",
+                """
+                { "stages": [ { "id": "clip", "use": "file-source", "path": "clip.mp4" },
+                  { "id": "test", "use": "test-source", "frames": 50, "rate": 25 },
+                  { "id": "wall", "use": "\(stage)", "from": ["clip", "test"] }, { "id": "end", "use": "null-sink" }\(sound) ] }
+                """)
+            return try framehost.run(["chain.json", "--events"], folder: workspace.folder.path)
+        }
+        let taken = try run(
+            #", { "use": "audio-encoder", "from": "clip.audio" }, { "id": "sound", "use": "null-sink" }"#)
+        #expect(taken.status == 0 && !taken.error.contains("warning"), "\(taken.error)")
+        #expect(!taken.output.contains("track-not-carried"))
+        let dropped = try run("")
+        #expect(dropped.status == 0 && dropped.error.contains("wall: this stage gives no sound."), "\(dropped.error)")
+        #expect(dropped.output.contains("The audio track 1 (aac) is dropped."), "\(dropped.output)")
+    }
+
     @Test func refusesAFileThatKeepsNoTime() throws {
         try workspace.write(
             "chain.json",

@@ -54,9 +54,10 @@ struct InputFormats {
         }
         self.output = output
         if context.audio != nil {
+            // No warning: the stage cannot see whether another one takes it from the source, which says what it drops.
             context.note(
-                "this stage does not pass on the sound of its inputs. To keep a file's sound, link it (\"from\": \"clip.audio\") to an 'audio-encoder', and link the encoder to the sink",
-                isWarning: true)
+                "this stage gives no sound. A file's sound is kept where the chain links it (\"from\": \"clip.audio\") to an 'audio-encoder', and the encoder to the sink"
+            )
         }
         for (index, input) in inputs.enumerated() where YUVToYUV(from: input, to: inputs[0]) != nil {
             context.note(
