@@ -238,9 +238,11 @@ final class RunDisplay {
         for line in result.drops { complain(.notice, line) }
         let ledger = chain.ledger
         let how = result.isSuccess ? shortfalls.isEmpty ? "Done" : "Not whole" : "Failed"
-        let frames = ledger.captured - ledger.capturedSound - ledger.capturedMotion
+        let units = Self.unitsBesidePictures(chain)
+        let frames = ledger.captured - ledger.capturedSound - ledger.capturedMotion - units
         let fps = elapsed > 0 ? Terminal.decimal(Double(frames) / elapsed) : "–"
         var parts: [String] = []
+        if units > 0 { parts.append("\(units) access \(units == 1 ? "unit" : "units")") }
         if ledger.capturedSound > 0 { parts.append(Self.blocks(ledger.capturedSound, "sound")) }
         if ledger.capturedMotion > 0 { parts.append(Self.blocks(ledger.capturedMotion, "motion")) }
         let hasFrames = frames > 0 || parts.isEmpty
@@ -250,8 +252,19 @@ final class RunDisplay {
         let replaced = ledger.replaced > 0 ? ", \(ledger.replaced) replaced by newer ones" : ""
         complain(
             .notice,
-            "\(how): \(parts.joined(separator: " and ")) in \(Self.time(elapsed))\(pace), \(ledger.delivered) delivered, \(ledger.dropped) dropped\(replaced)."
+            "\(how): \(wordList(parts, "and")) in \(Self.time(elapsed))\(pace), \(ledger.delivered) delivered, \(ledger.dropped) dropped\(replaced)."
         )
+    }
+
+    /// How many items are pictures of another output once more, as they came: `door.units` beside `door`. Only a further
+    /// output has a dot in its name.
+    private static func unitsBesidePictures(_ chain: Chain) -> Int {
+        let units = chain.plan.stages.filter {
+            $0.kind == .source && $0.id.contains(".") && $0.output?.encoded?.video != nil
+        }.map(\.id)
+        guard !units.isEmpty else { return 0 }
+        return (chain.figures["stages"]?.asArray ?? []).filter { units.contains($0["id"]?.asString ?? "") }
+            .reduce(0) { $0 + ($1["framesOut"]?.asInt ?? 0) }
     }
 
     /// `01:02:03.4` or `02:03.4`.
