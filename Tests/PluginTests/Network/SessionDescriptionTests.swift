@@ -47,6 +47,13 @@ import Testing
         #expect(!SessionDescription(both + "\na=sendonly", takesSound: false).leavesSound)
     }
 
+    @Test func knowsWhetherThereAreSeveralVideos() {
+        let one = "m=video 0 RTP/AVP 26\nm=audio 0 RTP/AVP 8"
+        #expect(!SessionDescription(one, takesSound: true).hasSeveralVideos)
+        let several = SessionDescription(one + "\nm=video 0 RTP/AVP 26", takesSound: true)
+        #expect(several.hasSeveralVideos && several.tracks.count == 2)
+    }
+
     @Test(arguments: [
         "", "m=", "m=video", "m=video 0 RTP/AVP", "m=video 0 RTP/AVP x", "m=video 0 RTP/AVP 999", "a=control:x",
     ])

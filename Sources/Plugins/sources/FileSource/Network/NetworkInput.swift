@@ -237,6 +237,10 @@ final class NetworkInput {
             throw refusal?.fault ?? NetworkFault.noVideo(settings.address.shown)
         }
         interrupt.noteLogin(isRefused: false)
+        // Of several libavformat's own client finds the largest.
+        guard refusal != nil || settings.needsClient || !client.description.hasSeveralVideos else {
+            throw NetworkFault.noVideo(settings.address.shown)
+        }
         var code: Int32 = 0
         return try find(settings, interrupt, mayWait: mayWait, client: client, &code)
     }

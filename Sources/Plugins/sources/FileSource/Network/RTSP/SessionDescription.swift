@@ -17,6 +17,8 @@ struct SessionDescription: Equatable, Sendable {
     let control: String?
     /// Whether there is sound that is not taken.
     let leavesSound: Bool
+    /// Whether there is more than one video, of which the first is taken.
+    let hasSeveralVideos: Bool
 
     /// The text that libavformat gets.
     var text: String {
@@ -32,15 +34,16 @@ struct SessionDescription: Equatable, Sendable {
             sections[sections.count - 1].append(line)
         }
         control = Self.value("control", in: sections[0])
-        func track(_ kind: String) -> Track? {
-            sections.dropFirst().lazy.filter { section in
+        func tracks(_ kind: String) -> [Track] {
+            sections.dropFirst().filter { section in
                 // A way back to the camera's loudspeaker gives nothing (ONVIF Streaming Specification, 5.3).
                 section[0].lowercased().hasPrefix("m=\(kind) ") && !section.contains("a=sendonly")
-            }.compactMap { Self.track($0, isVideo: kind == "video") }.first
+            }.compactMap { Self.track($0, isVideo: kind == "video") }
         }
-        let sound = track("audio")
+        let (videos, sound) = (tracks("video"), tracks("audio").first)
+        hasSeveralVideos = videos.count > 1
         leavesSound = sound != nil && !takesSound
-        tracks = [track("video"), takesSound ? sound : nil].compactMap { $0 }
+        self.tracks = [videos.first, takesSound ? sound : nil].compactMap { $0 }
     }
 
     /// The value of the first attribute of a name.
