@@ -320,8 +320,8 @@ final class RTSPSink: MultiSink {
     }
 
     /// Finds where the stream's times lie on the chain clock, at the first unit and after each gap. Both media have
-    /// one timeline. The pictures set it, and sound only before the first picture; what is near to that stays, since a
-    /// reader that is there already would play its media apart by the difference.
+    /// one timeline. The pictures set it, and sound only before the first picture; an anchor that is near stays, since a
+    /// reader that is there already would play its media apart by the difference, and its wall clock would step.
     ///
     /// - Returns: Whether the anchor is new.
     private func setAnchor(_ unit: borrowing AccessUnit, _ medium: Medium, _ hub: StreamHub) -> Bool {
@@ -330,7 +330,7 @@ final class RTSPSink: MultiSink {
         case (.sound, .pictures): return false
         case (_, nil), (.pictures, .sound): break
         }
-        let isFirst = anchoredBy != .sound || medium == .sound
+        let isFirst = anchoredBy == nil
         anchoredBy = medium
         let captured = MediaTime(nanoseconds: unit.capturedAt == 0 ? context.clock.now() : unit.capturedAt)
         guard isFirst || !hub.isAnchored(near: captured, pts: unit.pts) else { return false }

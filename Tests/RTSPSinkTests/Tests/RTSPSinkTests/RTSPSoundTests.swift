@@ -39,14 +39,17 @@ import Testing
 
         /// A picture of 1/25 s.
         @discardableResult
-        func sendPicture(isKeyframe: Bool = false, byteCount: Int = 3000) throws -> [UInt8] {
+        func sendPicture(isKeyframe: Bool = false, byteCount: Int = 3000, isDiscontinuity: Bool = false) throws
+            -> [UInt8]
+        {
             let unit: [UInt8] =
                 [isKeyframe ? 0x65 : 0x41, UInt8(pictureCount & 0x7f) | 0x80]
                 + H264PacketizerTests.unit(1, byteCount - 2)
-            try driver.send(
-                driver.makeAccessUnit(
-                    H264PacketizerTests.annexB([unit]), pts: MediaTime(nanoseconds: Int64(pictureCount) * 40_000_000),
-                    isKeyframe: isKeyframe), from: 0)
+            let made = try driver.makeAccessUnit(
+                H264PacketizerTests.annexB([unit]), pts: MediaTime(nanoseconds: Int64(pictureCount) * 40_000_000),
+                isKeyframe: isKeyframe)
+            made.isDiscontinuity = isDiscontinuity
+            try driver.send(made, from: 0)
             pictureCount += 1
             return unit
         }
@@ -317,6 +320,36 @@ import Testing
             }
         }
         Issue.record("no sound came")
+    }
+
+    /// Where pictures are missing, the wall clock of a reader does not step by what the first sound and the first picture
+    /// were apart.
+    @Test func aGapLeavesTheMapping() throws {
+        let stage = try Stage()
+        let client = try RTSPTestClient(port: stage.port)
+        try Self.play(client, stage.url, Self.both)
+        try stage.sendSound()
+        try stage.sendPicture(isKeyframe: true, byteCount: 300)
+        try stage.sendSound()
+        var mappings: [Int64] = []
+        var first: UInt32?
+        func collect(_ count: Int) throws {
+            for _ in 0..<40 where mappings.count < count {
+                guard case .report(.pictures, let report, _) = try Self.next(client) else { continue }
+                if first == nil { first = report.rtpTime }
+                let ticks = Int64(Int32(bitPattern: report.rtpTime &- first!))
+                mappings.append(report.ntp.unixNanoseconds - ticks * 100_000 / 9)
+            }
+        }
+        try collect(1)
+        for step in 1...3 {
+            stage.clock.advance(to: 5_000_000_000 + Int64(step) * 40_000_000)
+            try stage.sendPicture(byteCount: 300, isDiscontinuity: step == 2)
+        }
+        stage.clock.advance(to: 12_000_000_000)
+        try stage.sendPicture(byteCount: 300)
+        try collect(2)
+        #expect(mappings.count == 2 && abs(mappings[1] - mappings[0]) < 1_000_000, "\(mappings)")
     }
 
     /// RTP has no word for where more than two channels of Opus are heard.
