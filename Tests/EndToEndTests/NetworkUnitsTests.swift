@@ -223,7 +223,6 @@ import Testing
         _ = try server.finish()
         let events = try outcome.lines.map { try JSON(parsing: $0) }
         let ends = events.filter { $0["event"].string == "recording-did-stop" }
-        // What was captured while nobody took it is in neither.
         let begins = events.filter { $0["event"].string == "recording-did-start" }.compactMap {
             $0["startSeconds"].double
         }

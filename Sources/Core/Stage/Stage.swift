@@ -126,10 +126,10 @@ extension Stage {
 /// A source of access units sets ``AccessUnit/pts``, ``AccessUnit/dts``, ``AccessUnit/duration`` and
 /// ``AccessUnit/isKeyframe`` of each, and asks for its memory with ``StageDemand/slabBytes``.
 public protocol Source: Stage {
-    /// [control thread] Begins what ``negotiate()`` waits for and what takes long, such as a connection, and does not wait
-    /// for it: a chain calls this for all its sources before the first of them negotiates, so that they wait together.
+    /// [control thread] Begins what takes long and ``negotiate()`` waits for, such as a connection. It does not wait itself.
     ///
-    /// What is wrong, `negotiate` says. Does nothing unless the source implements it.
+    /// A chain calls this for all its sources before the first of them negotiates, so that they wait side by side.
+    /// `negotiate` throws what went wrong here. The default does nothing.
     func beginNegotiation()
 
     /// [control thread] The format of all items that the source will give.

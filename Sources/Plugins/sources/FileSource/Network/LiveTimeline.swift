@@ -85,9 +85,8 @@ struct LiveTimeline {
     /// where it was captured.
     mutating func expectBurst(_ length: MediaTime) { age = min(max(length.nanoseconds, 0), Self.mostEarly) }
 
-    /// The place of an item that is left out, since something else has been shown at its time: the burst that a connection
-    /// begins with, where stand-ins came before. What is beside it needs its place all the same. Nil for an item that is
-    /// given.
+    /// The place of an item that is left out: stand-ins were shown at its time, as of the burst that a connection begins
+    /// with. The sound and the access units beside it need its place all the same. Nil if the item is given.
     mutating func placeOfLeftOut(_ given: MediaTime?, now: Int64) -> Int64? {
         guard pace == .arrival, let standIn else { return nil }
         var time = (first ?? now) - period
