@@ -145,6 +145,9 @@ import Testing
         let stream = try Data(contentsOf: URL(fileURLWithPath: folder.file("a.ts")))
         try (stream + stream).write(to: URL(fileURLWithPath: folder.file("joined.ts")))
         try ffmpeg("\(moving) -c:v mpeg4 -bf 2 @a.avi")
+        // The numbers of its headers were never written.
+        try ffmpeg("\(moving) -c:v mjpeg -seekable 0 @piped.avi")
+        try ffmpeg("-i @sound.mp4 -c:v mjpeg -c:a pcm_s16le -seekable 0 @piped-sound.avi")
         try ffmpeg("\(moving) \(h264) -flags +ilme+ildct -x264-params interlaced=1 @fields.mp4")
         try trim(folder.file("open.mp4"), to: folder.file("trimmed.mp4"))
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() {

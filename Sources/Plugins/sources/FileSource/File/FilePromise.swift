@@ -25,7 +25,7 @@ struct FilePromise {
         case "mov": if file.indexedPictures(track) == nil { length = file.declaredLength(track) }
         case "avi":
             // Of a file that was cut off libavformat gives the length of what is left.
-            length = [file.declaredLength(track), file.countedLength(track)].compactMap { $0 }.max()
+            length = file.countedLength(track)
         case "flac", "mp3", "aiff": length = file.declaredLength(track)
         case "wav": missingBytes = file.bytes?.missingOfWAV ?? 0
         case "ogg": missingBytes = file.bytes?.missingOfOgg ?? 0

@@ -143,7 +143,7 @@ extension MediaFile {
     /// several tracks together.
     func declaredLength(_ index: Int) -> MediaTime? {
         let isAlone = !otherTracks(than: index).contains { $0.kind == "audio" || $0.kind == "video" }
-        return isDurationDeclared && isAlone ? duration(index) : nil
+        return isDurationDeclared && isAlone && isCountWritten(index) ? duration(index) : nil
     }
 
     /// How many pictures the index of an MP4 or MOV file has; nil where there is none. The indexes of other formats
@@ -154,12 +154,16 @@ extension MediaFile {
         return isIndexExact && count > 0 && count < 1 << 40 ? Int(count) : nil
     }
 
+    /// Whether the header of an AVI has its number of items. If ffmpeg cannot go back to write it, as in a pipe, 2^30 stands
+    /// in its place.
+    private func isCountWritten(_ index: Int) -> Bool { stream(index).pointee.nb_frames < 1 << 30 }
+
     /// The length of as many pictures as the header of an AVI's video track counts (`strh`); nil where it counts none.
     func countedLength(_ index: Int) -> MediaTime? {
         let count = stream(index).pointee.nb_frames
-        guard stream(index).pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO, count > 0, count < 1 << 40 else {
-            return nil
-        }
+        guard stream(index).pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO, count > 0,
+            isCountWritten(index)
+        else { return nil }
         return timeBase(index).time(ofTicks: count)
     }
 
