@@ -175,25 +175,26 @@ import Testing
         #expect(times.count > 120, "\(times.count)")
     }
 
-    /// The recorder of the units, and the encoder of the sound, leave and are put back; then the source itself is replaced,
-    /// and with it both.
+    /// The recorder of the units leaves and is put back, also after a reload that was refused; then the source itself is
+    /// replaced, and with it the recorder.
     @Test func isTakenAnewInARunningChain() throws {
         try makeClip(Self.h264)
         let server = try serve()
-        func chain(_ name: String, _ options: String, takesUnits: Bool) throws {
+        func chain(_ name: String, _ options: String, url: String? = nil, takesUnits: Bool) throws {
             let units =
                 takesUnits
                 ? #", { "id": "units", "use": "recorder", "path": "units-{nn}.mkv", "from": "net.units" }"# : ""
             try workspace.write(
                 name,
                 """
-                { "stages": [ { "id": "net", "use": "network-source", "url": "\(url)", \(options) "connectSeconds": 60 },
+                { "stages": [ { "id": "net", "use": "network-source", "url": "\(url ?? self.url)", \(options) "connectSeconds": 60 },
                   { "id": "screen", "use": "null-sink" }\(units) ] }
                 """)
         }
         try chain("with.json", "", takesUnits: true)
         try chain("without.json", "", takesUnits: false)
         try chain("other.json", #""stallSeconds": 4,"#, takesUnits: true)
+        try chain("bad.json", "", url: "rtsp://127.0.0.1:1/nobody", takesUnits: true)
         let receiver = try Program.framehost.start(
             ["with.json", "--events", "--commands"], folder: workspace.folder.path)
         func reload(_ name: String) throws {
@@ -211,6 +212,10 @@ import Testing
         try waitForRecording(1)
         try reload("without.json")
         receiver.listen(seconds: 2)
+        // A reload that is refused leaves the running connection as it was.
+        let refused = try receiver.sendPatiently(
+            #"{ "command": "reload", "file": "\#(workspace.path("bad.json"))" }"#)
+        #expect(refused["ok"].bool == false, "\(refused)")
         try reload("with.json")
         try waitForRecording(2)
         // Which of two threads takes its new instance first is by chance.

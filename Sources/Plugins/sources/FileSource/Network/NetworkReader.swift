@@ -124,6 +124,9 @@ final class NetworkReader: @unchecked Sendable {
         for queue in further { queue.end() }
     }
 
+    /// [any thread] Whether it was ended.
+    var hasEnded: Bool { interrupt.hasEnded }
+
     /// [stage thread] Ends the reader, and waits for that at most 500 ms.
     func stop() {
         end()

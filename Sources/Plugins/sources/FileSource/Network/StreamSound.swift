@@ -92,7 +92,8 @@ enum StreamReaders {
         weak var reader: NetworkReader?
     }
 
-    private static let entries = Locked<[Key: Entry]>([:])
+    /// Of each source, the readers of its instances, the newest last: one that is refused leaves those before it.
+    private static let entries = Locked<[Key: [Entry]]>([:])
 
     private static func key(_ context: StageContext, _ stage: String) -> Key {
         Key(run: ObjectIdentifier(context.files), chain: context.chainName, stage: stage)
@@ -101,8 +102,8 @@ enum StreamReaders {
     /// [control thread] Makes the reader of a source known.
     static func add(_ reader: NetworkReader, of context: StageContext) {
         entries.withLock { entries in
-            entries = entries.filter { $0.value.reader != nil }
-            entries[key(context, context.stageID)] = Entry(reader: reader)
+            entries = entries.mapValues { $0.filter { $0.reader?.hasEnded == false } }.filter { !$0.value.isEmpty }
+            entries[key(context, context.stageID), default: []].append(Entry(reader: reader))
         }
     }
 
@@ -111,7 +112,7 @@ enum StreamReaders {
     static func reader(for context: StageContext) -> NetworkReader? {
         guard let dot = context.stageID.lastIndex(of: ".") else { return nil }
         let stage = String(context.stageID[..<dot])
-        return entries.withLock { $0[key(context, stage)]?.reader }
+        return entries.withLock { $0[key(context, stage)]?.last { $0.reader?.hasEnded == false }?.reader }
     }
 }
 
