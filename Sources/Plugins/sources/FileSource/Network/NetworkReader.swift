@@ -259,7 +259,10 @@ final class NetworkReader: @unchecked Sendable {
             waitForRoom(in: units, input)
             units.put(spare, waits: false)
         }
+        let dropped = queue.dropped
         queue.put(packet, waits: isPacedByStream)
+        // Where nothing of a connection was taken yet, the sound from before its first picture would only come too late.
+        if queue.dropped > dropped, queue.current == nil, let begin = queue.begin { sound?.drop(before: begin) }
     }
 
     /// What is paced by its times is not lost for want of room. Pictures that wait go on without this thread.

@@ -133,28 +133,37 @@ final class PacketQueue: @unchecked Sendable {
     private func makeRoom() {
         if dropsOldest {
             var left = max(packetCount / 8, 1)
-            entries.removeAll { entry in
-                guard left > 0, let packet = entry.packet else { return false }
+            remove { _ in
                 left -= 1
-                droppedCount += 1
-                giveBack(packet, entry.byteCount)
-                return true
+                return left >= 0
             }
             return
         }
-        guard let newest = entries.lastIndex(where: { $0.isKey }), newest > 0 else { return }
-        var kept: [Entry] = []
-        kept.reserveCapacity(mostPackets + 16)
-        for (index, entry) in entries.enumerated() {
-            if index < newest, let packet = entry.packet {
-                giveBack(packet, entry.byteCount)
-                droppedCount += 1
-            } else {
-                kept.append(entry)
-            }
+        guard let newest = entries.last(where: { $0.isKey })?.packet else { return }
+        var isBefore = true
+        remove { entry in
+            if entry.packet == newest { isBefore = false }
+            return isBefore
         }
-        entries = kept
     }
+
+    /// [reader's thread] Drops the packets that came before `instant` of `CLOCK_MONOTONIC`.
+    func drop(before instant: Int64) {
+        locked { remove { $0.cameAt < instant } }
+    }
+
+    /// Drops the packets of which `goes` says so, asked in their order.
+    private func remove(_ goes: (Entry) -> Bool) {
+        entries.removeAll { entry in
+            guard let packet = entry.packet, goes(entry) else { return false }
+            droppedCount += 1
+            giveBack(packet, entry.byteCount)
+            return true
+        }
+    }
+
+    /// [reader's thread] When the first waiting packet came, by `CLOCK_MONOTONIC`; nil where none waits.
+    var begin: Int64? { locked { entries.first { $0.packet != nil }?.cameAt } }
 
     private func giveBack(_ packet: UnsafeMutablePointer<AVPacket>, _ size: Int) {
         av_packet_unref(packet)
