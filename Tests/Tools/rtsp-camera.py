@@ -4,7 +4,7 @@
 
     rtsp-camera.py '{"file": "clip.h264", …}'
 
-Sends the access units of an H.264 or H.265 file again and again over the connection (interleaved), and prints its port first, then each request's method and address. Members:
+Sends the access units of an H.264 or H.265 file again and again over the connection (interleaved) or as the client asks by UDP, and prints its port first, then each request's method and address. Members:
   codec: h264 (the default) or h265
   sdp: the description; {sets} stands for the parameter sets of the file (H.264), {url} for the address of the stream
   strict: addresses that SETUP may have, after /cam; any without it
@@ -14,6 +14,10 @@ Sends the access units of an H.264 or H.265 file again and again over the connec
   redirect: where DESCRIBE leads (302)
   timeout: seconds that a session lives without a sign of life
   public: what the answer to OPTIONS says it knows
+  odd: lines (empty lines between packets), empty (packets of no bytes), restart (the packets' numbers fall by 1000 each second)
+  parameter: true where GET_PARAMETER alone keeps the session; the connection ends where it is not kept
+  answers: a status by the method that gets it
+  loses: each so-many-th packet is left out, none without it
   stale: values of WWW-Authenticate from the first sign of life on; the connection ends where that is not signed anew at once
 """
 import base64
@@ -26,9 +30,10 @@ import sys
 import threading
 import time
 
-O = dict(file="", codec="h264", sdp="", strict=None, auth=[], user="user", password="", fps=25, port=0, redirect=None, timeout=60, public=None, stale=None)
+O = dict(file="", codec="h264", sdp="", strict=None, auth=[], user="user", password="", fps=25, port=0, redirect=None, timeout=60, public=None, stale=None, loses=None, odd="", parameter=False, answers={})
 O.update(json.loads(sys.argv[1]))
 IS_H265 = O["codec"] == "h265"
+ODD = {"lines": b"\r\n\r\n", "empty": b"$\0\0\0"}
 HASHES = {"MD5": "md5", "SHA-256": "sha256", "SHA-512-256": "sha512_256"}
 
 
@@ -74,11 +79,16 @@ def is_right(method, header):
     return f["username"] == who and f["response"] == h(f'{secret}:{f["nonce"]}:{middle}{h(target)}')
 
 
-def stream(client, lock, ended, waits):
+def stream(client, lock, ended, waits, to, kept):
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sequence, begin = 0, time.monotonic()
     for count in range(1 << 30):
         time.sleep(max(begin + count / O["fps"] - time.monotonic(), 0))
         unit, packets = UNITS[count % len(UNITS)], []
+        if O["odd"] == "restart" and count % int(O["fps"]) == 0:
+            sequence -= 1000
+        if O["parameter"] and time.monotonic() - kept[0] > O["timeout"]:
+            return client.shutdown(socket.SHUT_RDWR)
         for nal in unit:
             if len(nal) <= 1200:
                 packets.append(nal)
@@ -93,9 +103,14 @@ def stream(client, lock, ended, waits):
             stamp = int(1000 + count * 90000 / O["fps"]) & 0xFFFFFFFF
             packet = struct.pack(">BBHII", 0x80, 96 | marker, sequence & 0xFFFF, stamp, 77) + payload
             sequence += 1
+            if O["loses"] and sequence % O["loses"] == 0:
+                continue
             try:
+                if to:
+                    datagrams.sendto(packet, to)
+                    continue
                 with lock:
-                    client.sendall(b"$\0" + struct.pack(">H", len(packet)) + packet)
+                    client.sendall(ODD.get(O["odd"], b"") + b"$\0" + struct.pack(">H", len(packet)) + packet)
             except OSError:
                 return
         if waits and time.monotonic() - waits[0] > 0.5:
@@ -105,7 +120,7 @@ def stream(client, lock, ended, waits):
 
 
 def serve(client):
-    lock, ended, waiting, waits, is_playing = threading.Lock(), threading.Event(), b"", [], False
+    lock, ended, waiting, waits, is_playing, to, kept = threading.Lock(), threading.Event(), b"", [], False, None, [0.0]
     while True:
         try:
             received = client.recv(65536)
@@ -134,7 +149,11 @@ def serve(client):
             fields = {k.lower(): v.strip() for k, v in (line.split(":", 1) for line in lines[1:])}
             print(method, url, "login" if "authorization" in fields else "", flush=True)
             body, more, status = "", [], "200 OK"
-            if method == "OPTIONS" and is_playing and O["stale"]:
+            if method in ("PLAY", "GET_PARAMETER"):
+                kept[0] = time.monotonic()
+            if method in O["answers"]:
+                status = O["answers"][method]
+            elif method == "OPTIONS" and is_playing and O["stale"]:
                 O["auth"] = O["stale"]
                 if not is_right(method, fields.get("authorization", "")):
                     status, more = "401 Unauthorized", [f"WWW-Authenticate: {a}" for a in O["auth"]]
@@ -154,10 +173,13 @@ def serve(client):
                 if O["strict"] is not None and url.split("/cam", 1)[1] not in O["strict"]:
                     status = "404 Not Found"
                 else:
-                    more = ["Transport: RTP/AVP/TCP;unicast;interleaved=0-1", f"Session: 12345678;timeout={O['timeout']}"]
+                    ports = re.search(r"client_port=(\d+)-(\d+)", fields["transport"])
+                    to = (client.getpeername()[0], int(ports[1])) if ports else None
+                    way = f"RTP/AVP;unicast;{ports[0]};server_port=9-9" if ports else "RTP/AVP/TCP;unicast;interleaved=0-1"
+                    more = [f"Transport: {way}", f"Session: 12345678;timeout={O['timeout']}"]
             elif method == "PLAY":
                 is_playing = True
-                threading.Thread(target=stream, args=(client, lock, ended, waits), daemon=True).start()
+                threading.Thread(target=stream, args=(client, lock, ended, waits, to, kept), daemon=True).start()
             head = "\r\n".join([f"RTSP/1.0 {status}", f"CSeq: {fields['cseq']}", *more])
             try:
                 with lock:

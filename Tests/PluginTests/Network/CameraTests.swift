@@ -251,6 +251,40 @@ import Testing
         #expect(signs.dropFirst().allSatisfy { $0.hasPrefix(usual + " ") }, "\(signs)")
     }
 
+    /// What other clients let pass: empty lines and empty packets between packets, numbers of packets that fall.
+    @Test(.needsFFmpeg, arguments: ["", "lines", "empty", "restart"]) func playsPacketsThatAreOdd(odd: String) throws {
+        let camera = try Camera(["sdp": Self.sdp(), "odd": odd])
+        let driver = try NetworkSourceTests.driver("rtsp://127.0.0.1:\(camera.port)/cam", #""decode": false"#)
+        var steps: [Int64] = []
+        var last: Int64?
+        let limit = Date() + 60
+        while steps.count < 100 {
+            try #require(Date() < limit, "only \(steps.count) access units")
+            try #require(try driver.produce() == .more)
+            while let unit = driver.takeAccessUnit() {
+                if let last { steps.append(unit.dts.nanoseconds - last) }
+                last = unit.dts.nanoseconds
+            }
+        }
+        for name in ["damaged", "losses"] { #expect(NetworkSourceTests.figure(driver, name)?.asInt == 0) }
+        // Some of the parts of one picture may be lost where the numbers fall.
+        let mean = Double(steps.reduce(0, +)) / 100 / 1e6
+        #expect(abs(mean - 40) < 4, "\(steps)")
+        try driver.stop()
+    }
+
+    /// Some servers count no other sign than `GET_PARAMETER`, from the first on.
+    @Test(.needsFFmpeg) func keepsASessionByItsParametersAlone() throws {
+        let camera = try Camera([
+            "sdp": Self.sdp(), "timeout": 2, "parameter": true,
+            "public": "OPTIONS, DESCRIBE, SETUP, PLAY, GET_PARAMETER",
+        ])
+        let driver = try NetworkSourceTests.driver("rtsp://127.0.0.1:\(camera.port)/cam", #""decode": false"#)
+        _ = try Self.units(driver, count: 125)
+        #expect(NetworkSourceTests.figure(driver, "losses")?.asInt == 0)
+        try driver.stop()
+    }
+
     /// libavformat keeps the last picture of a stream until the next one begins, and gives it when the connection is given
     /// up: it must not say that the camera is back.
     @Test(.needsFFmpeg, arguments: [0.9, 1.5]) func givesNoLatePictureOfACameraThatFreezes(stallSeconds: Double) throws
@@ -332,10 +366,11 @@ import Testing
         _ = camera?.end()
     }
 
-    @Test(.needsFFmpeg) func saysWhatACameraAnswers() throws {
-        let camera = try Camera(["sdp": Self.sdp(), "strict": ["/other"]])
+    @Test(.needsFFmpeg, arguments: [("SETUP", "404 Not Found"), ("PLAY", "302 Moved")])
+    func saysWhatACameraAnswers(method: String, status: String) throws {
+        let camera = try Camera(["sdp": Self.sdp(), "answers": [method: status]])
         let fault = Self.fault(camera, #""decode": false"#)
-        #expect(fault.contains("'rtsp://127.0.0.1/cam' answers SETUP with 404 Not Found."), "\(fault)")
+        #expect(fault.contains("'rtsp://127.0.0.1/cam' answers \(method) with \(status)."), "\(fault)")
     }
 }
 

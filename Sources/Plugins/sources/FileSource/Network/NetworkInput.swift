@@ -200,7 +200,7 @@ final class NetworkInput {
             if (error as? RTSPClient.Refusal)?.method != "DESCRIBE" { own = (error as? RTSPClient.Refusal)?.fault }
         }
         // What libavformat says of the description is better known, such as where it was led to.
-        do { return try findByLibavformat() } catch let refusal as Unusable { throw own ?? refusal.fault }
+        do { return try findByLibavformat() } catch { throw own ?? (error as? Unusable)?.fault ?? error }
     }
 
     /// The server answers, but libavformat's own client cannot use it.
@@ -410,7 +410,9 @@ final class NetworkInput {
         ]
         if settings.noBuffer { options.append(("fflags", "nobuffer")) }
         switch settings.address.scheme {
-        case .rtsp where client != nil: options.append(("sdp_flags", "custom_io"))
+        // A connection puts nothing out of order. libavformat, which does not know of the connection, would take what
+        // follows a sender's restart for late.
+        case .rtsp where client != nil: options += [("sdp_flags", "custom_io"), ("reorder_queue_size", "0")]
         case .rtsp, .rtsps:
             options += [
                 ("rtsp_transport", settings.address.scheme == .rtsps ? "tcp" : settings.transport.rawValue),

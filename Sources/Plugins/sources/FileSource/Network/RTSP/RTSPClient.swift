@@ -123,7 +123,8 @@ final class RTSPClient {
             }
         }
         _ = try ask("PLAY", aggregate, ["Range": "npt=0.000-"])
-        nextSign = PacketQueue.now() + timeout / 2
+        // The answer to the first sign says which sign keeps the session: none may be lost until then.
+        nextSign = PacketQueue.now()
     }
 
     // MARK: Packets
@@ -143,19 +144,21 @@ final class RTSPClient {
                 do { try send(sign, aggregate, [:]) } catch { return (error as? Silent)?.code ?? fh_averror_eof }
             }
             do {
-                let first = try byte()
+                let first = try messageBegin()
                 if first != UInt8(ascii: "$") {
                     try take(signOfLife: answer(first: first))
                     continue
                 }
                 let channel = try byte()
                 let count = Int32(try byte()) << 8 | Int32(try byte())
-                guard count <= capacity else {
+                // The shortest packet is a report about nothing (RFC 3550, 6.4.2). libavformat takes an empty one for the end.
+                guard (8...capacity).contains(count) else {
                     for _ in 0..<count { _ = try byte() }
                     continue
                 }
                 try fill(target, count)
-                if isEarlyReport(channel, UnsafeBufferPointer(start: target, count: Int(count))) { continue }
+                let packet = UnsafeBufferPointer(start: target, count: Int(count))
+                if isEarlyReport(channel, packet) { continue }
                 return count
             } catch { return (error as? Silent)?.code ?? fh_averror_invalid_data }
         }
@@ -227,9 +230,9 @@ final class RTSPClient {
     private func ask(_ method: String, _ url: String, _ fields: [String: String]) throws -> Answer {
         for attempt in 0..<2 {
             try send(method, url, fields)
-            var given = try answer(first: try byte())
+            var given = try answer(first: try messageBegin())
             // A server may have begun to send before it has answered PLAY.
-            while given.status == 0 { given = try answer(first: try byte()) }
+            while given.status == 0 { given = try answer(first: try messageBegin()) }
             switch given.status {
             case 200..<300: return given
             case 401:
@@ -293,6 +296,19 @@ final class RTSPClient {
         avio_write(io, bytes, Int32(bytes.count))
         avio_flush(io)
         guard io.pointee.error >= 0 else { throw Silent(code: io.pointee.error) }
+    }
+
+    /// The first byte of a packet or a message. Line ends before one are nothing (RFC 2326, 4.1), nor is anything else that
+    /// begins neither.
+    private func messageBegin() throws -> UInt8 {
+        while true {
+            let first = try byte()
+            switch first {
+            case UInt8(ascii: "$"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"):
+                return first
+            default: continue
+            }
+        }
     }
 
     /// The rest of an answer, or of packets and requests of the server's, which have no status.
