@@ -266,10 +266,33 @@ import Testing
                 last = unit.dts.nanoseconds
             }
         }
-        for name in ["damaged", "losses"] { #expect(NetworkSourceTests.figure(driver, name)?.asInt == 0) }
+        for name in ["damaged", "losses", "missed"] { #expect(NetworkSourceTests.figure(driver, name)?.asInt == 0) }
         // Some of the parts of one picture may be lost where the numbers fall.
         let mean = Double(steps.reduce(0, +)) / 100 / 1e6
         #expect(abs(mean - 40) < 4, "\(steps)")
+        try driver.stop()
+    }
+
+    /// Each fortieth packet of RTP is lost on its way, or the camera leaves it out.
+    @Test(.needsFFmpeg, arguments: ["tcp", "udp"], [false, true]) func saysWhichPacketsNeverCame(
+        transport: String, decodes: Bool
+    ) throws {
+        let camera = try Camera(["sdp": Self.sdp(), "loses": 40])
+        let driver = try NetworkSourceTests.driver(
+            "rtsp://127.0.0.1:\(camera.port)/cam", #""transport": "\#(transport)", "decode": \#(decodes)"#)
+        var events: [Event] = []
+        func missed() -> Int { NetworkSourceTests.figure(driver, "missed")?.asInt ?? 0 }
+        let limit = Date() + 60
+        while missed() < 10 {
+            try #require(Date() < limit, "\(missed()) packets")
+            try #require(try driver.produce() == .more)
+            while driver.takeFrame() != nil || driver.takeAccessUnit() != nil {}
+            events += driver.takeEvents().filter { $0.name == "packets-missed" }
+        }
+        _ = try driver.produce()
+        events += driver.takeEvents().filter { $0.name == "packets-missed" }
+        #expect(events.count == 2 && events[0].details["missed"]?.asInt ?? 0 < 10, "\(events)")
+        #expect(events.allSatisfy { $0.text.contains(#"Set "transport": "tcp""#) == (transport == "udp") })
         try driver.stop()
     }
 

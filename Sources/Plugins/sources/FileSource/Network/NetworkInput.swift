@@ -108,6 +108,7 @@ final class NetworkInput {
     private let isOneFile: Bool
     private var container: UnsafeMutablePointer<AVFormatContext>?
     private var client: RTSPClient?
+    private var clientMissed = 0
     var speaker: Speaker { client == nil ? .libavformat : .client }
     private let track: Int
     private let soundTrack: Int?
@@ -495,6 +496,14 @@ final class NetworkInput {
             return .lost(
                 interrupt.mustStop ? stallText : settings.address.hide(settings.login, in: LibavText.of(result)))
         }
+    }
+
+    /// How many packets of RTP have not come since the last call. Those that did not come while the stream was examined
+    /// count too.
+    func takeMissed() -> Int {
+        let now = client?.missed ?? 0
+        defer { clientMissed = now }
+        return now - clientMissed + Int(fh_av_missed_take())
     }
 
     private static func isPlaylist(_ container: UnsafeMutablePointer<AVFormatContext>) -> Bool {

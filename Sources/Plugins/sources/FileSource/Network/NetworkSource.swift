@@ -59,6 +59,8 @@ final class NetworkSource: Source {
     private var shape: PictureShape?
     /// How much damage there is when it is reported next.
     private var nextDamage = 1
+    /// How many packets have not come when that is reported next.
+    private var nextMissed = 1
     private var hasStopped = false
     private var hasReportedDrops = false
     private var hasReportedSets = false
@@ -349,6 +351,7 @@ final class NetworkSource: Source {
                 into: packet, until: PacketQueue.now() + live.patience(now: context.clock.now(), most: Self.wait))
         }
         reportDrops(reader)
+        reportMissed(reader)
         switch item {
         case nil: break
         case .packet: try feed()
@@ -712,6 +715,21 @@ final class NetworkSource: Source {
             text:
                 "The chain is slower than '\(address.shown)': packets up to a keyframe are dropped, and counted in the figure 'dropped'. Set the sender to a smaller size or rate, or use faster stages."
         )
+    }
+
+    private func reportMissed(_ reader: NetworkReader) {
+        let missed = reader.missed
+        guard missed >= nextMissed else { return }
+        while nextMissed <= missed { nextMissed *= 10 }
+        let remedy =
+            options.transport == .udp
+            ? "Set \"transport\": \"tcp\", or raise 'latencyMs' or 'bufferBytes'."
+            : "The server leaves out what its connection does not take: set it to a lower bitrate, or use a faster network."
+        context.post(
+            "packets-missed", level: .warning,
+            text:
+                "\(missed) RTP \(missed == 1 ? "packet" : "packets") of '\(address.shown)' \(missed == 1 ? "has" : "have") been lost so far: pictures or sound are damaged. \(remedy)",
+            details: ["missed": .number(missed)])
     }
 
     /// How long a keyframe may take, nanoseconds.

@@ -2,6 +2,7 @@
 
 #include "CAVFormat.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +31,25 @@ static void count_complaint(void *context, int level) {
     if (complaints && complaints->mark == fh_av_complaints_mark) atomic_fetch_add_explicit(&complaints->count, 1, memory_order_relaxed);
 }
 
+// One for each thread that reads RTP.
+static _Thread_local int missed;
+
+// After a gap of as many packets a sender has begun anew (RFC 3550, A.1: MAX_DROPOUT).
+static const int most_missed = 3000;
+
+// libavformat says only in its log how many packets of RTP it has given up (rtp_parse_queued_packet).
+static void count_missed(int level, const char *format, va_list arguments) {
+    if (level != AV_LOG_WARNING || strcmp(format, "RTP: missed %d packets\n") != 0) return;
+    va_list copy;
+    va_copy(copy, arguments);
+    int count = va_arg(copy, int);
+    va_end(copy);
+    if (count > 0 && count < most_missed && missed <= INT_MAX - count) missed += count;
+}
+
 static void fh_av_log_keep(void *context, int level, const char *format, va_list arguments) {
     count_complaint(context, level);
+    count_missed(level, format, arguments);
     if (!keeps || level > AV_LOG_WARNING) return;
     char text[sizeof last_line];
     // A line about a certificate is the cause of the lines that follow it.
@@ -54,6 +72,14 @@ int fh_av_complaints_take(struct fh_av_complaints *complaints) {
 }
 
 void fh_av_log_quiet(void) { av_log_set_callback(fh_av_log_keep); }
+
+int fh_av_missed_take(void) {
+    // Another plugin's copy of this file may have put its own callback in place.
+    fh_av_log_quiet();
+    int count = missed;
+    missed = 0;
+    return count;
+}
 
 void fh_av_log_begin(void) {
     last_line[0] = 0;

@@ -159,9 +159,29 @@ final class RTSPClient {
                 try fill(target, count)
                 let packet = UnsafeBufferPointer(start: target, count: Int(count))
                 if isEarlyReport(channel, packet) { continue }
+                if channel % 2 == 0 { countMissed(before: packet, channel) }
                 return count
             } catch { return (error as? Silent)?.code ?? fh_averror_invalid_data }
         }
+    }
+
+    /// Packets of RTP that should have come by now, and have not.
+    private(set) var missed = 0
+    /// Of each track the sender's number (SSRC), and the next packet's number.
+    private var nextNumbers: [UInt8: (sender: UInt32, number: UInt16)] = [:]
+    /// After a gap of as many packets a sender has begun anew (RFC 3550, A.1: `MAX_DROPOUT`).
+    private static let mostMissed: UInt16 = 3000
+
+    /// A TCP connection loses nothing: what is missing the server has left out (RFC 3550, 5.1).
+    private func countMissed(before packet: UnsafeBufferPointer<UInt8>, _ channel: UInt8) {
+        guard packet.count >= 12 else { return }
+        let number = UInt16(packet[2]) << 8 | UInt16(packet[3])
+        let sender = packet[8..<12].reduce(0) { $0 << 8 | UInt32($1) }
+        if let next = nextNumbers[channel], next.sender == sender {
+            let gap = number &- next.number
+            if gap < Self.mostMissed { missed += Int(gap) }
+        }
+        nextNumbers[channel] = (sender, number &+ 1)
     }
 
     /// Of each track whether a packet of it has come, and its newest report from before.
