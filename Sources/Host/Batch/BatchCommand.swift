@@ -276,7 +276,7 @@ struct BatchCommand: ParsableCommand {
 
     /// The units that `--give-up` names.
     ///
-    /// - Throws: ``FrameHostErrors`` where a name is that of no unit.
+    /// - Throws: ``FrameHostErrors`` if no unit has one of these names.
     private func givenUp(in units: UnitList) throws -> Set<Int> {
         var found = Set<Int>()
         var faults: [FrameHostError] = []
@@ -300,7 +300,7 @@ struct BatchCommand: ParsableCommand {
         return found
     }
 
-    /// Says why nothing that was named is an input.
+    /// Says why none of the names on the command line is an input.
     ///
     /// - Parameter otherFiles: Files in the folders that are not clips.
     private func noUnits(_ folder: BatchFolder, otherFiles: Int) -> FrameHostError {
@@ -325,14 +325,14 @@ struct BatchCommand: ParsableCommand {
         )
     }
 
-    /// - Throws: ``FrameHostErrors`` where the chain would read or write the same file every time.
+    /// - Throws: ``FrameHostErrors`` if the chain would read or write the same file every time.
     private func checkVariables(_ root: JSONNode) throws {
         let names = ChainIdentity.variables(in: root.withoutPlaces.text() + settings.joined(separator: "\n"))
         let missing = [
             ("input", "Write \"path\": \"${input}\" at the source."),
             ("output", "Write \"path\": \"${output}\" at the recorder."),
         ].filter { !names.contains($0.0) }
-        // Each worker would start it, and only one can have its port or folder.
+        // Each worker would start the service, and only one worker can have its port or folder.
         let services = ChainFile.services.keys.sorted().compactMap { key in root[key].map { (key, $0) } }
         guard services.isEmpty else {
             throw FrameHostErrors(
@@ -398,7 +398,7 @@ struct BatchCommand: ParsableCommand {
     private static func run(
         _ work: BatchWork, _ folder: BatchFolder, jobs: Int, isQuiet: Bool, isVerbose: Bool, reports: [BatchReport]
     ) throws -> Int32 {
-        // Only the wait below gets these signals.
+        // Only the wait below receives these signals.
         var signals = BlockedSignals.block([SIGINT, SIGTERM, SIGHUP])
         Terminal.begin()
         // Several slots can work on one divided file.
@@ -415,7 +415,7 @@ struct BatchCommand: ParsableCommand {
                 }
             } catch {
                 work.tally.slotEnds()
-                // The other slots do its work.
+                // The other slots do the work of this one.
                 guard index > 0 else { throw error }
                 RunLog.logger.warning("\(error)")
                 break
@@ -433,7 +433,8 @@ struct BatchCommand: ParsableCommand {
                 }
                 work.tally.stop()
             }
-            // Workers have ended by then; a slot may still read a large file for its digest, which nothing depends on.
+            // Workers have ended by then. A slot may still read a large file for its digest, but nothing depends on
+            // that.
             if work.tally.isStopping, stopped == nil { stopped = ChainWatch.now() }
             if let stopped, ChainWatch.now() - stopped > 3 { break }
             if ChainWatch.now() - touched >= work.owner.beat {

@@ -3,20 +3,20 @@
 import FrameCore
 import Glibc
 
-/// A worker's end of the connection to its batch: reports what the plan needs, waits until it may start, and
-/// reports its progress. Ends the process when the batch has ended.
+/// A worker's end of the connection to its batch. It reports what the plan needs, waits until the worker may start,
+/// and reports the worker's progress. It ends the process when the batch has ended.
 ///
-/// The worker sends lines of JSON, the batch answers with single bytes. Control thread; another thread waits for the
-/// socket to close.
+/// The worker sends lines of JSON, and the batch answers with single bytes. The control thread uses the connection;
+/// another thread waits for the socket to close.
 final class BatchConnection {
-    /// The option of `framehost run`, which people have no use for.
+    /// The option of `framehost run`; people have no use for it.
     static let option = "supervised"
 
     private let line: Int32
     private var lastTold: Int64 = 0
 
     /// - Parameter line: The descriptor of a socket whose other end the batch has.
-    /// - Throws: ``FrameHostError`` where `line` is not a socket.
+    /// - Throws: ``FrameHostError`` if `line` is not a socket.
     init(_ line: Int32) throws {
         var status = stat()
         guard fstat(line, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else {
@@ -29,8 +29,8 @@ final class BatchConnection {
         self.line = line
     }
 
-    /// Reports what the plan needs and how long the input is, in seconds, and waits until there is memory for it.
-    /// Ends the process where there will never be enough.
+    /// Reports what the plan needs and how long the input is, in seconds. Waits until there is memory for the plan.
+    /// Ends the process if there will never be enough.
     func planned(_ chain: Chain) {
         let sources = chain.plan.stages.filter { $0.kind == .source }.map(\.demand)
         let length = sources.compactMap { $0.expectedDuration?.seconds }.max()
@@ -45,7 +45,7 @@ final class BatchConnection {
             break
         }
         let line = line
-        // The batch sends nothing more: anything but a byte means that the batch has ended.
+        // The batch sends nothing more. Anything but a byte means that the batch has ended.
         try? ServiceThread.start(name: "batch") {
             var byte: UInt8 = 0
             while true {
@@ -61,11 +61,12 @@ final class BatchConnection {
         let now = chain.clock.now()
         guard now - lastTold >= 500_000_000 else { return }
         lastTold = now
-        // The next one tells as much, and a batch that was stopped (ctrl-Z) must not hold up the chain's control.
+        // A lost report does no harm, because the next one says as much. A batch that was stopped (ctrl-Z) must not
+        // delay the chain's control.
         say([("frames", .number(chain.progress.captured))], waits: false)
     }
 
-    /// Reports the frames and the media seconds of the whole run, and what of its inputs did not arrive.
+    /// Reports the frames and the media seconds of the whole run, and which parts of its inputs did not arrive.
     func ended(_ chain: Chain) {
         let progress = chain.progress
         let accounts = chain.inputAccounts
@@ -82,8 +83,8 @@ final class BatchConnection {
         ])
     }
 
-    /// A sentence where the run ended before any source of the batch's input did, as by a rule that drains. Another
-    /// source may be ended because it is no longer needed, as behind a join that has ended.
+    /// A sentence if the run ended before any source of the batch's input did, for example by a rule that drains. Other
+    /// sources may be ended because nothing needs them any more, for example behind a join that has ended.
     private static func cutShort(
         _ accounts: [(stage: String, account: InputAccount)], _ plan: ChainPlan
     ) -> [String] {
@@ -95,7 +96,7 @@ final class BatchConnection {
         return ["the run ended before '\(first.stage)' came to the end of its file"]
     }
 
-    /// What a source did not give of its input, as sentences without the full stop.
+    /// The parts of its input that a source did not give, as sentences without the full stop.
     static func lacks(_ account: InputAccount, of stage: String) -> [String] {
         var lacks: [String] = []
         if let shortfall = account.shortfall { lacks.append(shortfall) }

@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// What a batch shows: one progress line for all, failures as they happen, and with `--verbose` a row for each
+/// What a batch shows: one progress line for all units, failures as they happen, and with `--verbose` a row for each
 /// finished unit.
 ///
 /// [main thread]
@@ -18,11 +18,11 @@ final class BatchDisplay {
     private var lastFrames = 0
     private var isLineOpen = false
     private var hasHeading = false
-    /// Warnings of workers, and how many further files had the same one.
+    /// Warnings of workers, and how many further files had the same warning.
     private var repeated: [String: Int] = [:]
     private var withWarnings = 0
     private static let mostWarnings = 50
-    /// Inputs of which every summary speaks.
+    /// Inputs that every summary names.
     private var givenUp = NameList()
     private var damaged = NameList()
 
@@ -152,14 +152,14 @@ final class BatchDisplay {
         )
     }
 
-    /// A name without what a terminal would act on.
+    /// A name without the characters on which a terminal would act.
     private static func shown(_ name: String) -> String {
         guard name.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7f }) else { return name }
         return String(
             String.UnicodeScalarView(name.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? "?" : $0 }))
     }
 
-    /// The first names of a list, and how many follow.
+    /// The first names of a list, and the number of names that follow.
     private struct NameList {
         private var names: [String] = []
         private var count = 0

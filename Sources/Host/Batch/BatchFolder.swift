@@ -12,14 +12,14 @@ struct BatchFolder {
     /// Folders that were made for this batch, the innermost last.
     private var made: [String] = []
 
-    /// The folder that relative names start at.
+    /// The folder at which relative names start.
     static var current: String {
         guard let path = getcwd(nil, 0) else { return "." }
         defer { free(path) }
         return String(cString: path)
     }
 
-    /// Makes the folder where it is not there.
+    /// Makes the folder if it is not there.
     ///
     /// - Throws: ``FrameHostError``.
     init(_ path: String) throws {
@@ -62,9 +62,9 @@ struct BatchFolder {
     /// Removes the folders that were made and are empty.
     func removeEmpty() { for folder in made.reversed() { rmdir(folder) } }
 
-    /// Checks for hard links, which claims and commits are made of.
+    /// Checks that the file system has hard links: claims and commits are made of them.
     ///
-    /// - Throws: ``FrameHostError`` where the file system has none, or one cannot be made.
+    /// - Throws: ``FrameHostError`` if it has none, or if a link cannot be made.
     func checkLinks(_ owner: BatchOwner) throws {
         let name = owner.path + ".link"
         guard link(owner.path, name) == 0 else {
@@ -93,7 +93,7 @@ struct BatchFolder {
         }
     }
 
-    /// Whether a file of this name can be written, with `errno` where not.
+    /// Whether a file of this name can be written. If not, `errno` says why.
     static func canWrite(_ path: String) -> Bool {
         if access(path, F_OK) == 0 { return access(path, W_OK) == 0 }
         return access(FileNames.folder(of: path), W_OK) == 0

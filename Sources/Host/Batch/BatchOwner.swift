@@ -4,23 +4,25 @@ import FrameCore
 import Glibc
 import Synchronization
 
-/// A batch as other batches see it: a file that it keeps locked, and touches. Its claims are hard links of that file.
+/// A batch as other batches see it: a file that the batch keeps locked, and touches. The claims of the batch are hard
+/// links of that file.
 ///
-/// The lock and the lease only save work: ``UnitFolder`` alone decides what a batch may publish.
+/// The lock and the lease only save work. ``UnitFolder`` alone decides what a batch may publish.
 final class BatchOwner: Sendable {
     /// The path of the file.
     let path: String
-    /// The file, open and locked. Workers inherit it, so that the lock lasts as long as any of them.
+    /// The file, open and locked. Workers inherit the descriptor, so that the lock lasts as long as any worker.
     let file: Int32
     private let identity: FileIdentity
     private let lease: Double
-    /// The file is touched this often, in seconds.
+    /// The interval at which the file is touched, in seconds.
     let beat: Double
-    /// Files of other owners: when they were touched last, and since when that is known here (``ChainWatch/now()``).
+    /// Files of other owners: when each file was touched last, and since when this batch has known of that touch
+    /// (``ChainWatch/now()``).
     private let seen = Mutex<[FileIdentity: (modified: Int64, since: Double)]>([:])
 
     /// - Parameter lease: Seconds without a touch after which an owner counts as gone.
-    /// - Throws: ``FrameHostError`` where the folder cannot be written.
+    /// - Throws: ``FrameHostError`` if the folder cannot be written.
     init(in folder: String, lease: Double) throws {
         self.lease = lease
         beat = lease / 4
@@ -56,7 +58,7 @@ final class BatchOwner: Sendable {
         }
     }
 
-    /// Touches the file, so that other batches see that this one is alive.
+    /// Touches the file, so that other batches see that this batch is alive.
     func touch() { futimens(file, nil) }
 
     /// Removes the file when the batch ends.
@@ -88,7 +90,7 @@ final class BatchOwner: Sendable {
         let count = max(0, pread(other, &buffer, buffer.count, 0))
         let words = try? JSONReader.read(Array(buffer[..<count]), file: claim)
         if words?["boot"]?.asString == Self.bootID {
-            // Others may check at the same moment, so the lock is a shared one: only the owner's lock refuses it.
+            // Others may check at the same moment, so this lock is a shared one. Only the owner's lock refuses it.
             if flock(other, LOCK_SH | LOCK_NB) == 0 { return .gone }
         }
         let modified = WorkRecord.nanoseconds(status.st_mtim)
@@ -102,7 +104,7 @@ final class BatchOwner: Sendable {
         return .lives("\(words?["host"]?.asString ?? "?"), process \(words?["pid"]?.asInt ?? 0)")
     }
 
-    /// Changes with each start of the machine.
+    /// A text that changes with each start of the machine.
     private static let bootID: String = {
         let file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }

@@ -5,9 +5,9 @@ import Synchronization
 /// One thing that a slot does.
 struct BatchTask: Hashable, Sendable {
     enum Kind: Hashable, Sendable {
-        /// All of the input, or dividing it where it is long.
+        /// Making the whole unit, or dividing its input if that is long.
         case whole
-        /// A part, counted from 0.
+        /// Making a part. Parts are counted from 0.
         case part(Int, of: Int)
         /// Joining the parts into the output.
         case join(of: Int)
@@ -17,12 +17,12 @@ struct BatchTask: Hashable, Sendable {
     var kind = Kind.whole
 }
 
-/// What there is to do in a batch, and what became of parts. [any thread]
+/// The tasks of a batch, and what became of parts. [any thread]
 final class BatchQueue: Sendable {
     /// What a slot should do next.
     enum Order {
         case task(BatchTask, isFirstLook: Bool)
-        /// Nothing now, but another slot may still divide the unit that it works on.
+        /// There is nothing to do now, but another slot may still divide the unit on which it works.
         case wait
         case nothing
     }
@@ -31,8 +31,8 @@ final class BatchQueue: Sendable {
         /// How many units were taken.
         var taken = 0
         var parts: [BatchTask] = []
-        /// Tasks to take again later: units that another batch has, failed attempts, joins whose parts are not all
-        /// there.
+        /// Tasks to take again later: units on which another batch works, failed attempts, joins of which parts are
+        /// missing.
         var deferred: [BatchTask] = []
         var inHand = 0
         /// For each divided unit, how many parts are neither finished nor given up.
@@ -41,11 +41,12 @@ final class BatchQueue: Sendable {
         var faults: [Int: String] = [:]
         /// Frames of parts that this batch has made, by unit.
         var frames: [Int: Int] = [:]
-        /// Failed attempts of this batch: on a full disk they cannot be noted in the folder.
+        /// Failed attempts of this batch. They are counted here too, because the folder cannot note them on a full
+        /// disk.
         var failures: [BatchTask: Int] = [:]
     }
 
-    /// `--shard`: this process does unit `first` and every `of`-th unit after it.
+    /// `--shard`: this process makes unit `first` and every `of`-th unit after that.
     private let shard: (first: Int, of: Int)
     private let unitCount: Int
     private let state = Mutex(State())
@@ -62,10 +63,11 @@ final class BatchQueue: Sendable {
 
     /// Whether other processes work on the same list.
     var isShard: Bool { shard.of > 1 }
-    /// Whether there are more shards than units. A shard without a unit can only make parts of others' units.
+    /// Whether there are more shards than units. A shard without a unit can only make parts of units of other shards.
     var hasMoreShards: Bool { shard.of > unitCount }
 
-    /// Parts first, so that a divided file is complete soon; then units that no slot of this process has looked at.
+    /// The next task. Parts come first, so that a divided file is complete soon. Units at which no slot of this process
+    /// has looked come next.
     func take() -> Order {
         state.withLock { state in
             var task: BatchTask?
@@ -87,7 +89,7 @@ final class BatchQueue: Sendable {
         }
     }
 
-    /// A slot is done with a task, for good or until it is looked at again.
+    /// Takes a task back from a slot: finished for good, or to be looked at again.
     func giveBack(_ task: BatchTask, isFinished: Bool) {
         state.withLock { state in
             state.inHand -= 1
@@ -96,7 +98,7 @@ final class BatchQueue: Sendable {
             } else if case .part(_, let count) = task.kind {
                 state.pending[task.unit, default: 1] -= 1
                 guard state.pending[task.unit] ?? 0 <= 0 else { return }
-                // So the output is complete soon, even where many units follow.
+                // The join comes first, so that the output is complete soon even if many units follow.
                 let join = BatchTask(unit: task.unit, kind: .join(of: count))
                 guard let index = state.deferred.firstIndex(of: join) else { return }
                 state.parts.insert(state.deferred.remove(at: index), at: 0)
@@ -112,7 +114,7 @@ final class BatchQueue: Sendable {
         }
     }
 
-    /// Takes a unit from the start again: it is not what it was when it was divided.
+    /// Begins a unit again, because its input has changed since the unit was divided.
     func again(_ unit: Int) {
         state.withLock { state in
             state.parts.removeAll { $0.unit == unit }
@@ -122,7 +124,7 @@ final class BatchQueue: Sendable {
         }
     }
 
-    /// Adds parts that were made and have gone, unless parts of the unit are still being made.
+    /// Adds parts that were made and are gone, unless other parts of the unit are still being made.
     func addMissing(_ parts: [Int], of count: Int, _ unit: Int) {
         state.withLock { state in
             guard state.pending[unit] ?? 0 <= 0 else { return }
@@ -137,8 +139,8 @@ final class BatchQueue: Sendable {
 
     /// Counts a failed attempt.
     ///
-    /// - Parameter noted: How many the folder knows of.
-    /// - Returns: How many there are with this one.
+    /// - Parameter noted: The number of failed attempts that the folder has noted.
+    /// - Returns: The number of failed attempts, with this one.
     func addFailure(of task: BatchTask, noted: Int) -> Int {
         state.withLock { state in
             let count = max(state.failures[task] ?? 0, noted) + 1
@@ -147,13 +149,13 @@ final class BatchQueue: Sendable {
         }
     }
 
-    /// Counts the frames of a part that was made. ``fail(_:_:)`` is for a part that cannot be made.
+    /// Counts the frames of a part that was made. For a part that cannot be made, call ``fail(_:_:)``.
     func addFrames(_ count: Int, of unit: Int) { state.withLock { $0.frames[unit, default: 0] += count } }
     func fail(_ unit: Int, _ text: String) {
         state.withLock { state in
             guard state.faults[unit] == nil else { return }
             state.faults[unit] = text
-            // The unit's other parts would be made for nothing.
+            // The other parts of the unit would be made in vain.
             let before = state.parts.count
             state.parts.removeAll { $0.unit == unit }
             state.pending[unit, default: 0] -= before - state.parts.count

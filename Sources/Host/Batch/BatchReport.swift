@@ -3,13 +3,13 @@
 import FrameCore
 import Glibc
 
-/// What a batch did, for programs: `--report FILE`, as JSON or CSV by the file's ending.
+/// What a batch did, for programs: `--report FILE`. The ending of the file decides between JSON and CSV.
 struct BatchReport {
     let path: String
 
     static let endings = [".json", ".csv"]
 
-    /// Nil where the path has none of ``endings``.
+    /// Nil if the path ends with none of ``endings``.
     init?(_ path: String) {
         guard Self.endings.contains(where: { path.hasSuffix($0) }) else { return nil }
         self.path = path
@@ -60,7 +60,7 @@ struct BatchReport {
     /// RFC 4180. A cell that a spreadsheet would take for a formula gets an apostrophe.
     private static func cell(_ text: String) -> String {
         let text = text.first.map { "=+-@\t".contains($0) } == true ? "'" + text : text
-        // By scalars: a carriage return and a line feed are one character.
+        // By scalars, because a carriage return and a line feed are one character.
         guard text.unicodeScalars.contains(where: { [",", "\"", "\r", "\n"].contains($0) }) else { return text }
         return "\"" + text.map { $0 == "\"" ? "\"\"" : String($0) }.joined() + "\""
     }

@@ -33,15 +33,16 @@ final class BatchSlot {
                 let isFinished = doTask(task, isFirstLook: isFirstLook)
                 work.queue.giveBack(task, isFinished: isFinished)
                 if isFinished || isFirstLook { continue }
-                // Another batch has it, or it has just failed.
+                // Another batch works on the task, or the task has just failed.
                 for _ in 0..<5 where !work.tally.isStopping { usleep(100_000) }
             }
         }
     }
 
-    /// Makes parts of units that other shards have divided; where there are more shards than units, divides them too.
+    /// Makes parts of units that other shards have divided. If there are more shards than units, also divides units of
+    /// other shards.
     ///
-    /// Keeps looking until every such unit is complete, because the shard that has it may be killed.
+    /// Keeps looking until every such unit is complete, because the shard to which a unit belongs may be killed.
     private func helpOthers() {
         while !work.tally.isStopping {
             var isWaiting = false
@@ -53,7 +54,7 @@ final class BatchSlot {
         }
     }
 
-    /// - Returns: Whether the unit lacks parts that another process makes or will give up.
+    /// - Returns: Whether the unit lacks parts that another process is making, or will give up.
     private func help(_ unit: Int) -> Bool {
         guard work.queue.fault(of: unit) == nil, let (path, input) = try? input(of: unit) else { return false }
         let folder = UnitFolder(out: work.out, name: work.units.output(unit), key: work.chain.key(input, digest))
@@ -71,8 +72,8 @@ final class BatchSlot {
         return isWaiting
     }
 
-    /// How many parts a unit has; nil where it is not divided. A worker plans the unit and is ended before it processes
-    /// a frame.
+    /// The number of parts of a unit; nil if the unit is not divided. A worker plans the unit, and is ended before it
+    /// processes a frame.
     private func lookForParts(of path: String, _ unit: Int) -> Int? {
         var count = 1
         let worker = try? WorkerProcess(
@@ -99,7 +100,8 @@ final class BatchSlot {
         ]
     }
 
-    /// The path of a unit's input, and what it is now; nil for a name that chain files cannot have.
+    /// The path of a unit's input, and the identity that the input has now; nil for a name that chain files cannot
+    /// have.
     private func input(of unit: Int) throws -> (path: String, input: InputIdentity)? {
         guard let named = work.units.input(unit) else { return nil }
         let path = named.hasPrefix("/") ? named : "\(work.current)/\(named)"
@@ -112,7 +114,8 @@ final class BatchSlot {
             ofInput: path, name: UnitFolder.withoutEnding(UnitFolder.last(work.units.output(unit))))
     }
 
-    /// Whether somebody has given the unit up, and its input has not changed since. Forgets it otherwise.
+    /// Whether somebody has given the unit up, and its input has not changed since. If the input has changed, the note
+    /// is removed.
     private func isGivenUp(_ unit: Int, _ result: inout UnitResult) -> Bool {
         let folder = UnitFolder(out: work.out, name: result.output, key: "")
         guard let mark = folder.givenUp else { return false }
@@ -121,7 +124,7 @@ final class BatchSlot {
         switch (mark.input, now) {
         case (nil, nil): isUnchanged = true
         case (let then?, let now?): isUnchanged = now.isUnchanged(since: then)
-        // A file that is away for a while is no other file.
+        // A file that is away for a while does not count as another file.
         case (_?, nil): isUnchanged = true
         case (nil, _?): isUnchanged = false
         }
@@ -135,7 +138,7 @@ final class BatchSlot {
         return true
     }
 
-    /// - Returns: False where it is to be looked at again later.
+    /// - Returns: False if the task is to be taken again later.
     private func doTask(_ task: BatchTask, isFirstLook: Bool) -> Bool {
         let output = work.units.output(task.unit)
         var result = UnitResult(
@@ -151,8 +154,8 @@ final class BatchSlot {
             let whole = UnitFolder(out: work.out, name: output, key: work.chain.key(input, digest))
             var folder = whole
             if case .part(let index, let count) = task.kind {
-                // Another batch has made the whole and removed its parts. Or the input has changed, and its join
-                // will divide it anew.
+                // Another batch has made the whole and removed its parts. Or the input has changed; then the join will
+                // divide the unit anew.
                 if whole.hasRecord || whole.partCount != count { return true }
                 folder = whole.part(index)
             }
@@ -200,7 +203,7 @@ final class BatchSlot {
         work.units.input(unit).map { $0.hasPrefix("/") ? $0 : "\(work.current)/\($0)" } ?? ""
     }
 
-    /// Gives up a unit, or a part and with it the unit that waits for it.
+    /// Gives up a unit. Giving up a part also gives up the unit that waits for that part.
     private func setAside(_ task: BatchTask, _ result: inout UnitResult, _ error: String, attempts: Int = 0) -> Bool {
         if case .part(let index, let count) = task.kind {
             work.queue.fail(task.unit, "part \(index + 1) of \(count): \(error)")
@@ -227,7 +230,7 @@ final class BatchSlot {
         func arguments(seconds: Double) -> [String] {
             switch task.kind {
             case .whole: []
-            // Not two words: the value may begin with a dash.
+            // One word and not two, because the value may begin with a dash.
             case .part(let index, let count):
                 ["--\(PartRequest.option)=\(PartRequest.text(part: index, of: count, seconds: seconds))"]
             case .join(let count): ["--\(PartRequest.option)=\(PartRequest.text(join: count, in: whole.partsFolder))"]
@@ -259,7 +262,7 @@ final class BatchSlot {
                 variables: variables(path, result.output, attempt.output), owner: work.owner.file
             ).finish(
                 work.gate, isStopping: { work.tally.isStopping },
-                // Frames of a join were counted when its parts were made.
+                // The frames of a join were counted when the parts were made.
                 hears: { if !it.isJoin { work.tally.add(frames: $0) } },
                 waits: { bytes in
                     work.tally.note(
@@ -299,7 +302,8 @@ final class BatchSlot {
                 "\(result.input): the file changed while it was read, so it is read again.", frames: frames)
             return false
         }
-        // Workers read the chain file and the plugins themselves: what they made may not be what the record would say.
+        // Workers read the chain file and the plugins themselves. If one of these has changed, the record would not say
+        // truly what the output was made of.
         if let changed = work.stamps.changed {
             folder.drop(attempt)
             work.tally.add(frames: -frames)
@@ -332,7 +336,7 @@ final class BatchSlot {
                         work.queue.addFrames(outcome.frames, of: task.unit)
                         return true
                     }
-                    // Frames before and behind a part were worked on twice, and are counted once.
+                    // Frames before and behind a part were processed twice, and are counted once.
                     if it.isJoin { work.tally.add(frames: outcome.frames - work.queue.frames(of: task.unit)) }
                     record = whole
                     fill(&result, record)
@@ -350,12 +354,12 @@ final class BatchSlot {
                 }
             } catch {
                 let wrapped = FrameHostError.wrap(error)
-                // A disk that does not take the output is no fault of the input.
+                // If a disk does not take the output, that is no fault of the input.
                 outcome.isOfMachine = wrapped.code == .unavailable
                 fault = "\(wrapped)"
             }
         }
-        // A batch that was frozen for longer than its lease finds the work of its workers removed.
+        // If a batch was frozen for longer than its lease, the work of its workers is removed.
         if folder.isLate(attempt) {
             folder.drop(attempt)
             work.tally.add(frames: -frames)
@@ -379,8 +383,8 @@ final class BatchSlot {
         return setAside(task, &result, text, attempts: count)
     }
 
-    /// Whether an input is made in parts. Without an index of its pictures, jumps in its times would lose some at
-    /// the joints.
+    /// Whether an input is divided into parts. If an input has no index of its pictures, jumps in its times would lose
+    /// pictures at the joints.
     private func divides(_ length: Double, hasIndex: Bool, _ input: String?) -> Bool {
         guard parts(of: length) > 1 else { return false }
         if !hasIndex, let input {

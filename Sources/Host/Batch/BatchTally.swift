@@ -7,14 +7,14 @@ import Synchronization
 /// What became of a unit.
 struct UnitResult: Sendable {
     enum State: String, Sendable {
-        /// This batch made it.
+        /// This batch made the unit.
         case made
-        /// It was there already.
+        /// The output was there already.
         case present
-        /// Another batch made it meanwhile.
+        /// Another batch made the unit meanwhile.
         case madeElsewhere = "made elsewhere"
         case setAside = "set aside"
-        /// Somebody gave the input up (`--give-up`), and it has not changed since.
+        /// Somebody gave the input up (`--give-up`), and the input has not changed since.
         case givenUp = "given up"
     }
 
@@ -28,9 +28,9 @@ struct UnitResult: Sendable {
     var mediaSeconds = 0.0
     var bytes: Int64 = 0
     var attempts = 0
-    /// Why it was set aside or given up.
+    /// Why the unit was set aside or given up.
     var error = ""
-    /// What the output lacks of its input (`--accept-damaged`); empty for a whole one.
+    /// What the output lacks of its input (`--accept-damaged`); empty for a whole input.
     var damage = ""
     /// What the sources said of their inputs.
     var account: JSONNode = .object([])
@@ -47,9 +47,9 @@ final class BatchTally: Sendable {
         var madeElsewhere = 0
         var setAside = 0
         var givenUp = 0
-        /// How many of those that are there are made of damaged inputs.
+        /// How many of the outputs that are there were made of damaged inputs.
         var damaged = 0
-        /// Attempts that failed and were, or will be, followed by another.
+        /// Failed attempts after which the unit was, or will be, tried again.
         var failedAttempts = 0
         /// Frames of finished and of running workers.
         var frames = 0
@@ -61,7 +61,7 @@ final class BatchTally: Sendable {
         func status(of count: Int) -> Int32 { setAside == 0 && damaged == 0 && finished == count ? 0 : 1 }
     }
 
-    /// Something for people, in order.
+    /// News for people, in the order in which they happened.
     enum News: Sendable {
         case result(UnitResult)
         case note(String, isWarning: Bool)
@@ -84,7 +84,7 @@ final class BatchTally: Sendable {
     func stop() { stopping.store(true, ordering: .relaxed) }
     var isStopping: Bool { stopping.load(ordering: .relaxed) }
 
-    /// Slots that have not ended.
+    /// A slot begins, or ends. ``slots`` is the number of slots that have begun and not ended.
     func slotBegins() { running.add(1, ordering: .relaxed) }
     func slotEnds() { running.subtract(1, ordering: .relaxed) }
     var slots: Int { running.load(ordering: .relaxed) }
@@ -102,13 +102,13 @@ final class BatchTally: Sendable {
             }
             if !result.damage.isEmpty { state.figures.damaged += 1 }
             if result.state == .made { state.figures.mediaSeconds += result.mediaSeconds }
-            // Outputs that are there already are counted but not told: of a million names, most may be there.
+            // Outputs that are there already are counted and not listed: of a million names, most may be there.
             if result.state != .present || !result.damage.isEmpty { state.news.append(.result(result)) }
             if keepsResults { state.results.append(result) }
         }
     }
 
-    /// An attempt failed; its frames do not count.
+    /// Counts a failed attempt. Its frames do not count.
     func attemptFailed(_ text: String, frames: Int) {
         state.withLock { state in
             state.figures.failedAttempts += 1
@@ -131,6 +131,6 @@ final class BatchTally: Sendable {
         }
     }
 
-    /// In the order of the list.
+    /// The results, in the order of the list.
     var results: [UnitResult] { state.withLock { $0.results }.sorted { $0.unit < $1.unit } }
 }

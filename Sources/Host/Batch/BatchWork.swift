@@ -3,11 +3,11 @@
 import FrameCore
 import Synchronization
 
-/// What all slots of a batch share. Immutable, or with locks of its own.
+/// What all slots of a batch share. Each member is immutable or has locks of its own.
 final class BatchWork: Sendable {
     let units: UnitList
     let out: String
-    /// The folder that relative inputs start at.
+    /// The folder at which relative inputs start.
     let current: String
     let chainFile: String
     let chain: ChainIdentity
@@ -18,13 +18,13 @@ final class BatchWork: Sendable {
     let isRetrying: Bool
     /// Whether outputs of damaged inputs are kept: `--accept-damaged`.
     let acceptsDamaged: Bool
-    /// `run` and what follows, for every worker.
+    /// `run` and the arguments that follow it, for every worker.
     let arguments: [String]
     let owner: BatchOwner
     let gate: MemoryGate
     let tally: BatchTally
     let queue: BatchQueue
-    /// Seconds of each part that a long input is divided into: `--parts`; nil to divide none.
+    /// The length of each part into which a long input is divided, in seconds: `--parts`. Nil to divide none.
     let parts: Double?
 
     init(

@@ -5,21 +5,21 @@ import Glibc
 
 /// What the outputs of a batch depend on beside their inputs: the chain and the plugins that it uses.
 struct ChainIdentity: Sendable {
-    /// SHA-256 of the chain's text without comments and spaces, of `--set`, of the variables it names, and of
-    /// `--parts`.
+    /// SHA-256 of the chain's text without comments and spaces, of `--set`, of the variables that the text names, and
+    /// of `--parts`.
     let chain: String
-    /// SHA-256 of the image of each plugin, by the ids that the chain uses, sorted.
+    /// SHA-256 of the image of each plugin, by the ids that the chain uses. Sorted.
     let plugins: [(id: String, sha256: String)]
     /// The files of the plugins.
     let images: [String]
-    /// The files that the chain reads beside its input, and what is in those that are the same for all inputs.
+    /// The files that the chain reads beside its input, and the content of the files that are the same for all inputs.
     let reads: ReadFiles
     let files: [FileDigest]
 
     /// Variables that differ from unit to unit.
     static let ownVariables: Set<String> = ["input", "output", "name"]
 
-    /// - Throws: ``FrameHostError`` where a plugin's file cannot be read.
+    /// - Throws: ``FrameHostError`` if a plugin's file cannot be read.
     init(
         _ root: JSONNode, settings: [String], parts: Double?, registry: PluginRegistry, reads: ReadFiles,
         _ identity: InputIdentity.Kind, _ digest: FetchLibrary
@@ -30,10 +30,10 @@ struct ChainIdentity: Sendable {
         for name in Self.variables(in: text).subtracting(Self.ownVariables).sorted() {
             text += "\(name)=\(getenv(name).map { String(cString: $0) } ?? "")\n"
         }
-        // Rate control does not cross a joint, so the length of the parts is seen in the output.
+        // Rate control does not cross a joint, so the output depends on the length of the parts.
         if let parts { text += "parts \(parts)\n" }
         chain = digest.sha256(of: text)
-        // The planner inserts 'convert' where formats differ.
+        // The planner inserts 'convert' between stages whose formats differ.
         let ids = Set((root["stages"]?.asArray ?? []).compactMap { $0["use"]?.asString } + ["convert"])
         images = ids.sorted().compactMap { registry.path(of: $0) }
         plugins = try ids.sorted().compactMap { id in
@@ -69,7 +69,7 @@ struct ChainIdentity: Sendable {
     func key(_ input: InputIdentity, _ digest: FetchLibrary) -> String {
         let parts =
             [chain, "\(input.bytes)", "\(input.modified)", input.sha256 ?? ""] + plugins.map { "\($0.id)=\($0.sha256)" }
-            // So keys of chains that read nothing beside the input stay those of earlier versions.
+            // So chains that read nothing beside the input keep the keys of earlier versions.
             + (files + input.beside).map { "reads \($0.content)" }
         return String(digest.sha256(of: parts.joined(separator: "\n")).prefix(16))
     }

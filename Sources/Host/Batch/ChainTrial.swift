@@ -3,7 +3,8 @@
 import FrameCore
 import Glibc
 
-/// Checks that the chain can run at all, before a batch begins: in a process of its own, since an input may end it.
+/// Checks that the chain can run at all, before a batch begins. The check is a process of its own, because an input
+/// may end that process.
 struct ChainTrial {
     let root: JSONNode
     let settings: [String]
@@ -30,15 +31,15 @@ struct ChainTrial {
     /// The ending that nearly every chain can write.
     private static let usualEnding = ".mp4"
 
-    /// Gives the faults of the outputs' ending the place `--ending`. They are those at the option that names the output
-    /// which are gone with the usual ending.
+    /// Gives the faults of the outputs' ending the place `--ending`. These are the faults at the option that names the
+    /// output which are gone if the output has the usual ending.
     private func placingEnding(_ faults: [FrameHostError], _ input: String, _ output: String, _ ending: String) throws
         -> [FrameHostError]
     {
         guard ending != Self.usualEnding, faults.contains(where: { isOf("output", $0) }) else { return faults }
         var left: [FrameHostError] = []
         if case .faults(let found) = try trial(of: input, "\(output.dropLast(ending.count))\(Self.usualEnding)") {
-            // The input or the memory ended that trial, which says nothing of the ending of the file's name.
+            // The input or the memory ended that trial, so the trial says nothing about the ending of the file's name.
             if found.isEmpty { return faults }
             left = found
         }
@@ -51,7 +52,7 @@ struct ChainTrial {
         }
     }
 
-    /// What a worker needs: the maximum over a few inputs; nil where none can be planned.
+    /// What a worker needs of its machine: the maximum over a few inputs; nil if none of these can be planned.
     func needs(_ units: UnitList) throws -> EngineNeeds? {
         var needs: EngineNeeds?
         for unit in Set([0, units.count / 2, units.count - 1]) {
@@ -68,9 +69,9 @@ struct ChainTrial {
         case faults([FrameHostError])
     }
 
-    /// Runs `framehost check --json` in a process of its own, since an input may end it.
+    /// Runs `framehost check --json` in a process of its own, because an input may end that process.
     ///
-    /// - Returns: What it printed, nil where that cannot be read; and why it failed, nil where it did not.
+    /// - Returns: What the process printed; nil if that cannot be read. And why the process failed; nil if it did not.
     static func check(
         _ arguments: [String], variables: [(String, String)], in folder: BatchFolder
     ) throws -> (words: JSONNode?, fault: String?) {
@@ -103,7 +104,7 @@ struct ChainTrial {
             ], in: folder)
         guard fault != nil else { return .plan(words ?? .null) }
         guard let list = words?["faults"]?.asArray else {
-            // The input ended the process. The worker that gets it will report that.
+            // The input ended the process. The worker that gets this input will report that.
             return .faults([])
         }
         return .faults(

@@ -5,10 +5,11 @@ import Glibc
 
 /// What identifies the content of a file that a chain reads beside its input: a model, a covering picture, a font.
 struct FileDigest: Equatable, Sendable {
-    /// Its path on this machine, for people. The content counts: a machine may have it elsewhere.
+    /// The path of the file on this machine, for people. Only the content counts, because another machine may have the
+    /// file elsewhere.
     var path: String
-    /// SHA-256; of a large file by `--identity time` size and time of the last change; `missing`, or `special` for what is
-    /// no regular file.
+    /// SHA-256. For a large file and `--identity time` it is the size and the time of the last change. `missing` if
+    /// there is no file, and `special` for anything but a regular file.
     var content: String
 
     static func == (one: FileDigest, other: FileDigest) -> Bool { one.content == other.content }

@@ -4,10 +4,10 @@ import FrameCore
 import Glibc
 import Synchronization
 
-/// Files as they were when the batch began, to see whether the content of one has changed. [any thread]
+/// Files as they were when the batch began. Tells whether the content of a file has changed. [any thread]
 ///
-/// A further hard link, another mode or `touch` change what the kernel knows of a file and nothing that a worker reads.
-/// Such a change makes the file be read once more, and what counts is its content.
+/// A further hard link, another mode or `touch` changes what the kernel knows of a file, and nothing that a worker
+/// reads. After such a change the file is read once more, and its content decides.
 final class FileStamps: Sendable {
     private struct Stamp: Equatable {
         var identity: FileIdentity
@@ -43,13 +43,13 @@ final class FileStamps: Sendable {
         self.digest = digest
         entries = Mutex(
             paths.map { path in
-                // The stamp first: a change between the two is seen later.
+                // The stamp comes first, so that a change between the two is seen later.
                 let stamp = Stamp(path)
                 return Entry(path: path, content: FileDigest(path, kind, digest).content, kind: kind, stamp: stamp)
             })
     }
 
-    /// The first file whose content has changed; nil where none has.
+    /// The first file whose content has changed; nil if no content has changed.
     var changed: String? {
         entries.withLock { entries in
             for index in entries.indices {

@@ -14,13 +14,13 @@ struct InputIdentity: Equatable, Sendable {
     }
 
     var bytes: Int64
-    /// Nanoseconds since 1970; 0 where ``sha256`` identifies the content.
+    /// Nanoseconds since 1970; 0 if ``sha256`` identifies the content.
     var modified: Int64
     var sha256: String?
     /// Files that the chain reads for this input alone.
     var beside: [FileDigest] = []
 
-    /// Looks at the file.
+    /// Reads the identity of the file as it is now.
     ///
     /// - Parameter beside: Files that the chain reads for this input alone.
     /// - Throws: ``FrameHostError``.
@@ -68,7 +68,8 @@ struct InputIdentity: Equatable, Sendable {
         beside = FileDigest.list(json["beside"])
     }
 
-    /// Whether the file is the one that `earlier` was, as far as both say; `--identity` may have been another then.
+    /// Whether the file is the one that `earlier` was, as far as both say. `--identity` may have had another value
+    /// then.
     func isUnchanged(since earlier: InputIdentity) -> Bool {
         guard bytes == earlier.bytes else { return false }
         if let sha256, let before = earlier.sha256 { return sha256 == before }

@@ -3,10 +3,10 @@
 import FrameCore
 import Synchronization
 
-/// Decides which workers may start, so that all that run fit into memory. Each worker plans first and reports its need.
-/// [any thread]
+/// Decides which workers may start, so that all running workers fit into memory. Each worker first plans, and reports
+/// its need. [any thread]
 final class MemoryGate: Sendable {
-    /// What a worker takes beside its plan: the program, its libraries, their buffers.
+    /// The memory that a worker takes beside its plan: the program, its libraries, their buffers.
     static let baseBytes = 96 << 20
 
     private struct State {
@@ -15,7 +15,7 @@ final class MemoryGate: Sendable {
         var largest = 0
     }
 
-    /// What all workers may take together; nil where the system does not say what there is.
+    /// The memory that all workers may take together; nil if the system does not say how much there is.
     let bytes: Int?
     private let state = Mutex(State())
 
@@ -23,20 +23,20 @@ final class MemoryGate: Sendable {
 
     enum Answer: Equatable {
         case go
-        /// Other workers have the memory that it needs.
+        /// Other workers have the memory that this worker needs.
         case wait
-        /// It would not fit even alone.
+        /// The worker would not fit even if it ran alone.
         case never
     }
 
-    /// Asks for what a plan takes, and keeps it where the answer is `go`.
+    /// Asks for the memory that a plan takes. The worker has that memory if the answer is `go`.
     func ask(_ planned: Int) -> Answer {
         guard let bytes else { return .go }
         let (needed, tooMuch) = planned.addingReportingOverflow(Self.baseBytes)
         return state.withLock { state in
             state.largest = max(state.largest, tooMuch ? .max : needed)
             guard !tooMuch, needed <= bytes else { return .never }
-            // Other programs take memory too: what there is now counts as well, but one worker always goes.
+            // Other programs take memory too, so the memory that is free now counts as well. One worker may always go.
             guard state.running > 0 else {
                 state.taken = needed
                 state.running = 1
@@ -49,7 +49,7 @@ final class MemoryGate: Sendable {
         }
     }
 
-    /// Gives back what a worker had.
+    /// Gives back the memory that a worker had.
     func giveBack(_ planned: Int) {
         guard bytes != nil else { return }
         state.withLock { state in

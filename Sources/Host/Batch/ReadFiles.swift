@@ -4,8 +4,8 @@ import FrameCore
 
 /// The files that a chain's stages read beside the input (``StageDemand/readsFiles``), for any input.
 ///
-/// The chain is asked with names in the place of `${input}`, `${output}` and `${name}` that no file has, so that the answer
-/// depends on no input and shows which files differ from unit to unit.
+/// The chain is asked with names in the place of `${input}`, `${output}` and `${name}` that no file has. So the answer
+/// depends on no input, and shows which files differ from unit to unit.
 struct ReadFiles: Sendable, Equatable {
     /// Paths that are the same for all inputs, in the order of the chain.
     private(set) var common: [String] = []
@@ -23,10 +23,10 @@ struct ReadFiles: Sendable, Equatable {
 
     /// - Parameters:
     ///   - paths: What the stages read, with the names of ``variables(inputEnding:outputEnding:)``.
-    ///   - inputEnding: As for these.
+    ///   - inputEnding: As for ``variables(inputEnding:outputEnding:)``.
     init(paths: [String], inputEnding: String) {
         input = "\(Self.stem)/input\(inputEnding)"
-        // What a stage reads below the output is the attempt's own.
+        // What a stage reads below the output belongs to the attempt.
         for path in paths where path != input && !path.hasPrefix(Self.output) {
             if path.firstRange(of: input) != nil || path.firstRange(of: Self.name) != nil {
                 if !varying.contains(path) { varying.append(path) }
@@ -36,7 +36,7 @@ struct ReadFiles: Sendable, Equatable {
         }
     }
 
-    /// The varying files of a unit.
+    /// The files of a unit that differ from unit to unit.
     func files(ofInput path: String, name: String) -> [String] {
         varying.map { $0.replacing(input, with: path).replacing(Self.name, with: name) }
     }
@@ -51,7 +51,7 @@ struct ReadFiles: Sendable, Equatable {
     /// - Parameters:
     ///   - arguments: The chain and its settings.
     ///   - folder: Where a file for the answer can be made.
-    /// - Throws: ``FrameHostError`` where no process or file can be made.
+    /// - Throws: ``FrameHostError`` if no process or file can be made.
     init(ofChain arguments: [String], _ units: UnitList, in folder: BatchFolder) throws {
         let path = units.input(0) ?? ""
         let ending = String(path.dropFirst(UnitFolder.withoutEnding(path).count))

@@ -4,9 +4,9 @@ import FrameCore
 import Glibc
 
 /// The attempts at one unit with one key, on disk: looks, claims, commits, publishes. docs/design/026-batch.md says why
-/// the order of its steps is safe wherever a process ends between two of them.
+/// the order of the steps is safe, between whichever two steps a process ends.
 ///
-/// A value without state of its own: everything it knows is in the folder. [slot]
+/// A value without state of its own: all state is in the folder. [slot]
 struct UnitFolder {
     /// DIR.
     let out: String
@@ -16,7 +16,7 @@ struct UnitFolder {
     /// `DIR/.framehost/2024/clip.mp4`.
     private let unit: String
     private let folder: String
-    /// The name of the output's file while it is being written: without what recorders read as a pattern.
+    /// The name of the output's file while it is being written. It has no characters that recorders read as a pattern.
     private let workName: String
 
     static let hidden = ".framehost"
@@ -40,7 +40,7 @@ struct UnitFolder {
 
     /// Writes down how many parts there are. Every process that divides the unit writes the same number.
     ///
-    /// - Throws: ``FrameHostError`` where the folder cannot be written.
+    /// - Throws: ``FrameHostError`` if the folder cannot be written.
     func setPartCount(_ count: Int) throws {
         try Self.makeFolders(partsFolder)
         var random = SystemRandomNumberGenerator()
@@ -57,7 +57,7 @@ struct UnitFolder {
         }
     }
 
-    /// The number that ``setPartCount(_:)`` has written; nil where the unit is not divided.
+    /// The number that ``setPartCount(_:)`` has written; nil if the unit is not divided.
     var partCount: Int? {
         let file = open("\(partsFolder)/count", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { return nil }
@@ -71,10 +71,10 @@ struct UnitFolder {
         return count
     }
 
-    /// Whether there is a record of the unit, which may no longer be true.
+    /// Whether there is a record of the unit. The record may no longer be true.
     var hasRecord: Bool { access("\(folder)/done", F_OK) == 0 }
 
-    /// What the record says; nil without one.
+    /// The record; nil if there is none.
     var record: WorkRecord? { Self.record("\(folder)/done") }
 
     /// Whether the output is in its place.
@@ -82,9 +82,9 @@ struct UnitFolder {
 
     // MARK: Given up by hand
 
-    /// What ``giveUp(_:_:)`` notes, whatever the key.
+    /// What ``giveUp(_:_:)`` notes. The note counts for every key.
     struct GivenUp {
-        /// What the input was then; nil where it could not be examined.
+        /// The identity that the input had then; nil if the input could not be examined.
         var input: InputIdentity?
         var time: String
     }
@@ -93,7 +93,7 @@ struct UnitFolder {
 
     /// Notes that somebody gives the input up.
     ///
-    /// - Throws: ``FrameHostError`` where the folder cannot be written.
+    /// - Throws: ``FrameHostError`` if the folder cannot be written.
     func giveUp(_ path: String?, _ input: InputIdentity?) throws {
         // A symbolic link here would lead to another folder.
         guard Self.isFolderOrMissing(unit) else { throw Self.fault(unit, "written to", ENOTDIR) }
@@ -116,7 +116,7 @@ struct UnitFolder {
         }
     }
 
-    /// Nil where nobody has given the input up.
+    /// Nil if nobody has given the input up.
     var givenUp: GivenUp? {
         guard access(givenUpPath, F_OK) == 0,
             let json = try? JSONReader.read(path: givenUpPath, takesPipes: false)
@@ -134,13 +134,13 @@ struct UnitFolder {
 
     enum Look {
         case done(WorkRecord)
-        /// Another batch works on it, or did so a moment ago.
+        /// Another batch works on the unit, or did so a moment ago.
         case busy(String)
-        /// Given up, and why.
+        /// The unit is set aside, and why.
         case setAside(String, attempts: Int)
         /// - Parameters:
         ///   - failures: How many attempts have failed.
-        ///   - replaced: What has changed since the present output was made; empty where there is no output.
+        ///   - replaced: What has changed since the present output was made; empty if there is no output.
         case free(attempt: Int, failures: Int, replaced: String)
     }
 
@@ -150,8 +150,8 @@ struct UnitFolder {
     ///   - attempts: A unit with this many failures is set aside.
     ///   - acceptsDamaged: Whether failures for a damaged input are forgotten.
     ///   - path: The input.
-    ///   - chain: What the output would depend on now, to say what has changed.
-    /// - Throws: ``FrameHostError`` where the folder cannot be read or written.
+    ///   - chain: The chain on which the output would depend now, to say what has changed.
+    /// - Throws: ``FrameHostError`` if the folder cannot be read or written.
     func look(
         attempts: Int, acceptsDamaged: Bool = false, owner: BatchOwner, path: String, input: InputIdentity,
         _ chain: ChainIdentity
@@ -176,8 +176,8 @@ struct UnitFolder {
             case .published: return .done(record)
             case .taken(let name): return .setAside(takenText(name), attempts: record.attempt)
             case .changed(let name):
-                // The output may be that of another chain, by a batch that was ended before it could remove this
-                // record.
+                // The output may be that of another chain. A batch may have published that output, and may have been
+                // ended before it could remove this record.
                 guard oldRecords().contains(where: { Self.fits($0, 0, in: out) == .same }) else {
                     return .setAside(
                         "\(out)/\(name) has been changed since it was made. Remove the file to have it made again.",
@@ -185,8 +185,8 @@ struct UnitFolder {
                 }
             case .missing: break
             }
-            // Somebody removed an output, to have it made again. The former record tells that the other outputs are
-            // ours.
+            // Somebody removed an output, so that the batch makes that output again. The former record says that the
+            // other outputs are ours.
             if FileIdentity(path: done) == seen {
                 unlink("\(folder)/\(Self.formerRecord)")
                 rename(done, "\(folder)/\(Self.formerRecord)")
@@ -221,7 +221,8 @@ struct UnitFolder {
                     attempts: marks.claims.count)
             }
         }
-        // Another batch may have another chain, or have seen the input before it changed: its output comes first.
+        // Another batch may have another chain, or may have seen the input before the input changed. The output of that
+        // batch comes first.
         for other in Self.list(unit) ?? []
         where other != key && Self.isKey(other) && access("\(unit)/\(other)/done", F_OK) != 0 {
             let claims = Self.marks(in: "\(unit)/\(other)").claims
@@ -286,10 +287,10 @@ struct UnitFolder {
     }
 
     private enum Change {
-        /// What differs from the record of the output in DIR; empty where there is no output.
+        /// What differs from the record of the output in DIR; empty if there is no output.
         case changed(String)
         case notOurs
-        /// The output is that of another input.
+        /// The output was made of another input.
         case ofAnother(String)
     }
 
@@ -303,7 +304,7 @@ struct UnitFolder {
         return .notOurs
     }
 
-    /// Former records: those of other keys, and that of an output that somebody removed.
+    /// Former records: those of other keys, and the record of an output that somebody removed.
     private func oldRecords() -> [WorkRecord] {
         (Self.list(unit) ?? []).filter { Self.isKey($0) }
             .compactMap { Self.record("\(unit)/\($0)/\($0 == key ? Self.formerRecord : "done")") }
@@ -336,25 +337,26 @@ struct UnitFolder {
     /// An attempt that is ours.
     struct Attempt {
         var number: Int
-        /// The name of its folder: no other attempt ever has it, even where numbers start again.
+        /// The name of the attempt's folder. No other attempt ever has this name, even if numbers start again.
         var folderName: String
         /// Where its worker writes: the value of `${output}`.
         var output: String
         fileprivate var folder: String
-        /// The owner's file, whose hard link its claim is.
+        /// The owner's file. The claim is a hard link of it.
         fileprivate var owner: FileIdentity?
     }
 
-    /// Makes the attempt ours; nil where another batch was quicker.
+    /// Makes the attempt ours. Nil if another batch was quicker.
     ///
-    /// - Throws: ``FrameHostError`` where the folder cannot be written.
+    /// - Throws: ``FrameHostError`` if the folder cannot be written.
     func claim(_ number: Int, owner: BatchOwner) throws -> Attempt? {
         try Self.makeFolders(folder)
         let claim = "\(folder)/\(number).claim"
         if link(owner.path, claim) != 0 {
             let code = errno
             guard code == EEXIST else { throw Self.fault(claim, "created", code) }
-            // On network file systems the answer can be lost and the call repeated: then the name is ours.
+            // On network file systems the answer can be lost, and the call is then repeated. The name is ours in that
+            // case.
             guard let ours = FileIdentity(path: claim), ours == FileIdentity(path: owner.path) else { return nil }
         }
         var random = SystemRandomNumberGenerator()
@@ -377,19 +379,19 @@ struct UnitFolder {
         giveBack(attempt)
     }
 
-    /// Removes the claim. Where numbers have started again meanwhile, the claim of this name is another batch's and
+    /// Removes the claim. If numbers have started again meanwhile, the claim of this name belongs to another batch, and
     /// stays.
     private func giveBack(_ attempt: Attempt) {
         let claim = "\(folder)/\(attempt.number).claim"
         if let owner = attempt.owner, FileIdentity(path: claim) == owner { unlink(claim) }
     }
 
-    /// Whether another attempt has made the unit, so that the result of this one no longer counts.
+    /// Whether another attempt has made the unit, so that the result of this attempt no longer counts.
     func isLate(_ attempt: Attempt) -> Bool {
         access("\(folder)/done", F_OK) == 0 || access(attempt.folder, F_OK) != 0
     }
 
-    /// Notes why an attempt failed, and removes what it has made.
+    /// Notes why an attempt failed, and removes what the attempt has made.
     ///
     /// - Parameters:
     ///   - isFinal: Whether another attempt would fail the same way.
@@ -434,7 +436,7 @@ struct UnitFolder {
     enum Commit {
         /// The record as it was published.
         case committed(WorkRecord)
-        /// Another attempt was quicker; nothing of this one is left.
+        /// Another attempt was quicker. Nothing of this attempt is left.
         case late
         /// The worker wrote nothing to `${output}`.
         case empty
@@ -444,7 +446,7 @@ struct UnitFolder {
 
     /// Makes what an attempt wrote the result of the unit.
     ///
-    /// - Throws: ``FrameHostError`` where a file cannot be written to the disk; the attempt has failed then.
+    /// - Throws: ``FrameHostError`` if a file cannot be written to the disk. The attempt has then failed.
     func commit(_ attempt: Attempt, _ record: WorkRecord) throws -> Commit {
         var record = record
         let work = Self.withoutEnding(workName)
@@ -535,13 +537,14 @@ struct UnitFolder {
         case missing
     }
 
-    /// Brings what a record names to DIR, where it is not there yet. Any batch may do it, and several at once.
+    /// Brings the files that a record names to DIR, if they are not there yet. Any batch may do this, and
+    /// several batches may do it at once.
     ///
-    /// - Throws: ``FrameHostError`` where DIR cannot be written.
+    /// - Throws: ``FrameHostError`` if DIR cannot be written.
     private func publish(_ record: WorkRecord) throws -> Publication {
         var isComplete = true
         var hasPublished = false
-        // The unit's own output comes last: once it is there, all outputs are.
+        // The unit's own output comes last: once that output is there, all outputs are.
         for (index, output) in record.outputs.enumerated().reversed() {
             var fit = Self.fits(record, index, in: out)
             if fit == .same { continue }
@@ -549,7 +552,7 @@ struct UnitFolder {
             let made = "\(folder)/\(record.folder)/\(workName(of: output.name))"
             let target = "\(out)/\(output.name)"
             guard access(made, F_OK) == 0 else {
-                // Another batch may have published it since we looked.
+                // Another batch may have published the file since we looked.
                 fit = Self.fits(record, index, in: out)
                 if fit == .same { continue }
                 if fit == .other { return .changed(output.name) }
@@ -565,11 +568,11 @@ struct UnitFolder {
             }
             let code = errno
             guard code == EEXIST else {
-                // Gone meanwhile: another batch has published it.
+                // The file is gone meanwhile, because another batch has published it.
                 if code == ENOENT, Self.fits(record, index, in: out) == .same { continue }
                 throw Self.fault(target, "created", code)
             }
-            // An earlier link(2) succeeded and its answer was lost, or the target is an older output of this unit.
+            // An earlier link(2) succeeded and its answer was lost. Or the target is an older output of this unit.
             if FileIdentity(path: made) == FileIdentity(path: target) {
                 unlink(made)
                 continue
@@ -599,8 +602,8 @@ struct UnitFolder {
         }
     }
 
-    /// Removes files that were beside an output which has just been replaced, and that the new output does not
-    /// have.
+    /// Removes files that lay beside an output which has just been replaced, if no such file lies beside the new
+    /// output.
     private func removeFormerCompanions(_ record: WorkRecord) {
         let names = Set(record.outputs.map(\.name))
         for old in oldRecords() where Self.fits(old, 0, in: out) != .same {
@@ -627,8 +630,8 @@ struct UnitFolder {
         sweepAttempts()
     }
 
-    /// Removes attempts at a unit that is made: abandoned ones, and late ones, which will notice. If the record is gone
-    /// meanwhile, an attempt may be in progress and stays.
+    /// Removes attempts at a unit that is made: abandoned attempts, and late attempts, which will notice. If the record
+    /// is gone meanwhile, an attempt may be in progress, and stays.
     private func sweepAttempts() {
         guard let names = Self.list(folder), names.contains("done") else { return }
         for name in names where name != "done" { Self.removeAll("\(folder)/\(name)") }
@@ -636,7 +639,7 @@ struct UnitFolder {
 
     // MARK: Names and files
 
-    /// `name` without characters that recorders or terminals interpret. Where that changes the name, a number keeps
+    /// `name` without characters that recorders or terminals interpret. If that changes the name, a number keeps
     /// it distinct.
     static func safe(_ name: String) -> String {
         let isSafe: (UInt8) -> Bool = { $0 >= 0x20 && $0 != 0x7f && !"%{}$".utf8.contains($0) }
@@ -651,7 +654,7 @@ struct UnitFolder {
 
     private static func isKey(_ name: String) -> Bool { name.utf8.count == 16 && name.allSatisfy(\.isHexDigit) }
 
-    // By bytes: a slash and a combining mark behind it are one character.
+    // By bytes, because a slash and a combining mark behind it are one character.
     static func last(_ path: String) -> String {
         path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? path
     }
@@ -690,7 +693,7 @@ struct UnitFolder {
         return true
     }
 
-    /// Names in a folder without `.` and `..`; nil where it cannot be read.
+    /// The names in a folder without `.` and `..`; nil if the folder cannot be read.
     static func list(_ folder: String) -> [String]? {
         guard let handle = opendir(folder) else { return nil }
         defer { closedir(handle) }
@@ -704,7 +707,7 @@ struct UnitFolder {
         return names
     }
 
-    /// Makes a folder and those above it.
+    /// Makes a folder and the folders above it.
     static func makeFolders(_ path: String) throws {
         if mkdir(path, 0o777) == 0 { return }
         if errno == EEXIST {
@@ -721,7 +724,7 @@ struct UnitFolder {
         guard mkdir(path, 0o777) == 0 || errno == EEXIST else { throw fault(path, "created", errno) }
     }
 
-    /// Removes a file or folder of attempts with all that is in it. Links are not followed.
+    /// Removes a file or folder of attempts with everything that is in it. Links are not followed.
     static func removeAll(_ path: String) {
         if unlink(path) == 0 || errno == ENOENT { return }
         var status = stat()

@@ -3,9 +3,9 @@
 import FrameCore
 import Glibc
 
-/// The inputs of a batch, and the name in DIR of what each becomes.
+/// The inputs of a batch, and the name in DIR of each input's output.
 ///
-/// 16 bytes for each unit beside the text of its path, so that a million fit into memory. Immutable once it is made.
+/// 16 bytes for each unit beside the text of its path, so that a million units fit into memory. Immutable once made.
 struct UnitList: Sendable {
     private struct Entry {
         var start: Int
@@ -29,7 +29,8 @@ struct UnitList: Sendable {
     private static let mostBytes = 1 << 30
     private static let mostFaults = 10
 
-    /// The endings of files in folders that are taken for clips. A file that is named is taken whatever its ending.
+    /// The endings of files that are taken for clips if they lie in a folder. A file that is named itself is taken
+    /// whatever its ending.
     static let clipEndings: Set<String> = [
         "3g2", "3gp", "asf", "avi", "f4v", "flv", "h264", "264", "m2ts", "m2v", "m4v", "mkv", "mov", "mp4", "mpeg",
         "mpg", "mts",
@@ -37,14 +38,14 @@ struct UnitList: Sendable {
     ]
 
     /// `--base` as an absolute path with a slash at its end. Outputs keep the folders that their inputs have below
-    /// it.
+    /// this path.
     private let base: [UInt8]?
-    /// The folder that relative names start at, with a slash at its end.
+    /// The folder at which relative names start, with a slash at its end.
     private let current: [UInt8]
 
     /// - Parameters:
-    ///   - base: `--base`; nil where the kind of each input decides which folders its output keeps.
-    ///   - current: The folder that relative names start at.
+    ///   - base: `--base`; nil if the kind of each input decides which folders its output keeps.
+    ///   - current: The folder at which relative names start.
     init(ending: String, base: String?, current: String) {
         self.ending = ending
         let here = Array((current.hasSuffix("/") ? current : current + "/").utf8)
@@ -66,7 +67,7 @@ struct UnitList: Sendable {
 
     var count: Int { entries.count }
 
-    /// The path of an input as it was named; nil where its bytes are not UTF-8, as chain files must be.
+    /// The path of an input as it was named; nil if the bytes of the path are not UTF-8, as chain files must be.
     func input(_ index: Int) -> String? {
         let entry = entries[index]
         return String(validating: text[entry.start..<entry.start + Int(entry.length)], as: UTF8.self)
@@ -81,7 +82,7 @@ struct UnitList: Sendable {
     /// The name of an output in DIR: `2024/clip.mp4`.
     func output(_ index: Int) -> String { String(decoding: stem(entries[index]), as: UTF8.self) + ending }
 
-    /// The part that the output is named after, without its ending.
+    /// The part of the path after which the output is named, without its ending.
     private func stem(_ entry: Entry) -> ArraySlice<UInt8> {
         let name = text[(entry.start + Int(entry.relative))..<(entry.start + Int(entry.length))]
         let last = name.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? name.startIndex
@@ -131,8 +132,8 @@ struct UnitList: Sendable {
         }
     }
 
-    /// Adds the names in a file: one on each line, or each with a zero byte behind it. Does not look for the inputs
-    /// yet.
+    /// Adds the names in a file: one on each line, or each with a zero byte behind it. Does not yet check that the
+    /// inputs are there.
     ///
     /// - Parameter path: `-` is standard input.
     mutating func add(list path: String) {
@@ -248,7 +249,7 @@ struct UnitList: Sendable {
     }
 
     /// - Parameters:
-    ///   - folder: The folder of the command line in which it was found.
+    ///   - folder: The folder of the command line in which the input was found.
     ///   - keepsPath: Whether the output keeps the folders of a relative path. `--base` overrides it.
     private mutating func enter(_ start: Int, _ length: Int, below folder: String?, keepsPath: Bool) {
         if let base {
@@ -286,7 +287,7 @@ struct UnitList: Sendable {
                 isName ? "the path that begins like this has more than \(PATH_MAX) bytes" : "names no file",
                 "Leave it out.")
         }
-        // FNV-1a, 64 bits. Where hashes are equal, the names are compared.
+        // FNV-1a, 64 bits. If hashes are equal, the names are compared.
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in stem { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         while let other = known[hash] {
@@ -312,8 +313,9 @@ struct UnitList: Sendable {
         entries.append(entry)
     }
 
-    /// Where the part starts that names the output. It is what follows the named folder. Else, where the path is
-    /// kept, it is what follows `/./`, or the whole relative path. Else it is the last name.
+    /// The position at which the part starts that names the output. For an input that was found in a named folder, the
+    /// part is what follows that folder. Else, if the path is kept, the part is what follows `/./`, or the whole
+    /// relative path. Else the part is the last name.
     private static func relative(_ path: ArraySlice<UInt8>, _ named: String?, _ keepsPath: Bool) -> Int {
         let slash = UInt8(ascii: "/")
         if let named {
@@ -332,7 +334,7 @@ struct UnitList: Sendable {
         return (path.lastIndex(of: slash).map { $0 + 1 } ?? path.startIndex) - path.startIndex
     }
 
-    /// What follows the last `/./` of a path: the part that outputs keep, as rsync has it.
+    /// What follows the last `/./` of a path: the part that outputs keep, as in rsync.
     private static func lastMark(_ path: ArraySlice<UInt8>) -> Int? {
         let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
         var index = path.endIndex - 3
@@ -364,10 +366,10 @@ struct UnitList: Sendable {
         input(unit).map { $0.hasPrefix("/") ? $0 : "\(current)/\($0)" }
     }
 
-    /// Frees what only the making of the list needs.
+    /// Frees the memory that only the making of the list needs.
     mutating func finish() { known = [:] }
 
-    /// The list as a file that gives the same units and outputs wherever it is read: absolute names, sorted.
+    /// The list as a file. Its names are absolute and sorted, so it gives the same units and outputs in any folder.
     ///
     /// - Parameter current: The folder that relative names start at.
     func frozen(current: String) -> [UInt8] {
@@ -387,7 +389,7 @@ struct UnitList: Sendable {
             if path.first != slash { bytes += folder }
             let kept = path.dropFirst(Int(entry.relative))
             bytes += path[..<kept.startIndex]
-            // A slash stands before what is kept. Where nothing is kept, an earlier mark must not say otherwise.
+            // A slash stands before the part that is kept. If no part is kept, an earlier mark must not say otherwise.
             if kept.contains(slash) || Self.lastMark(path) != nil { bytes += "./".utf8 }
             bytes += kept
             bytes.append(isOdd ? 0 : UInt8(ascii: "\n"))

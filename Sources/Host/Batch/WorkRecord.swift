@@ -7,7 +7,7 @@ import Glibc
 struct WorkRecord: Sendable {
     /// A file that was made.
     struct Output: Equatable, Sendable {
-        /// Its name in DIR.
+        /// The name of the file in DIR.
         var name: String
         var bytes: Int64
         /// Nanoseconds since 1970.
@@ -16,7 +16,7 @@ struct WorkRecord: Sendable {
 
     var inputPath: String
     var input: InputIdentity
-    /// The first is the unit's own.
+    /// The files that were made. The first is the unit's own output.
     var outputs: [Output]
     var chainFile: String
     var chain: String
@@ -27,21 +27,22 @@ struct WorkRecord: Sendable {
     var attempt: Int
     /// The name of the attempt's folder.
     var folder = ""
-    /// The machine that did it.
+    /// The machine on which the attempt ran.
     var host: String
     /// Nanoseconds since 1970.
     var began: Int64
     var seconds: Double
     var frames: Int
-    /// How long the pictures last; 0 where no rate is known.
+    /// The duration of the pictures; 0 if no rate is known.
     var mediaSeconds: Double
     /// The first warnings of the worker.
     var warnings: [String]
-    /// Why the output is less than the input promises: it was made with `--accept-damaged`. Empty for a whole one.
+    /// Why the output has less than the input promises: the batch ran with `--accept-damaged`. Empty for a whole
+    /// output.
     var damage = ""
-    /// What the input promised and the source gave of it; empty where it is not known.
+    /// What the input promised, and what the source gave of that; empty if this is not known.
     var account: JSONNode = .object([])
-    /// Why it was made again; empty for the first output.
+    /// Why the output was made again; empty for the first output.
     var replaced: String
 
     /// The version of the form.
@@ -72,7 +73,7 @@ struct WorkRecord: Sendable {
         ])
     }
 
-    /// Nil where the file is not a record of this form.
+    /// Nil if the file is not a record of this form.
     init?(json: JSONNode) {
         guard json["framehostBatch"]?.asInt == Self.form, let input = json["input"],
             let list = json["outputs"]?.asArray,
@@ -130,7 +131,7 @@ struct WorkRecord: Sendable {
         self.replaced = replaced
     }
 
-    /// A record comes from a file: its names must not lead out of DIR.
+    /// A record comes from a file, so its names must not lead out of DIR.
     private static func isInside(_ name: String) -> Bool {
         !name.isEmpty
             && name.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).allSatisfy { part in
@@ -152,7 +153,7 @@ struct WorkRecord: Sendable {
             ? parts.dropLast().joined(separator: ", ") + " and " + parts.last! : parts.first ?? "its record"
     }
 
-    /// The paths of those files of `new` that `old` has not or with another content.
+    /// The paths of those files of `new` that `old` does not have, or has with another content.
     private static func changed(_ old: [FileDigest], _ new: [FileDigest]) -> [String] {
         new.enumerated().filter { index, file in old.indices.contains(index) ? old[index] != file : true }
             .map(\.element.path)

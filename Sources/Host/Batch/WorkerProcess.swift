@@ -5,31 +5,31 @@ import Glibc
 
 /// One `framehost run` for one attempt, from its start to its end. [slot]
 ///
-/// It is in a process group of its own, so that ctrl-C reaches only the batch. It has one end of a socket
-/// (``BatchConnection``). The batch reads its log, which is JSON.
+/// The worker is in a process group of its own, so that ctrl-C reaches only the batch. It has one end of a socket
+/// (``BatchConnection``). The batch reads the log of the worker, which is JSON.
 final class WorkerProcess {
     /// How an attempt went.
     struct Outcome {
-        /// Nil where it went well.
+        /// The reason of a failure; nil if the attempt went well.
         var fault: String?
         /// Whether another attempt would end the same way.
         var isFinal = false
-        /// Whether the batch ended it.
+        /// Whether the batch ended the worker.
         var isStopped = false
-        /// The length of its input in seconds, where the batch ended it to divide the input.
+        /// The length of the input in seconds, if the batch ended the worker to divide the input.
         var dividedLength: Double?
-        /// Whether the fault is of this machine at this moment and not of the input. Such a fault is not written
-        /// down.
+        /// Whether the fault is one of this machine at this moment, and not of the input. Such a fault is not noted in
+        /// the unit's folder.
         var isOfMachine = false
         var frames = 0
         var mediaSeconds = 0.0
-        /// The first of its warnings.
+        /// The first warnings of the worker.
         var warnings: [String] = []
-        /// What its sources did not give of their inputs, as sentences without the full stop.
+        /// What the sources of the worker did not give of their inputs, as sentences without the full stop.
         var lacks: [String] = []
-        /// What it lost on the way although the chain is not meant to lose it, likewise.
+        /// What the chain lost on the way, although it is not meant to lose anything there. Sentences likewise.
         var drops: [String] = []
-        /// What its sources say of their inputs, by the stage's id.
+        /// What the sources of the worker say of their inputs, by the id of the stage.
         var accounts: JSONNode = .object([])
     }
 
@@ -52,15 +52,15 @@ final class WorkerProcess {
     /// - Parameters:
     ///   - arguments: Without the program's name.
     ///   - variables: Variables of the environment, which replace others of the same name.
-    ///   - owner: The owner's file, which the worker inherits so that its lock lasts; -1 for none.
-    ///   - output: Where its standard output goes; -1 for nowhere.
-    /// - Throws: ``FrameHostError`` where no process can be started.
+    ///   - owner: The owner's file. The worker inherits this descriptor, so that the lock lasts. -1 for none.
+    ///   - output: The descriptor for the standard output of the worker; -1 to discard it.
+    /// - Throws: ``FrameHostError`` if the process cannot be started.
     init(arguments: [String], variables: [(String, String)], owner: Int32, output: Int32 = -1) throws {
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw Self.cannot(errno)
         }
-        // Not a pipe: pipe(2) cannot set close-on-exec at once, so a worker of another slot could inherit it.
+        // Not a pipe: pipe(2) cannot set close-on-exec at once, so a worker of another slot could inherit the pipe.
         var pipes: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &pipes) == 0 else {
             let code = errno
@@ -71,7 +71,7 @@ final class WorkerProcess {
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        // All of them are 16 or more then, so that none is overwritten by dup2.
+        // All descriptors are 16 or more then, so that dup2 overwrites none.
         let (socket, said) = (fcntl(ends[1], F_DUPFD_CLOEXEC, 16), fcntl(pipes[1], F_DUPFD_CLOEXEC, 16))
         let (lock, written) = (fcntl(owner, F_DUPFD_CLOEXEC, 16), fcntl(output, F_DUPFD_CLOEXEC, 16))
         guard socket >= 0, said >= 0, owner < 0 || lock >= 0, output < 0 || written >= 0 else {
@@ -133,14 +133,14 @@ final class WorkerProcess {
             remedy: "Use fewer --jobs, or raise the limits of processes and open files (ulimit -u, ulimit -n).")
     }
 
-    /// Hears the worker until it has ended.
+    /// Reads what the worker says until the worker has ended.
     ///
     /// - Parameters:
     ///   - isStopping: Asked a few times a second; true ends the worker at once.
     ///   - hears: Gets each new number of frames.
-    ///   - waits: Called once where the worker has to wait for memory.
-    ///   - divides: Asked once, before the worker goes, with the length of the input in seconds and whether it lists
-    ///     all its pictures; true ends the worker.
+    ///   - waits: Called once if the worker has to wait for memory.
+    ///   - divides: Asked once, before the worker goes, with the length of the input in seconds and whether the input
+    ///     lists all its pictures. True ends the worker.
     func finish(
         _ gate: MemoryGate, isStopping: () -> Bool, hears: (Int) -> Void, waits: (Int) -> Void,
         divides: (_ length: Double, _ hasIndex: Bool) -> Bool = { _, _ in false }
@@ -219,7 +219,7 @@ final class WorkerProcess {
         }
     }
 
-    /// Reads what there is, line by line; false at the end.
+    /// Reads the lines that are there; false at the end.
     private func take(_ file: Int32, _ text: inout [UInt8], _ each: ([UInt8]) -> Void) -> Bool {
         var buffer = [UInt8](repeating: 0, count: 1 << 14)
         let count = Glibc.read(file, &buffer, buffer.count)
