@@ -99,7 +99,8 @@ import Testing
         #expect(
             try faults("stages") == [#"1:1: expected a value, found 'stages'. Start with { "stages": [ … ] }."#])
         #expect(try faults("[]") == [#"1:1: expected an object, found a list. Start with { "stages": [ … ] }."#])
-        #expect(try faults("{}") == [#"1:1: stages: is missing. Add "stages": [ { "use": "test-source" }, … ]."#])
+        #expect(
+            try faults("{}") == [#"1:1: stages: 'stages' is missing. Add "stages": [ { "use": "test-source" }, … ]."#])
         #expect(
             try faults(#"{"stages":[]}"#) == [
                 "1:11: stages: the list is empty. Write at least a source and a sink."
@@ -158,19 +159,19 @@ import Testing
             "6:36: stages[2].from: no stage 'nobody'. Name one of the chain's stages: 'test-source', 'null-sinc', 'quux-blorp', 'null-sink', 'a b', 'stage5', 'stage6' or 'x'.",
             "7:35: stages[3].from: no stage 'test-sorce'. Did you mean 'test-source'?",
             "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",
-            "7:81: stages[3].link.whenFull: \"latst\" must be one of 'wait', 'dropOldest', 'dropNewest', 'latest' or 'dropToKeyframe'. Did you mean 'latest'?",
-            "7:99: stages[3].link.queue: -1 must be a whole number from 0 to 4096. Write a number of places, or leave the key out.",
+            "7:81: stages[3].link.whenFull: 'latst' must be one of 'wait', 'dropOldest', 'dropNewest', 'latest' or 'dropToKeyframe'. Did you mean 'latest'?",
+            "7:99: stages[3].link.queue: -1 must be from 0 to 4096. Use 0 or more, or leave the key out.",
             "8:13: stages[4].id: 'a b' must consist of 1 to 64 letters (a to z, A to Z), digits, '-' or '_'. Choose another id.",
             "8:27: stages[4].use: expected a string, found a number. Name a stage type: `framehost plugins` lists them.",
             "9:5: stages[5]: 'use' is missing. Write 'use' instead of 'type'.",
             "10:5: stages[6]: expected an object, found a number. Write { \"use\": \"…\" }.",
-            "11:38: stages[7].onError: \"explode\" must be 'stop', 'continue', 'bypass' or 'restart'. Use one of these, or leave it out.",
+            "11:38: stages[7].onError: 'explode' must be one of 'stop', 'continue', 'bypass' or 'restart'. Correct the value, or leave the key out.",
             "11:68: stages[7].from: expected a stage's id or a list of ids, found []. Write \"from\": \"id\".",
             "12:33: stages[8].id: 'x' is already the id of stages[7]. Give each stage an id of its own.",
-            "14:19: drainSeconds: -1 must be a time from 0 to 3600 s. Write seconds, or leave the key out for the default of 10 s.",
+            "14:19: drainSeconds: -1 must be from 0 to 3600. Use 0 or more, or leave the key out for 10.",
             "15:16: buffers[\"test-sorce\"]: no such stage. Did you mean 'test-source'?",
-            "15:48: buffers[\"test-source\"]: 0 must be a whole number from 1 to 4096. Write a number of buffers.",
-            "16:12: spare: -1 must be a whole number from 0 to 4096. Use a number of buffers, or leave the key out for the computed number.",
+            "15:48: buffers[\"test-source\"]: 0 must be from 1 to 4096. Use 1 or more, or leave the key out.",
+            "16:12: spare: -1 must be from 0 to 4096. Use 0 or more, or leave the key out.",
         ]
         for (index, text) in expected.enumerated() { #expect(index < found.count && found[index] == text) }
         #expect(found.count == expected.count)

@@ -85,8 +85,8 @@ import Testing
             (
                 "[{}]",
                 [
-                    "on[0]: 'event' is missing. Name the event that triggers the rule.",
-                    #"on[0]: 'do' is missing. Write "do": { "stage": "…", "command": "…" }."#,
+                    #"on[0]: 'event' is missing. Add "event": "…"."#,
+                    #"on[0]: 'do' is missing. Add "do": { "stage": "…", "command": "…" }."#,
                 ]
             ),
             (
@@ -207,18 +207,21 @@ import Testing
     }
 
     @Test(arguments: [
-        (#""for": -1"#, "on[0].for: -1 must be a time from 0 to 86400 s. Write seconds, such as 1.5."),
-        (#""for": "1""#, #"on[0].for: "1" must be a time from 0 to 86400 s. Write seconds, such as 1.5."#),
-        (#""every": 0"#, "on[0].every: 0 must be a time from 0.1 to 86400 s. Write seconds, such as 1.5."),
+        (#""for": -1"#, "on[0].for: -1 must be from 0 to 86400. Use 0 or more, or leave the key out."),
+        (
+            #""for": "1""#,
+            "on[0].for: expected a number, found a string. Write it without quotes."
+        ),
+        (#""every": 0"#, "on[0].every: 0 must be from 0.1 to 86400. Use 0.1 or more, or leave the key out."),
         (#""otherwise": true"#, #"on[0].otherwise: expected an object, found true. Write { "for": 5, "do": { … } }."#),
-        (#""otherwise": {}"#, #"on[0].otherwise: 'do' is missing. Write "do": { "stage": "…", "command": "…" }."#),
+        (#""otherwise": {}"#, #"on[0].otherwise: 'do' is missing. Add "do": { "stage": "…", "command": "…" }."#),
         (
             #""otherwise": { "after": 3, "do": { "stage": "rec", "command": "stop" } }"#,
             "on[0].otherwise.after: no such key. 'otherwise' has 'for' and 'do'."
         ),
         (
             #""otherwise": { "for": 1e9, "do": { "stage": "rec", "command": "stop" } }"#,
-            "on[0].otherwise.for: 1e9 must be a time from 0 to 86400 s. Write seconds, such as 1.5."
+            "on[0].otherwise.for: 1000000000 must be from 0 to 86400. Use 86400 or less, or leave the key out."
         ),
     ]) func boundsTimes(key: String, text: String) throws {
         #expect(
@@ -230,8 +233,8 @@ import Testing
     @Test func wantsAConditionWhereSomethingMustHold() throws {
         #expect(
             try faults(#"[{ "event": "fps", "for": 1, "otherwise": { \#(Self.start) }, \#(Self.start) }]"#) == [
-                "on[0].for: 'for' needs 'when': without it there is no condition. Add 'when', or leave 'for' out.",
-                "on[0].otherwise: 'otherwise' needs 'when': without it there is no condition. Add 'when', or leave 'otherwise' out.",
+                "on[0].for: 'for' needs 'when', which is missing. Add 'when', or leave 'for' out.",
+                "on[0].otherwise: 'otherwise' needs 'when', which is missing. Add 'when', or leave 'otherwise' out.",
             ])
     }
 

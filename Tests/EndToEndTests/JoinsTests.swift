@@ -141,10 +141,10 @@ import Testing
         }
         #expect(
             try faults(#"{ "match": "nearst", "whenEnded": 3, "lead": "camera", "hold": 1, "latest": 2 }"#) == [
-                #"stages[2].join.match: "nearst" must be one of 'nearest', 'newest' or 'exact'. Did you mean 'nearest'?"#,
-                "stages[2].join.whenEnded: 3 must be one of 'lead', 'first' or 'last'.",
+                "stages[2].join.match: 'nearst' must be one of 'nearest', 'newest' or 'exact'. Did you mean 'nearest'?",
+                #"stages[2].join.whenEnded: expected 'lead', 'first' or 'last', found 3. Correct the value, or leave the key out for "lead"."#,
                 "stages[2].join.lead: 'camera' must be one of the inputs. Name 'a' or 'b'.",
-                "stages[2].join.hold: 1 must be true or false. Write true, or leave it out.",
+                "stages[2].join.hold: expected true or false, found 1. Correct the value, or leave the key out for false.",
                 "stages[2].join.latest: no such key. A join has 'match', 'lead', 'whenEnded' and 'hold'.",
             ])
         #expect(

@@ -240,6 +240,71 @@ import Testing
         #expect(try Program.framehost.run("check", path).status == 2)
     }
 
+    /// Each key of the chain file that has a range, at both ends and beside them; and null, which is no value of any key.
+    @Test func isOfTheProgramsMindAboutEveryKey() throws {
+        let whole = try JSON(file: schema)
+        let (stage, rule) = (whole["$defs"]["stage"]["properties"], whole["$defs"]["rule"]["properties"])
+        let base = #""event": "state", "when": { "state": "draining" }, "do": { "command": "drain" }"#
+        /// A chain with `member` in one of its objects.
+        func chain(_ member: String, in object: String) -> String {
+            let stage =
+                switch object {
+                case "stages[1]": ", \(member)"
+                case "stages[1].link": #", "link": { \#(member) }"#
+                case "stages[1].join": #", "join": { \#(member) }"#
+                default: ""
+                }
+            let other =
+                switch object {
+                case "": ", \(member)"
+                case "on[0]": #", "on": [ { \#(base), \#(member) } ]"#
+                case "on[0].otherwise":
+                    #", "on": [ { \#(base), "otherwise": { "do": { "command": "drain" }, \#(member) } } ]"#
+                default: ""
+                }
+            return #"{ "stages": [ { "use": "test-source" }, { "use": "null-sink"\#(stage) } ]\#(other) }"#
+        }
+        var cases: [(file: String, path: String, value: String, isValid: Bool)] = []
+        for (object, keys) in [
+            ("", whole["properties"]), ("stages[1]", stage), ("stages[1].link", stage["link"]["properties"]),
+            ("stages[1].join", stage["join"]["properties"]), ("on[0]", rule),
+            ("on[0].otherwise", rule["otherwise"]["properties"]),
+        ] {
+            // Those of the chain that each case is made of, and those that nobody reads.
+            for key in keys.keys.subtracting(["stages", "use", "event", "when", "do", "note", "$schema"]).sorted() {
+                var values = [("null", false)]
+                if let most = keys[key]["maximum"].double {
+                    let least = try #require(keys[key]["minimum"].double ?? keys[key]["exclusiveMinimum"].double)
+                    values += [
+                        (least - 1, false), (least, keys[key]["minimum"].double != nil), (most, true),
+                        (most + 1, false),
+                    ].map { ($0 == $0.rounded() ? "\(Int($0))" : "\($0)", $1) }
+                }
+                for (value, isValid) in values {
+                    let file = try workspace.write(
+                        "case\(cases.count).json", chain(#""\#(key)": \#(value)"#, in: object))
+                    cases.append((file, object.isEmpty ? key : "\(object).\(key)", value, isValid))
+                }
+            }
+        }
+        #expect(
+            Set(cases.filter(\.isValid).map(\.path)) == [
+                "drainSeconds", "spare", "stages[1].link.queue", "stages[1].link.seconds", "stages[1].link.megabytes",
+                "on[0].for", "on[0].every", "on[0].otherwise.for",
+            ])
+        #expect(cases.filter { $0.value == "null" }.count > 25)
+        for (one, count) in zip(cases, try faults(cases.map(\.file))) {
+            #expect((count == 0) == one.isValid, "schema: \(one.path): \(one.value)")
+            let check = try JSON(parsing: Program.framehost.run("check", "--json", one.file).output)
+            let refused = check["faults"].list.contains {
+                let what = $0["what"].string ?? ""
+                return $0["path"].string == one.path
+                    && (what.hasPrefix("\(one.value) must be ") || what.hasSuffix(", found null"))
+            }
+            #expect(refused != one.isValid, "program: \(one.path): \(one.value)")
+        }
+    }
+
     @Test func knowsPluginsOfOtherFolders() throws {
         let outcome = try Program.framehost.run("schema", "--plugin-path", PluginBuild.mirror().path)
         let schema = try JSON(parsing: outcome.output)

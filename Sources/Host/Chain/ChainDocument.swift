@@ -379,11 +379,10 @@ final class ChainDocument: @unchecked Sendable {
         }
         // Whoever edits what the control server shows sends addresses back as they were shown.
         var next = stage.withoutPlaces.restoringAddresses(of: list[index]).setting("id", .string(id))
-        var keys = ["use", "from", "link", "onError", "unread"]
         // What a join says of its inputs holds for another join, and for nothing else.
         let use = next["use"]?.asString ?? list[index]["use"]?.asString ?? ""
-        if (try? registry.stage(use))?.kind == .join { keys.append("join") }
-        for key in keys where next[key] == nil {
+        let isJoin = (try? registry.stage(use))?.kind == .join
+        for key in ChainKeys.stage.names where next[key] == nil && key != "note" && (isJoin || key != "join") {
             if let kept = list[index][key] { next = next.setting(key, kept) }
         }
         list[index] = next

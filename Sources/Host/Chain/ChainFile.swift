@@ -6,15 +6,11 @@ import Glibc
 /// Reads a chain file into a ``ChainRequest``: keys, ids and links. The stages read their options themselves.
 ///
 /// Collects all faults. Control thread.
-struct ChainFile {
+struct ChainFile: ChainPartReader {
     /// More stages than any chain needs. Each costs a context and perhaps a thread.
     static let mostStages = 1000
-    static let topKeys =
-        ["$schema", "note", "stages", "buffers", "spare", "drainSeconds", "on"] + services.keys.sorted()
     /// Services, by their key in the chain file.
     static let services = ["control": "control-server", "mqtt": "mqtt-events", "nats": "nats-events"]
-    static let joinKeys = ["match", "lead", "whenEnded", "hold"]
-    static let linkKeys = ["queue", "whenFull", "seconds", "megabytes", "copy"]
     private static let beginning = "Start with { \"stages\": [ … ] }."
 
     let name: String
@@ -23,7 +19,7 @@ struct ChainFile {
     /// the change, which knows which stages stay. A plan of the file alone would find that a recorder's file is in
     /// use, by the recorder that runs.
     private let isChange: Bool
-    private var faults: [FrameHostError] = []
+    var faults: [FrameHostError] = []
     /// Whether a stage's input is unknown, so that the links cannot be checked further.
     private var hasBrokenFrom = false
     /// Outputs beside the first that some stage takes. Their indices follow those of the file's stages.
@@ -92,35 +88,27 @@ struct ChainFile {
     mutating func request(from root: JSONNode, folder: String, settings: [String]) throws -> ChainRequest {
         Address.hideSecrets(of: root)
         for setting in settings { Address.hideSecrets(of: .string(String(setting.drop { $0 != "=" }.dropFirst()))) }
-        guard let top = root.asObject else {
-            fault(root.place, "", "expected an object, found \(root.kindName)", Self.beginning)
+        guard root.asObject != nil else {
+            fault(root, "", "expected an object, found \(root.kindName)", Self.beginning)
             throw FrameHostErrors(faults)
         }
-        for member in top where !Self.topKeys.contains(member.key) {
-            let near = Suggestion.nearest(to: member.key, in: Self.topKeys).map { "Did you mean '\($0)'?" }
-            fault(
-                member.keyPlace, member.key, "no such key",
-                near ?? "A chain has \(quotedList(Self.topKeys, "and")).")
-        }
-        guard let list = root["stages"] else {
-            fault(root.place, "stages", "is missing", "Add \"stages\": [ { \"use\": \"test-source\" }, … ].")
-            throw FrameHostErrors(faults)
-        }
+        var request = ChainRequest(file: name, folder: folder, stages: [])
+        read(root, "", as: ChainKeys.chain, into: &request, further: Self.services.keys.sorted())
+        request.ownPlaces["spare"] = root["spare"]?.place
+        guard let list = root["stages"] else { throw FrameHostErrors(faults) }
         guard let nodes = list.asArray, !nodes.isEmpty else {
             fault(
-                list.place, "stages",
+                list, "stages",
                 list.asArray != nil ? "the list is empty" : "expected a list of stages, found \(list.kindName)",
                 "Write at least a source and a sink.")
             throw FrameHostErrors(faults)
         }
         guard nodes.count <= Self.mostStages else {
             fault(
-                list.place, "stages", "\(nodes.count) stages are more than the limit of \(Self.mostStages)",
+                list, "stages", "\(nodes.count) stages are more than the limit of \(Self.mostStages)",
                 "Split the chain.")
             throw FrameHostErrors(faults)
         }
-        var request = ChainRequest(file: name, folder: folder, stages: [])
-        readTop(root, &request)
         let ids = readIDs(nodes)
         mostIndex = nodes.count
         let changes = readSettings(settings, ids: ids)
@@ -132,7 +120,7 @@ struct ChainFile {
         addFurtherOutputs(ids, complete: request.stages.count == nodes.count, &request)
         readBuffers(root["buffers"], ids: ids, &request)
         if let on = root["on"] {
-            var rules = RuleReader(file: name, ids: Set(ids.keys), stages: request.stages)
+            var rules = RuleReader(name: name, ids: Set(ids.keys), stages: request.stages)
             request.rules = rules.read(on)
             faults += rules.faults
         }
@@ -199,50 +187,21 @@ struct ChainFile {
         return String((place.path ?? place.argument ?? place.description).prefix { $0 != "." })
     }
 
-    private mutating func fault(_ place: TextPlace, _ path: String, _ what: String, _ remedy: String) {
-        faults.append(
-            FrameHostError(
-                .invalidConfiguration, place: FaultPlace(file: name, position: place, path: path), what: what,
-                remedy: remedy))
-    }
-
     // MARK: Top level
-
-    private mutating func readTop(_ root: JSONNode, _ request: inout ChainRequest) {
-        if let node = root["drainSeconds"] {
-            if let seconds = node.asDouble, (0...3600).contains(seconds) {
-                request.drainSeconds = seconds
-            } else {
-                fault(
-                    node.place, "drainSeconds", "\(node.text()) must be a time from 0 to 3600 s",
-                    "Write seconds, or leave the key out for the default of 10 s.")
-            }
-        }
-        if let node = root["spare"] {
-            request.ownPlaces["spare"] = node.place
-            if let count = node.asInt, (0...4096).contains(count) {
-                request.spare = count
-            } else {
-                fault(
-                    node.place, "spare", "\(node.text()) must be a whole number from 0 to 4096",
-                    "Use a number of buffers, or leave the key out for the computed number.")
-            }
-        }
-    }
 
     private mutating func readService(_ key: String, _ id: String, _ node: JSONNode?, _ request: inout ChainRequest) {
         guard let node else { return }
         guard let members = node.asObject else {
             let isAddress = key == "control" && node.asString != nil
             return fault(
-                node.place, key, "expected an object, found \(node.kindName)",
+                node, key, "expected an object, found \(node.kindName)",
                 isAddress ? "Write { \"listen\": \(node.text()) }." : "Write { } for the defaults.")
         }
         do {
             guard let type = try registry.service(id) else {
                 let folders = registry.folders.joined(separator: ", ")
                 return fault(
-                    node.place, key, "no plugin has the service '\(id)'",
+                    node, key, "no plugin has the service '\(id)'",
                     "Put its plugin into a folder that is searched (\(folders)), or name another folder with --plugin-path."
                 )
             }
@@ -282,25 +241,20 @@ struct ChainFile {
         guard let node else { return }
         guard let members = node.asObject else {
             return fault(
-                node.place, "buffers", "expected an object, found \(node.kindName)", "Write { \"STAGE\": COUNT }.")
+                node, "buffers", "expected an object, found \(node.kindName)", "Write { \"STAGE\": COUNT }.")
         }
         for member in members {
             let path = JSONPath().appending("buffers").appending(member.key).description
             request.ownPlaces[path] = member.value.place
             guard let index = ids[member.key] else {
-                let near = Suggestion.nearest(to: member.key, in: Array(ids.keys).sorted()).map {
-                    "Did you mean '\($0)'?"
-                }
-                fault(member.keyPlace, path, "no such stage", near ?? "Name a stage of this chain.")
-                continue
-            }
-            guard let count = member.value.asInt, (1...4096).contains(count) else {
                 fault(
-                    member.value.place, path, "\(member.value.text()) must be a whole number from 1 to 4096",
-                    "Write a number of buffers.")
+                    member.keyPlace, path, "no such stage",
+                    didYouMean(member.key, in: ids.keys.sorted(), else: "Name a stage of this chain."))
                 continue
             }
-            request.buffers[index] = count
+            do throws(OptionFault) { request.buffers[index] = try ChainKeys.buffers.read(member.value) } catch {
+                fault(member.value, path, error.what, error.remedy)
+            }
         }
     }
 
@@ -312,13 +266,13 @@ struct ChainFile {
             if let given = node["id"] {
                 if given.asString == nil {
                     fault(
-                        given.place, "stages[\(index)].id", "expected a string, found \(given.kindName)",
+                        given, "stages[\(index)].id", "expected a string, found \(given.kindName)",
                         "Write a name.")
                     continue
                 }
                 if !Self.isValidID(id) {
                     fault(
-                        given.place, "stages[\(index)].id",
+                        given, "stages[\(index)].id",
                         "'\(id)' must consist of 1 to 64 letters (a to z, A to Z), digits, '-' or '_'",
                         "Choose another id.")
                 }
@@ -355,23 +309,19 @@ struct ChainFile {
         -> StageRequest?
     {
         let path = "stages[\(index)]"
-        guard let members = node.asObject else {
-            fault(node.place, path, "expected an object, found \(node.kindName)", "Write { \"use\": \"…\" }.")
-            return nil
-        }
-        let type = readUse(node, members, path)
+        var own = ChainKeys.Stage()
+        guard read(node, path, as: ChainKeys.stage, into: &own), let members = node.asObject else { return nil }
+        let type = readUse(node["use"], path)
         // Faults of the other keys are listed even where the plugin is unknown.
         let from = readFrom(node["from"], path, index, isSource: type?.info.input == StageInfo.Media.none, ids: ids)
         let link = readLink(node["link"], path)
         let join = readJoin(node["join"], path, from, ids: ids)
-        let onError = readOnError(node["onError"], path)
-        let isUnread = readUnread(node["unread"], path)
         guard let type else { return nil }
         var stage = StageRequest(
-            id: Self.id(of: node, index), type: type, from: from, link: link, join: join, onError: onError,
-            isUnread: isUnread, fileIndex: index, place: node.place)
+            id: Self.id(of: node, index), type: type, from: from, link: link, join: join, onError: own.onError,
+            isUnread: own.isUnread, fileIndex: index, place: node.place)
         stage.ownPlaces = ownPlaces(node)
-        var options = members.filter { !PluginLoader.reservedKeys.contains($0.key) }
+        var options = members.filter { !ChainKeys.stage.names.contains($0.key) }
         options.removeAll { member in
             guard let meant = Self.keyMeant(by: member.key, of: type) else { return false }
             fault(member.keyPlace, "\(path).\(member.key)", "no such option", "Did you mean \(meant)?")
@@ -406,15 +356,11 @@ struct ChainFile {
                 further.append((key, owner.map { "\"\($0)\": { \"\(key)\": … }" } ?? "'\(key)'"))
             }
         }
-        add(["id", "note", "onError", "unread", "use"])
-        if type.info.input != .none {
-            add(["from", "link"])
-            add(linkKeys, in: "link")
-        }
-        if type.kind == .join {
-            add(["join"])
-            add(joinKeys, in: "join")
-        }
+        let isFed = type.info.input != .none
+        let isJoin = type.kind == .join
+        add(ChainKeys.stage.names.filter { (isFed || !["from", "link"].contains($0)) && (isJoin || $0 != "join") })
+        if isFed { add(ChainKeys.link.names, in: "link") }
+        if isJoin { add(ChainKeys.join.names, in: "join") }
         let near = Suggestion.nearest(to: key, in: options.sorted() + further.map(\.key))
         return further.first { $0.key == near }?.text
     }
@@ -422,7 +368,7 @@ struct ChainFile {
     /// The places of the keys that are not options, and of the members of `link`.
     private func ownPlaces(_ node: JSONNode) -> [String: TextPlace] {
         var places: [String: TextPlace] = [:]
-        for member in node.asObject ?? [] where PluginLoader.reservedKeys.contains(member.key) {
+        for member in node.asObject ?? [] where ChainKeys.stage.names.contains(member.key) {
             places[member.key] = member.value.place
         }
         for key in ["link", "join"] {
@@ -431,19 +377,11 @@ struct ChainFile {
         return places
     }
 
-    private mutating func readUse(_ node: JSONNode, _ members: [JSONNode.Member], _ path: String) -> StageType? {
-        guard let use = node["use"] else {
-            let near = members.first { $0.key == "type" || $0.key == "plugin" }.map {
-                "Write 'use' instead of '\($0.key)'."
-            }
-            fault(
-                node.place, path, "'use' is missing",
-                near ?? "Name a stage type, such as \"use\": \"test-source\".")
-            return nil
-        }
+    private mutating func readUse(_ node: JSONNode?, _ path: String) -> StageType? {
+        guard let use = node else { return nil }
         guard let plugin = use.asString else {
             fault(
-                use.place, "\(path).use", "expected a string, found \(use.kindName)",
+                use, "\(path).use", "expected a string, found \(use.kindName)",
                 "Name a stage type: `framehost plugins` lists them.")
             return nil
         }
@@ -455,35 +393,19 @@ struct ChainFile {
             if registry.otherIDs.contains(plugin) {
                 let key = Self.services.first { $0.value == plugin }?.key
                 fault(
-                    use.place, "\(path).use", "'\(plugin)' is \(key == nil ? "not a stage" : "a service, not a stage")",
+                    use, "\(path).use", "'\(plugin)' is \(key == nil ? "not a stage" : "a service, not a stage")",
                     key.map { "Write \"\($0)\": { … } beside \"stages\"." }
                         ?? "Name a stage type: `framehost plugins` lists them.")
                 return nil
             }
             fault(
-                use.place, "\(path).use", "no stage type '\(plugin)'",
+                use, "\(path).use", "no stage type '\(plugin)'",
                 registry.remedy(forUnknown: plugin, nearest: Suggestion.nearest))
         } catch {
             faults.append(
                 .wrap(error, place: FaultPlace(file: name, position: use.place, path: "\(path).use")))
         }
         return nil
-    }
-
-    private mutating func readOnError(_ node: JSONNode?, _ path: String) -> OnError? {
-        guard let node else { return nil }
-        if let value = node.asString.flatMap(OnError.init(rawValue:)) { return value }
-        fault(
-            node.place, "\(path).onError", "\(node.text()) must be 'stop', 'continue', 'bypass' or 'restart'",
-            "Use one of these, or leave it out.")
-        return nil
-    }
-
-    private mutating func readUnread(_ node: JSONNode?, _ path: String) -> Bool {
-        guard let node else { return false }
-        if case .bool(let value) = node.value { return value }
-        fault(node.place, "\(path).unread", "\(node.text()) must be true or false", "Write true, or leave it out.")
-        return false
     }
 
     private func inOrder(_ ids: [String: Int]) -> [String] { ids.sorted { $0.value < $1.value }.map(\.key) }
@@ -500,7 +422,7 @@ struct ChainFile {
         } else {
             hasBrokenFrom = true
             fault(
-                node.place, "\(path).from", "expected a stage's id or a list of ids, found \(node.text())",
+                node, "\(path).from", "expected a stage's id or a list of ids, found \(node.text())",
                 "Write \"from\": \"id\".")
             return []
         }
@@ -586,72 +508,15 @@ struct ChainFile {
     private mutating func readLink(_ node: JSONNode?, _ path: String) -> LinkRequest {
         var link = LinkRequest()
         guard let node else { return link }
-        guard let members = node.asObject else {
-            fault(
-                node.place, "\(path).link", "expected an object, found \(node.kindName)",
-                "Write { \"queue\": 2, \"whenFull\": \"wait\" }.")
-            return link
-        }
-        for member in members {
-            let place = member.value.place
-            let key = "\(path).link.\(member.key)"
-            switch member.key {
-            case "queue":
-                if let count = member.value.asInt, (0...4096).contains(count) {
-                    link.queue = count
-                } else {
-                    fault(
-                        place, key, "\(member.value.text()) must be a whole number from 0 to 4096",
-                        "Write a number of places, or leave the key out.")
-                }
-            case "whenFull":
-                if let policy = member.value.asString.flatMap(DropPolicy.init(rawValue:)) {
-                    link.whenFull = policy
-                } else {
-                    let words = DropPolicy.allCases.map(\.rawValue)
-                    let near = member.value.asString.flatMap { Suggestion.nearest(to: $0, in: words) }.map {
-                        "Did you mean '\($0)'?"
-                    }
-                    fault(
-                        place, key, "\(member.value.text()) must be one of \(quotedList(words, "or"))", near ?? "")
-                }
-            case "seconds":
-                if let value = member.value.asDouble, value > 0, value <= 3600 {
-                    link.seconds = value
-                } else {
-                    fault(
-                        place, key, "\(member.value.text()) must be a time greater than 0 and at most 3600 s",
-                        "Write seconds.")
-                }
-            case "megabytes":
-                if let value = member.value.asDouble, value > 0, value <= 16384 {
-                    link.megabytes = value
-                } else {
-                    fault(
-                        place, key, "\(member.value.text()) must be a size greater than 0 and at most 16384 MB",
-                        "Write megabytes.")
-                }
-            case "copy":
-                if let value = member.value.asBool {
-                    link.copies = value
-                } else {
-                    fault(place, key, "\(member.value.text()) must be true or false", "Write true, or leave it out.")
-                }
-            default:
-                let near = Suggestion.nearest(to: member.key, in: Self.linkKeys).map { "Did you mean '\($0)'?" }
-                fault(
-                    member.keyPlace, key, "no such key",
-                    near ?? "A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.")
-            }
-        }
+        read(node, "\(path).link", as: ChainKeys.link, into: &link)
         if link.whenFull == .latest, let queue = link.queue, queue != 1 {
             fault(
-                node.place, "\(path).link.queue", "must be 1 with \"whenFull\": \"latest\", but is \(queue)",
+                node, "\(path).link.queue", "must be 1 with \"whenFull\": \"latest\", but is \(queue)",
                 "Leave 'queue' out, or choose another 'whenFull'.")
         }
         if link.queue == 0, link.whenFull != nil {
             fault(
-                node.place, "\(path).link", "'whenFull' has no effect with \"queue\": 0",
+                node, "\(path).link", "'whenFull' has no effect with \"queue\": 0",
                 "Leave 'whenFull' out, or set 'queue' to 1 or more.")
         }
         return link
@@ -660,60 +525,26 @@ struct ChainFile {
     private mutating func readJoin(_ node: JSONNode?, _ path: String, _ from: [Int], ids: [String: Int]) -> JoinRequest?
     {
         guard let node else { return nil }
-        guard let members = node.asObject else {
-            fault(
-                node.place, "\(path).join", "expected an object, found \(node.kindName)",
-                "Write { \"match\": \"nearest\" }.")
-            return nil
-        }
         var join = JoinRequest()
-        for member in members {
-            let (value, key) = (member.value, "\(path).join.\(member.key)")
-            switch member.key {
-            case "match": join.match = readWord(value, key)
-            case "whenEnded": join.whenEnded = readWord(value, key)
-            case "lead": join.lead = readLead(value, key, from, ids: ids)
-            case "hold":
-                if case .bool(let hold) = value.value {
-                    join.hold = hold
-                } else {
-                    fault(value.place, key, "\(value.text()) must be true or false", "Write true, or leave it out.")
-                }
-            default:
-                let near = Suggestion.nearest(to: member.key, in: Self.joinKeys).map { "Did you mean '\($0)'?" }
-                fault(
-                    member.keyPlace, key, "no such key",
-                    near ?? "A join has 'match', 'lead', 'whenEnded' and 'hold'.")
-            }
-        }
+        guard read(node, "\(path).join", as: ChainKeys.join, into: &join) else { return nil }
+        if let lead = node["lead"] { join.lead = readLead(lead, "\(path).join.lead", from, ids: ids) }
         return join
-    }
-
-    /// One of the words of `Word`.
-    private mutating func readWord<Word: RawRepresentable & CaseIterable>(_ node: JSONNode, _ key: String) -> Word?
-    where Word.RawValue == String {
-        if let word = node.asString.flatMap(Word.init(rawValue:)) { return word }
-        let words = Word.allCases.map(\.rawValue)
-        let near = node.asString.flatMap { Suggestion.nearest(to: $0, in: words) }.map { "Did you mean '\($0)'?" }
-        fault(
-            node.place, key, "\(node.text()) must be one of \(quotedList(words, "or"))", near ?? "")
-        return nil
     }
 
     /// The position in `from` of the stage that leads.
     private mutating func readLead(_ node: JSONNode, _ key: String, _ from: [Int], ids: [String: Int]) -> Int? {
         guard let id = node.asString else {
-            fault(node.place, key, "expected a stage's id, found \(node.text())", "Write \"lead\": \"id\".")
+            fault(node, key, "expected a stage's id, found \(node.text())", "Write \"lead\": \"id\".")
             return nil
         }
         if let index = ids[id], let input = from.firstIndex(of: index) { return input }
         // The fault of `from` says enough.
         guard !from.isEmpty, !hasBrokenFrom else { return nil }
         let inputs = ids.filter { from.contains($0.value) }.sorted { $0.value < $1.value }.map(\.key)
-        let near = Suggestion.nearest(to: id, in: inputs).map { "Did you mean '\($0)'?" }
         fault(
-            node.place, key, "'\(id)' must be one of the inputs",
-            near ?? (inputs.isEmpty ? "Leave 'lead' out." : "Name \(quotedList(inputs, "or"))."))
+            node, key, "'\(id)' must be one of the inputs",
+            didYouMean(
+                id, in: inputs, else: inputs.isEmpty ? "Leave 'lead' out." : "Name \(quotedList(inputs, "or"))."))
         return nil
     }
 
@@ -804,7 +635,7 @@ struct ChainFile {
                 refuse("no stage '\(stage)'", remedyOfUnknownStage(stage, in: inOrder(ids)))
                 continue
             }
-            guard !PluginLoader.reservedKeys.contains(option) else {
+            guard !ChainKeys.stage.names.contains(option) else {
                 refuse(
                     "'\(option)' is a key of the chain file, and --set changes only the options of a stage",
                     "Change '\(option)' in the chain file.")

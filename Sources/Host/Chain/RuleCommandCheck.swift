@@ -105,7 +105,7 @@ struct RuleCommandCheck {
             let names = info.commands.map(\.name) + Self.ofStages
             return add(
                 place, ".command", "\(info.id) has no command '\(name)'",
-                RuleReader.near(name, in: names, else: "It has \(quotedList(names, "and"))."))
+                didYouMean(name, in: names, else: "It has \(quotedList(names, "and"))."))
         }
         checkArguments(node["arguments"], command, node)
     }
@@ -118,7 +118,7 @@ struct RuleCommandCheck {
                 let names = command.arguments.map(\.name)
                 add(
                     argument.keyPlace, path, "the command '\(command.name)' has no argument '\(argument.key)'",
-                    RuleReader.near(
+                    didYouMean(
                         argument.key, in: names,
                         else: names.isEmpty
                             ? "Leave '\(argument.key)' out: the command has no arguments."
@@ -162,7 +162,7 @@ struct RuleCommandCheck {
             guard let option = options.first(where: { $0.name == member.key }) else {
                 add(
                     member.keyPlace, path, "\(stage.type.info.id) has no option '\(member.key)'",
-                    RuleReader.near(
+                    didYouMean(
                         member.key, in: live,
                         else: live.isEmpty
                             ? "Remove this command: no option of \(stage.type.info.id) can change while the chain runs."

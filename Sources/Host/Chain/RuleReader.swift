@@ -5,25 +5,18 @@ import FrameCore
 /// Reads `on` of a chain file: its rules, and all their faults.
 ///
 /// Control thread, desk's thread. docs/design/023-rules.md.
-struct RuleReader {
+struct RuleReader: ChainPartReader {
     static let most = 100
-    static let ruleKeys = ["event", "stage", "when", "for", "every", "do", "otherwise", "note"]
-    static let otherwiseKeys = ["for", "do"]
-    /// The range of `for`, seconds.
-    static let holds = 0.0...86_400
-    /// The range of `every`, seconds.
-    static let pauses = 0.1...86_400
-
     /// The chain file's name as the user wrote it.
-    private let file: String
+    let name: String
     /// All ids of the chain, also those of stages with an unknown plugin.
     private let ids: Set<String>
     /// Stages whose plugin is known, in the order of the file.
     private let stages: [StageRequest]
-    private(set) var faults: [FrameHostError] = []
+    var faults: [FrameHostError] = []
 
-    init(file: String, ids: Set<String>, stages: [StageRequest]) {
-        self.file = file
+    init(name: String, ids: Set<String>, stages: [StageRequest]) {
+        self.name = name
         self.ids = ids
         self.stages = stages
     }
@@ -42,86 +35,28 @@ struct RuleReader {
         return nodes.enumerated().compactMap { readRule($1, "on[\($0)]") }
     }
 
-    mutating func fault(_ place: TextPlace, _ path: String, _ what: String, _ remedy: String) {
-        faults.append(
-            FrameHostError(
-                .invalidConfiguration, place: FaultPlace(file: file, position: place, path: path), what: what,
-                remedy: remedy))
-    }
-
-    private mutating func fault(_ node: JSONNode, _ path: String, _ what: String, _ remedy: String) {
-        fault(node.place, path, what, remedy)
-    }
-
-    /// `Did you mean 'x'?`, or else `other`.
-    static func near(_ word: String, in candidates: [String], else other: String) -> String {
-        Suggestion.nearest(to: word, in: candidates).map { "Did you mean '\($0)'?" } ?? other
-    }
-
     // MARK: One rule
 
     private mutating func readRule(_ node: JSONNode, _ path: String) -> Rule? {
-        guard let members = node.asObject else {
-            fault(
-                node, path, "expected an object, found \(node.kindName)",
-                "Write { \"event\": \"…\", \"do\": { … } }.")
-            return nil
-        }
-        for member in members where !Self.ruleKeys.contains(member.key) {
-            fault(
-                member.keyPlace, "\(path).\(member.key)", "no such key",
-                Self.near(
-                    member.key, in: Self.ruleKeys,
-                    else: "A rule has \(quotedList(Self.ruleKeys, "and")). Options of commands go in 'do'."))
-        }
         let count = faults.count
+        var times = ChainKeys.RuleTimes()
+        guard read(node, path, as: ChainKeys.rule, into: &times) else { return nil }
         let heard = readEvent(node, path)
         let conditions = readConditions(node["when"], "\(path).when", of: heard?.declaration)
-        let hold = readSeconds(node["for"], "\(path).for", Self.holds)
-        let every = readSeconds(node["every"], "\(path).every", Self.pauses)
-        let commands = readCommands(node["do"], "\(path).do", in: node, path)
+        let commands = readCommands(node["do"], "\(path).do")
         let otherwise = readOtherwise(node["otherwise"], "\(path).otherwise")
-        if node["when"] == nil {
-            for key in ["for", "otherwise"] {
-                guard let value = node[key] else { continue }
-                fault(
-                    value, "\(path).\(key)", "'\(key)' needs 'when': without it there is no condition",
-                    "Add 'when', or leave '\(key)' out.")
-            }
-        }
         guard let heard, faults.count == count else { return nil }
         return Rule(
             path: path, event: heard.declaration.name, subject: heard.subject, isOfInstance: heard.isOfInstance,
-            conditions: conditions, holdNs: hold, everyNs: every, commands: commands, otherwise: otherwise)
-    }
-
-    private mutating func readSeconds(_ node: JSONNode?, _ path: String, _ range: ClosedRange<Double>) -> Int64? {
-        guard let node else { return nil }
-        guard let seconds = node.asDouble, range.contains(seconds) else {
-            let lower = range.lowerBound == 0 ? "0" : "\(range.lowerBound)"
-            fault(
-                node, path, "\(node.text()) must be a time from \(lower) to \(Int(range.upperBound)) s",
-                "Write seconds, such as 1.5.")
-            return nil
-        }
-        return MediaTime(seconds: seconds).nanoseconds
+            conditions: conditions, holdNs: times.holdNs, everyNs: times.everyNs, commands: commands,
+            otherwise: otherwise)
     }
 
     private mutating func readOtherwise(_ node: JSONNode?, _ path: String) -> Rule.Otherwise? {
         guard let node else { return nil }
-        guard let members = node.asObject else {
-            fault(
-                node, path, "expected an object, found \(node.kindName)", "Write { \"for\": 5, \"do\": { … } }.")
-            return nil
-        }
-        for member in members where !Self.otherwiseKeys.contains(member.key) {
-            fault(
-                member.keyPlace, "\(path).\(member.key)", "no such key",
-                Self.near(member.key, in: Self.otherwiseKeys, else: "'otherwise' has 'for' and 'do'."))
-        }
-        let hold = readSeconds(node["for"], "\(path).for", Self.holds)
-        return Rule.Otherwise(
-            holdNs: hold ?? 0, commands: readCommands(node["do"], "\(path).do", in: node, path))
+        var times = ChainKeys.RuleTimes()
+        guard read(node, path, as: ChainKeys.otherwise, into: &times) else { return nil }
+        return Rule.Otherwise(holdNs: times.holdNs ?? 0, commands: readCommands(node["do"], "\(path).do"))
     }
 
     // MARK: Whose event
@@ -129,10 +64,7 @@ struct RuleReader {
     private typealias Heard = (declaration: EventDeclaration, subject: Rule.Subject, isOfInstance: Bool)
 
     private mutating func readEvent(_ node: JSONNode, _ path: String) -> Heard? {
-        guard let event = node["event"] else {
-            fault(node, path, "'event' is missing", "Name the event that triggers the rule.")
-            return nil
-        }
+        guard let event = node["event"] else { return nil }
         guard let name = event.asString else {
             fault(event, "\(path).event", "expected a string, found \(event.kindName)", "Write the name of an event.")
             return nil
@@ -163,7 +95,7 @@ struct RuleReader {
         let known = kind.events.map(\.name)
         fault(
             event, "\(path).event", "'\(id)' (\(kind.id)) posts no event '\(name)'",
-            Self.near(
+            didYouMean(
                 name, in: known + ChainEvents.all.filter { $0.scope != .chain }.map(\.event.name),
                 else: known.isEmpty
                     ? "`framehost describe chain` lists what every stage posts."
@@ -192,7 +124,7 @@ struct RuleReader {
         let known = stages.flatMap { $0.type.info.events.map(\.name) } + ChainEvents.all.map(\.event.name)
         fault(
             event, "\(path).event", "no stage of this chain posts '\(name)'",
-            Self.near(
+            didYouMean(
                 name, in: known,
                 else:
                     "`framehost describe TYPE` lists the events of a stage type, `framehost describe chain` those that every stage posts."
@@ -222,7 +154,7 @@ struct RuleReader {
                 let names = event.members.map(\.name)
                 fault(
                     member.keyPlace, own, "the event '\(event.name)' has no member '\(member.key)'",
-                    Self.near(
+                    didYouMean(
                         member.key, in: names,
                         else: names.isEmpty ? "It has none: leave 'when' out." : "It has \(quotedList(names, "and"))."))
                 return []
@@ -285,7 +217,7 @@ struct RuleReader {
         default:
             fault(
                 test.keyPlace, path, "no such condition",
-                Self.near(
+                didYouMean(
                     test.key, in: RuleCondition.Test.keys,
                     else: "The conditions are \(quotedList(RuleCondition.Test.keys, "and"))."))
             return nil
@@ -318,7 +250,7 @@ struct RuleReader {
         if case .string(let word) = value, !member.words.isEmpty, !member.words.contains(word) {
             fault(
                 node, path, "'\(member.name)' cannot be \(node.text())",
-                Self.near(word, in: member.words, else: "Use \(quotedList(member.words, "or"))."))
+                didYouMean(word, in: member.words, else: "Use \(quotedList(member.words, "or"))."))
             return nil
         }
         return value
@@ -328,14 +260,9 @@ struct RuleReader {
 
     static let mostCommands = 20
 
-    private mutating func readCommands(_ node: JSONNode?, _ path: String, in owner: JSONNode, _ ownPath: String)
-        -> [RuleCommand]
-    {
+    private mutating func readCommands(_ node: JSONNode?, _ path: String) -> [RuleCommand] {
+        guard let node else { return [] }
         let example = "Write { \"stage\": \"…\", \"command\": \"…\" }, or a list of commands."
-        guard let node else {
-            fault(owner, ownPath, "'do' is missing", "Write \"do\": { \"stage\": \"…\", \"command\": \"…\" }.")
-            return []
-        }
         guard let list = node.asArray else {
             guard node.asObject != nil else {
                 fault(node, path, "expected a command or a list of commands, found \(node.kindName)", example)

@@ -10,51 +10,12 @@ struct RuleSchema {
     init(stages: [StageType]) { events = ChainEvents.all.map(\.event) + stages.flatMap(\.info.events) }
 
     var rule: JSONNode {
-        .object([
-            ("type", "object"), ("required", ["event", "do"]), ("additionalProperties", false),
-            (
-                "properties",
-                [
-                    "event": [
-                        "description":
-                            "The event that triggers the rule; `framehost describe TYPE` and `framehost describe chain` list the events.",
-                        "enum": .array(names.map { .string($0) }),
-                    ],
-                    "stage": [
-                        "type": "string",
-                        "description": "The stage that posts the event; needed when several stages post it.",
-                    ],
-                    "when": [
-                        "type": "object", "minProperties": 1, "description": "Conditions on the event's members.",
-                    ],
-                    "for": seconds(RuleReader.holds, "How long the conditions must hold (s)."),
-                    "every": seconds(RuleReader.pauses, "Shortest time before the rule acts again (s)."),
-                    "do": Self.commands,
-                    "otherwise": [
-                        "type": "object", "required": ["do"], "additionalProperties": false,
-                        "description": "What to do when the conditions no longer hold.",
-                        "properties": [
-                            "for": seconds(RuleReader.holds, "How long the conditions must not hold (s)."),
-                            "do": Self.commands,
-                        ],
-                    ],
-                    "note": ["description": "A comment for people; framehost ignores it."],
-                ]
-            ), ("dependentRequired", ["for": ["when"], "otherwise": ["when"]]),
-            ("allOf", .array(names.map(members))),
-        ])
+        .object(ChainKeys.rule.schema(words: ["event": names]) + [("allOf", .array(names.map(members)))])
     }
 
     private var names: [String] {
         var seen = Set<String>()
         return events.map(\.name).filter { seen.insert($0).inserted }
-    }
-
-    private func seconds(_ range: ClosedRange<Double>, _ text: String) -> JSONNode {
-        [
-            "type": "number", "minimum": .number(range.lowerBound), "maximum": .number(range.upperBound),
-            "description": .string(text),
-        ]
     }
 
     /// The members that `when` may have for events of this name.
@@ -106,16 +67,6 @@ struct RuleSchema {
             ],
         ]
     }
-
-    private static let commands: JSONNode = [
-        "anyOf": [
-            ["$ref": "#/$defs/command"],
-            [
-                "type": "array", "minItems": 1, "maxItems": .number(RuleReader.mostCommands),
-                "items": ["$ref": "#/$defs/command"],
-            ],
-        ]
-    ]
 
     static let command: JSONNode = [
         "type": "object", "description": "A command as --commands reads it.",

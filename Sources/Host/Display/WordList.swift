@@ -15,6 +15,11 @@ func wordList(_ words: [String], _ last: String) -> String {
 /// - Parameter last: The word before the last one.
 func quotedList(_ words: [String], _ last: String) -> String { wordList(words.map { "'\($0)'" }, last) }
 
+/// `Did you mean 'x'?` with the nearest of `candidates`, or else `other`.
+func didYouMean(_ word: String, in candidates: [String], else other: String = "") -> String {
+    Suggestion.nearest(to: word, in: candidates).map { "Did you mean '\($0)'?" } ?? other
+}
+
 /// What to name instead of a stage that the chain does not have.
 ///
 /// - Parameter ids: The stages that it has, in their order.

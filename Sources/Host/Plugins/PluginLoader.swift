@@ -5,9 +5,6 @@ import Glibc
 
 /// Loads a plugin whose manifest has passed the gate, and compares its exports with the manifest.
 enum PluginLoader {
-    /// Keys of a stage in the chain file that no option may have.
-    static let reservedKeys: Set<String> = ["id", "use", "from", "join", "link", "note", "onError", "unread"]
-
     /// Loads a plugin and returns its exports. Uses dlopen(3) with RTLD_NOW, so that a missing symbol is found now.
     /// The plugin is never unloaded.
     ///
@@ -46,7 +43,7 @@ enum PluginLoader {
                 rebuild)
         }
         for stage in exports.stages {
-            for option in stage.options where reservedKeys.contains(option.name) {
+            for option in stage.options where ChainKeys.stage.names.contains(option.name) {
                 throw refuse(
                     "the option '\(option.name)' of '\(stage.info.id)' is a reserved key of the chain file",
                     "Give the option another name in the plugin, or tell the plugin's author.")
