@@ -30,6 +30,32 @@ import Testing
         #expect(read.events.map(\.name) == ["decoded-in-place"])
     }
 
+    /// Pictures that are read straight into the chain's frames are those that libavformat reads from another container, from
+    /// each place, again and again, and up to where a file is cut off.
+    @Test(.needsFFmpeg, arguments: ["yuv420p", "yuv422p", "yuv444p", "yuv420p10", "gray"])
+    func readsRawPicturesAsLibavformatDoes(pixels: String) throws {
+        let folder = try ScratchFolder()
+        // No size is a multiple of a stride.
+        try ClipMaker.ffmpeg(
+            arguments: [
+                "-f", "lavfi", "-i", ClipMaker.moving("163x121", count: 40), "-pix_fmt", pixels, "-strict", "-1",
+                folder.file("a.y4m"),
+            ])
+        try ClipMaker.ffmpeg("-i", folder.file("a.y4m"), "-c", "copy", folder.file("a.nut"))
+        let whole = try Data(contentsOf: URL(fileURLWithPath: folder.file("a.y4m")))
+        try whole.dropLast(100).write(to: URL(fileURLWithPath: folder.file("cut.y4m")))
+        for options in ["", #", "start": 0.5, "duration": 0.7"#, #", "start": 1.01"#, #", "loop": true"#] {
+            let raw = try ClipMaker.play(folder.file("a.y4m"), options: options, atMost: 100)
+            let other = try ClipMaker.play(folder.file("a.nut"), options: options, atMost: 100)
+            #expect(raw.pictures.map(\.hash) == other.pictures.map(\.hash) && !raw.pictures.isEmpty, "\(options)")
+            // From a start between two pictures times are rounded to the ticks of the container.
+            if !options.contains("start") { #expect(raw.pictures == other.pictures) }
+            #expect(raw.format.pixelFormat == other.format.pixelFormat)
+        }
+        let cut = try ClipMaker.play(folder.file("cut.y4m"))
+        #expect(cut.pictures == Array(try ClipMaker.play(folder.file("a.y4m")).pictures.dropLast()))
+    }
+
     @Test func refusesAZeroCharacterInThePath() {
         #expect {
             _ = try StageDriver(FileSource.self, options: #"{ "path": "a\u0000.mp4" }"#)

@@ -21,6 +21,7 @@ final class PictureDecoder {
     private var context: UnsafeMutablePointer<AVCodecContext>?
     private let loans: DecoderLoans?
     private var jpeg: JPEGPictures?
+    private var raw: RawPictures?
     /// What the decoder found wrong since it was last asked.
     private let complaints: OpaquePointer
     private let isIntraOnly: Bool
@@ -40,6 +41,7 @@ final class PictureDecoder {
         let stream = file.stream(track)
         try self.init(
             stream.pointee.codecpar, timeBase: stream.pointee.time_base, of: file.path, threads: threads, loans: loans)
+        raw = file.raw
     }
 
     /// [any thread]
@@ -107,6 +109,7 @@ final class PictureDecoder {
 
     /// [stage thread] Takes the next picture that is ready.
     func receive(into picture: UnsafeMutablePointer<AVFrame>) -> Step {
+        if let raw { return raw.receive(into: picture) ? .picture : isFlushing ? .ended : .hungry }
         if let step = jpeg?.receive(into: picture, isLast: isFlushing) { return step }
         let result = avcodec_receive_frame(context, picture)
         switch result {
@@ -132,12 +135,17 @@ final class PictureDecoder {
             }
         }
         if packet == nil { isFlushing = true }
+        if let raw {
+            if let packet { raw.send(packet) }
+            return true
+        }
         return avcodec_send_packet(context, packet) >= 0
     }
 
     /// [stage thread] Drops what it holds, so that decoding can go on at another place.
     func flush() {
         jpeg?.flush()
+        raw?.flush()
         avcodec_flush_buffers(context)
         _ = takesComplaints()
         pictures = 0

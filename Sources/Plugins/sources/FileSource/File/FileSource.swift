@@ -299,6 +299,7 @@ final class FileSource: Source {
     private func startDecoder(_ file: MediaFile, _ track: VideoTrack) throws {
         let loans = decoderDemand.map { DecoderLoans($0, format: track.format, pixels: track.conversion.source) }
         let deinterlacer = options.deinterlace ? try Deinterlacer(timeBase: track.format.timeBase) : nil
+        file.raw = deinterlacer == nil ? RawPictures(file, track, to: target ?? track.format) : nil
         let reader = try VideoReader(
             file, track: track.index, threads: Self.threads, loans: loans, deinterlacer: deinterlacer,
             promise: promise)
@@ -373,7 +374,7 @@ final class FileSource: Source {
             }
             if growsBeyond(pts) { return try endPass(reader, isRangeDone: true) }
             guard waits(for: placed(pts)) else { return .ended }
-            guard var frame = try makeFrame(reader, output) else { return .more }
+            guard let frame = try makeFrame(reader, output) else { return .more }
             report(reader)
             if shown == 0 { firstTick = reader.tick }
             frame.pts = placed(pts)
@@ -418,7 +419,11 @@ final class FileSource: Source {
         let shape = PictureShape(picture, aspect: reader.sampleAspectRatio)
         if converter.copies(shape), let frame = reader.loans?.frame(of: picture) { return frame }
         guard var frame = try output.makeFrame() else { return nil }
-        try converter.convert(picture, shape, into: &frame)
+        if reader.isRaw {
+            guard reader.copyRaw(into: &frame) else { return nil }
+        } else {
+            try converter.convert(picture, shape, into: &frame)
+        }
         return frame
     }
 

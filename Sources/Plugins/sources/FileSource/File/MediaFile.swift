@@ -11,7 +11,9 @@ import FrameCore
 final class MediaFile {
     let path: String
     private var container: UnsafeMutablePointer<AVFormatContext>?
-    private var io: UnsafeMutablePointer<AVIOContext>?
+    private(set) var io: UnsafeMutablePointer<AVIOContext>?
+    /// Reads the pictures instead of libavformat, from the begin on.
+    var raw: RawPictures?
     /// Keeps recorders from removing or replacing the file while it is played.
     private var held: HeldFile?
     /// The only track whose packets are given; nil: all tracks.
@@ -116,6 +118,7 @@ final class MediaFile {
         }
         let looked = avformat_find_stream_info(container, nil)
         guard looked >= 0 else { return .failed(looked) }
+        raw?.goToBegin()
         forgetTimes()
         return .file
     }
@@ -291,7 +294,7 @@ final class MediaFile {
     /// reading fails.
     func read(into packet: UnsafeMutablePointer<AVPacket>?) -> Int32 {
         guard let container, let packet else { return fh_averror_invalid_data }
-        return packets.read(container, into: packet) { index in
+        return packets.read(container, raw: raw, into: packet) { index in
             if self.onlyTrack == nil || self.onlyTrack == index { return .given }
             return self.isLookedAt(index) ? .lookedAt : .leftOut
         }
@@ -308,6 +311,7 @@ final class MediaFile {
         guard !hasSteps() else { return false }
         let place = tick.minus(timeBase(track).ticks(of: baseShift))
         guard avformat_seek_file(container, Int32(track), .min, place, place, 0) >= 0 else { return false }
+        raw?.goOn()
         forgetTimes(isInMiddle: true)
         return true
     }

@@ -32,7 +32,7 @@ extension NetworkSource {
             "packets-dropped", "The chain is too slow for the stream; packets are dropped."),
         EventDeclaration(
             "packets-missed",
-            "RTP packets have been lost by the network, or left out by the sender. Posted at the 1st, 10th, 100th …",
+            "RTP packets have been lost by the network, or left out by the sender. Posted at the 1st, 10th, 100th and so on.",
             [.number("missed", "How many so far.")]),
         EventDeclaration(
             "pictures-scaled", "The pictures change their size: they are now scaled, or no longer scaled.",

@@ -75,9 +75,11 @@ final class TimedPackets {
 
     /// The next packet that is given; AVERROR(EAGAIN) for one that is left out, another AVERROR at the end and when
     /// reading fails. Waits as `av_read_frame` does.
+    ///
+    /// - Parameter raw: Reads instead of libavformat.
     func read(
-        _ container: UnsafeMutablePointer<AVFormatContext>, into packet: UnsafeMutablePointer<AVPacket>,
-        _ use: (Int) -> Use
+        _ container: UnsafeMutablePointer<AVFormatContext>, raw: RawPictures? = nil,
+        into packet: UnsafeMutablePointer<AVPacket>, _ use: (Int) -> Use
     ) -> Int32 {
         while true {
             if !waiting.isEmpty, let placement = timeline.next() {
@@ -89,7 +91,8 @@ final class TimedPackets {
                 self.readEnd = nil
                 return readEnd
             }
-            let result = readOne(container, into: packet)
+            let result =
+                raw?.read(container.pointee.pb, into: packet) ?? readOne(container, into: packet)
             if result == fh_averror_again { return result }
             guard result >= 0 else {
                 readEnd = result

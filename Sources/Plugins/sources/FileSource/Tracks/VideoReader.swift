@@ -170,6 +170,20 @@ final class VideoReader: TrackReader {
         if !hasDecoded, startsLate { damagedAtStart += 1 }
     }
 
+    /// [stage thread] Reads the picture into a frame where that was left to the chain (``RawPictures``); false where it cannot be
+    /// read, which ends the pictures.
+    func copyRaw(into frame: inout Frame) -> Bool {
+        guard let io = file.io, let raw = file.raw else { return false }
+        let result = raw.copy(from: io, into: &frame)
+        guard result < 0 else { return true }
+        readFault = LibavText.of(result)
+        notes.isAtEnd = true
+        hasEnded = true
+        return false
+    }
+
+    var isRaw: Bool { file.raw != nil }
+
     // MARK: Moving
 
     /// [stage thread, or before it runs the control thread] Goes to `tick`: the pictures from there on come next,
