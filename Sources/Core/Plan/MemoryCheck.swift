@@ -16,7 +16,8 @@ struct MemoryCheck {
     ///   - layout: The layout of the chain's metadata.
     ///   - services: The services of the chain.
     ///   - available: Nil where the system does not say.
-    ///   - running: The running chain, for a plan that changes it. It has its memory already.
+    ///   - running: The running chain, for a plan that changes it. It has its memory already, but for spare buffers that
+    ///     have not been used.
     init(
         _ plan: ChainPlan, _ stages: [PlannedStage], _ layout: MetadataLayout, services: [ServiceRequest] = [],
         available: AvailableMemory?, running: RunningChain? = nil
@@ -35,7 +36,7 @@ struct MemoryCheck {
         }
     }
 
-    /// What the chain needs in bytes, without what runs already.
+    /// What the chain needs in bytes, without the memory that the running chain has already.
     var needed: Int { parts.reduce(0) { AvailableMemory.sum($0, $1.bytes) } }
 
     func check(_ faults: inout PlanFaults) {
@@ -56,13 +57,15 @@ struct MemoryCheck {
     }
 
     private var parts: [(bytes: Int, text: String)] {
-        var parts: [(bytes: Int, text: String)] = plan.budget.pools.indices.compactMap { index in
+        var parts: [(bytes: Int, text: String)] = plan.budget.pools.indices.map { index in
             let (pool, format) = (plan.budget.pools[index], plan.poolFormats[index])
             let name = RunningChain.PoolName(stage: plan.stages[pool.allocator].id, isCopyPool: pool.isCopyPool)
-            if isKept[pool.allocator], running?.pools[name] != nil { return nil }
+            let kept = isKept[pool.allocator] ? running?.pools[name] : nil
+            // Of a pool that runs, the spare buffers that this plan needs get their memory with the change.
+            let count = kept.map { max(0, min(pool.need, pool.size) - $0.touched) } ?? pool.size
             return (
-                AvailableMemory.product(pool.size, plan.poolBufferBytes[index]),
-                "\(pool.size) \(pool.size == 1 ? "buffer" : "buffers") of \(format.width)x\(format.height) \(format.pixelFormat.rawValue)\(pool.isCopyPool ? " for copies" : "") at '\(plan.stages[pool.allocator].id)'"
+                AvailableMemory.product(count, plan.poolBufferBytes[index]),
+                "\(count) \(count == 1 ? "buffer" : "buffers") of \(format.width)x\(format.height) \(format.pixelFormat.rawValue)\(pool.isCopyPool ? " for copies" : "") at '\(plan.stages[pool.allocator].id)'"
             )
         }
         for slab in plan.slabs where !isKept[slab.stage] {

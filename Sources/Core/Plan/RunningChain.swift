@@ -34,6 +34,8 @@ struct RunningChain {
         var size: Int
         /// `need` in the plan that the pool was made for.
         var need: Int
+        /// How many buffers have their memory.
+        var touched: Int
         /// Buffers that each stage may keep for as long as nothing newer comes to it, by its id.
         var keepers: [String: Int] = [:]
     }
@@ -82,7 +84,8 @@ struct RunningChain {
         for pool in plan.budget.pools {
             let name = PoolName(stage: plan.stages[pool.allocator].id, isCopyPool: pool.isCopyPool)
             pools[name] = Pool(
-                size: pool.size, need: pool.need, keepers: Self.keepers(of: pool, plan.budget.graph))
+                size: pool.size, need: pool.need, touched: min(pool.need, pool.size),
+                keepers: Self.keepers(of: pool, plan.budget.graph))
         }
         for slab in plan.slabs {
             slabs[plan.stages[slab.stage].id] = Slab(byteCount: slab.byteCount, unitCount: slab.unitCount)

@@ -30,9 +30,11 @@ public struct AnonymousMemory: FrameMemory {
         guard let base = mmap(nil, count, PROT_READ | PROT_WRITE, flags, -1, 0), base != MAP_FAILED else {
             throw Self.refusal(byteCount, errno)
         }
-        if touching, !touch(base, count) {
-            munmap(base, count)
-            throw Self.refusal(byteCount, ENOMEM)
+        if touching {
+            do { try Self.touch(base, byteCount: count, isNew: true) } catch {
+                munmap(base, count)
+                throw error
+            }
         }
         return base
     }
@@ -46,17 +48,22 @@ public struct AnonymousMemory: FrameMemory {
     /// `MADV_HUGEPAGE` and `MADV_POPULATE_WRITE` of madvise(2), which C libraries older than 2022 do not know.
     private static let (largePages, populate): (Int32, Int32) = (14, 23)
 
-    /// False where there is not enough memory.
-    private func touch(_ base: UnsafeMutableRawPointer, _ count: Int) -> Bool {
+    /// Gives pages their memory now, large pages if the system has them. Changes no byte of pages that are in use.
+    ///
+    /// Linux before 5.14 gives a page its memory only when something is stored there. Such a kernel does so here if the
+    /// pages are new, and otherwise when a stage first writes there.
+    ///
+    /// - Parameter isNew: Whether nothing has been stored in the pages yet.
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    static func touch(_ base: UnsafeMutableRawPointer, byteCount: Int, isNew: Bool) throws {
         // A kernel without large pages refuses this; then normal pages are used.
-        _ = madvise(base, count, Self.largePages)
-        guard madvise(base, count, Self.populate) != 0 else { return true }
-        if errno == ENOMEM { return false }
-        // Linux before 5.14 does not know it.
-        for offset in stride(from: 0, to: count, by: 4096) {
+        _ = madvise(base, byteCount, largePages)
+        guard madvise(base, byteCount, populate) != 0 else { return }
+        if errno == ENOMEM { throw refusal(byteCount, ENOMEM) }
+        guard isNew else { return }
+        for offset in stride(from: 0, to: byteCount, by: 4096) {
             base.storeBytes(of: 0, toByteOffset: offset, as: UInt8.self)
         }
-        return true
     }
 
     public func free(_ base: UnsafeMutableRawPointer, byteCount: Int) { munmap(base, max(byteCount, 1)) }

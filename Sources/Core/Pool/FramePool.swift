@@ -17,6 +17,10 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     let format: VideoFormat
     /// How many buffers the pool has; the number never changes.
     let bufferCount: Int
+    /// How many buffers have their memory. The others get theirs when they are written, unless ``touch(_:)`` comes first.
+    /// Their addresses are the highest, and a buffer that came back is lent before them. So they are written only if more
+    /// buffers are out than ever before. [control thread]
+    private(set) var touchedCount = 0
     /// Bytes of all buffers together.
     let byteCount: Int
 
@@ -48,16 +52,17 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     private let starvedSince = Atomic<Int64>(0)
     private let starved = Atomic<Int64>(0)
 
-    /// [control thread] Makes all buffers and touches their pages.
+    /// [control thread] Makes all buffers.
     ///
     /// - Parameters:
     ///   - padding: Room that a library needs around the pixels.
+    ///   - touching: How many buffers get their memory now, so that no frame thread meets their page faults; nil for all.
     ///   - leasesPerBuffer: How many holders one buffer can have at once, from the plan.
     ///   - furtherLeases: Leases for repeats of one buffer that lie in queues, beside those that each buffer has.
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init(
         name: String, format: VideoFormat, padding: BufferPadding = BufferPadding(), bufferCount: Int,
-        leasesPerBuffer: Int = 4,
+        touching: Int? = nil, leasesPerBuffer: Int = 4,
         furtherLeases: Int = 0, metadata: MetadataLayout = .none,
         memory: any FrameMemory = AnonymousMemory(), stop: StopSignal, clock: ChainClock
     ) throws {
@@ -74,12 +79,13 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         memoryLayout = BufferLayout(format, padding: padding)
         byteCount = memoryLayout.byteCount * bufferCount
         do {
-            base = try memory.allocate(byteCount: byteCount, touching: true)
+            base = try memory.allocate(byteCount: byteCount, touching: false)
         } catch { throw FrameHostError.wrap(error, place: name) }
         buffers = .allocate(capacity: max(bufferCount, 1))
         for index in 0..<bufferCount { (buffers + index).initialize(to: BufferRecord()) }
         freeBuffers = (0..<Int32(bufferCount)).reversed()
         super.init()
+        try touch(touching ?? bufferCount, isNew: true)
         leases.reserve(bufferCount * max(leasesPerBuffer, 1) + furtherLeases, owner: self)
         stop.register(condition)
     }
@@ -89,6 +95,21 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         buffers.deinitialize(count: bufferCount)
         buffers.deallocate()
         memory.free(base, byteCount: byteCount)
+    }
+
+    /// [control thread] Gives the first `count` buffers their memory, if they have none yet. What the buffers hold stays.
+    ///
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    func touch(_ count: Int) throws { try touch(count, isNew: false) }
+
+    private func touch(_ count: Int, isNew: Bool) throws {
+        let count = min(count, bufferCount)
+        guard count > touchedCount else { return }
+        let start = memoryLayout.byteCount * touchedCount
+        do {
+            try AnonymousMemory.touch(base + start, byteCount: memoryLayout.byteCount * count - start, isNew: isNew)
+        } catch { throw FrameHostError.wrap(error, place: name) }
+        touchedCount = count
     }
 
     /// [control thread] Wakes a writer's copy pool from now on when a buffer of this pool is down to one holder.

@@ -170,6 +170,8 @@ struct GraphAssembly {
                 exchange.map({ !exchanges[$0].isOfOtherKind }) ?? true,
                 exchange == nil || fits(kept, pool, plan.poolFormats[index], demand, runner)
             {
+                // Before anything is changed, so that no frame thread meets the page faults.
+                try kept.touch(pool.need)
                 kept.reserveLeases(kept.bufferCount * max(min(leases, 64), 1) + queued)
                 graph.pools.append(kept)
                 continue
@@ -177,7 +179,7 @@ struct GraphAssembly {
             let made = try FramePool(
                 name: pool.isCopyPool ? "\(runner.id) copies" : runner.id, format: plan.poolFormats[index],
                 padding: pool.isCopyPool ? BufferPadding() : demand.padding, bufferCount: pool.size,
-                leasesPerBuffer: min(leases, 64), furtherLeases: queued, metadata: layout,
+                touching: pool.need, leasesPerBuffer: min(leases, 64), furtherLeases: queued, metadata: layout,
                 stop: runner.stop, clock: clock)
             tracer?.follow(made)
             graph.pools.append(made)

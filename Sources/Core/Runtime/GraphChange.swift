@@ -116,6 +116,7 @@ struct GraphChange {
                 guard let pool else { continue }
                 let name = RunningChain.PoolName(stage: runner.id, isCopyPool: isCopyPool)
                 running.pools[name]?.size = pool.bufferCount - chain.buffersLost(in: pool)
+                running.pools[name]?.touched = pool.touchedCount
             }
         }
         let planned = try ChainPlanner(request, clock: chain.clock, running: running).plan()

@@ -25,7 +25,7 @@ enum ChainKeys {
             ChainKey(
                 "spare",
                 help:
-                    "Buffers of each pool beyond 'need', for branches that are attached while the chain runs. A pool whose number 'buffers' sets gets none. Default: 3 in live chains, else 0.",
+                    "Buffers of each pool beyond 'need', for branches that are attached while the chain runs. They take no memory until a branch needs them. A pool whose number 'buffers' sets gets none. Default: 3 in live chains, else 0.",
                 ChainValue(0...4096)
             ) { $0.spare = $1 },
             ChainKey(

@@ -300,6 +300,33 @@ import Testing
         #expect(throws: FrameHostErrors.self) { try ChainPlanner(request, clock: ManualClock()).plan() }
     }
 
+    @Test func asksForTheMemoryOfSpareBuffersWhenTheyAreUsedFirst() throws {
+        let planned = try camera(spare: 4).plan()
+        #expect(planned.pool("cam").map { $0.size - $0.need } == 4)
+        var draft = try camera(spare: 4)
+        try draft.add("anything", "second", from: ["cam"])
+        func faults(_ running: RunningChain, _ bytes: Int) -> [String] {
+            var request = draft.request
+            request.memory = AvailableMemory(bytes: bytes)
+            do { _ = try ChainPlanner(request, clock: ManualClock(), running: running).plan() } catch {
+                return (error as? FrameHostErrors)?.errors.map(\.description) ?? ["\(error)"]
+            }
+            return []
+        }
+        #expect(
+            faults(RunningChain(planned), 3 * 4096 - 1) == [
+                "test.json: the change needs another 12288 bytes of memory, and this machine has only 12287 bytes available; the largest part is 0.1 MiB, 3 buffers of 64x64 gray8 at 'cam'. Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run the chain on a machine with more memory."
+            ])
+        #expect(faults(RunningChain(planned), 3 * 4096) == [])
+        // A change has used two of them before.
+        var used = RunningChain(planned)
+        used.pools[.init(stage: "cam")]?.touched += 2
+        #expect(faults(used, 4096 - 1).count == 1)
+        #expect(faults(used, 4096) == [])
+        used.pools[.init(stage: "cam")]?.touched += 2
+        #expect(faults(used, 0) == [])
+    }
+
     // MARK: Access units
 
     @Test func hasRoomForOneLinkMoreOfAccessUnits() throws {

@@ -68,6 +68,61 @@ import Testing
         _ = consume frame
     }
 
+    // MARK: Memory
+
+    /// 225 pages of 4096 bytes, so that the large pages of the system do not end where a buffer does.
+    private static let picture = VideoFormat(.gray8, width: 1280, height: 720)
+
+    /// For each buffer how many pages have memory.
+    private func pages(_ pool: FramePool, from first: UnsafeMutableRawPointer) throws -> [Int] {
+        var isThere = [UInt8](repeating: 0, count: pool.byteCount / 4096)
+        try #require(mincore(first, pool.byteCount, &isThere) == 0)
+        let each = isThere.count / pool.bufferCount
+        return (0..<pool.bufferCount).map { buffer in isThere[buffer * each..<(buffer + 1) * each].count { $0 & 1 == 1 }
+        }
+    }
+
+    @Test func givesOnlyTheBuffersThatAreNeededTheirMemory() throws {
+        let test = try TestPool(6, Self.picture, touching: 3)
+        var frames = FrameRing(capacity: 4)
+        frames.push(try test.pool.lease(), keeping: 4)
+        let first = frames.pop()!.record.pointee.base!
+        #expect(try pages(test.pool, from: first) == [225, 225, 225, 0, 0, 0])
+        // Those that came back are lent first, in whatever order they come.
+        for round in 0..<60 {
+            while frames.count < 1 + round % 3 {
+                var frame = try test.pool.lease()
+                frame.withMutablePlane(0) { $0.row(719)[0] = 1 }
+                frames.push(frame, keeping: 4)
+            }
+            _ = frames.pop()
+        }
+        #expect(try pages(test.pool, from: first) == [225, 225, 225, 0, 0, 0])
+        #expect(test.pool.touchedCount == 3)
+    }
+
+    @Test func givesFurtherBuffersTheirMemoryAndLeavesWhatTheyHold() throws {
+        let test = try TestPool(6, Self.picture, touching: 1)
+        var frames = FrameRing(capacity: 8)
+        var bases: [UnsafeMutableRawPointer] = []
+        for value in 0..<6 {
+            var frame = try test.pool.lease()
+            bases.append(frame.record.pointee.base!)
+            if value < 3 { frame.withMutablePlane(0) { $0.row(0)[7] = UInt8(40 + value) } }
+            frames.push(frame, keeping: 8)
+        }
+        #expect(try pages(test.pool, from: bases[0]) == [225, 1, 1, 0, 0, 0])
+        try test.pool.touch(4)
+        #expect(try pages(test.pool, from: bases[0]) == [225, 225, 225, 225, 0, 0])
+        try test.pool.touch(2)
+        #expect(test.pool.touchedCount == 4)
+        try test.pool.touch(99)
+        #expect(try pages(test.pool, from: bases[0]) == [Int](repeating: 225, count: 6))
+        #expect(test.pool.touchedCount == 6)
+        #expect(bases.map { $0.load(fromByteOffset: 7, as: UInt8.self) } == [40, 41, 42, 0, 0, 0])
+        while frames.pop() != nil {}
+    }
+
     // MARK: Copies for a writer
 
     @Test func givesACopyWhenTheOriginalIsShared() throws {

@@ -9,11 +9,13 @@ struct TestPool {
     let pool: FramePool
 
     init(
-        _ count: Int, _ format: VideoFormat = VideoFormat(.gray8, width: 16, height: 8), leasesPerBuffer: Int = 4,
+        _ count: Int, _ format: VideoFormat = VideoFormat(.gray8, width: 16, height: 8), touching: Int? = nil,
+        leasesPerBuffer: Int = 4,
         metadata: MetadataLayout = .none
     ) throws {
         pool = try FramePool(
-            name: "pool", format: format, bufferCount: count, leasesPerBuffer: leasesPerBuffer, metadata: metadata,
+            name: "pool", format: format, bufferCount: count, touching: touching, leasesPerBuffer: leasesPerBuffer,
+            metadata: metadata,
             stop: stop,
             clock: clock)
     }
