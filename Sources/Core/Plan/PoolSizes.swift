@@ -67,6 +67,10 @@ struct PoolSizes {
         }
         add("floor of \(node.name)", floor(domain))
         add("threads", Set(([domain.allocator] + domain.members).map { waits.topology.thread[$0] }).count)
+        // Under `exact` a join's items have one time, and thus are one buffer. Otherwise they can be different ones.
+        for member in domain.members where graph.nodes[member].isJoin && graph.nodes[member].match != .exact {
+            add("further inputs of \(graph.nodes[member].name)", domain.inputs[member]! - 1)
+        }
         for member in holds { add("workers of \(graph.nodes[member.node].name)", graph.nodes[member.node].workers) }
         if !domain.isCopyPool { add("workers of \(node.name)", node.workers) }
         for edge in domain.edges {

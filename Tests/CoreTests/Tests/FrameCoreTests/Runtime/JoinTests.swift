@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import Testing
 
 @testable import FrameCore
@@ -82,6 +83,49 @@ final class NotingJoin: Join {
         guard let made = try output.makeFrame() else { return }
         made.pts = inputs.time
         try output.emit(made)
+    }
+}
+
+/// Gives its pictures 0.6 ms later, every tenth one. Once a ``WaitingJoin`` waits it leaves out a hundred, and then gives
+/// all.
+final class LateFilter: Filter {
+    static let info = StageInfo(id: "late-filter", summary: "Is late.", input: .video(.gray8), output: .sameAsInput)
+    typealias Options = NoOptions
+    var options: NoOptions
+    private var leavesOut = 100
+    init(options: NoOptions, context: StageContext) { self.options = options }
+
+    func process(_ frame: inout Frame) throws -> Verdict {
+        if WaitingJoin.isWaiting.now {
+            leavesOut -= 1
+            if leavesOut > 0 { return .drop(.byStage) }
+        } else if frame.sequenceNumber % 10 != 0 {
+            return .drop(.byStage)
+        }
+        frame.pts = MediaTime(nanoseconds: frame.pts.nanoseconds + 600_000)
+        return .forward
+    }
+}
+
+/// Waits in its first call with two pictures until it may go on. Gives the first picture.
+final class WaitingJoin: Join {
+    static let info = StageInfo(id: "waiting-join", summary: "Waits.", input: .video(.gray8), output: .sameAsInput)
+    static let isWaiting = Locked(false)
+    static let mayGoOn = Locked(false)
+
+    typealias Options = NoOptions
+    var options: NoOptions
+    init(options: NoOptions, context: StageContext) { self.options = options }
+    func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat { inputs[0] }
+
+    func merge(_ inputs: JoinInputs, _ output: Output) throws {
+        let first = inputs.take(0)
+        if case .frame(let second)? = inputs.take(1) {
+            Self.isWaiting.set(true)
+            while !Self.mayGoOn.now { usleep(500) }
+            _ = consume second
+        }
+        if case .frame(let frame)? = first { try output.emit(frame) }
     }
 }
 
@@ -287,5 +331,33 @@ final class NotingJoin: Join {
                 #expect(chain.runners[2].emitted.value == (lead == 0 ? 400 : 266))
             }
         }
+    }
+
+    /// A stage between the fork and the join gives its pictures other times. So the join has two pictures of one pool in
+    /// hand. All else that `need` counts is out too, and the source still finds a buffer.
+    @Test func countsAPictureForEachInputThatMatchesTheNearest() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        let full = LinkRequest(queue: 1, whenFull: .dropNewest)
+        try sketch.add(ProbeFilter.self, "plain", from: ["src"], link: full)
+        try sketch.add(LateFilter.self, "late", from: ["src"], link: full)
+        try sketch.add(WaitingJoin.self, "pair", from: ["plain", "late"])
+        try sketch.add(CountSink.self, "sink")
+        WaitingJoin.isWaiting.set(false)
+        WaitingJoin.mayGoOn.set(false)
+        defer { WaitingJoin.mayGoOn.set(true) }
+        let driver = try RunningChainDriver(sketch)
+        let (pool, plan) = (driver.chain.pools[0], driver.chain.plan)
+        let share = plan.budget.pools[0].shares.first { $0.what == "further inputs of pair" }
+        #expect(share?.count == 1 && pool.bufferCount == plan.budget.pools[0].need)
+        #expect(eventually { WaitingJoin.isWaiting.now })
+        let frames = driver.chain.progress.captured
+        // The last one is that of the source, which it has only for a moment.
+        #expect(eventually { pool.freeCount <= 1 })
+        #expect(eventually { driver.chain.progress.captured > frames + 300 })
+        #expect(pool.starvedMs == 0)
+        WaitingJoin.mayGoOn.set(true)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
     }
 }
