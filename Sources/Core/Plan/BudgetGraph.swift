@@ -134,10 +134,6 @@ public struct BudgetRules: Sendable {
     public var floor = 0
     /// Added to the Σ hold of `min`, where it is above 0.
     public var hold = 0
-    /// Added to each join's term in `min`, where it is above 0.
-    public var join = 0
-    /// Added to `min` of a copy pool, where it is above 0.
-    public var copy = 0
     /// Added to the capacity that rule 4 asks for, where it is above 0.
     public var capacity = 0
     /// Added to `need`.
@@ -148,10 +144,6 @@ public struct BudgetRules: Sendable {
     public var newest = 0
     /// Below 0: a join that waits past the window of its leading item counts as a join that does not.
     public var window = 0
-    /// Below 0: the last items that joins keep are not counted.
-    public var keeps = 0
-    /// Below 0: a writer waits for the others although they can wait for it.
-    public var sharers = 0
 
     /// The rules as they are.
     public init() {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many buffers a graph needs so that it never stands still (`min`), and so that no allocation ever waits (`need`).
+/// How many buffers a graph needs so that no allocation ever waits (`need`), with how many it still never stands still
+/// (`min`), and how long the queues before joins are.
 ///
 /// The rules and their proof are in docs/design/001-budgets.md.
 public struct BudgetPlan: Sendable {
@@ -15,8 +16,8 @@ public struct BudgetPlan: Sendable {
         public var members: [Int]
         /// How many buffers are never free.
         public var floor: Int
-        /// With fewer buffers the chain can stop for good. 0 for a copy pool whose writer can wait until the others let
-        /// go of the picture.
+        /// With fewer buffers the chain can stop for good. The same as ``need`` in a chain with a join, and for a copy
+        /// pool.
         public var min: Int
         /// With this many buffers an allocation never waits.
         public var need: Int
@@ -88,12 +89,11 @@ public struct BudgetPlan: Sendable {
         let topology = BudgetTopology(graph)
         let domains = BudgetDomains(topology)
         threads = topology.thread
-        var waits = BudgetWaits(topology, domains, rules)
+        var waits = BudgetWaits(topology, rules)
         lengthenQueues(&waits)
-        letWritersWait(&waits)
-        let lags = Self.lags(&waits)
-        let sizing = PoolSizes(waits, self.graph, written: sizes, writtenForCopies: copySizes, spare: spare)
-        pools = domains.domains.indices.map { sizing.pool($0, lag: lags[$0]) }
+        let sizes = PoolSizes(
+            domains, self.graph, rules, written: sizes, writtenForCopies: copySizes, spare: spare)
+        pools = domains.domains.map(sizes.pool)
         for pool in pools where pool.size < pool.min {
             faults.append(
                 .poolTooSmall(
@@ -123,7 +123,7 @@ public struct BudgetPlan: Sendable {
             } else {
                 // Some link on this circle drops what a stage behind it needs.
                 let late = circle.places.lazy.compactMap { if case .starved(let edge, true) = $0 { edge } else { nil } }
-                guard let short = late.first(where: { waits.losesTooMuch($0, nil) }) else {
+                guard let short = late.first(where: { waits.losesTooMuch($0) }) else {
                     edge = waits.loser(on: circle.places)!
                     faults.append(.dropsBeforeDelay(edge: edge, fork: fork, join: join))
                     waits.reported.insert(edge)
@@ -177,40 +177,5 @@ public struct BudgetPlan: Sendable {
             ?? pushing[0]
         let join = intoJoins.contains(edge) ? edge : intoJoins.first ?? edge
         return (edge, graph.edges[pushing.min() ?? edge].from, graph.edges[join].to)
-    }
-
-    // MARK: Writers
-
-    /// A writer needs no copies when the stages that share its frame let go of it without waiting for the writer.
-    private func letWritersWait(_ waits: inout BudgetWaits) {
-        for domain in waits.domains.domains where domain.isCopyPool {
-            guard let sharers = waits.domains.sharers[domain.allocator], !sharers.canKeep || waits.rules.sharers < -1
-            else { continue }
-            // Assumes that every pool can be empty: what counts here is which stages its allocator waits for then.
-            var cautious = waits
-            cautious.windows = waits.windows.map { _ in .frames(1) }
-            if waits.rules.sharers < 0 || !cautious.sharersWait(for: domain.allocator) {
-                waits.waitingWriters.insert(domain.allocator)
-            }
-        }
-    }
-
-    // MARK: Pools
-
-    /// For each pool how many frames lie before joins while a slower way catches up; nil where only `need` is enough.
-    ///
-    /// Sources come first, since a driver's pool must stay small. Later pools then provide the buffers that are still
-    /// missing.
-    private static func lags(_ waits: inout BudgetWaits) -> [Int?] {
-        var lags = [Int?](repeating: 0, count: waits.windows.count)
-        guard waits.topology.hasJoins else { return lags }
-        for pool in waits.windows.indices {
-            let domain = waits.domains.domains[pool]
-            if domain.isCopyPool, waits.waitingWriters.contains(domain.allocator) { continue }
-            let lag = Swift.max(0, waits.lag(ofPool: pool) ?? 0)
-            lags[pool] = lag < BudgetWaits.unbounded / 2 ? lag : nil
-            if let lag = lags[pool] { waits.windows[pool] = .frames(1 + lag) }
-        }
-        return lags
     }
 }

@@ -15,6 +15,7 @@ struct BudgetTopology {
     let hasForkBefore: [Bool]
     /// For each edge whether its consumer is a join, that is, waits for its other inputs too.
     let entersJoin: [Bool]
+    /// Whether the chain has a join, also one of a single input.
     let hasJoins: Bool
     /// For each edge whether an item that another branch carries can be missing on it because a link dropped it.
     private(set) var mayLack: [Bool] = []
@@ -50,7 +51,7 @@ struct BudgetTopology {
         self.hasForkBefore = hasForkBefore
         isLiveThread = nodesOfThread.map { incoming[$0[0]].isEmpty && graph.nodes[$0[0]].isLive }
         entersJoin = graph.edges.map { graph.nodes[$0.to].isJoin && incoming[$0.to].count > 1 }
-        hasJoins = entersJoin.contains(true)
+        hasJoins = graph.nodes.contains(where: \.isJoin)
         mayLack = [Bool](repeating: false, count: graph.edges.count)
         mayMiss = mayLack
         for node in graph.nodes.indices {

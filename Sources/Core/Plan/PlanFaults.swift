@@ -279,7 +279,11 @@ struct PlanFaults {
             add(
                 .buffers(of: stages[allocator].id),
                 "must be \(min) or more, but is \(size): with fewer buffers the chain can deadlock",
-                min <= Self.mostInFile ? "Use \(min) or more, or leave it out." : "Leave it out.")
+                min > Self.mostInFile
+                    ? "Leave it out."
+                    : budget.graph.nodes.contains(where: \.isJoin)
+                        ? "Use \(min) or more, give its links shorter queues, or leave it out."
+                        : "Use \(min) or more, or leave it out.")
         }
     }
 }

@@ -3,9 +3,10 @@
 /// How many buffers each pool of a chain gets: `min`, `need` with its parts, and the size itself. The rules and their
 /// proof are in docs/design/001-budgets.md.
 struct PoolSizes {
-    private let waits: BudgetWaits
+    private let topology: BudgetTopology
     /// The graph, with the queues as raised.
     private let graph: BudgetGraph
+    private let rules: BudgetRules
     private let written: [Int: Int]
     private let writtenForCopies: [Int: Int]
     private let spare: PoolSpare
@@ -15,30 +16,25 @@ struct PoolSizes {
     ///   - written: The buffers of a node's output pool that the chain file asks for.
     ///   - writtenForCopies: The same for copy pools.
     init(
-        _ waits: BudgetWaits, _ graph: BudgetGraph, written: [Int: Int], writtenForCopies: [Int: Int],
-        spare: PoolSpare
+        _ domains: BudgetDomains, _ graph: BudgetGraph, _ rules: BudgetRules, written: [Int: Int],
+        writtenForCopies: [Int: Int], spare: PoolSpare
     ) {
-        self.waits = waits
+        topology = domains.topology
         self.graph = graph
+        self.rules = rules
         self.written = written
         self.writtenForCopies = writtenForCopies
         self.spare = spare
     }
 
-    /// - Parameter lag: How many frames of this pool wait before joins while a slower way catches up; nil where only
-    ///   `need` is enough.
-    func pool(_ index: Int, lag: Int?) -> BudgetPlan.Pool {
-        let domain = waits.domains.domains[index]
+    func pool(_ domain: BudgetDomains.Domain) -> BudgetPlan.Pool {
         let shares = shares(domain)
-        let sum = shares.reduce(0) { $0 + $1.count } + waits.rules.need
-        let min = min(domain, lag: lag) ?? sum
-        let need = Swift.max(sum, min)
-        let joins = min > sum ? [BudgetPlan.Share(what: "joins", count: min - sum)] : []
+        let need = shares.reduce(rules.need) { $0 + $1.count }
         let written = (domain.isCopyPool ? writtenForCopies : written)[domain.allocator]
         return BudgetPlan.Pool(
             allocator: domain.allocator, isCopyPool: domain.isCopyPool, members: domain.members,
-            floor: floor(domain), min: min, need: need, size: written ?? need + spare.count,
-            shares: shares + joins)
+            floor: floor(domain), min: topology.hasJoins || domain.isCopyPool ? need : min(domain), need: need,
+            size: written ?? need + spare.count, shares: shares)
     }
 
     private func floor(_ domain: BudgetDomains.Domain) -> Int {
@@ -47,14 +43,8 @@ struct PoolSizes {
 
     /// `hold` is per input: a join may keep that many of each input that carries this pool's buffers.
     private func holds(_ domain: BudgetDomains.Domain) -> [(node: Int, count: Int)] {
-        let topology = waits.topology
         let own = domain.isCopyPool ? [(domain.allocator, topology.hold(domain.allocator))] : []
         return own + domain.members.map { ($0, topology.hold($0) * domain.inputs[$0]!) }
-    }
-
-    /// Edges whose last frame the runner keeps in order to give it again.
-    private func keeping(_ domain: BudgetDomains.Domain) -> [Int] {
-        waits.rules.keeps < 0 ? [] : domain.edges.filter { graph.edges[$0].keeps > 0 }
     }
 
     /// The parts of `need`: everything that can have a buffer at the same time.
@@ -66,7 +56,7 @@ struct PoolSizes {
             if count > 0 { shares.append(BudgetPlan.Share(what: what, count: count)) }
         }
         add("floor of \(node.name)", floor(domain))
-        add("threads", Set(([domain.allocator] + domain.members).map { waits.topology.thread[$0] }).count)
+        add("threads", Set(([domain.allocator] + domain.members).map { topology.thread[$0] }).count)
         // Under `exact` a join's items have one time, and thus are one buffer. Otherwise they can be different ones.
         for member in domain.members where graph.nodes[member].isJoin && graph.nodes[member].match != .exact {
             add("further inputs of \(graph.nodes[member].name)", domain.inputs[member]! - 1)
@@ -77,28 +67,18 @@ struct PoolSizes {
             add("queue before \(graph.nodes[graph.edges[edge].to].name)", graph.edges[edge].capacity)
         }
         for member in holds { add("kept by \(graph.nodes[member.node].name)", member.count) }
-        for edge in keeping(domain) {
+        // The runner keeps them, to give them again.
+        for edge in domain.edges {
             add("last picture for \(graph.nodes[graph.edges[edge].to].name)", graph.edges[edge].keeps)
         }
         return shares
     }
 
-    /// With fewer buffers than this the chain can stop for good; nil where that is not known.
-    private func min(_ domain: BudgetDomains.Domain, lag: Int?) -> Int? {
-        guard let lag else { return nil }
-        let rules = waits.rules
+    /// With fewer buffers than this a chain without joins can stop for good: all are held, and none is on its way.
+    private func min(_ domain: BudgetDomains.Domain) -> Int {
         let floor = floor(domain)
-        // An item before a join that takes the newest one waits for no particular item, so it counts as held.
-        let newest = domain.edges.filter(waits.topology.isNewest)
-        let held =
-            holds(domain).reduce(0) { $0 + $1.count } + keeping(domain).reduce(0) { $0 + graph.edges[$1].keeps }
-            + newest.reduce(0) { $0 + graph.edges[$1].capacity }
-        var min = 1 + rules.base + floor + held
-        if floor > 0 { min += rules.floor }
-        if held > 0 { min += rules.hold }
-        if lag > 0 { min += lag + rules.join }
-        if domain.isCopyPool { min = waits.waitingWriters.contains(domain.allocator) ? 0 : min + rules.copy }
-        return min
+        let held = holds(domain).reduce(0) { $0 + $1.count }
+        return 1 + rules.base + (floor > 0 ? floor + rules.floor : 0) + (held > 0 ? held + rules.hold : 0)
     }
 }
 

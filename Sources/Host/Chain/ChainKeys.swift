@@ -20,7 +20,7 @@ enum ChainKeys {
             ChainKey(
                 "buffers",
                 help:
-                    "Buffers of a stage's pool, by the stage's id, instead of the computed number. Fewer than 'min' are refused. With fewer than 'need' the source may wait, or lose frames if it is live.",
+                    "Buffers of a stage's pool, by the stage's id, instead of the computed number. Fewer than 'min' are refused; in a chain with a join 'min' is 'need'. With fewer than 'need' the source may wait, or lose frames if it is live.",
                 ["type": "object", "additionalProperties": .object(buffers.schema)]),
             ChainKey(
                 "spare",

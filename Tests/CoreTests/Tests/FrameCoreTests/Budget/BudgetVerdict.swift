@@ -52,7 +52,8 @@ struct BudgetVerdict {
         """
     }
 
-    /// Checks a graph with its plan: at `min` and at `need` it lives, at `need` nothing waits, and below it stops.
+    /// Checks a graph with its plan: at `need` it lives and nothing waits. Without joins it also lives at `min`, and
+    /// below `min` it stops.
     ///
     /// - Throws: ``ModelChecker/Failure`` when the graph is too large for `limit` states.
     init(
@@ -71,30 +72,11 @@ struct BudgetVerdict {
             }
             return
         }
-        let mins = plan.pools.map(\.min)
-        if let stall = try run(plan, plan.graph, mins, limit).stall {
-            faults.append("at min \(mins): \(plan.graph.brief): \(stall)")
-        }
-        if let atNeed = try? run(plan, plan.graph, needs, limit, findsWaits: true) {
-            if let stall = atNeed.stall { faults.append("at need \(needs): \(plan.graph.brief): \(stall)") }
-            if !atNeed.waited.isEmpty { faults.append("waits at need \(needs): \(plan.graph.brief): \(atNeed.waited)") }
-            checkedNeeds = 1
-        }
-        // Anything in between is accepted too, and more buffers are not always safer: more may be dropped.
-        for sizes in Self.between(mins, needs) {
-            if let stall = try? run(plan, plan.graph, sizes, limit).stall {
-                faults.append("at \(sizes): \(plan.graph.brief): \(stall)")
-            }
-        }
-        for pool in mins.indices where mins[pool] > 0 {
-            var sizes = mins
-            sizes[pool] -= 1
-            refusedSizes += 1
-            if try run(plan, plan.graph, sizes, limit).stall != nil {
-                stallingSizes += 1
-            } else {
-                cautious.append("min \(mins), pool \(pool): \(plan.graph.brief)")
-            }
+        if graph.nodes.contains(where: \.isJoin) {
+            try checkNeed(plan, needs, limit)
+        } else {
+            try checkMin(plan, limit)
+            try? checkNeed(plan, needs, limit)
         }
         for raise in plan.raised {
             var shorter = plan.graph
@@ -116,6 +98,44 @@ struct BudgetVerdict {
     }
 
     init() {}
+
+    /// At `need` it lives, and nothing waits for a buffer.
+    private mutating func checkNeed(_ plan: BudgetPlan, _ needs: [Int], _ limit: Int) throws {
+        let report: ModelChecker.Report
+        do {
+            report = try run(plan, plan.graph, needs, limit, findsWaits: true)
+            checkedNeeds = 1
+        } catch {
+            // Every order of steps is too much. To see whether it stops, fewer may do.
+            report = try run(plan, plan.graph, needs, limit)
+        }
+        if let stall = report.stall { faults.append("at need \(needs): \(plan.graph.brief): \(stall)") }
+        if !report.waited.isEmpty { faults.append("waits at need \(needs): \(plan.graph.brief): \(report.waited)") }
+    }
+
+    /// Without joins, it lives at `min` and at sizes up to `need`, and below `min` it stops.
+    private mutating func checkMin(_ plan: BudgetPlan, _ limit: Int) throws {
+        let mins = plan.pools.map(\.min)
+        if let stall = try run(plan, plan.graph, mins, limit).stall {
+            faults.append("at min \(mins): \(plan.graph.brief): \(stall)")
+        }
+        // Anything in between is accepted too, and more buffers are not always safer: more may be dropped.
+        for sizes in Self.between(mins, plan.pools.map(\.need)) {
+            if let stall = try? run(plan, plan.graph, sizes, limit).stall {
+                faults.append("at \(sizes): \(plan.graph.brief): \(stall)")
+            }
+        }
+        for pool in mins.indices where !plan.pools[pool].isCopyPool {
+            var sizes = mins
+            sizes[pool] -= 1
+            refusedSizes += 1
+            if try run(plan, plan.graph, sizes, limit).stall != nil {
+                stallingSizes += 1
+            } else {
+                cautious.append("min \(mins), pool \(pool): \(plan.graph.brief)")
+            }
+        }
+    }
 
     /// One more than `min` for each pool alone, half way for all, and each pool alone at `need`.
     private static func between(_ mins: [Int], _ needs: [Int]) -> [[Int]] {

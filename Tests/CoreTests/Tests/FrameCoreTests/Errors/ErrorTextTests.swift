@@ -448,6 +448,20 @@ final class NameConverter: Transform {
         )
     }
 
+    @Test func aPoolThatIsTooSmallForAJoinIsRefused() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "src")
+            try chain.add(ProbeFilter.self, "p", from: ["src"])
+            try chain.add(PairJoin.self, "pair", from: ["p", "src"])
+            try chain.add(RecordingSink.self, "file")
+            chain.request.buffers[0] = 9
+        }
+        #expect(
+            text
+                == "test.json: buffers.src: must be 10 or more, but is 9: with fewer buffers the chain can deadlock. Use 10 or more, give its links shorter queues, or leave it out."
+        )
+    }
+
     @Test func aQueueThatIsTooShortForAJoinIsRefused() throws {
         let text = try faults { chain in
             try chain.add(CountingSource.self, "src")
