@@ -58,7 +58,7 @@ import Testing
 
 /// Against a tree of files like sysfs, and a pipe in place of the device's node.
 @Suite struct IIODeviceTests {
-    private final class Tree {
+    final class Tree {
         let root: String
         let places: IIOPlaces
         var device: String { "\(root)/devices/iio:device1" }
@@ -108,7 +108,7 @@ import Testing
         deinit { try? FileManager.default.removeItem(atPath: root) }
     }
 
-    private static func scan(_ values: [Int16], _ stamp: Int64) -> [UInt8] {
+    static func scan(_ values: [Int16], _ stamp: Int64) -> [UInt8] {
         values.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] } + [0, 0, 0, 0]
             + (0..<8).map { UInt8(truncatingIfNeeded: stamp >> (8 * Int64($0))) }
     }

@@ -155,14 +155,26 @@ import Testing
         let place = Self.freePlace()
         let driver = try Self.driver(place, clock: clock)
         defer { try? driver.stop() }
-        clock.advance(to: 2_500_000_000)
-        _ = try driver.produce()
-        _ = try driver.produce()
-        #expect(driver.context.recovering == "no samples have come at \(place.text) for a second")
-        Sender(to: place).send(#"{"t":1,"gyro":[1,2,3]}"#)
-        _ = try Self.samples(driver, turns: 2)
-        #expect(driver.takeEvents().map(\.name) == ["motion-lost", "motion-returned"])
-        #expect(driver.context.recovering == nil)
+        let reason = "no samples have come at \(place.text) for a second"
+        let lost =
+            #"There is no motion: \#(reason). The stage keeps waiting. Check that the phone or program sends to this machine and port. {"reason":"\#(reason)"}"#
+        let sender = Sender(to: place)
+        // Silent for a second and a half, then for a second, then for a little more.
+        for (silence, said) in [
+            (1500, [lost, #"Motion comes again, after 1500 ms. {"awayMs":1500}"#]), (1000, []),
+            (1001, [lost, #"Motion comes again, after 1001 ms. {"awayMs":1001}"#]),
+        ] {
+            clock.advance(to: clock.now() + Int64(silence) * 1_000_000)
+            _ = try driver.produce()
+            _ = try driver.produce()
+            #expect(driver.context.recovering == (said.isEmpty ? nil : reason))
+            sender.send(#"{"t":1,"gyro":[1,2,3]}"#)
+            _ = try Self.samples(driver, turns: 2)
+            let told = driver.takeEvents().filter { $0.name.hasPrefix("motion-") }
+            #expect(told.map { "\($0.text) \($0.details.text())" } == said)
+            #expect(told.map(\.name) == (said.isEmpty ? [] : ["motion-lost", "motion-returned"]))
+            #expect(driver.context.recovering == nil)
+        }
     }
 
     @Test func aPlaceThatIsTakenIsAFault() throws {
