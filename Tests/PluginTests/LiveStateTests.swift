@@ -102,6 +102,47 @@ import Testing
         #expect(said.count == 16)
     }
 
+    @Test func isAwaySinceItGaveLast() {
+        var state = LiveState(isThere: true, whileLost: .hold, canStandIn: false, now: 0)
+        _ = state.lost("a", now: 1000, since: 400)
+        let first = state.given(now: 2000)
+        #expect(first == .sayBack(isFirst: false, after: 1600))
+        // Lost already.
+        _ = state.lost("b", now: 3000)
+        _ = state.lost("c", now: 4000, since: 3500)
+        let second = state.given(now: 5000)
+        #expect(second == .sayBack(isFirst: false, after: 2000))
+    }
+
+    // MARK: Looking for it
+
+    @Test(arguments: [true, false]) func isLookedForSoonAndThenLessOften(isThere: Bool) {
+        let ms: Int64 = 1_000_000
+        var state = LiveState(isThere: isThere, whileLost: .hold, canStandIn: false, now: 0)
+        if isThere { _ = state.lost("a", now: 0) }
+        for next in [100, 300, 700, 1500, 2500, 3500] as [Int64] {
+            #expect(state.nextTry == next * ms && state.nextTurn == state.nextTry)
+            state.missed(now: state.nextTry)
+        }
+        // Soon again, also where it was opened and gave nothing.
+        _ = state.lost("b", now: 5000 * ms)
+        #expect(state.nextTry == 5100 * ms)
+        state.missed(now: 5100 * ms)
+        _ = state.given(now: 5200 * ms)
+        _ = state.lost("c", now: 6000 * ms)
+        #expect(state.nextTry == 6100 * ms)
+    }
+
+    @Test func hasItsTurnForEitherReason() {
+        var state = LiveState(isThere: true, whileLost: .hold, canStandIn: true, now: 0)
+        _ = state.lost("a", now: 0, next: 20_000_000)
+        #expect(state.nextTurn == 20_000_000)
+        state.stoodIn(now: 80_000_000, period: 40_000_000)
+        #expect(state.nextTurn == 100_000_000)
+        state.missed(now: 100_000_000)
+        #expect(state.nextTurn == 120_000_000)
+    }
+
     // MARK: Stand-ins
 
     @Test(arguments: [

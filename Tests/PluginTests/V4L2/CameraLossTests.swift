@@ -114,10 +114,9 @@ import Testing
                     $0.openFaults = Array(repeating: EACCES, count: 100)
                 },
                 Row(2000, .standIns, recovering: Self.isGone),
-                Row(1000, .both, said: [Self.isBack(7500)]) {
-                    $0.openFaults = []
-                    $0.faults = [:]
-                },
+                // For the first reason again: each is said once.
+                Row(2000, .standIns, recovering: Self.isGone) { $0.openFaults = [] },
+                Row(1000, .both, said: [Self.isBack(9500)]) { $0.faults = [:] },
                 // Said anew for another loss.
                 Row(1000, .standIns, recovering: Self.isGone, said: [Self.isLost]) { $0.isGone = ENODEV },
                 Row(3000, .both, said: [Self.isInUse, Self.isBack(3500)]) {

@@ -44,7 +44,8 @@ final class V4L2Source: Source, DeviceStage {
     private var lookedFor: String?
     /// The stable id of the camera that was chosen, or its path: its number changes when it is plugged in again.
     private var chosenID: String?
-    private var away = Away()
+    /// Whether the camera is there, and what is shown while it is not.
+    private var live = LiveState(isThere: true, whileLost: .hold, canStandIn: false, now: 0)
     var followsGap = false
     private var lastPictureAt: Int64 = 0
     private var hasReportedDamage = false
@@ -210,7 +211,14 @@ final class V4L2Source: Source, DeviceStage {
         }
         context.showFigures { [figures] in figures.json }
         lookedFor = options.device
-        guard let path else { return beginWithout() }
+        session = try path.flatMap { try open($0, format) }
+        live = LiveState(
+            isThere: session != nil, whileLost: options.whileLost, canStandIn: units == nil, now: context.clock.now())
+        if live.isAway { context.recovering = missing }
+    }
+
+    /// Opens and sets the camera that was chosen; nil where it has gone meanwhile and may be waited for.
+    private func open(_ path: String, _ format: VideoFormat) throws -> CameraSession? {
         let session: CameraSession
         do {
             session = try CameraSession(path: path, mode: mode, asked: asked, format: format, calls: calls)
@@ -223,7 +231,7 @@ final class V4L2Source: Source, DeviceStage {
             missing = CameraFault.gone(path).what
             context.log(
                 "The chain starts without its camera: \(missing). It is opened when it is back.", level: .warning)
-            return beginWithout()
+            return nil
         }
         if session.mode.rate.value > 0, session.rate.value > 0,
             abs(session.rate.value / session.mode.rate.value - 1) > 0.01
@@ -235,12 +243,7 @@ final class V4L2Source: Source, DeviceStage {
                 details: ["listed": .number(session.mode.rate.value), "set": .number(session.rate.value)])
         }
         lookedFor = chosenID
-        self.session = session
-    }
-
-    private func beginWithout() {
-        away.begin(now: context.clock.now(), reason: missing)
-        context.recovering = missing
+        return session
     }
 
     /// [stage thread]
@@ -429,17 +432,14 @@ final class V4L2Source: Source, DeviceStage {
         units?.stream.lose()
         figures.isStreaming.store(false, ordering: .relaxed)
         figures.add(figures.losses)
-        guard options.whileLost != .stop else {
+        // The timeline goes on from the last picture.
+        let next = times.last.map { $0 + format!.frameRate.period.nanoseconds }
+        guard case .sayLost? = live.lost(reason, now: context.clock.now(), next: next) else {
             throw FrameHostError(
                 .unavailable, place: path ?? "", what: "the camera is lost: \(reason)",
                 remedy:
                     "Start the chain again when the camera is back. Set \"whileLost\": \"hold\" to let the chain go on and open the camera again by itself."
             )
-        }
-        away.begin(now: context.clock.now(), reason: reason)
-        // The timeline goes on from the last picture.
-        if let last = times.last {
-            away.nextPicture = max(away.nextPicture, last + format!.frameRate.period.nanoseconds)
         }
         context.recovering = "the camera is lost: \(reason)"
         context.post(
@@ -452,13 +452,12 @@ final class V4L2Source: Source, DeviceStage {
 
     /// Shows stand-ins at the chain's rate, and looks for the camera.
     private func beAway(_ output: Output) throws -> SourceProgress {
-        let due = units == nil ? min(away.nextTry, away.nextPicture) : away.nextTry
-        guard context.sleep(until: due) else { return .ended }
+        guard context.sleep(until: live.nextTurn) else { return .ended }
         let now = context.clock.now()
-        if now >= away.nextTry { try comeBack(now) }
-        guard session == nil, units == nil, now >= away.nextPicture else { return .more }
-        away.nextPicture = now + max(format!.frameRate.period.nanoseconds, 10_000_000)
-        guard options.whileLost != .stop, var frame = try output.makeFrame() else { return .more }
+        if now >= live.nextTry { comeBack(now) }
+        guard live.isStandInDue(now: now) else { return .more }
+        live.stoodIn(now: now, period: format!.frameRate.period.nanoseconds)
+        guard var frame = try output.makeFrame() else { return .more }
         standIn?.paint(&frame)
         let time = times.time(now, now: now)
         describe(frame, at: time)
@@ -466,36 +465,33 @@ final class V4L2Source: Source, DeviceStage {
         return .more
     }
 
-    private func comeBack(_ now: Int64) throws {
+    private func comeBack(_ now: Int64) {
         guard let path = try? CameraList.path(of: lookedFor, calls), isThere(path) else {
-            return away.failed(now: context.clock.now())
+            return live.missed(now: context.clock.now())
         }
         do {
             let session = try CameraSession(path: path, mode: mode, asked: asked, format: format!, calls: calls)
             try setControls(session)
             self.session = session
-            self.path = path
-            if lookedFor == nil { lookedFor = CameraList.stableID(of: path, calls) ?? path }
-            followsGap = true
-            unknownInARow = 0
-            context.recovering = nil
-            let isBack = figures.losses.load(ordering: .relaxed) > 0
-            context.post(
-                "camera-back",
-                text:
-                    "The camera is \(isBack ? "back" : "there") as \(path), after \((now - away.since) / 1_000_000) ms.",
-                details: ["path": .string(path), "awayMs": .number((now - away.since) / 1_000_000)])
         } catch {
-            let fault = FrameHostError.wrap(error).description
-            // The camera is there but cannot be used. Each reason is reported once.
-            if fault != away.fault {
+            // The camera is there but cannot be used.
+            if case .sayRefused(let fault)? = live.refused(FrameHostError.wrap(error).description) {
                 context.post(
                     "camera-refused", level: .warning,
                     text: "The stage keeps trying to open the camera, which is there but cannot be used: \(fault)")
             }
-            away.fault = fault
-            away.failed(now: context.clock.now())
+            return live.missed(now: context.clock.now())
         }
+        self.path = path
+        if lookedFor == nil { lookedFor = CameraList.stableID(of: path, calls) ?? path }
+        followsGap = true
+        unknownInARow = 0
+        guard case .sayBack(let isFirst, let after)? = live.given(now: now) else { return }
+        context.recovering = nil
+        context.post(
+            "camera-back",
+            text: "The camera is \(isFirst ? "there" : "back") as \(path), after \(after / 1_000_000) ms.",
+            details: ["path": .string(path), "awayMs": .number(after / 1_000_000)])
     }
 
     /// Whether the camera is there. A node may outlive its camera. A node that exists but may not be opened counts as

@@ -10,7 +10,8 @@
 ///                         └───────────────────────┘
 /// ```
 ///
-/// A connection that has given nothing yet changes nothing: the source is back with its first item.
+/// A connection that has given nothing yet changes nothing: the source is back with its first item. A source that counts
+/// as back once it is opened says then that it gives.
 package struct LiveState {
     package enum Phase: Equatable {
         /// It was never there. It is looked for.
@@ -49,6 +50,9 @@ package struct LiveState {
     /// When the next stand-in is due.
     private var nextPicture: Int64
     private var refusals: Set<String> = []
+    /// When it is to be looked for again: after 0.1 s, then at ever longer intervals, at most a second.
+    package private(set) var nextTry: Int64
+    private var backoff = Backoff()
 
     /// - Parameters:
     ///   - isThere: Whether it was opened already.
@@ -58,6 +62,7 @@ package struct LiveState {
         phase = isThere ? .connected : .waiting
         (self.whileLost, self.canStandIn) = (whileLost, canStandIn && whileLost != .stop)
         (since, nextPicture) = (now, now)
+        nextTry = now + backoff.next()
     }
 
     package var isAway: Bool { phase != .connected }
@@ -77,15 +82,22 @@ package struct LiveState {
         return .sayBack(isFirst: isFirst, after: now - since)
     }
 
-    /// It gives nothing more.
+    /// It gives nothing more. It is looked for soon.
     ///
-    /// - Parameter next: When its next item would have come; nil where that is not known.
-    package mutating func lost(_ reason: String, now: Int64, next: Int64? = nil) -> Action? {
+    /// - Parameters:
+    ///   - next: When its next item would have come; nil where that is not known.
+    ///   - since: Since when nothing has come; nil for now.
+    package mutating func lost(_ reason: String, now: Int64, next: Int64? = nil, since: Int64? = nil) -> Action? {
+        backoff.reset()
+        missed(now: now)
         guard !isAway else { return nil }
-        (phase, refusals, since) = (.away, [], now)
+        (phase, refusals, self.since) = (.away, [], since ?? now)
         nextPicture = max(now, next ?? now)
         return whileLost == .stop ? .fail(reason) : .sayLost(reason)
     }
+
+    /// It was looked for in vain, or gave nothing. It is looked for later.
+    package mutating func missed(now: Int64) { nextTry = now + backoff.next() }
 
     /// It could not be opened, or cannot be used.
     package mutating func refused(_ reason: String) -> Action? {
@@ -100,6 +112,9 @@ package struct LiveState {
 
     /// It was stood in for.
     package mutating func stoodIn(now: Int64, period: Int64) { nextPicture = now + max(period, Self.leastPeriod) }
+
+    /// When there is something to do: to look for it, or to show something in its place.
+    package var nextTurn: Int64 { isAway && canStandIn ? min(nextTry, nextPicture) : nextTry }
 
     /// How long may be waited for an event, nanoseconds.
     package func patience(now: Int64, most: Int64) -> Int64 {
