@@ -46,8 +46,8 @@ final class ALSASource: Source {
     /// The name by which the device is opened again, at the start and after a loss: by the card's id as soon as that is
     /// known, since a number may become another card's.
     private var lookedFor: String
-    private var away = Away()
-    private var isLost = false
+    /// Whether the card is there. It is back with its first sound.
+    private var live = LiveState(isThere: true, whileLost: .hold, canStandIn: false, now: 0)
 
     private enum Beginning { case first, overrun, suspension, pause, jump, back }
 
@@ -124,10 +124,10 @@ final class ALSASource: Source {
     func start() throws {
         context.showFigures { [figures] in figures.json }
         if isThere { try begin() }
-        guard session == nil else { return }
-        isLost = true
-        away.begin(now: context.clock.now(), reason: missing)
-        context.recovering = missing
+        live = LiveState(
+            isThere: session != nil, whileLost: options.whileLost == .stop ? .stop : .hold, canStandIn: false,
+            now: context.clock.now())
+        if live.isAway { context.recovering = missing }
     }
 
     /// Opens the device and starts it. It may have gone since ``negotiate()``, and then is waited for as if it had not
@@ -188,7 +188,7 @@ final class ALSASource: Source {
         guard context.resumedAt > 0, timeline?.skip(to: context.resumedAt) == true else { return }
         followsGap = true
         owedSilence = 0
-        guard let session, !isLost else { return }
+        guard let session, !live.isAway else { return }
         beginning = .pause
         lastSoundAt = context.clock.now()
         try session.restart()
@@ -203,7 +203,7 @@ final class ALSASource: Source {
                 return try waitOn(output)
             }
             session.isSuspended = false
-            beginning = isLost ? .back : .suspension
+            beginning = .suspension
         }
         guard try context.waiting({ () throws(CardFault) in try device.wait(milliseconds: Self.wait) }) else {
             return try waitOn(output)
@@ -229,7 +229,7 @@ final class ALSASource: Source {
         guard now - lastSoundAt <= Self.patience else {
             return try lose("no sound for \((now - lastSoundAt) / 1_000_000) ms")
         }
-        if isLost { try giveDueSilence(now, output) }
+        if live.isAway { try giveDueSilence(now, output) }
     }
 
     /// Finds where a period belongs.
@@ -256,16 +256,16 @@ final class ALSASource: Source {
         figures.add(figures.excess, meeting.excess)
         followsGap = cause != .first
         figures.isStreaming.store(true, ordering: .relaxed)
+        if case .sayBack(_, let after)? = live.given(now: lastSoundAt) { return tellBack(after) }
         let missing = milliseconds(meeting.silence + meeting.hole)
         switch cause {
-        case .first, .pause: break
+        case .first, .pause, .back: break
         case .overrun, .suspension:
             let why = cause == .overrun ? "The card's buffer has overrun" : "The system had suspended the card"
             tell(overrun: why, missing, isFilled: meeting.hole == 0)
         case .jump:
             figures.add(figures.jumps)
             tell(jumpBy: missing - milliseconds(meeting.excess), isFilled: meeting.hole == 0)
-        case .back: tellBack()
         }
     }
 
@@ -368,7 +368,7 @@ final class ALSASource: Source {
             if !hasSoundSinceOverrun { _ = context.sleep(until: now + 10_000_000) }
             hasSoundSinceOverrun = false
             figures.add(figures.overruns)
-            beginning = isLost ? .back : .overrun
+            beginning = .overrun
             do throws(CardFault) { try session.restart() } catch { return try lose(CaptureFault.text(error)) }
         case ESTRPIPE:
             session.isSuspended = true
@@ -384,18 +384,16 @@ final class ALSASource: Source {
         figures.isStreaming.store(false, ordering: .relaxed)
         let now = context.clock.now()
         // It was opened, but has been silent since: it was never back.
-        if isLost { return away.failed(now: now) }
-        isLost = true
+        if live.isAway { return live.missed(now: now) }
         followsGap = true
         figures.add(figures.losses)
-        guard options.whileLost != .stop else {
+        guard case .sayLost? = live.lost(reason, now: now) else {
             throw FrameHostError(
                 .unavailable, what: "the device '\(options.device)' is lost: \(reason)",
                 remedy:
                     "Set \"whileLost\": \"silence\" to give silence until the device is back."
             )
         }
-        away.begin(now: now, reason: reason)
         context.recovering = "the device is lost: \(reason)"
         context.post(
             "device-lost", level: .warning,
@@ -412,9 +410,9 @@ final class ALSASource: Source {
             beginning = .back
         }
         let due = timeline!.time(of: timeline!.given + Int64(blockFrames))
-        guard context.sleep(until: min(away.nextTry, due)) else { return .ended }
+        guard context.sleep(until: min(live.nextTry, due)) else { return .ended }
         let now = context.clock.now()
-        if now >= away.nextTry { comeBack(now) }
+        if now >= live.nextTry { comeBack() }
         if session == nil { try giveDueSilence(now, output) }
         return .more
     }
@@ -429,34 +427,32 @@ final class ALSASource: Source {
         }
     }
 
-    private func comeBack(_ now: Int64) {
+    private func comeBack() {
         do {
             session = try CaptureSession(open(lookedFor, options), format: format)
             lastSoundAt = context.clock.now()
-        } catch let fault as CardFault where [ENOENT, ENODEV, ENXIO].contains(fault.errno) {
-            away.failed(now: context.clock.now())
         } catch {
-            // It is there but cannot be used. Each reason is reported once.
+            live.missed(now: context.clock.now())
+            if let fault = error as? CardFault, [ENOENT, ENODEV, ENXIO].contains(fault.errno) { return }
+            // It is there but cannot be used.
             let fault = Self.fault(error, lookedFor)
-            let text = fault.what + (fault.cause.isEmpty ? "" : " (\(fault.cause))")
-            if text != away.fault {
-                context.post(
-                    "device-refused", level: .warning,
-                    text: "The device cannot be used yet: \(text). The stage keeps trying. \(fault.remedy)")
-            }
-            away.fault = text
-            away.failed(now: context.clock.now())
+            guard
+                case .sayRefused(let text)? = live.refused(
+                    fault.what + (fault.cause.isEmpty ? "" : " (\(fault.cause))"))
+            else { return }
+            context.post(
+                "device-refused", level: .warning,
+                text: "The device cannot be used yet: \(text). The stage keeps trying. \(fault.remedy)")
         }
     }
 
-    /// Reports that the device is back: its first sound is here.
-    private func tellBack() {
-        isLost = false
+    /// Reports that the device is back, after nanoseconds: its first sound is here.
+    private func tellBack(_ after: Int64) {
         context.recovering = nil
-        let awayMs = (lastSoundAt - away.since) / 1_000_000
         if let session { lookedFor = session.device.stableName }
         context.post(
-            "device-back", text: "The device '\(lookedFor)' now gives sound, after \(awayMs) ms without any.",
-            details: ["device": .string(lookedFor), "awayMs": .number(awayMs)])
+            "device-back",
+            text: "The device '\(lookedFor)' now gives sound, after \(after / 1_000_000) ms without any.",
+            details: ["device": .string(lookedFor), "awayMs": .number(after / 1_000_000)])
     }
 }

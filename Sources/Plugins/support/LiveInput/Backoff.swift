@@ -2,27 +2,6 @@
 
 import FrameCore
 
-/// Decides when to look for a source that is away, and when the next stand-in is due. Pure.
-package struct Away {
-    package private(set) var since: Int64 = 0
-    package private(set) var reason = ""
-    package private(set) var nextTry: Int64 = 0
-    package var nextPicture: Int64 = 0
-    /// Why the source could not be used although it was there.
-    package var fault = ""
-    private var backoff = Backoff()
-
-    package init() {}
-
-    package mutating func begin(now: Int64, reason: String) {
-        self = Away()
-        (since, self.reason, nextPicture) = (now, reason, now)
-        nextTry = now + backoff.next()
-    }
-
-    package mutating func failed(now: Int64) { nextTry = now + backoff.next() }
-}
-
 /// The pauses between attempts: 0.1 s, then twice as long each time, at most a second. A source that comes back at once
 /// is found at once. Pure.
 package struct Backoff {
