@@ -14,16 +14,6 @@ final class IIOInput: LiveMotion {
     private var device: IIODevice?
     private var bytes = [UInt8](repeating: 0, count: 64 << 10)
     private var stamps = IIOStamps()
-    private var lastMotionAt: Int64 = 0
-    private var isLost = false
-    private var nextTry: Int64 = 0
-    private var pause = IIOInput.shortestPause
-    /// Why the device could not be used although it was there.
-    private var refusal = ""
-
-    /// Between two attempts to open it, nanoseconds.
-    private static let shortestPause: Int64 = 100_000_000
-    private static let longestPause: Int64 = 1_000_000_000
 
     /// [control thread] Opens nothing.
     init(
@@ -45,7 +35,7 @@ final class IIOInput: LiveMotion {
 
     func start() throws {
         do throws(IIOFault) { try open() } catch { throw error.error }
-        lastMotionAt = context.clock.now()
+        reports.begin()
         if let rate, let device, device.rate > 0, abs(device.rate - rate) > rate / 1000 {
             context.log(
                 "'\(device.name)' gives \(device.rate.optionJSON.text()) samples per second instead of the \(rate.optionJSON.text()) that 'rate' asks for."
@@ -72,19 +62,24 @@ final class IIOInput: LiveMotion {
         context.waiting { device.wait() }
         switch device.read(into: &bytes) {
         case .nothing:
-            if !device.isThere { lose("the device '\(name)' is gone") } else { noticeSilence() }
+            guard device.isThere else {
+                lose("the device '\(name)' is gone")
+                return false
+            }
+            reports.silent(
+                "the device '\(name)' has given nothing for a second",
+                "The stage keeps waiting. If this lasts, check `dmesg` for messages of the device's driver.")
             return false
         case .gone(let code):
             lose("the device '\(name)' \(code == ENODEV ? "is gone" : "cannot be read"): \(ErrorText.of(code))")
             return false
         case .bytes(let count):
-            let wasLost = isLost
-            take(count, layout, &samples)
-            return wasLost
+            return take(count, layout, &samples)
         }
     }
 
-    private func take(_ count: Int, _ layout: IIOLayout, _ samples: inout [MotionSample]) {
+    /// - Returns: Whether the device was lost.
+    private func take(_ count: Int, _ layout: IIOLayout, _ samples: inout [MotionSample]) -> Bool {
         let now = context.clock.now()
         let size = layout.scanBytes
         let scans = stride(from: 0, to: count, by: size).map { layout.sample(bytes[$0..<$0 + size]) }
@@ -95,9 +90,7 @@ final class IIOInput: LiveMotion {
             sample.time = MediaTime(nanoseconds: time)
             samples.append(sample)
         }
-        if isLost { reports.returned(after: now - lastMotionAt) }
-        isLost = false
-        lastMotionAt = now
+        return reports.came(at: now)
     }
 
     /// The time of a scan without a stamp: the newest is from now, the others lie before it at the device's rate.
@@ -109,39 +102,19 @@ final class IIOInput: LiveMotion {
 
     // MARK: Gone
 
-    private func noticeSilence() {
-        guard !isLost, context.clock.now() - lastMotionAt > LiveWait.patience else { return }
-        isLost = true
-        reports.lost(
-            "the device '\(name)' has given nothing for a second",
-            "The stage keeps waiting. If this lasts, check `dmesg` for messages of the device's driver.")
-    }
-
     private func lose(_ reason: String) {
         device?.close()
         device = nil
-        pause = Self.shortestPause
-        nextTry = context.clock.now() + pause
-        if !isLost { reports.lost(reason, "The stage keeps trying to open it again.") }
-        isLost = true
+        reports.lost(reason, "The stage keeps trying to open it again.")
     }
 
     /// Looks for the device. Always false: samples come with the next call.
     private func comeBack() -> Bool {
         let turn = context.clock.now() + Int64(LiveWait.milliseconds) * 1_000_000
-        guard context.sleep(until: min(nextTry, turn)), context.clock.now() >= nextTry else { return false }
-        do throws(IIOFault) {
-            try open()
-            refusal = ""
-        } catch {
-            // Each reason is reported once.
-            if !error.isMissing, error.what != refusal {
-                refusal = error.what
-                reports.deviceRefused(error)
-            }
-            pause = min(2 * pause, Self.longestPause)
-            nextTry = context.clock.now() + pause
-        }
+        guard context.sleep(until: min(reports.live.nextTry, turn)),
+            context.clock.now() >= reports.live.nextTry
+        else { return false }
+        do throws(IIOFault) { try open() } catch { reports.missed(error) }
         return false
     }
 }

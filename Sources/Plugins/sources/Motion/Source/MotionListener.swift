@@ -18,8 +18,6 @@ final class MotionListener: LiveMotion {
     private var clock = ClockOffset()
     /// Its `patience` is how long a sample waits for the other sensors of a phone, nanoseconds.
     private var merge = SensorMerge(patience: 40_000_000)
-    private var lastMotionAt: Int64 = 0
-    private var isLost = false
     private var sender: SenderAddress?
 
     /// The most datagrams of one call, so that a flood does not keep the stage from ending.
@@ -45,7 +43,7 @@ final class MotionListener: LiveMotion {
             stop()
             throw Self.fault(place, code)
         }
-        lastMotionAt = context.clock.now()
+        reports.begin()
     }
 
     func stop() {
@@ -102,7 +100,7 @@ final class MotionListener: LiveMotion {
     /// Appends the samples of a datagram; true where another sender has taken over, or the sender's clock has jumped.
     private func take(_ count: Int, _ from: SenderAddress, _ samples: inout [MotionSample]) -> Bool {
         let now = context.clock.now()
-        if let sender, !sender.isSameHost(as: from), now - lastMotionAt < LiveWait.patience {
+        if let sender, !sender.isSameHost(as: from), now - reports.lastMotionAt < LiveWait.patience {
             reports.refuse(
                 from: from.text, "comes while \(sender.host) sends, and there can be only one sender at a time",
                 remedy: "Stop one of the two senders.")
@@ -130,7 +128,7 @@ final class MotionListener: LiveMotion {
             sample.time = MediaTime(nanoseconds: reading.stamp.map { $0 &+ clock.offset } ?? now)
             merge.add(sample, into: &samples)
         }
-        noticeMotion(now)
+        _ = reports.came(at: now)
         return isGap
     }
 
@@ -143,16 +141,8 @@ final class MotionListener: LiveMotion {
 
     // MARK: Silence
 
-    private func noticeMotion(_ now: Int64) {
-        if isLost { reports.returned(after: now - lastMotionAt) }
-        isLost = false
-        lastMotionAt = now
-    }
-
     private func noticeSilence() {
-        guard !isLost, context.clock.now() - lastMotionAt > LiveWait.patience else { return }
-        isLost = true
-        reports.lost(
+        reports.silent(
             "no samples have come at \(place.text) for a second",
             "The stage keeps waiting. Check that the phone or program sends to this machine and port.")
     }

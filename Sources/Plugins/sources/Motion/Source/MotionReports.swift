@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import LiveInput
 
 extension MotionSource {
     /// The events that it posts.
@@ -48,7 +49,7 @@ extension MotionText {
     }
 }
 
-/// Posts the events of a source of motion, each at most once a second. [stage thread]
+/// Posts the events of a source of motion, each at most once a second, and knows whether motion comes. [stage thread]
 final class MotionReports {
     private let context: StageContext
     /// Since when there is a report due about samples that were left out.
@@ -59,6 +60,9 @@ final class MotionReports {
     /// The last datagram that was refused.
     private var refusal = (sender: "", reason: "", remedy: "")
     private static let interval: Int64 = 1_000_000_000
+    /// Whether motion comes. It is back with its first sample.
+    private(set) var live = LiveState(isThere: true, whileLost: .hold, canStandIn: false, now: 0)
+    private(set) var lastMotionAt: Int64 = 0
 
     init(_ context: StageContext) { self.context = context }
 
@@ -133,23 +137,43 @@ final class MotionReports {
             details: ["byMs": .number(milliseconds)])
     }
 
+    // MARK: Lost and back
+
+    /// Motion is waited for from now on.
+    func begin() { lastMotionAt = context.clock.now() }
+
+    /// Motion has come.
+    ///
+    /// - Returns: Whether it was lost.
+    func came(at now: Int64) -> Bool {
+        lastMotionAt = now
+        guard case .sayBack(_, let after)? = live.given(now: now) else { return false }
+        context.recovering = nil
+        context.post(
+            "motion-returned", text: "Motion comes again, after \(after / 1_000_000) ms.",
+            details: ["awayMs": .number(after / 1_000_000)])
+        return true
+    }
+
+    /// No motion has come. Where that lasts it is lost.
+    func silent(_ reason: @autoclosure () -> String, _ next: String) {
+        guard !live.isAway, context.clock.now() - lastMotionAt > LiveWait.patience else { return }
+        lost(reason(), next)
+    }
+
     /// - Parameter next: What the stage does now and what a person can check, as sentences.
     func lost(_ reason: String, _ next: String) {
+        guard case .sayLost? = live.lost(reason, now: context.clock.now(), since: lastMotionAt) else { return }
         context.recovering = reason
         context.post(
             "motion-lost", level: .warning, text: "There is no motion: \(reason). \(next)",
             details: ["reason": .string(reason)])
     }
 
-    func returned(after nanoseconds: Int64) {
-        context.recovering = nil
-        let milliseconds = nanoseconds / 1_000_000
-        context.post(
-            "motion-returned", text: "Motion comes again, after \(milliseconds) ms.",
-            details: ["awayMs": .number(milliseconds)])
-    }
-
-    func deviceRefused(_ fault: IIOFault) {
+    /// A device could not be opened again.
+    func missed(_ fault: IIOFault) {
+        live.missed(now: context.clock.now())
+        guard !fault.isMissing, case .sayRefused? = live.refused(fault.what) else { return }
         context.post(
             "device-refused", level: .warning,
             text: "The device was found again, but \(fault.what). \(fault.remedy) The stage keeps trying.",
