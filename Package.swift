@@ -14,7 +14,7 @@ struct Plugin {
     var shims: [String] = []
     /// Whether it reads or paints pictures with what lies in Shared.
     var usesShared = false
-    /// Whether it is a live source, with what lies in LiveInput.
+    /// Whether it is a live source of pictures, with what lies in LiveInput.
     var usesLiveInput = false
     /// Further modules that are linked into several plugins.
     var modules: [String] = []
@@ -23,11 +23,11 @@ struct Plugin {
 }
 
 let plugins = [
-    Plugin(room: .sources, name: "ALSASource", shims: ["CALSA", "CSWResample"], usesLiveInput: true),
+    Plugin(room: .sources, name: "ALSASource", shims: ["CALSA", "CSWResample"], modules: ["LiveStates"]),
     Plugin(
         room: .sources, name: "FileSource", shims: ["CAVFormat"], usesShared: true, usesLiveInput: true,
         modules: ["Stills"], readsUnits: true),
-    Plugin(room: .sources, name: "Motion", shims: ["CAVFormat"], usesLiveInput: true),
+    Plugin(room: .sources, name: "Motion", shims: ["CAVFormat"], modules: ["LiveStates"]),
     Plugin(room: .sources, name: "TestSource", usesShared: true),
     Plugin(
         room: .sources, name: "V4L2Source", shims: ["CV4L2", "CYUV"], usesShared: true,
@@ -99,8 +99,11 @@ let package = Package(
             name: "Shared", dependencies: [core], path: "Sources/Plugins/support/Shared", exclude: ["README.md"],
             swiftSettings: testable),
         .target(
-            name: "LiveInput", dependencies: [core, "Shared", "Lettering", "Stills"],
+            name: "LiveInput", dependencies: [core, "LiveStates", "Shared", "Lettering", "Stills"],
             path: "Sources/Plugins/support/LiveInput",
+            exclude: ["README.md"], swiftSettings: testable),
+        .target(
+            name: "LiveStates", dependencies: [core], path: "Sources/Plugins/support/LiveStates",
             exclude: ["README.md"], swiftSettings: testable),
         .target(
             name: "Lettering", dependencies: [core, "Shared", "CFreeType"], path: "Sources/Plugins/support/Lettering",
@@ -196,8 +199,8 @@ let package = Package(
             .testTarget(
                 name: "PluginTests",
                 dependencies: [
-                    core, codedVideo, "Shared", "LiveInput", "Lettering", "Stills", "Conversion", "Publishing",
-                    "PictureStamp", "PictureFiles", "Recordings",
+                    core, codedVideo, "Shared", "LiveInput", "LiveStates", "Lettering", "Stills", "Conversion",
+                    "Publishing", "PictureStamp", "PictureFiles", "Recordings",
                 ]
                     + plugins.map { .target(name: $0.name) },
                 path: "Tests/PluginTests",

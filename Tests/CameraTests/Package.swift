@@ -19,9 +19,10 @@ let package = Package(
         .target(
             name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Plugins/support/Stills",
             exclude: ["README.md"]),
+        .target(name: "LiveStates", dependencies: [core], path: "Plugins/support/LiveStates", exclude: ["README.md"]),
         .target(
-            name: "LiveInput", dependencies: [core, "Shared", "Lettering", "Stills"], path: "Plugins/support/LiveInput",
-            exclude: ["README.md"]),
+            name: "LiveInput", dependencies: [core, "LiveStates", "Shared", "Lettering", "Stills"],
+            path: "Plugins/support/LiveInput", exclude: ["README.md"]),
         .target(
             name: "Conversion", dependencies: [core, "Shared", "CYUV"], path: "Plugins/support/Conversion",
             exclude: ["README.md"]),

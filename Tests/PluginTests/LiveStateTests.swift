@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import LiveInput
+@testable import LiveStates
 
 /// Every event in every state, and what comes of it.
 @Suite struct LiveStateTests {

@@ -2,7 +2,7 @@
 
 import FrameCore
 import Glibc
-import LiveInput
+import LiveStates
 
 /// Gives the sound of an ALSA device on the chain's clock.
 ///

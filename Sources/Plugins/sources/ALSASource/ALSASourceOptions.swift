@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
-import LiveInput
+import LiveStates
 
 struct ALSASourceOptions: StageOptions {
     @Option(
