@@ -1,24 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A place in a text: line and column, both counted from 1, columns in bytes of UTF-8.
-public struct TextPlace: Sendable, Equatable {
-    /// The line, counted from 1; 0 where a program made the value.
-    public var line: Int
-    /// The column in bytes of UTF-8, counted from 1.
-    public var column: Int
-
-    /// A place.
-    public init(line: Int, column: Int) {
-        self.line = line
-        self.column = column
-    }
-}
-
-extension TextPlace: CustomStringConvertible {
-    /// `line:column`.
-    public var description: String { "\(line):\(column)" }
-}
-
 /// A JSON value that knows where in its text it stood.
 ///
 /// Literals stand for themselves; variables go into ``string(_:)``, ``bool(_:)``, ``array(_:)`` and `number(_:)`:

@@ -99,21 +99,6 @@ public struct PassedTags: Sendable, Equatable {
 }
 
 extension PassedTags {
-    /// What is known of the output of a stage that is no source.
-    ///
-    /// - Parameter inputs: What is known of each input, that of the pictures first.
-    init(behind id: String, _ demand: StageDemand, _ inputs: [PassedTags]) {
-        tags = inputs.first?.tags
-        let reasons = inputs.compactMap(\.withheld)
-        if demand.mustNotBePassed {
-            withheld = .guarded(by: id)
-        } else {
-            withheld = reasons.first { if case .guarded = $0 { true } else { false } } ?? reasons.first
-            // Such a stage shows several inputs, each at its own time.
-            if demand.outputRate != nil { withheld = withheld ?? .joined(in: id) }
-        }
-    }
-
     /// With the times of the chapters moved.
     func moved(by offset: MediaTime) -> PassedTags {
         guard offset != .zero, tags?.chapters.isEmpty == false else { return self }
