@@ -180,6 +180,26 @@ import Testing
         server.kill()
     }
 
+    /// The playlist names a segment that the server does not have.
+    @Test(.needsFFmpeg) func saysWhichSegmentsAreMissing() throws {
+        let folder = try ScratchFolder()
+        try ClipMaker.ffmpeg(
+            "-f", "lavfi", "-i", ClipMaker.moving(count: 100), "-pix_fmt", "yuv420p", "-c:v", "libx264", "-g", "25",
+            "-f", "hls", "-hls_time", "1", "-hls_list_size", "0", folder.file("live.m3u8"))
+        try FileManager.default.removeItem(atPath: folder.file("live2.ts"))
+        let port = try Peer.freePort()
+        let server = try Peer(
+            "/usr/bin/python3", ["-m", "http.server", "\(port)", "--bind", "127.0.0.1", "--directory", folder.path])
+        let driver = try Self.connect("http://127.0.0.1:\(port)/live.m3u8")
+        let pictures = try Self.pictures(driver) { _ in false }
+        #expect(pictures.count == 75)
+        let said = driver.takeEvents().filter { $0.name == "segments-missed" }
+        #expect(said.count == 1 && said[0].details["missed"]?.asInt == 1, "\(said)")
+        #expect(Self.figure(driver, "missedSegments")?.asInt == 1)
+        try driver.stop()
+        server.kill()
+    }
+
     /// One long transport stream over HTTP, served whole or broken off in the middle.
     private func transportStream() throws -> [UInt8] {
         let folder = try ScratchFolder()

@@ -20,7 +20,8 @@ final class NetworkFigures: Sendable {
         return .object([
             ("state", .string(isStreaming.load(ordering: .relaxed) ? "streaming" : "recovering")),
             ("packets", .number(reader.packets)), ("given", value(given)), ("dropped", .number(reader.queue.dropped)),
-            ("missed", .number(reader.missed)), ("damaged", value(damaged)), ("concealed", value(concealed)),
+            ("missed", .number(reader.missed.packets)), ("missedSegments", .number(reader.missed.segments)),
+            ("damaged", value(damaged)), ("concealed", value(concealed)),
             ("skipped", .number(skipped.load(ordering: .relaxed) + reader.late)),
             ("timeJumps", value(jumps)),
             ("losses", value(losses)), ("attempts", .number(reader.attempts)),

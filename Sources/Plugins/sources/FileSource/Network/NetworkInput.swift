@@ -498,12 +498,12 @@ final class NetworkInput {
         }
     }
 
-    /// How many packets of RTP have not come since the last call. Those that did not come while the stream was examined
-    /// count too.
-    func takeMissed() -> Int {
-        let now = client?.missed ?? 0
+    /// How many packets of RTP and segments of HLS have not come since the last call. Those that did not come while the
+    /// stream was examined count too.
+    func takeMissed() -> (packets: Int, segments: Int) {
+        let (now, found) = (client?.missed ?? 0, fh_av_missed_take())
         defer { clientMissed = now }
-        return now - clientMissed + Int(fh_av_missed_take())
+        return (now - clientMissed + Int(found.packets), Int(found.segments))
     }
 
     private static func isPlaylist(_ container: UnsafeMutablePointer<AVFormatContext>) -> Bool {

@@ -46,8 +46,8 @@ final class NetworkReader: @unchecked Sendable {
         var packets = 0
         /// Packets that came only because the connection was given up.
         var late = 0
-        /// Packets of RTP that never came.
-        var missed = 0
+        /// Packets of RTP and segments of HLS that never came.
+        var missed = (packets: 0, segments: 0)
         /// The terms of the newest connection.
         var newest: ObjectIdentifier?
         var terms: StreamTerms?
@@ -142,9 +142,9 @@ final class NetworkReader: @unchecked Sendable {
     var attempts: Int { state.withLock { $0.attempts } }
     /// [any thread] Packets that came only because the connection was given up.
     var late: Int { state.withLock { $0.late } }
-    /// [any thread] Packets of RTP that never came, of the sound too. Over RTSP by TCP they are known only if ``RTSPClient``
-    /// reads them.
-    var missed: Int { state.withLock { $0.missed } }
+    /// [any thread] Packets of RTP and segments of HLS that never came, of the sound too. Over RTSP by TCP packets are known
+    /// only if ``RTSPClient`` reads them.
+    var missed: (packets: Int, segments: Int) { state.withLock { $0.missed } }
     /// [any thread] Packets of the video that were received.
     var packets: Int { state.withLock { $0.packets } }
 
@@ -224,7 +224,12 @@ final class NetworkReader: @unchecked Sendable {
         while true {
             let step = input.read(into: packet)
             let missed = input.takeMissed()
-            if missed > 0 { state.withLock { $0.missed += missed } }
+            if missed != (0, 0) {
+                state.withLock {
+                    $0.missed.packets += missed.packets
+                    $0.missed.segments += missed.segments
+                }
+            }
             switch step {
             case .packet:
                 backoff.reset()

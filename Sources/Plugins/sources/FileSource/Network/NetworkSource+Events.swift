@@ -35,6 +35,10 @@ extension NetworkSource {
             "RTP packets have been lost by the network, or left out by the sender. Posted at the 1st, 10th, 100th and so on.",
             [.number("missed", "How many so far.")]),
         EventDeclaration(
+            "segments-missed",
+            "Segments of an HLS playlist were left out: the server does not have them, or no longer. Posted at the 1st, 10th, 100th and so on.",
+            [.number("missed", "How many so far.")]),
+        EventDeclaration(
             "pictures-scaled", "The pictures change their size: they are now scaled, or no longer scaled.",
             [
                 .string("from", "Size in the stream."),

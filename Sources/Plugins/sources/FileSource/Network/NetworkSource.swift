@@ -59,8 +59,8 @@ final class NetworkSource: Source {
     private var shape: PictureShape?
     /// How much damage there is when it is reported next.
     private var nextDamage = 1
-    /// How many packets have not come when that is reported next.
-    private var nextMissed = 1
+    /// How many packets and segments have not come when that is reported next.
+    private var nextMissed = (packets: 1, segments: 1)
     private var hasStopped = false
     private var hasReportedDrops = false
     private var hasReportedSets = false
@@ -718,9 +718,17 @@ final class NetworkSource: Source {
     }
 
     private func reportMissed(_ reader: NetworkReader) {
-        let missed = reader.missed
-        guard missed >= nextMissed else { return }
-        while nextMissed <= missed { nextMissed *= 10 }
+        let (missed, segments) = reader.missed
+        if segments >= nextMissed.segments {
+            while nextMissed.segments <= segments { nextMissed.segments *= 10 }
+            context.post(
+                "segments-missed", level: .warning,
+                text:
+                    "\(segments) \(segments == 1 ? "segment" : "segments") of '\(address.shown)' \(segments == 1 ? "has" : "have") been left out so far: the server does not have what its playlist names, or no longer. Check the server, and how long it keeps segments.",
+                details: ["missed": .number(segments)])
+        }
+        guard missed >= nextMissed.packets else { return }
+        while nextMissed.packets <= missed { nextMissed.packets *= 10 }
         let remedy =
             options.transport == .udp
             ? "Set \"transport\": \"tcp\", or raise 'latencyMs' or 'bufferBytes'."

@@ -2,6 +2,7 @@
 
 #include "CAVFormat.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,20 +32,26 @@ static void count_complaint(void *context, int level) {
     if (complaints && complaints->mark == fh_av_complaints_mark) atomic_fetch_add_explicit(&complaints->count, 1, memory_order_relaxed);
 }
 
-// One for each thread that reads RTP.
-static _Thread_local int missed;
+// One for each thread that reads a stream.
+static _Thread_local struct fh_av_missed missed;
 
-// After a gap of as many packets a sender has begun anew (RFC 3550, A.1: MAX_DROPOUT).
+// After a gap of as many packets a sender has begun anew (RFC 3550, A.1: MAX_DROPOUT). As many segments are hours.
 static const int most_missed = 3000;
 
-// libavformat says only in its log how many packets of RTP it has given up (rtp_parse_queued_packet).
+static void add_missed(int *sum, int64_t count) {
+    if (count > 0 && count < most_missed && *sum <= INT_MAX - count) *sum += (int)count;
+}
+
+// libavformat says only in its log what it has given up: packets of RTP (rtp_parse_queued_packet), and segments of HLS that
+// the server does not have, or no longer (hls.c, read_data).
 static void count_missed(int level, const char *format, va_list arguments) {
-    if (level != AV_LOG_WARNING || strcmp(format, "RTP: missed %d packets\n") != 0) return;
+    if (level != AV_LOG_WARNING) return;
     va_list copy;
     va_copy(copy, arguments);
-    int count = va_arg(copy, int);
+    if (!strcmp(format, "RTP: missed %d packets\n")) add_missed(&missed.packets, va_arg(copy, int));
+    if (!strcmp(format, "skipping %" PRId64 " segments ahead, expired from playlists\n")) add_missed(&missed.segments, va_arg(copy, int64_t));
+    if (!strcmp(format, "Failed to open segment %" PRId64 " of playlist %d\n")) add_missed(&missed.segments, 1);
     va_end(copy);
-    if (count > 0 && count < most_missed && missed <= INT_MAX - count) missed += count;
 }
 
 static void fh_av_log_keep(void *context, int level, const char *format, va_list arguments) {
@@ -73,12 +80,12 @@ int fh_av_complaints_take(struct fh_av_complaints *complaints) {
 
 void fh_av_log_quiet(void) { av_log_set_callback(fh_av_log_keep); }
 
-int fh_av_missed_take(void) {
+struct fh_av_missed fh_av_missed_take(void) {
     // Another plugin's copy of this file may have put its own callback in place.
     fh_av_log_quiet();
-    int count = missed;
-    missed = 0;
-    return count;
+    struct fh_av_missed taken = missed;
+    missed = (struct fh_av_missed){0};
+    return taken;
 }
 
 void fh_av_log_begin(void) {

@@ -112,8 +112,12 @@ void fh_av_log_begin(void);
 // Ends fh_av_log_begin. `text` gets the last line that was kept, without its line end.
 void fh_av_log_end(char *text, size_t capacity);
 
-// How many packets of RTP libavformat has given up on this thread since the last call.
-int fh_av_missed_take(void);
+// How many packets of RTP and segments of HLS libavformat has given up on this thread since the last call.
+struct fh_av_missed {
+    int packets;
+    int segments;
+};
+struct fh_av_missed fh_av_missed_take(void);
 
 // libav prints nothing from here on, on any thread.
 void fh_av_log_quiet(void);
