@@ -110,10 +110,8 @@ deb: build $(CLIP) ## a Debian package, into .build/deb
 # --- tests ----------------------------------------------------------------------------------------------------------------------------
 
 ifdef FILTER
-test: test-packages ## everything (about 40 minutes from a cold clone on two cores); FILTER=NAME for a fast inner loop
-	$(SWIFT) test --package-path $(CORE_TESTS) --filter '$(FILTER)'
-	$(SWIFT) build -c release
-	$(SWIFT) test --filter '$(FILTER)'
+test: ## everything (about 40 minutes from a cold clone on two cores); FILTER=NAME for a fast inner loop
+	@SWIFT='$(SWIFT)' Tests/run-filter '$(FILTER)'
 else
 # What only tests need is installed beside the first parts, which need none of it.
 test: packages
