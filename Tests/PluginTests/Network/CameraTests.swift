@@ -291,7 +291,8 @@ import Testing
         }
         _ = try driver.produce()
         events += driver.takeEvents().filter { $0.name == "packets-missed" }
-        #expect(events.count == 2 && events[0].details["missed"]?.asInt ?? 0 < 10, "\(events)")
+        // A busy machine may look at them late.
+        #expect((1...2).contains(events.count) && events.last?.details["missed"]?.asInt ?? 0 >= 10, "\(events)")
         #expect(events.allSatisfy { $0.text.contains(#"Set "transport": "tcp""#) == (transport == "udp") })
         try driver.stop()
     }
@@ -299,11 +300,11 @@ import Testing
     /// Some servers count no other sign than `GET_PARAMETER`, from the first on.
     @Test(.needsFFmpeg) func keepsASessionByItsParametersAlone() throws {
         let camera = try Camera([
-            "sdp": Self.sdp(), "timeout": 2, "parameter": true,
+            "sdp": Self.sdp(), "timeout": 6, "parameter": true,
             "public": "OPTIONS, DESCRIBE, SETUP, PLAY, GET_PARAMETER",
         ])
         let driver = try NetworkSourceTests.driver("rtsp://127.0.0.1:\(camera.port)/cam", #""decode": false"#)
-        _ = try Self.units(driver, count: 125)
+        _ = try Self.units(driver, count: 200)
         #expect(NetworkSourceTests.figure(driver, "losses")?.asInt == 0)
         try driver.stop()
     }
