@@ -123,6 +123,9 @@ let package = Package(
             name: "Recordings", dependencies: [core], path: "Sources/Plugins/support/Recordings",
             exclude: ["README.md"], swiftSettings: testable),
         .target(
+            name: "Reports", dependencies: [core], path: "Sources/Plugins/support/Reports", exclude: ["README.md"],
+            swiftSettings: testable),
+        .target(
             name: "PictureStamp", dependencies: [core, codedVideo], path: "Sources/Plugins/support/PictureStamp",
             exclude: ["README.md"],
             swiftSettings: testable),
@@ -200,7 +203,7 @@ let package = Package(
                 name: "PluginTests",
                 dependencies: [
                     core, codedVideo, "Shared", "LiveInput", "LiveStates", "Lettering", "Stills", "Conversion",
-                    "Publishing", "PictureStamp", "PictureFiles", "Recordings",
+                    "Publishing", "PictureStamp", "PictureFiles", "Recordings", "Reports",
                 ]
                     + plugins.map { .target(name: $0.name) },
                 path: "Tests/PluginTests",
