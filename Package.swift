@@ -26,7 +26,7 @@ let plugins = [
     Plugin(room: .sources, name: "ALSASource", shims: ["CALSA", "CSWResample"], modules: ["LiveStates"]),
     Plugin(
         room: .sources, name: "FileSource", shims: ["CAVFormat"], usesShared: true, usesLiveInput: true,
-        modules: ["Stills"], readsUnits: true),
+        modules: ["Reports", "Stills"], readsUnits: true),
     Plugin(room: .sources, name: "Motion", shims: ["CAVFormat"], modules: ["LiveStates"]),
     Plugin(room: .sources, name: "TestSource", usesShared: true),
     Plugin(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Reports
 
 /// The reports of a source about its file, each once, or once more when it changes.
 ///
@@ -9,13 +10,7 @@ final class FileReports {
     private let context: StageContext
     private let path: String
     private let track: VideoTrack
-    private var hasReportedInterlacing = false
-    /// How much damage there is when it is reported next.
-    private var nextDamage = 1
-    private var hasSaidDamageAltogether = false
-    private var hasReportedGap = false
-    private var hasReportedTimes = false
-    private var hasReportedSets = false
+    private var reported = Reported()
     private var shape: PictureShape
     private var orientation: Orientation
 
@@ -115,10 +110,8 @@ final class FileReports {
     }
 
     func interlacing(isUndone: Bool) {
-        guard !hasReportedInterlacing else { return }
-        hasReportedInterlacing = true
         context.post(
-            "interlaced", level: isUndone ? .info : .warning,
+            "interlaced", once: &reported, level: isUndone ? .info : .warning,
             text: isUndone
                 ? "The pictures are interlaced and are deinterlaced."
                 : "The pictures are interlaced and are passed on unchanged. To deinterlace them, set \"deinterlace\": true."
@@ -126,10 +119,9 @@ final class FileReports {
     }
 
     func packetsBeforeKeyframe(_ count: Int) {
-        guard count > 0, !hasReportedGap else { return }
-        hasReportedGap = true
+        guard count > 0 else { return }
         context.post(
-            "keyframe-missing", level: .warning,
+            "keyframe-missing", once: &reported, level: .warning,
             text:
                 "'\(path)' does not start with a keyframe: \(Self.count(count, "packet")) before the first keyframe cannot be shown.",
             details: ["packets": .number(count)])
@@ -137,20 +129,18 @@ final class FileReports {
 
     /// Reports pictures that refer to some before the keyframe at which reading begins.
     func leadingPictures(_ leading: LeadingPictures) {
-        guard leading.leftOut > 0, !hasReportedGap else { return }
-        hasReportedGap = true
+        guard leading.leftOut > 0 else { return }
         context.post(
-            "keyframe-missing",
+            "keyframe-missing", once: &reported,
             text:
                 "'\(path)' is begun at a keyframe that others are shown before: \(Self.count(leading.leftOut, "picture")) behind it cannot be decoded there and \(leading.leftOut == 1 ? "is" : "are") left out.",
             details: ["packets": .number(leading.leftOut)])
     }
 
     func impossibleTimes(_ times: TrackTimes) {
-        guard let first = times.firstImpossible, !hasReportedTimes else { return }
-        hasReportedTimes = true
+        guard let first = times.firstImpossible else { return }
         context.post(
-            "times-impossible", level: .warning,
+            "times-impossible", once: &reported, level: .warning,
             text:
                 "'\(path)' gives a picture the time \(first), in ticks of \(times.timeBase) s, but a time must lie within 73 years of 0. Such pictures are shown directly after the picture before them.",
             details: ["ticks": .number(first)])
@@ -188,10 +178,8 @@ final class FileReports {
 
     /// Reports new parameter sets of access units that are passed on.
     func parameterSetsChange() {
-        guard !hasReportedSets else { return }
-        hasReportedSets = true
         context.post(
-            "parameter-sets-changed", level: .warning,
+            "parameter-sets-changed", once: &reported, level: .warning,
             text:
                 "The parameter sets (SPS and PPS, of AV1 the sequence header) of '\(path)' change in the middle of the file. The stream has the new ones, but the header of a recording and the SDP keep the old ones. If a player shows a damaged picture from there on, leave 'decode' out and put an encoder after this stage."
         )
@@ -210,8 +198,7 @@ final class FileReports {
     ///
     /// - Parameter time: Of the picture that is about to be given.
     func damage(_ count: Int, at time: MediaTime) {
-        guard count >= nextDamage else { return }
-        while nextDamage <= count { nextDamage *= 10 }
+        guard reported.isNextPower("file-damaged", of: count) else { return }
         let place = count == 1 ? "at" : "in \(Self.count(count, "place")) so far, the last at"
         context.post(
             "file-damaged", level: .warning,
@@ -225,8 +212,7 @@ final class FileReports {
     ///   - concealed: How many of them are pictures that were given.
     ///   - first: The time of the first of those.
     func damageAltogether(_ count: Int, concealed: Int, first: MediaTime?) {
-        guard count > 0, !hasSaidDamageAltogether else { return }
-        hasSaidDamageAltogether = true
+        guard count > 0, reported.isFirst("file-damaged altogether") else { return }
         var guessed = ""
         if concealed > 0 {
             guessed =

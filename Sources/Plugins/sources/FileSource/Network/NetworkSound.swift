@@ -2,6 +2,7 @@
 
 import CAVFormat
 import FrameCore
+import Reports
 
 /// The sound of a stream beside its pictures: `"from": "cam.audio"`, where `cam` is a ``NetworkSource``.
 ///
@@ -45,7 +46,7 @@ final class NetworkSound: Source {
     /// Whether the packets that are passed on have another codec header than those of the chain's plan.
     private var isChanged = false
     private var scratch = UnsafeMutableBufferPointer<Float>(start: nil, count: 0)
-    private var hasReported = (drops: false, damage: false, lack: false)
+    private var reported = Reported()
 
     /// [control thread] Opens nothing.
     init(options: NetworkSourceOptions, context: StageContext) {
@@ -183,10 +184,9 @@ final class NetworkSound: Source {
         }
         if holdsPacket { return try feed(output) }
         let item = context.waiting { queue.take(into: packet, until: PacketQueue.now() + Self.wait) }
-        if queue.dropped > droppedBefore ?? 0, !hasReported.drops {
-            hasReported.drops = true
+        if queue.dropped > droppedBefore ?? 0 {
             context.post(
-                "packets-dropped", level: .warning,
+                "packets-dropped", once: &reported, level: .warning,
                 text:
                     "The chain is slower than the sound of the stream. The oldest packets of the sound are dropped. Use faster stages for the sound."
             )
@@ -240,13 +240,13 @@ final class NetworkSound: Source {
                     "its sound has another format or codec header than when the chain started (now \(found.format)). Restart the chain"
                 )
             } else {
-                hasReported.lack = false
+                reported.forget("sound-missing")
             }
             return
         }
         do {
             decoder = try SoundDecoder(found, format: format)
-            hasReported.lack = false
+            reported.forget("sound-missing")
         } catch {
             let fault = FrameHostError.wrap(error)
             noteLack(fault.what, remedy: fault.remedy)
@@ -412,19 +412,15 @@ final class NetworkSound: Source {
     }
 
     private func noteDamage() {
-        guard !hasReported.damage else { return }
-        hasReported.damage = true
         context.post(
-            "sound-damaged", level: .warning,
+            "sound-damaged", once: &reported, level: .warning,
             text: "A packet of the sound of the stream is damaged; it is left out.")
     }
 
     /// - Parameter remedy: A sentence; empty where `why` says enough.
     private func noteLack(_ why: String, remedy: String = "") {
-        guard !hasReported.lack else { return }
-        hasReported.lack = true
         context.post(
-            "sound-missing", level: .warning,
+            "sound-missing", once: &reported, level: .warning,
             text: "The stream gives no sound: \(why).\(remedy.isEmpty ? "" : " \(remedy)")")
     }
 }

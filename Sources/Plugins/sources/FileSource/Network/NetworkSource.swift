@@ -6,6 +6,7 @@ import FrameCore
 import Shared
 import Glibc
 import LiveInput
+import Reports
 
 /// Gives the pictures of a stream from the network, or its access units as they are.
 ///
@@ -57,16 +58,10 @@ final class NetworkSource: Source {
     private var droppedBefore: Int?
     private var gate = UnitGate()
     private var shape: PictureShape?
-    /// How much damage there is when it is reported next.
-    private var nextDamage = 1
-    /// How many packets and segments have not come when that is reported next.
-    private var nextMissed = (packets: 1, segments: 1)
     private var hasStopped = false
-    private var hasReportedDrops = false
-    private var hasReportedSets = false
+    private var reported = Reported()
     /// Since when access units have waited for a keyframe.
     private var keyframeSince: Int64?
-    private var hasReportedKeyframe = false
 
     /// [control thread] Opens nothing.
     init(options: NetworkSourceOptions, context: StageContext) throws {
@@ -684,8 +679,7 @@ final class NetworkSource: Source {
         guard !live.isFresh else { return }
         if isGiven { figures.add(figures.concealed) }
         let count = figures.damaged.load(ordering: .relaxed)
-        guard count >= nextDamage else { return }
-        while nextDamage <= count { nextDamage *= 10 }
+        guard reported.isNextPower("stream-damaged", of: count) else { return }
         let frame = figures.given.load(ordering: .relaxed)
         context.post(
             "stream-damaged", level: .warning,
@@ -708,10 +702,9 @@ final class NetworkSource: Source {
     }
 
     private func reportDrops(_ reader: NetworkReader) {
-        guard !hasReportedDrops, let droppedBefore, reader.queue.dropped > droppedBefore else { return }
-        hasReportedDrops = true
+        guard let droppedBefore, reader.queue.dropped > droppedBefore else { return }
         context.post(
-            "packets-dropped", level: .warning,
+            "packets-dropped", once: &reported, level: .warning,
             text:
                 "The chain is slower than '\(address.shown)': packets up to a keyframe are dropped, and counted in the figure 'dropped'. Set the sender to a smaller size or rate, or use faster stages."
         )
@@ -719,16 +712,14 @@ final class NetworkSource: Source {
 
     private func reportMissed(_ reader: NetworkReader) {
         let (missed, segments) = reader.missed
-        if segments >= nextMissed.segments {
-            while nextMissed.segments <= segments { nextMissed.segments *= 10 }
+        if reported.isNextPower("segments-missed", of: segments) {
             context.post(
                 "segments-missed", level: .warning,
                 text:
                     "\(segments) \(segments == 1 ? "segment" : "segments") of '\(address.shown)' \(segments == 1 ? "has" : "have") been left out so far: the server does not have what its playlist names, or no longer. Check the server, and how long it keeps segments.",
                 details: ["missed": .number(segments)])
         }
-        guard missed >= nextMissed.packets else { return }
-        while nextMissed.packets <= missed { nextMissed.packets *= 10 }
+        guard reported.isNextPower("packets-missed", of: missed) else { return }
         let remedy =
             options.transport == .udp
             ? "Set \"transport\": \"tcp\", or raise 'latencyMs' or 'bufferBytes'."
@@ -747,21 +738,18 @@ final class NetworkSource: Source {
         let now = context.clock.now()
         let since = keyframeSince ?? now
         keyframeSince = since
-        guard now - since >= Self.keyframePatience, !hasReportedKeyframe else { return }
-        hasReportedKeyframe = true
+        guard now - since >= Self.keyframePatience else { return }
         let count = figures.skipped.load(ordering: .relaxed)
         context.post(
-            "keyframe-missing", level: .warning,
+            "keyframe-missing", once: &reported, level: .warning,
             text:
                 "'\(address.shown)' has had no keyframe for 10 s, so nothing of it is given: \(count) access units were left out so far. Set the sender to send keyframes (IDR), no intra refresh; or leave 'decode' out and put an encoder after this stage.",
             details: ["skipped": .number(count)])
     }
 
     private func reportSets() {
-        guard !hasReportedSets else { return }
-        hasReportedSets = true
         context.post(
-            "parameter-sets-changed", level: .warning,
+            "parameter-sets-changed", once: &reported, level: .warning,
             text:
                 "The parameter sets (SPS and PPS, of AV1 the sequence header) of '\(address.shown)' have changed. The stream has the new ones, but the header of a recording and the SDP keep the old ones. If a player shows a damaged picture from there on, leave 'decode' out and put an encoder after this stage."
         )

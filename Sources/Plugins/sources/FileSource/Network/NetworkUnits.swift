@@ -3,6 +3,7 @@
 import CAVFormat
 import CodedVideo
 import FrameCore
+import Reports
 
 /// The access units of a stream beside its decoded pictures: `"from": "door.units"`, where `door` is a ``NetworkSource``.
 ///
@@ -39,7 +40,7 @@ final class NetworkUnits: Source {
     private var hasBegun = false
     private var followsGap = false
     private var dropped: Int?
-    private var hasReported = (drops: false, damage: false, lack: false, sets: false)
+    private var reported = Reported()
 
     /// [control thread] Opens nothing.
     init(options: NetworkSourceOptions, context: StageContext) {
@@ -173,7 +174,7 @@ final class NetworkUnits: Source {
         do {
             filter = try UnitFilter(terms.parameters, timeBase: terms.libavTimeBase, of: context.stageID)
             self.terms = terms
-            hasReported.lack = false
+            reported.forget("units-missing")
         } catch {
             noteLack(FrameHostError.wrap(error).what)
         }
@@ -272,39 +273,31 @@ final class NetworkUnits: Source {
         guard let dropped else { return dropped = count }
         guard count > dropped else { return }
         (self.dropped, followsGap) = (count, true)
-        guard !hasReported.drops else { return }
-        hasReported.drops = true
         context.post(
-            "packets-dropped", level: .warning,
+            "packets-dropped", once: &reported, level: .warning,
             text:
                 "The chain is slower than the stream: packets of its output 'units' are dropped up to a keyframe. Use a faster disk or faster stages behind it."
         )
     }
 
     private func noteDamage() {
-        guard !hasReported.damage else { return }
-        hasReported.damage = true
         context.post(
-            "stream-damaged", level: .warning,
+            "stream-damaged", once: &reported, level: .warning,
             text:
                 "An access unit of the output 'units' is damaged, or larger than there is room for; such are left out.",
             details: ["damaged": .number(1)])
     }
 
     private func noteSets() {
-        guard !hasReported.sets else { return }
-        hasReported.sets = true
         context.post(
-            "parameter-sets-changed", level: .warning,
+            "parameter-sets-changed", once: &reported, level: .warning,
             text:
                 "The parameter sets (SPS and PPS) of the output 'units' have changed. The stream has the new ones, but the header of a recording and the SDP keep the old ones."
         )
     }
 
     private func noteLack(_ why: String) {
-        guard !hasReported.lack else { return }
-        hasReported.lack = true
         context.post(
-            "units-missing", level: .warning, text: "The stream gives no access units: \(why).")
+            "units-missing", once: &reported, level: .warning, text: "The stream gives no access units: \(why).")
     }
 }

@@ -2,6 +2,7 @@
 
 import CAVFormat
 import FrameCore
+import Reports
 
 /// Reads the packets of one sound track as they are, cut to the part of the file whose pictures are shown, with times
 /// on the chain's timeline.
@@ -31,7 +32,7 @@ final class CarriedTrackReader: AudioReader {
     private let isDecoded: Bool
     /// The description with which the packets began, and the present one.
     private var headers: (first: SoundHeader?, present: SoundHeader?) = (nil, nil)
-    private var hasReportedChange = false
+    private var reported = Reported()
     /// What a decoder must have before the last packet that was given.
     private(set) var changes: [SoundChange] = []
     private var comingChanges: [SoundChange] = []
@@ -154,12 +155,11 @@ final class CarriedTrackReader: AudioReader {
     }
 
     private func reportChange(at pts: Int64) {
-        guard !hasReportedChange, let first = headers.first, let present = headers.present else { return }
-        hasReportedChange = true
+        guard let first = headers.first, let present = headers.present else { return }
         let (from, to) = (first.text, present.text)
         let time = format.timeBase.time(ofTicks: pts.minus(shift))
         context.post(
-            "sound-changed", level: .warning,
+            "sound-changed", once: &reported, level: .warning,
             text:
                 "The sound of '\(file.path)' changes at \(time.shortSeconds) s\(from.isEmpty || to.isEmpty ? "" : " from \(from) to \(to)"). A copy of a track has one format, so the sound is left out while it has another. To have it converted, put 'audio-encoder' behind the output 'audio' of this stage.",
             details: ["from": .string(from), "to": .string(to), "atSeconds": .number(time.seconds)])
