@@ -31,7 +31,7 @@ let plugins = [
     Plugin(room: .sources, name: "TestSource", usesShared: true),
     Plugin(
         room: .sources, name: "V4L2Source", shims: ["CV4L2", "CYUV"], usesShared: true,
-        usesLiveInput: true, modules: ["Conversion", "Stills"], readsUnits: true),
+        usesLiveInput: true, modules: ["Conversion", "Reports", "Stills"], readsUnits: true),
     Plugin(room: .sources, name: "Y4M"),
     Plugin(room: .filters, name: "Audio", shims: ["CAudio"]),
     Plugin(room: .filters, name: "Compositor", shims: ["CYUV"], usesShared: true, modules: ["Conversion"]),

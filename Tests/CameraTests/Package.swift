@@ -20,6 +20,7 @@ let package = Package(
             name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Plugins/support/Stills",
             exclude: ["README.md"]),
         .target(name: "LiveStates", dependencies: [core], path: "Plugins/support/LiveStates", exclude: ["README.md"]),
+        .target(name: "Reports", dependencies: [core], path: "Plugins/support/Reports", exclude: ["README.md"]),
         .target(
             name: "LiveInput", dependencies: [core, "LiveStates", "Shared", "Lettering", "Stills"],
             path: "Plugins/support/LiveInput", exclude: ["README.md"]),
@@ -29,8 +30,9 @@ let package = Package(
         .target(
             name: "V4L2Source",
             dependencies: [
-                core, .product(name: "CodedVideo", package: "CodedVideo"), "Shared", "LiveInput", "Conversion", "CV4L2",
-                "CTurboJPEG", "CYUV",
+                core, .product(name: "CodedVideo", package: "CodedVideo"), "Shared", "LiveInput", "Conversion",
+                "Reports",
+                "CV4L2", "CTurboJPEG", "CYUV",
             ],
             path: "Plugins/sources/V4L2Source", exclude: ["README.md"]),
         .target(name: "CYUV", path: "Plugins/support/Shims/CYUV", linkerSettings: [.linkedLibrary("yuv")]),

@@ -13,7 +13,6 @@ struct CameraUnits {
     var stream = UnitStream()
     /// When a keyframe was last requested, by the chain clock; nil when none is awaited.
     var askedAt: Int64?
-    var hasReportedSets = false
 
     /// - Parameters:
     ///   - video: The format of the pictures that the camera encodes.
@@ -147,10 +146,9 @@ extension V4L2Source {
     /// Reports changed parameter sets, once: headers and descriptions that were written have the first ones. Decoders
     /// find the new ones in the stream.
     private func reportSets() {
-        guard units!.stream.setsHaveChanged, !units!.hasReportedSets else { return }
-        units!.hasReportedSets = true
+        guard units!.stream.setsHaveChanged else { return }
         context.post(
-            "parameter-sets-changed", level: .warning,
+            "parameter-sets-changed", once: &reported, level: .warning,
             text:
                 "The camera's parameter sets (SPS and PPS) have changed. The stream has the new ones, but the header of a recording and the SDP keep the old ones. If a player shows a damaged picture from there on, leave \"format\": \"h264\" out and put an encoder after this stage."
         )

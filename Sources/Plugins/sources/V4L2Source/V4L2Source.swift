@@ -4,6 +4,7 @@ import FrameCore
 import Shared
 import Glibc
 import LiveInput
+import Reports
 
 /// Gives the pictures of a camera (Video4Linux).
 ///
@@ -48,7 +49,7 @@ final class V4L2Source: Source, DeviceStage {
     private var live = LiveState(isThere: true, whileLost: .hold, canStandIn: false, now: 0)
     var followsGap = false
     private var lastPictureAt: Int64 = 0
-    private var hasReportedDamage = false
+    var reported = Reported()
     /// JPEG pictures of an unknown kind since the last one that was decoded.
     private var unknownInARow = 0
     /// The control values that the camera has.
@@ -406,10 +407,8 @@ final class V4L2Source: Source, DeviceStage {
         figures.add(figures.damaged)
         followsGap = true
         units?.stream.lose()
-        guard !hasReportedDamage else { return }
-        hasReportedDamage = true
         context.post(
-            "picture-damaged", level: .warning,
+            "picture-damaged", once: &reported, level: .warning,
             text: "A picture was dropped: \(why). Further ones are only counted, in the figure 'damaged'.")
     }
 
