@@ -23,7 +23,7 @@ struct Plugin {
 }
 
 let plugins = [
-    Plugin(room: .sources, name: "ALSASource", shims: ["CALSA", "CSWResample"], modules: ["LiveStates"]),
+    Plugin(room: .sources, name: "ALSASource", shims: ["CALSA", "CSWResample"], modules: ["LiveStates", "Reports"]),
     Plugin(
         room: .sources, name: "FileSource", shims: ["CAVFormat"], usesShared: true, usesLiveInput: true,
         modules: ["Reports", "Stills"], readsUnits: true),

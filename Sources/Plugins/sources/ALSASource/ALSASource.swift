@@ -3,6 +3,7 @@
 import FrameCore
 import Glibc
 import LiveStates
+import Reports
 
 /// Gives the sound of an ALSA device on the chain's clock.
 ///
@@ -38,10 +39,9 @@ final class ALSASource: Source {
     private var owedSilence = 0
     private var followsGap = false
     private var lastSoundAt: Int64 = 0
-    private var lastOverrunTold: Int64?
+    private var reported = Reported()
     /// Of what has happened since the last report: how much is missing, milliseconds, and the cause.
     private var untold: (missing: Int, why: String, isFilled: Bool)?
-    private var lastJumpTold: Int64?
     private var hasSoundSinceOverrun = true
     /// The name by which the device is opened again, at the start and after a loss: by the card's id as soon as that is
     /// known, since a number may become another card's.
@@ -152,7 +152,7 @@ final class ALSASource: Source {
         session?.device.close()
         session = nil
         if let untold {
-            lastOverrunTold = nil
+            reported.forget("overrun")
             self.untold = nil
             tell(overrun: untold.why, untold.missing, isFilled: untold.isFilled)
         }
@@ -278,8 +278,7 @@ final class ALSASource: Source {
     }
 
     private func tell(jumpBy by: Int, isFilled: Bool) {
-        if let told = lastJumpTold, lastSoundAt - told < 1_000_000_000 { return }
-        lastJumpTold = lastSoundAt
+        guard reported.isDue("sound-jumped", now: lastSoundAt, every: 1_000_000_000) else { return }
         context.post(
             "sound-jumped", level: .warning,
             text: by < 0
@@ -289,11 +288,10 @@ final class ALSASource: Source {
     }
 
     private func tell(overrun why: String, _ missing: Int, isFilled: Bool) {
-        if let told = lastOverrunTold, lastSoundAt - told < 1_000_000_000 {
+        guard reported.isDue("overrun", now: lastSoundAt, every: 1_000_000_000) else {
             untold = ((untold?.missing ?? 0) + missing, why, (untold?.isFilled ?? true) && isFilled)
             return
         }
-        lastOverrunTold = lastSoundAt
         let (missing, isFilled) = (missing + (untold?.missing ?? 0), isFilled && untold?.isFilled ?? true)
         untold = nil
         let count = figures.overruns.load(ordering: .relaxed)
