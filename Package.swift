@@ -27,7 +27,7 @@ let plugins = [
     Plugin(
         room: .sources, name: "FileSource", shims: ["CAVFormat"], usesShared: true, usesLiveInput: true,
         modules: ["Reports", "Stills"], readsUnits: true),
-    Plugin(room: .sources, name: "Motion", shims: ["CAVFormat"], modules: ["LiveStates"]),
+    Plugin(room: .sources, name: "Motion", shims: ["CAVFormat"], modules: ["LiveStates", "Reports"]),
     Plugin(room: .sources, name: "TestSource", usesShared: true),
     Plugin(
         room: .sources, name: "V4L2Source", shims: ["CV4L2", "CYUV"], usesShared: true,

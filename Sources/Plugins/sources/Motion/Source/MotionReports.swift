@@ -2,6 +2,7 @@
 
 import FrameCore
 import LiveStates
+import Reports
 
 extension MotionSource {
     /// The events that it posts.
@@ -54,8 +55,7 @@ final class MotionReports {
     private let context: StageContext
     /// Since when there is a report due about samples that were left out.
     private var leftOutSince: Int64?
-    private var lastRefused = Int64.min / 2
-    private var lastJump = Int64.min / 2
+    private var reported = Reported()
     private var refused = 0
     /// The last datagram that was refused.
     private var refusal = (sender: "", reason: "", remedy: "")
@@ -105,10 +105,7 @@ final class MotionReports {
     func refuse(from sender: String, _ reason: String, remedy: String = "") {
         refused += 1
         refusal = (sender, reason, remedy)
-        let now = context.clock.now()
-        guard now - lastRefused >= Self.interval else { return }
-        lastRefused = now
-        refusedAltogether()
+        if reported.isDue("datagrams-refused", now: context.clock.now(), every: Self.interval) { refusedAltogether() }
     }
 
     /// Reports it at the end, at once.
@@ -126,9 +123,7 @@ final class MotionReports {
     }
 
     func clockJumped(by nanoseconds: Int64) {
-        let now = context.clock.now()
-        guard now - lastJump >= Self.interval else { return }
-        lastJump = now
+        guard reported.isDue("clock-jumped", now: context.clock.now(), every: Self.interval) else { return }
         let milliseconds = nanoseconds / 1_000_000
         context.post(
             "clock-jumped", level: .warning,
