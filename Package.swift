@@ -39,7 +39,8 @@ let plugins = [
     Plugin(room: .filters, name: "CropOrient", shims: ["CYUV"], usesShared: true),
     Plugin(room: .filters, name: "FPSMeter", usesShared: true),
     Plugin(
-        room: .filters, name: "FaceEffect", shims: ["COpenCV", "CTurboJPEG"], usesShared: true, modules: ["Stills"]),
+        room: .filters, name: "FaceEffect", shims: ["COpenCV", "CTurboJPEG"], usesShared: true,
+        modules: ["Reports", "Stills"]),
     Plugin(room: .filters, name: "Frei0r", shims: ["CFrei0r"], usesShared: true),
     Plugin(room: .filters, name: "MotionSync"),
     Plugin(room: .filters, name: "PictureOverlay", usesShared: true, modules: ["Stills"]),

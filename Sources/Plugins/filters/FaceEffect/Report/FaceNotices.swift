@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Reports
 
 /// The events of face-effect. They are rare: there is none for each frame.
 struct FaceNotices {
@@ -14,11 +15,10 @@ struct FaceNotices {
     private var nextTelling: Int64?
     private var faceCount = 0
     private var failures = 0
-    private var hasToldStuck = false
+    private var reported = Reported()
     private var late = LateWatch(frameRate: 30)
     private var hasBeenTooLate = false
     private var remedyOfLate = ""
-    private var lastCrowd: Int64?
 
     /// [setup thread] Notes what the notices depend on.
     ///
@@ -68,8 +68,7 @@ struct FaceNotices {
 
     /// [stage thread] Says that there are too many faces, at most every ten seconds.
     mutating func tellCrowd(time: Int64, to context: StageContext) {
-        if let last = lastCrowd, time >= last, time - last < Self.interval { return }
-        lastCrowd = time
+        guard reported.isDue("crowd", now: time, every: Self.interval) else { return }
         context.post(
             "crowd", level: .warning,
             text:
@@ -100,10 +99,9 @@ struct FaceNotices {
                         + (privacy == nil ? ", or choose another detector." : "."))
             }
         }
-        if !hasToldStuck, finder.busyFor > Self.stuckAfter {
-            hasToldStuck = true
+        if finder.busyFor > Self.stuckAfter {
             context.post(
-                "detector-stuck", level: .warning,
+                "detector-stuck", once: &reported, level: .warning,
                 text: "The detector has not answered for \(Self.stuckAfter / 1_000_000_000) s. Until it does, "
                     + (privacy == nil ? "no new face is found" : "frames are covered completely")
                     + ". If this happens often, choose a smaller 'detectionSize'"
