@@ -44,7 +44,7 @@ let plugins = [
     Plugin(room: .filters, name: "Frei0r", shims: ["CFrei0r"], usesShared: true),
     Plugin(room: .filters, name: "MotionSync"),
     Plugin(room: .filters, name: "PictureOverlay", usesShared: true, modules: ["Stills"]),
-    Plugin(room: .filters, name: "Rate"),
+    Plugin(room: .filters, name: "Rate", modules: ["Reports"]),
     Plugin(room: .filters, name: "Replicate", shims: ["CYUV"], usesShared: true),
     Plugin(room: .filters, name: "Text", usesShared: true, modules: ["Lettering"]),
     Plugin(room: .filters, name: "VideoSnake", shims: ["CYUV"], usesShared: true),

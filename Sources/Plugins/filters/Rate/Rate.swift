@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Reports
 
 /// Gives the frames that come at a constant rate: repeats some, drops some, copies none.
 ///
@@ -27,7 +28,7 @@ final class Rate: Transform {
     /// The next place to fill; in a pausable chain the place of `kept`.
     private var next: Int64 = 0
     private var figures = RateFigures()
-    private var lastGapReport = Int64.min / 2
+    private var reported = Reported()
     private var isFollowingGap = false
     private var hasStopped = false
 
@@ -166,9 +167,7 @@ final class Rate: Transform {
         guard place > next, options.repeats else { return }
         figures.gaps += 1
         isFollowingGap = true
-        let now = context.clock.now()
-        guard now - lastGapReport >= 1_000_000_000 else { return }
-        lastGapReport = now
+        guard reported.isDue("gap", now: context.clock.now(), every: 1_000_000_000) else { return }
         let seconds = decimal((grid.time(of: place) - grid.time(of: next)).seconds)
         context.post(
             "gap", level: .warning,
