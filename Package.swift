@@ -48,7 +48,8 @@ let plugins = [
     Plugin(room: .filters, name: "Replicate", shims: ["CYUV"], usesShared: true),
     Plugin(room: .filters, name: "Text", usesShared: true, modules: ["Lettering"]),
     Plugin(room: .filters, name: "VideoSnake", shims: ["CYUV"], usesShared: true),
-    Plugin(room: .encoders, name: "X264Encoder", shims: ["CX264"], usesShared: true, modules: ["PictureStamp"]),
+    Plugin(
+        room: .encoders, name: "X264Encoder", shims: ["CX264"], usesShared: true, modules: ["PictureStamp", "Reports"]),
     Plugin(room: .encoders, name: "Pictures", usesShared: true, modules: ["PictureFiles"]),
     Plugin(room: .sinks, name: "ImageSink", usesShared: true, modules: ["PictureFiles", "Recordings"]),
     Plugin(room: .sinks, name: "NullSink", modules: ["PictureStamp"]),

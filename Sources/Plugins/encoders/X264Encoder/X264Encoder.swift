@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Reports
 import Shared
 
 /// Encodes I420 or NV12 to H.264 with libx264.
@@ -20,7 +21,6 @@ final class X264Encoder: Transform {
     private var encoder: X264Handle?
     private var messages: PictureMessages?
     private var captions: MetadataSlot<ClosedCaptions>?
-    private var hasReportedCaptions = false
     /// Whether the input was guarded at the last frame, and since when it has been while nothing behind the guard has come.
     private var wasGuarded = false
     private var guardedSince: Int64?
@@ -33,7 +33,7 @@ final class X264Encoder: Transform {
     private var isAdjustable = false
     /// The message that is put before the first access unit.
     private var message: [UInt8] = []
-    private var hasReportedTime = false
+    private var reported = Reported()
     private var slabBytes = 0
     private var encodedFormat: VideoFormat?
     /// Whether an odd side loses its last pixel.
@@ -252,8 +252,7 @@ final class X264Encoder: Transform {
 
     /// What is said tells who is there, as tags do.
     private func reportCaptions() {
-        guard !hasReportedCaptions else { return }
-        hasReportedCaptions = true
+        guard reported.isFirst("captions") else { return }
         context.log(
             "\(context.stageID): The closed captions are left out: a stage before this one hides what is in the pictures, and captions may tell it."
         )
@@ -276,10 +275,8 @@ final class X264Encoder: Transform {
 
     /// Reports once that times do not rise. Each such frame is counted as dropped.
     private func reportTime(_ frame: borrowing Frame) {
-        guard !hasReportedTime else { return }
-        hasReportedTime = true
         context.post(
-            "time-not-rising", level: .warning,
+            "time-not-rising", once: &reported, level: .warning,
             text:
                 "Frame \(frame.sequenceNumber) has the time \(frame.pts.seconds) s, but must be at least one tick (\(ticks.timeBase) s) later than the frame before it. Such frames are dropped and counted as dropped 'byStage'.",
             details: ["frame": .number(frame.sequenceNumber), "ptsNanoseconds": .number(frame.pts.nanoseconds)])
