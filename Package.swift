@@ -51,7 +51,7 @@ let plugins = [
     Plugin(
         room: .encoders, name: "X264Encoder", shims: ["CX264"], usesShared: true, modules: ["PictureStamp", "Reports"]),
     Plugin(room: .encoders, name: "Pictures", usesShared: true, modules: ["PictureFiles"]),
-    Plugin(room: .sinks, name: "ImageSink", usesShared: true, modules: ["PictureFiles", "Recordings"]),
+    Plugin(room: .sinks, name: "ImageSink", usesShared: true, modules: ["PictureFiles", "Recordings", "Reports"]),
     Plugin(room: .sinks, name: "NullSink", modules: ["PictureStamp"]),
     Plugin(
         room: .sinks, name: "Recorder", shims: ["CAVFormat"], usesShared: true, modules: ["Recordings"],

@@ -3,6 +3,7 @@
 import FrameCore
 import PictureFiles
 import Recordings
+import Reports
 import Shared
 
 /// Writes pictures as JPEG or PNG files: each one, or one every so many seconds; or the newest in the place of the one
@@ -28,10 +29,8 @@ final class ImageSink: Sink {
     private var firstFault: FrameHostError?
     /// How many pictures have come without a keyframe among them; nil once there was one, or once that was said.
     private var withoutKeyframe: Int? = 0
-    private var lastEvent = Int64.min
     private var nextRetention = Int64.min
-    private var hasReportedKept = false
-    private var hasReportedStrangers = false
+    private var reported = Reported()
 
     /// Counts, for people and programs.
     private struct Figures {
@@ -188,8 +187,7 @@ final class ImageSink: Sink {
                 "images-resumed", text: "Pictures are written again, from '\(file.path)' on; \(lost) were lost.",
                 details: ["lost": .number(lost), "path": .string(file.path)])
         }
-        if now >= lastEvent + Self.second || lastEvent == .min {
-            lastEvent = now
+        if reported.isDue("image-written", now: now, every: Self.second) {
             context.post(
                 "image-written", level: .debug, text: "'\(file.path)' is complete.",
                 details: ["path": .string(file.path), "bytes": .number(file.bytes)])
@@ -243,19 +241,17 @@ final class ImageSink: Sink {
                     "'\(first.path)'\(count == 1 ? " was" : " and \(count - 1) more were") removed: 'keepSeconds' or 'keepMegabytes' was reached.",
                 details: ["path": .string(first.path), "files": .number(count), "bytes": .number(bytes)])
         }
-        if let text = removal.kept.text, let first = removal.kept.first, !hasReportedKept {
-            hasReportedKept = true
+        if let text = removal.kept.text, let first = removal.kept.first {
             context.post(
-                "images-not-removed", level: .warning, text: text,
+                "images-not-removed", once: &reported, level: .warning, text: text,
                 details: [
                     "path": .string(first.path), "files": .number(removal.kept.count),
                     "bytes": .number(removal.kept.bytes),
                 ])
         }
-        if let strangers = removal.strangers, !hasReportedStrangers {
-            hasReportedStrangers = true
+        if let strangers = removal.strangers {
             context.post(
-                "images-not-removed", level: .warning,
+                "images-not-removed", once: &reported, as: "strangers", level: .warning,
                 text:
                     "\(strangers.count == 1 ? "1 file has a name" : "\(strangers.count) files have names") of this stage's pattern, but no mark that this stage made \(strangers.count == 1 ? "it" : "them") there on this machine, such as '\(strangers.example)'. 'keepSeconds' and 'keepMegabytes' neither count nor remove such files (\(strangers.bytes) bytes). Remove them yourself, or move them to another folder.",
                 details: [
