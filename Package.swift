@@ -54,7 +54,7 @@ let plugins = [
     Plugin(room: .sinks, name: "ImageSink", usesShared: true, modules: ["PictureFiles", "Recordings", "Reports"]),
     Plugin(room: .sinks, name: "NullSink", modules: ["PictureStamp"]),
     Plugin(
-        room: .sinks, name: "Recorder", shims: ["CAVFormat"], usesShared: true, modules: ["Recordings"],
+        room: .sinks, name: "Recorder", shims: ["CAVFormat"], usesShared: true, modules: ["Recordings", "Reports"],
         readsUnits: true),
     Plugin(room: .sinks, name: "V4L2Sink", shims: ["CV4L2"], usesShared: true),
     Plugin(room: .sinks, name: "WindowPreview", shims: ["CSDL2"], usesShared: true, modules: ["Conversion"]),

@@ -3,6 +3,7 @@
 import CodedVideo
 import FrameCore
 import Recordings
+import Reports
 
 /// Writes access units and motion to MP4, MOV or MKV files.
 ///
@@ -61,15 +62,10 @@ final class Recorder: MultiSink {
     /// The file being written.
     private var current: OutputFile?
     private let room = RoomReport()
-    private var hasReportedKept = false
-    private var hasReportedStrangers = false
+    private var reported = Reported()
     /// Whether a command started the recording. Otherwise it began with the run.
     private var isCommanded: Bool
     private var hasBegun = false
-    private var hasReportedRing = false
-    private var hasReportedMotion = false
-    private var hasReportedSound = false
-    private var hasReportedLateSound = false
     private var lastRetention: Int64
     /// A recording by command that could not be written so far.
     private var wait: RecordingWait?
@@ -77,7 +73,6 @@ final class Recorder: MultiSink {
     private var firstUnit = 0
     /// Pictures of recordings by command that are in no file, and the last reason.
     private var lost = (pictures: 0, fault: nil as FrameHostError?)
-    private var hasReportedLost = false
 
     /// [control thread] Opens nothing.
     init(options: RecorderOptions, context: StageContext) throws {
@@ -457,10 +452,9 @@ final class Recorder: MultiSink {
     private var recordingName: String { recording.map { "'\($0.path)'" } ?? "the recording" }
 
     private func reportLoss(_ motion: MotionInput) {
-        guard motion.hasBeenTooSmall, !hasReportedMotion else { return }
-        hasReportedMotion = true
+        guard motion.hasBeenTooSmall else { return }
         context.post(
-            "motion-incomplete", level: .warning,
+            "motion-incomplete", once: &reported, level: .warning,
             text:
                 "Samples of motion are missing in \(recordingName): the memory for motion was full before the matching pictures arrived. Find the stage that delays the pictures."
         )
@@ -468,21 +462,18 @@ final class Recorder: MultiSink {
 
     /// Reports sound whose file is already complete, or whose time is before the recording.
     private func reportLate(_ late: MediaTime) {
-        guard !hasReportedLateSound else { return }
-        hasReportedLateSound = true
         let path = recording?.path ?? ""
         context.post(
-            "sound-late", level: .warning,
+            "sound-late", once: &reported, level: .warning,
             text:
                 "Sound is left out of '\(path)': its times lie \(RecordingFault.shortSeconds(late.seconds)) s before the start of the file. Make sure that the times of sound and pictures come from the same clock, or find the stage that delays the sound.",
             details: ["path": .string(path), "lateSeconds": .number(late.seconds)])
     }
 
     private func reportLoss(_ sounds: SoundInputs) {
-        guard sounds.hasBeenTooSmall, !hasReportedSound else { return }
-        hasReportedSound = true
+        guard sounds.hasBeenTooSmall else { return }
         context.post(
-            "sound-incomplete", level: .warning,
+            "sound-incomplete", once: &reported, level: .warning,
             text:
                 "Sound is missing in \(recordingName): the memory for sound was full before the matching pictures arrived. Find the stage that delays the pictures."
         )
@@ -505,9 +496,9 @@ final class Recorder: MultiSink {
 
     private func keep(_ about: RecordedUnit, _ unit: borrowing AccessUnit, _ ring: PreEventRing) {
         unit.withBytes { ring.add(about, $0) }
-        guard let lack = ring.lack, !hasReportedRing else { return }
-        hasReportedRing = true
-        context.post("pre-event-too-small", level: .warning, text: RecordingFault.ofPast(lack, ring, options))
+        guard let lack = ring.lack else { return }
+        context.post(
+            "pre-event-too-small", once: &reported, level: .warning, text: RecordingFault.ofPast(lack, ring, options))
     }
 
     // MARK: Begin and end
@@ -611,7 +602,7 @@ final class Recorder: MultiSink {
         let now = context.clock.now()
         if wait == nil {
             wait = RecordingWait(fault, firstUnit: first, now: now)
-            hasReportedLost = false
+            reported.forget("recording-loses")
             ring?.isHeld = true
             report(fault, level: .warning, goesOn: true)
         } else {
@@ -641,10 +632,8 @@ final class Recorder: MultiSink {
         let new = (isKept ? 0 : 1) + (ring.map { wait!.drop(before: $0.removed) } ?? 0)
         guard new > 0 else { return nil }
         lost.pictures += new
-        if !hasReportedLost {
-            hasReportedLost = true
-            context.post("recording-loses", level: .warning, text: RecordingFault.losing(ring, options))
-        }
+        context.post(
+            "recording-loses", once: &reported, level: .warning, text: RecordingFault.losing(ring, options))
         return isKept ? nil : .dropped(.byStage)
     }
 
@@ -769,11 +758,9 @@ final class Recorder: MultiSink {
 
     /// Reports files that look like older recordings and are not known to be any.
     private func report(_ strangers: OwnRecordings.Strangers) {
-        guard !hasReportedStrangers else { return }
-        hasReportedStrangers = true
         let folder = files.pattern.folder
         context.post(
-            "recording-not-removed", level: .warning,
+            "recording-not-removed", once: &reported, as: "strangers", level: .warning,
             text:
                 "\(strangers.count == 1 ? "1 file has a name" : "\(strangers.count) files have names") of this recorder's pattern, but no mark that this recorder made \(strangers.count == 1 ? "it" : "them") there on this machine, such as '\(strangers.example)'. 'keepSeconds' and 'keepMegabytes' neither count nor remove such files (\(strangers.bytes) bytes). If an earlier version of framehost recorded them, or if they were moved or copied there, run `framehost recordings adopt \(folder)`.",
             details: [
@@ -783,10 +770,9 @@ final class Recorder: MultiSink {
     }
 
     private func report(_ kept: KeptRecordings) {
-        guard !hasReportedKept, let text = kept.text, let first = kept.first else { return }
-        hasReportedKept = true
+        guard let text = kept.text, let first = kept.first else { return }
         context.post(
-            "recording-not-removed", level: .warning, text: text,
+            "recording-not-removed", once: &reported, level: .warning, text: text,
             details: ["path": .string(first.path), "files": .number(kept.count), "bytes": .number(kept.bytes)])
     }
 }

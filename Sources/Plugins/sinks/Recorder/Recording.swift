@@ -4,6 +4,7 @@ import CodedVideo
 import FrameCore
 import Glibc
 import Recordings
+import Reports
 
 /// What all recordings of one recorder have in common.
 struct RecordingSetup {
@@ -80,7 +81,7 @@ final class Recording {
     /// Whether the current file's container cannot go on with the motion.
     private var motionHasEnded = false
     private var orientation = Orientation.up
-    private var hasReportedOrientation = false
+    private var reported = Reported()
     private var origin = MediaTime.zero
     private var fileBegin = MediaTime.zero
     private var begin: MediaTime?
@@ -143,7 +144,7 @@ final class Recording {
             try beginFile(unit, at: origin(at: unit))
         }
         try checkGap(before: unit)
-        if unit.orientation != orientation, !hasReportedOrientation { reportOrientation(unit) }
+        if unit.orientation != orientation, reported.isFirst("orientation-not-carried") { reportOrientation(unit) }
         try sound?.take(decodedBefore: unit.dts, write)
         if tail != nil, unit.dts >= fileBegin { try finishTail() }
         try takeMotion(before: max(end, unit.dts))
@@ -534,7 +535,6 @@ final class Recording {
     }
 
     private func reportOrientation(_ unit: RecordedUnit) {
-        hasReportedOrientation = true
         let (reason, remedy) =
             setup.container.carriesOrientation
             ? (
