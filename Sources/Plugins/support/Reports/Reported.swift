@@ -25,6 +25,8 @@ package struct Reported {
 
     /// Whether a count has reached the next of 1, 10, 100 and so on since the last time that this was true.
     package mutating func isNextPower(_ name: String, of count: Int) -> Bool {
+        // Mostly nothing has been counted.
+        guard count > 0 else { return false }
         var power = next[name] ?? 1
         guard count >= power else { return false }
         while power <= count { power *= 10 }
