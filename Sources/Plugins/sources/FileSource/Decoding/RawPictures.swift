@@ -25,7 +25,7 @@ final class RawPictures {
     /// Longer headers are no headers: libavformat's limit.
     private static let mostHeaderBytes = 80
 
-    /// [control thread] nil where the file is another one, or its pictures are not as the chain's.
+    /// [control thread] nil if the file is another one, or if its pictures are not as the chain's.
     init?(_ file: MediaFile, _ track: VideoTrack, to target: VideoFormat) {
         let parameters = file.parameters(track.index)
         guard file.formatName == "yuv4mpegpipe", parameters.codec_id == AV_CODEC_ID_RAWVIDEO,
@@ -59,7 +59,7 @@ final class RawPictures {
     /// Goes on where libavformat went.
     func goOn() { next = nil }
 
-    /// The next packet; AVERROR_EOF also where the file ends within a picture.
+    /// The next packet; AVERROR_EOF also if the file ends within a picture.
     func read(_ io: UnsafeMutablePointer<AVIOContext>, into packet: UnsafeMutablePointer<AVPacket>) -> Int32 {
         if let next, avio_seek(io, next, SEEK_SET) < 0 { return fh_averror_invalid_data }
         let header = avio_seek(io, 0, SEEK_CUR)
@@ -90,7 +90,7 @@ final class RawPictures {
 
     func send(_ packet: UnsafeMutablePointer<AVPacket>) { sent = packet.pointee }
 
-    /// Describes the next picture, which has no memory; false where none was sent.
+    /// Describes the next picture, which has no memory; false if none was sent.
     func receive(into picture: UnsafeMutablePointer<AVFrame>) -> Bool {
         guard var packet = sent else { return false }
         sent = nil

@@ -274,7 +274,7 @@ final class NetworkReader: @unchecked Sendable {
         }
         let dropped = queue.dropped
         queue.put(packet, waits: isPacedByStream)
-        // Where nothing of a connection was taken yet, the sound from before its first picture would only come too late.
+        // If nothing of a connection was taken yet, the sound from before its first picture would only come too late.
         if queue.dropped > dropped, queue.current == nil, let begin = queue.begin { sound?.drop(before: begin) }
     }
 

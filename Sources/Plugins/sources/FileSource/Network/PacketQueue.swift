@@ -162,7 +162,7 @@ final class PacketQueue: @unchecked Sendable {
         }
     }
 
-    /// [reader's thread] When the first waiting packet came, by `CLOCK_MONOTONIC`; nil where none waits.
+    /// [reader's thread] When the first waiting packet came, by `CLOCK_MONOTONIC`; nil if none waits.
     var begin: Int64? { locked { entries.first { $0.packet != nil }?.cameAt } }
 
     private func giveBack(_ packet: UnsafeMutablePointer<AVPacket>, _ size: Int) {

@@ -170,8 +170,8 @@ final class VideoReader: TrackReader {
         if !hasDecoded, startsLate { damagedAtStart += 1 }
     }
 
-    /// [stage thread] Reads the picture into a frame where that was left to the chain (``RawPictures``); false where it cannot be
-    /// read, which ends the pictures.
+    /// [stage thread] Reads a picture that ``RawPictures`` has only described into a frame; false if it cannot be read, which ends
+    /// the pictures.
     func copyRaw(into frame: inout Frame) -> Bool {
         guard let io = file.io, let raw = file.raw else { return false }
         let result = raw.copy(from: io, into: &frame)
@@ -182,6 +182,7 @@ final class VideoReader: TrackReader {
         return false
     }
 
+    /// Whether pictures are read by ``copyRaw(into:)``.
     var isRaw: Bool { file.raw != nil }
 
     // MARK: Moving
