@@ -213,7 +213,7 @@ import Testing
         #expect(
             throws: OptionFault(
                 "'format' cannot be \(format.rawValue): this stage can only read it",
-                remedy: "Use i420, nv12, yuyv, bgra, rgb24 or gray8.")
+                remedy: "Use i420, nv12, yuyv, bgra, rgb24 or gray8.", options: ["format"])
         ) {
             var options = ConvertOptions()
             options.format = format

@@ -117,7 +117,7 @@ import Testing
         #expect(
             throws: OptionFault(
                 "'aspect' 9:16 and 'size' 1280x720 must have the same shape",
-                remedy: "Leave 'aspect' out, because 'size' sets the shape too.")
+                remedy: "Leave 'aspect' out, because 'size' sets the shape too.", options: ["aspect", "size"])
         ) {
             var options = CropOrientOptions()
             options.aspect = AspectRatio(width: 9, height: 16)

@@ -45,7 +45,7 @@ import Testing
         #expect(
             throws: OptionFault(
                 "'dump' and 'report' both write to standard output",
-                remedy: "Name a file in 'dump', or leave 'report' out.")
+                remedy: "Name a file in 'dump', or leave 'report' out.", options: ["dump", "report"])
         ) {
             var options = NullSinkOptions()
             options.dump = "-"

@@ -187,7 +187,8 @@ extension StageDriver {
     @Test func asksForTheRate() {
         #expect(
             throws: OptionFault(
-                "'rate' is missing", remedy: "Set the frames per second: \"rate\": 30, or \"30000/1001\".")
+                "'rate' is missing", remedy: "Set the frames per second: \"rate\": 30, or \"30000/1001\".",
+                options: ["rate"])
         ) { try RateOptions().validate() }
     }
 }

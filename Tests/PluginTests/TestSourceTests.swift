@@ -237,7 +237,7 @@ import Testing
         #expect(
             throws: OptionFault(
                 "'stamp' needs pictures of at least 320x240, but 'size' is 320x238",
-                remedy: "Use a larger 'size', or leave 'stamp' out.")
+                remedy: "Use a larger 'size', or leave 'stamp' out.", options: ["stamp", "size"])
         ) {
             var options = TestSourceOptions()
             options.stamp = true

@@ -30,8 +30,29 @@ public struct FrameHostError: Error, Sendable, Equatable {
         case broken
     }
 
+    /// What exactly is wrong, if a program decides by it. The sentences are for people: no program compares them.
+    public enum Reason: String, Sendable, Equatable, CaseIterable {
+        /// The chain has no stage of the id that was given.
+        case noSuchStage = "no-such-stage"
+        /// The stage or the chain has no command of the name that was given.
+        case noSuchCommand = "no-such-command"
+        /// The object has no key of the name that was given.
+        case noSuchKey = "no-such-key"
+        /// The device is not there any more.
+        case deviceGone = "device-gone"
+        /// The address does not answer, or another program than a control server answers there.
+        case noServer = "no-server"
+        /// The machine has no more space, quota, memory or file descriptors at present: not a fault of the input.
+        case outOfResources = "out-of-resources"
+    }
+
     /// The broad class.
     public var code: Code
+    /// What exactly is wrong; nil if no program needs to know.
+    public var reason: Reason?
+    /// The option or key that the error is about: `path`. Where a stage gives no ``place``, an option that is written in
+    /// the chain file becomes the place.
+    public var option: String?
     /// Where it is: `camera.json:7:5: stages[2].from`, or `cam (v4l2-source): frame 1841, 61.366 s after the start`.
     public var place: FaultPlace
     /// What happened: one sentence without its full stop that names the value, the rule and the range.
@@ -53,9 +74,12 @@ public struct FrameHostError: Error, Sendable, Equatable {
     /// Makes an error. A stage leaves `place` out, or gives the key of an option: `place: "path"`. Addresses in the texts
     /// are shown as ``Address`` has them.
     public init(
-        _ code: Code, place: FaultPlace = FaultPlace(), what: String, remedy: String = "", cause: String = ""
+        _ code: Code, place: FaultPlace = FaultPlace(), what: String, remedy: String = "", cause: String = "",
+        reason: Reason? = nil, option: String? = nil
     ) {
         self.code = code
+        self.reason = reason
+        self.option = option
         self.place = place
         // Values of options and other programs' words may have an address with a password.
         self.what = what.hidingAddresses()
@@ -64,8 +88,12 @@ public struct FrameHostError: Error, Sendable, Equatable {
     }
 
     /// Makes an error whose place is known in words only: the key of an option, a path, an address.
-    public init(_ code: Code, place: String, what: String, remedy: String = "", cause: String = "") {
-        self.init(code, place: FaultPlace(place), what: what, remedy: remedy, cause: cause)
+    public init(
+        _ code: Code, place: String, what: String, remedy: String = "", cause: String = "", reason: Reason? = nil,
+        option: String? = nil
+    ) {
+        self.init(
+            code, place: FaultPlace(place), what: what, remedy: remedy, cause: cause, reason: reason, option: option)
     }
 
     /// This error with `outer` put before its place: what the next layer out knows.

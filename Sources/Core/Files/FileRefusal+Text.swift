@@ -9,8 +9,8 @@ extension FileRefusal {
     ///   - path: The file, as the user named it.
     ///   - overwriting: What lets a file be replaced, for the remedy: `add --overwrite`.
     public func fault(_ path: String, overwriting: String? = nil) -> FrameHostError {
-        func fault(_ what: String, _ remedy: String) -> FrameHostError {
-            FrameHostError(.unavailable, what: what, remedy: remedy)
+        func fault(_ what: String, _ remedy: String, _ code: Int32 = 0) -> FrameHostError {
+            FrameHostError(.unavailable, what: what, remedy: remedy, reason: .of(errno: code))
         }
         let another = "Name another file."
         switch self {
@@ -45,9 +45,9 @@ extension FileRefusal {
         case .unknown(let code):
             return fault(
                 "framehost cannot find out whether '\(path)' is in use: \(String(cString: strerror(code)))",
-                code == EMFILE || code == ENFILE ? "Raise the limit of open files (ulimit -n)." : another)
+                code == EMFILE || code == ENFILE ? "Raise the limit of open files (ulimit -n)." : another, code)
         case .failed(let code):
-            return fault("'\(path)' cannot be written: \(String(cString: strerror(code)))", Self.remedy(code))
+            return fault("'\(path)' cannot be written: \(String(cString: strerror(code)))", Self.remedy(code), code)
         }
     }
 

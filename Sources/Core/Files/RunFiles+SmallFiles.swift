@@ -154,7 +154,7 @@ private struct SmallFile {
             case EIO: "Check the disk that it is on."
             default: "Correct '\(option)', or make the file readable for this user."
             }
-        return fault(what, remedy, isNamedWrongly: [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(code))
+        return fault(what, remedy, code)
     }
 
     /// - Parameter count: The file's bytes, where they are known.
@@ -168,9 +168,11 @@ private struct SmallFile {
         fault("'\(path)' must be a regular file, but is \(kind)", "Name a regular file.")
     }
 
-    private func fault(_ what: String, _ remedy: String, isNamedWrongly: Bool = true) -> FrameHostError {
-        FrameHostError(
+    /// - Parameter code: The errno of a call that failed; ENOENT for a file of the wrong kind.
+    private func fault(_ what: String, _ remedy: String, _ code: Int32 = ENOENT) -> FrameHostError {
+        let isNamedWrongly = [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG].contains(code)
+        return FrameHostError(
             isNamedWrongly ? .invalidConfiguration : .unavailable, place: FaultPlace(option), what: what,
-            remedy: remedy)
+            remedy: remedy, reason: .of(errno: code), option: option)
     }
 }

@@ -89,7 +89,8 @@ extension FrameHostError {
             }
         return FrameHostError(
             .unavailable, place: FaultPlace(file: path),
-            what: "cannot be \(verb): \(String(cString: strerror(number)))", remedy: remedy)
+            what: "cannot be \(verb): \(String(cString: strerror(number)))", remedy: remedy,
+            reason: .of(errno: number))
     }
 
     fileprivate static func noText(_ path: String, _ what: String, _ form: String) -> FrameHostError {

@@ -20,18 +20,22 @@ public protocol OptionValue: Sendable, Equatable {
 /// Says why an option's value does not fit.
 ///
 /// The host puts the place before it: `camera.json:7:5: stages[2].bitrateKbps: 20 must be from 64 to 100000.` Where
-/// ``StageOptions/validate()`` throws the fault, its place is the option that ``what`` quotes (`'path' is missing`)
-/// or begins with.
+/// ``StageOptions/validate()`` throws the fault, its place is the first of ``options`` that is
+/// written in the file.
 public struct OptionFault: Error, Sendable, Equatable {
     /// What is wrong, to be read after the option's name, without a full stop: `20 must be from 64 to 100000`.
     public var what: String
     /// What to do about it, as a sentence; empty where ``what`` says it all.
     public var remedy: String
+    /// The options that break a rule of ``StageOptions/validate()`` together, the one to change first: `["path"]`.
+    /// Empty for a fault of a single value, whose option the host knows.
+    public var options: [String]
 
     /// Makes a fault to throw.
-    public init(_ what: String, remedy: String) {
+    public init(_ what: String, remedy: String, options: [String] = []) {
         self.what = what
         self.remedy = remedy
+        self.options = options
     }
 }
 

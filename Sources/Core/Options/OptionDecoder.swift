@@ -30,7 +30,8 @@ struct OptionDecoder {
                     FrameHostError(
                         .invalidConfiguration, place: place(member.key, member.keyPlace), what: "no such option",
                         remedy: remedy(
-                            forUnknown: member, among: definitions.keys.sorted(), isChange, isService)))
+                            forUnknown: member, among: definitions.keys.sorted(), isChange, isService),
+                        reason: .noSuchKey, option: member.key))
                 continue
             }
             do {
@@ -46,7 +47,7 @@ struct OptionDecoder {
                 faults.append(
                     FrameHostError(
                         .invalidConfiguration, place: place(member.key, member.value.place), what: error.what,
-                        remedy: remedy))
+                        remedy: remedy, option: member.key))
             }
         }
         // Validated with the values that are right in themselves, so that one look shows the faults of both kinds.
@@ -58,9 +59,7 @@ struct OptionDecoder {
                 (error as? OptionFaults)?.faults
                 ?? [error as? OptionFault ?? OptionFault(String(describing: error), remedy: "")]
             for fault in found {
-                let named = OptionNaming.option(in: fault.what, members).flatMap { name in
-                    members.last { $0.key == name }
-                }
+                let named = fault.options.lazy.compactMap { name in members.last { $0.key == name } }.first
                 // A value that is wrong in itself was left out here, so this fault says nothing about what the
                 // options need.
                 if let named, wrong.contains(named.key) { continue }
@@ -69,7 +68,7 @@ struct OptionDecoder {
                         .invalidConfiguration,
                         place: place(named?.key ?? "", named?.keyPlace ?? TextPlace(line: 0, column: 0)),
                         what: fault.what,
-                        remedy: fault.remedy))
+                        remedy: fault.remedy, option: named?.key ?? fault.options.first))
             }
         }
         guard faults.isEmpty else { throw FrameHostErrors(faults) }

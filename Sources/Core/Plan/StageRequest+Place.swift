@@ -32,21 +32,21 @@ extension StageRequest {
 
     /// An error that the stage threw before the run, with its place in the file.
     ///
-    /// An error whose place is an option (`path`, `parameters.blur`) gets that option's place. So does an error whose
-    /// sentence names an option that is written in the file, or its value. Any other error gets the place of the stage.
+    /// An error whose place is an option (`path`, `parameters.blur`) gets that option's place. So does an error without
+    /// a place whose ``FrameHostError/option`` is written in the file. Any other error gets the place of the stage.
     func placed(_ error: any Error, file: String) -> FrameHostError {
         var fault = FrameHostError.wrap(error)
         let words = fault.place.description
         // Or it is a key that every stage has, such as `from`.
         let isOption = type.options.contains { $0.name == Self.option(in: words) } || ownPlaces[words] != nil
-        let key =
-            isOption ? words : words.isEmpty ? OptionNaming.option(in: fault.what, or: fault.remedy, options) ?? "" : ""
+        let key = isOption ? words : words.isEmpty ? options.first { $0.key == fault.option }?.key ?? "" : ""
         guard !key.isEmpty else {
             var place = place(file: file, of: "")
             place.title = "'\(id)'"
             return fault.within(place)
         }
         fault.place = place(file: file, of: key)
+        fault.option = Self.option(in: key)
         return fault
     }
 

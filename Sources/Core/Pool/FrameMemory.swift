@@ -42,7 +42,8 @@ public struct AnonymousMemory: FrameMemory {
     private static func refusal(_ byteCount: Int, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .exhausted, what: "\(byteCount) bytes of memory cannot be allocated: \(String(cString: strerror(code)))",
-            remedy: "Use smaller pictures, shorter queues or fewer stages that hold frames.")
+            remedy: "Use smaller pictures, shorter queues or fewer stages that hold frames.",
+            reason: .of(errno: code))
     }
 
     /// `MADV_HUGEPAGE` and `MADV_POPULATE_WRITE` of madvise(2), which C libraries older than 2022 do not know.

@@ -24,7 +24,8 @@ extension Chain {
                         remedy: near
                             ?? (names.isEmpty
                                 ? "It takes only the commands that every stage has, such as 'pause'."
-                                : "It has \(quotedList(names, "and"))."))))
+                                : "It has \(quotedList(names, "and"))."),
+                        reason: .noSuchCommand)))
         }
         post(runner, .command, reply) { [unowned runner] in
             try runner.instance.stage.command(command, arguments: arguments)

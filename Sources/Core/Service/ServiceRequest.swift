@@ -37,6 +37,7 @@ public struct ServiceRequest: Sendable {
         let option = fault.place.description
         guard type.options.contains(where: { $0.name == option }) else { return fault.within(place(of: "", at: nil)) }
         fault.place = place(of: option, at: options.first { $0.key == option }?.keyPlace)
+        fault.option = option
         return fault
     }
 

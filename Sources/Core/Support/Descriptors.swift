@@ -99,10 +99,11 @@ public enum Descriptors {
         for _ in 0..<count {
             let file = Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC)
             guard file >= 0 else {
+                let code = errno
                 throw FrameHostError(
                     .unavailable,
-                    what: "\(user) needs \(count) file descriptors for \(purpose): \(String(cString: strerror(errno)))",
-                    remedy: "Raise the limit of open files (ulimit -n).")
+                    what: "\(user) needs \(count) file descriptors for \(purpose): \(String(cString: strerror(code)))",
+                    remedy: "Raise the limit of open files (ulimit -n).", reason: .of(errno: code))
             }
             files.append(file)
         }

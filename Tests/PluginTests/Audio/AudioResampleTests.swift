@@ -98,7 +98,7 @@ import Testing
         #expect(
             throws: OptionFault(
                 "none of 'sampleRate', 'channels' and 'layout' is set",
-                remedy: "Set one of them: \"sampleRate\": 48000.")
+                remedy: "Set one of them: \"sampleRate\": 48000.", options: ["sampleRate", "channels", "layout"])
         ) { try AudioResampleOptions().validate() }
     }
 

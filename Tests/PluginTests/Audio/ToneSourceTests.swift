@@ -155,7 +155,7 @@ import Testing
         #expect(
             throws: OptionFault(
                 "'frequency' is 5000 Hz, but 8000 samples per second carry at most 4000 Hz",
-                remedy: "Lower 'frequency', or raise 'sampleRate'.")
+                remedy: "Lower 'frequency', or raise 'sampleRate'.", options: ["frequency"])
         ) {
             var options = ToneSourceOptions()
             options.sampleRate = 8000
@@ -164,7 +164,8 @@ import Testing
         }
         #expect(
             throws: OptionFault(
-                "'blocks' and 'seconds' both say where the sound ends", remedy: "Leave one of them out.")
+                "'blocks' and 'seconds' both say where the sound ends", remedy: "Leave one of them out.",
+                options: ["blocks", "seconds"])
         ) {
             var options = ToneSourceOptions()
             options.blocks = 3

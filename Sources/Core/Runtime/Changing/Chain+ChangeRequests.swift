@@ -143,7 +143,7 @@ extension Chain {
         return FrameHostError(
             .invalidConfiguration, place: id, what: "no such stage",
             remedy: Suggestion.nearest(to: id, in: ids).map { "Did you mean '\($0)'?" }
-                ?? "The chain has \(quotedList(ids, "and")).")
+                ?? "The chain has \(quotedList(ids, "and")).", reason: .noSuchStage)
     }
 
     /// [desk's thread] Forgets the failures of stages that a change has replaced. Where a stage that it has removed was

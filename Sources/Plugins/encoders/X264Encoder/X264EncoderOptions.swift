@@ -147,10 +147,12 @@ struct X264EncoderOptions: StageOptions {
         if crf != nil, bitrateKbps != nil {
             throw OptionFault(
                 "'crf' and 'bitrateKbps' cannot be used together",
-                remedy: "Keep one of them. To limit the bitrate with 'crf', set 'vbvMaxKbps'.")
+                remedy: "Keep one of them. To limit the bitrate with 'crf', set 'vbvMaxKbps'.",
+                options: ["crf", "bitrateKbps"])
         }
         if qp != nil, let other = crf != nil ? "crf" : bitrateKbps != nil ? "bitrateKbps" : nil {
-            throw OptionFault("'qp' and '\(other)' cannot be used together", remedy: "Keep one of them.")
+            throw OptionFault(
+                "'qp' and '\(other)' cannot be used together", remedy: "Keep one of them.", options: ["qp", other])
         }
         if qp != nil, vbvMaxKbps != nil || vbvBufferKbits != nil {
             let limits = [vbvMaxKbps == nil ? nil : "'vbvMaxKbps'", vbvBufferKbits == nil ? nil : "'vbvBufferKbits'"]
@@ -159,23 +161,26 @@ struct X264EncoderOptions: StageOptions {
                 "with 'qp' a picture may take any number of bits, which \(limits) cannot limit",
                 // A 'crf' with a buffer alone is refused below.
                 remedy:
-                    "Leave \(limits) out, or use \(vbvMaxKbps == nil ? "" : "'crf' or ")'bitrateKbps' instead of 'qp'.")
+                    "Leave \(limits) out, or use \(vbvMaxKbps == nil ? "" : "'crf' or ")'bitrateKbps' instead of 'qp'.",
+                options: ["qp", "vbvMaxKbps", "vbvBufferKbits"])
         }
         if let vbvMaxKbps, let bitrateKbps, vbvMaxKbps < bitrateKbps {
             throw OptionFault(
                 "'vbvMaxKbps' \(vbvMaxKbps) must be at least 'bitrateKbps' \(bitrateKbps)",
-                remedy: "Lower 'bitrateKbps', or raise 'vbvMaxKbps' in the chain file.")
+                remedy: "Lower 'bitrateKbps', or raise 'vbvMaxKbps' in the chain file.",
+                options: ["vbvMaxKbps", "bitrateKbps"])
         }
         if vbvMaxKbps == nil, vbvBufferKbits != nil, crf != nil {
             throw OptionFault(
                 "'vbvBufferKbits' needs 'vbvMaxKbps' when 'crf' is set",
-                remedy: "Set 'vbvMaxKbps' too, or leave 'vbvBufferKbits' out.")
+                remedy: "Set 'vbvMaxKbps' too, or leave 'vbvBufferKbits' out.",
+                options: ["vbvBufferKbits", "vbvMaxKbps", "crf"])
         }
         // As in x264_param_apply_profile.
         if let profile, let crf, crf < 1 {
             throw OptionFault(
                 "'crf' must be from 1 to 51 with the profile '\(profile.rawValue)', but is \(crf.optionJSON.text()): below 1 x264 is lossless, which this profile does not permit",
-                remedy: "Raise 'crf', or leave 'profile' out.")
+                remedy: "Raise 'crf', or leave 'profile' out.", options: ["crf"])
         }
         if profile == .baseline, let bframes, bframes > 0 {
             throw OptionFault(

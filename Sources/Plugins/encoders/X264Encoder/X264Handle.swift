@@ -194,7 +194,7 @@ final class X264Handle {
             throw FrameHostError(
                 .callFailed,
                 what: "x264 has no preset '\(settings.preset.rawValue)' with tune '\(settings.tune.rawValue)'",
-                remedy: "Use another 'preset' or 'tune'.")
+                remedy: "Use another 'preset' or 'tune'.", option: "preset")
         }
         parameters.i_csp = format.pixelFormat == .nv12 ? X264_CSP_NV12 : X264_CSP_I420
         parameters.i_width = Int32(format.width)
@@ -214,7 +214,7 @@ final class X264Handle {
         if let profile = settings.profile, x264_param_apply_profile(&parameters, profile.rawValue) != 0 {
             throw FrameHostError(
                 .invalidConfiguration, what: "x264 cannot use the profile '\(profile.rawValue)' with these options",
-                remedy: "Leave 'profile' out.")
+                remedy: "Leave 'profile' out.", option: "profile")
         }
         return parameters
     }

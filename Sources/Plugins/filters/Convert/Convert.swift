@@ -22,7 +22,7 @@ struct ConvertOptions: StageOptions {
         guard format.bitDepth == 8 else {
             throw OptionFault(
                 "'format' cannot be \(format.rawValue): this stage can only read it",
-                remedy: "Use i420, nv12, yuyv, bgra, rgb24 or gray8.")
+                remedy: "Use i420, nv12, yuyv, bgra, rgb24 or gray8.", options: ["format"])
         }
     }
 }

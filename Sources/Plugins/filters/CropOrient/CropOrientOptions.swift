@@ -34,7 +34,7 @@ struct CropOrientOptions: StageOptions {
         guard abs(wanted / given - 1) > 0.02 else { return }
         throw OptionFault(
             "'aspect' \(aspect) and 'size' \(size) must have the same shape",
-            remedy: "Leave 'aspect' out, because 'size' sets the shape too.")
+            remedy: "Leave 'aspect' out, because 'size' sets the shape too.", options: ["aspect", "size"])
     }
 }
 

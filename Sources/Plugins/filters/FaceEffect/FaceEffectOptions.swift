@@ -118,53 +118,57 @@ struct FaceEffectOptions: StageOptions {
         if effect == .sticker, image == nil {
             throw OptionFault(
                 "the effect 'sticker' needs an 'image'",
-                remedy: "Name a PNG in the chain file (\"image\": \"hat.png\"), or use another effect.")
+                remedy: "Name a PNG in the chain file (\"image\": \"hat.png\"), or use another effect.",
+                options: ["image"])
         }
         if image != nil, effect != .sticker, effect != .replace {
             throw OptionFault(
                 "'image' is only used by the effects 'sticker' and 'replace'",
-                remedy: "Use \(privacy ? "'replace'" : "one of these effects"), or leave 'image' out.")
+                remedy: "Use \(privacy ? "'replace'" : "one of these effects"), or leave 'image' out.",
+                options: ["image"])
         }
         guard privacy else {
             if lookAheadSeconds != nil || reviewFile != nil {
                 throw OptionFault(
                     "'\(lookAheadSeconds != nil ? "lookAheadSeconds" : "reviewFile")' is only used with \"privacy\": true",
-                    remedy: "Leave it out, or set 'privacy' to true.")
+                    remedy: "Leave it out, or set 'privacy' to true.",
+                    options: [lookAheadSeconds != nil ? "lookAheadSeconds" : "reviewFile"])
             }
             guard acceptMissedFaces else { return }
             throw OptionFault(
                 "'acceptMissedFaces' is only used with \"privacy\": true",
-                remedy: "Leave it out, or set 'privacy' to true.")
+                remedy: "Leave it out, or set 'privacy' to true.", options: ["acceptMissedFaces"])
         }
         if !effect.covers {
             throw OptionFault(
                 "'privacy' needs an effect that covers faces, but '\(effect.rawValue)' does not cover them",
-                remedy: "Use 'pixelate', 'blur' or 'replace'.")
+                remedy: "Use 'pixelate', 'blur' or 'replace'.", options: ["privacy"])
         }
         if !draw {
             throw OptionFault(
                 "'privacy' needs \"draw\": true",
-                remedy: "Leave 'draw' out to cover faces, or leave 'privacy' out of the chain file.")
+                remedy: "Leave 'draw' out to cover faces, or leave 'privacy' out of the chain file.",
+                options: ["privacy"])
         }
         if effect == .pixelate, blocks > 12 {
             throw OptionFault(
                 "'blocks' must be from 2 to 12 with 'privacy', but is \(blocks): smaller blocks leave a face recognisable",
-                remedy: "Use at most 12.")
+                remedy: "Use at most 12.", options: ["blocks", "privacy"])
         }
         if effect == .blur, strength < 0.4 {
             throw OptionFault(
                 "'strength' must be from 0.4 to 1 for 'blur' with 'privacy', but is \(strength.optionJSON.text()): a weaker blur leaves a face recognisable",
-                remedy: "Use at least 0.4.")
+                remedy: "Use at least 0.4.", options: ["strength", "privacy"])
         }
         if margin < 0.1 {
             throw OptionFault(
                 "'margin' must be from 0.1 to 1 with 'privacy', but is \(margin.optionJSON.text()): a smaller one leaves the edge of a face uncovered",
-                remedy: "Use at least 0.1.")
+                remedy: "Use at least 0.1.", options: ["margin", "privacy"])
         }
         if latency == .none {
             throw OptionFault(
                 "'privacy' must wait for detections, but \"latency\": \"none\" does not wait",
-                remedy: "Leave 'latency' out.")
+                remedy: "Leave 'latency' out.", options: ["privacy"])
         }
     }
 }

@@ -25,10 +25,12 @@ struct PictureOverlayOptions: StageOptions {
     func validate() throws(OptionFault) {
         if path.isEmpty {
             throw OptionFault(
-                "'path' is missing or empty", remedy: "Name a PNG or JPEG file: \"path\": \"logo.png\".")
+                "'path' is missing or empty", remedy: "Name a PNG or JPEG file: \"path\": \"logo.png\".",
+                options: ["path"])
         }
         if path.utf8.contains(0) {
-            throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")
+            throw OptionFault(
+                "'path' must not contain the character U+0000", remedy: "Remove its \\u0000.", options: ["path"])
         }
         switch size {
         case .pixels(let pixels) where pixels < 1:
@@ -38,9 +40,12 @@ struct PictureOverlayOptions: StageOptions {
                 : ""
             throw OptionFault(
                 "'size' must be at least 1 pixel or a percentage, but is \(pixels.optionJSON.text())",
-                remedy: "Write a number of pixels, such as 24, or a percentage, such as \"10%\".\(share)")
+                remedy: "Write a number of pixels, such as 24, or a percentage, such as \"10%\".\(share)",
+                options: ["size"])
         case .share(let share) where share < 0:
-            throw OptionFault("'size' must be 0 or more, but is \(share.optionJSON.text())%", remedy: "Use 0 or more.")
+            throw OptionFault(
+                "'size' must be 0 or more, but is \(share.optionJSON.text())%", remedy: "Use 0 or more.",
+                options: ["size"])
         default: break
         }
     }

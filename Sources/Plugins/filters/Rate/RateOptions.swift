@@ -15,6 +15,8 @@ struct RateOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         guard rate == nil else { return }
-        throw OptionFault("'rate' is missing", remedy: "Set the frames per second: \"rate\": 30, or \"30000/1001\".")
+        throw OptionFault(
+            "'rate' is missing", remedy: "Set the frames per second: \"rate\": 30, or \"30000/1001\".",
+            options: ["rate"])
     }
 }

@@ -109,7 +109,8 @@ final class Replicate: Transform {
                 what:
                     "a copy would be \(frames(options.mostDelay)) late, but the longest delay at the start was \(frames(mostDelay)), and a running chain cannot exceed it",
                 remedy:
-                    "Lower 'delay' in 'first', 'step' or 'each', or set the longer delay in the chain file and restart the chain."
+                    "Lower 'delay' in 'first', 'step' or 'each', or set the longer delay in the chain file and restart the chain.",
+                option: "first"
             )
         }
         plan()

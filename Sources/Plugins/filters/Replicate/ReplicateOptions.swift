@@ -30,7 +30,8 @@ struct ReplicateOptions: StageOptions {
             throw OptionFault(
                 "'each' has \(each.count == 1 ? "1 entry" : "\(each.count) entries"), but there \(count == 1 ? "is 1 copy" : "are \(count) copies")",
                 remedy: "Remove \(surplus == 1 ? "1 entry" : "\(surplus) entries") from 'each'"
-                    + (each.count > Self.mostCopies ? "." : ", or set 'copies' to \(each.count) in the chain file."))
+                    + (each.count > Self.mostCopies ? "." : ", or set 'copies' to \(each.count) in the chain file."),
+                options: ["each"])
         }
         guard mostDelay <= Self.mostDelay else {
             throw OptionFault(

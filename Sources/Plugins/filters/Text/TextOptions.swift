@@ -40,7 +40,7 @@ struct TextOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         for (name, value) in [("size", size), ("outline", outline), ("boxPadding", boxPadding)] where value.isNegative {
-            throw OptionFault("'\(name)' must be 0 or more, but is \(value)", remedy: "Use 0 or more.")
+            throw OptionFault("'\(name)' must be 0 or more, but is \(value)", remedy: "Use 0 or more.", options: [name])
         }
     }
 }

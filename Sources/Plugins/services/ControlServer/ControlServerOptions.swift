@@ -24,27 +24,31 @@ struct ControlServerOptions: StageOptions {
         guard let address = ListenAddress(listen) else {
             throw OptionFault(
                 "'listen' \"\(listen)\" must be an IP address or localhost, with a port from 0 to 65535",
-                remedy: "Write \"127.0.0.1:8080\" or \"[::1]:8080\". Port 0 takes any free port.")
+                remedy: "Write \"127.0.0.1:8080\" or \"[::1]:8080\". Port 0 takes any free port.", options: ["listen"])
         }
         if token != nil, tokenFile != nil {
-            throw OptionFault("'token' and 'tokenFile' cannot be used together", remedy: "Leave one of them out.")
+            throw OptionFault(
+                "'token' and 'tokenFile' cannot be used together", remedy: "Leave one of them out.",
+                options: ["token", "tokenFile"])
         }
         // No message shows the token's text.
         if let token, AccessToken(token) == nil {
-            throw OptionFault("'token' must be \(AccessToken.rule)", remedy: AccessToken.remedy)
+            throw OptionFault("'token' must be \(AccessToken.rule)", remedy: AccessToken.remedy, options: ["token"])
         }
         if tokenFile == "" {
-            throw OptionFault("'tokenFile' is empty", remedy: "Name a file with the token in its first line.")
+            throw OptionFault(
+                "'tokenFile' is empty", remedy: "Name a file with the token in its first line.", options: ["tokenFile"])
         }
         if !address.isLoopback, token == nil, tokenFile == nil {
             throw OptionFault(
                 "'listen' \"\(listen)\" can be reached from other machines, so it needs a token",
-                remedy: "Set \"token\": \"${FRAMEHOST_TOKEN}\" or 'tokenFile', or listen on 127.0.0.1.")
+                remedy: "Set \"token\": \"${FRAMEHOST_TOKEN}\" or 'tokenFile', or listen on 127.0.0.1.",
+                options: ["listen"])
         }
         for host in hosts where HostName(host) == nil {
             throw OptionFault(
                 "'hosts' has \"\(host)\", which must be a host name or an IP address (IPv6 in brackets), with or without a port from 1 to 65535",
-                remedy: "Write it like \"studio.local\", \"cam.example:443\" or \"[fd00::12]\".")
+                remedy: "Write it like \"studio.local\", \"cam.example:443\" or \"[fd00::12]\".", options: ["hosts"])
         }
     }
 }

@@ -51,18 +51,18 @@ struct MQTTEventsOptions: StageOptions {
             if let value, value.isEmpty || value.utf8.contains(0) {
                 throw OptionFault(
                     "'\(name)' must name \(kind), but \(value.isEmpty ? "is empty" : "contains U+0000")",
-                    remedy: "Name \(kind), or leave '\(name)' out.")
+                    remedy: "Name \(kind), or leave '\(name)' out.", options: [name])
             }
         }
         if caFile != nil, address.scheme != "mqtts" {
             throw OptionFault(
                 "'caFile' is set, but mqtt:// has no certificates",
-                remedy: "Use mqtts:// in 'broker', or leave 'caFile' out.")
+                remedy: "Use mqtts:// in 'broker', or leave 'caFile' out.", options: ["caFile"])
         }
         if caFile != nil, !verify {
             throw OptionFault(
                 "'caFile' names trusted certificates, but \"verify\": false trusts all",
-                remedy: "Leave one of the two out.")
+                remedy: "Leave one of the two out.", options: ["caFile"])
         }
         for (name, value, usual) in [
             ("topic", topic, "framehost"), ("discoveryTopic", discoveryTopic, "homeassistant"),
@@ -71,12 +71,13 @@ struct MQTTEventsOptions: StageOptions {
             if words.contains(where: { $0.isEmpty || String($0) != EventName.word(String($0)) }) || words.count > 8 {
                 throw OptionFault(
                     "'\(name)' \(JSONNode(.string(value)).text()) must be 1 to 8 words of 1 to 64 ASCII letters, digits, - and _, with / between them",
-                    remedy: "Write it like \"\(usual)\" or \"site/\(usual)\".")
+                    remedy: "Write it like \"\(usual)\" or \"site/\(usual)\".", options: [name])
             }
         }
         if host == "" {
             throw OptionFault(
-                "'host' is empty", remedy: "Write a name, or leave 'host' out for the machine's own name.")
+                "'host' is empty", remedy: "Write a name, or leave 'host' out for the machine's own name.",
+                options: ["host"])
         }
         if let fault = EventFilter.fault(of: events) { throw fault }
     }

@@ -56,16 +56,19 @@ struct NATSEventsOptions: StageOptions {
         guard !addresses.isEmpty, addresses.count <= 32 else {
             throw OptionFault(
                 "'servers' must name 1 to 32 servers, but names \(addresses.count)",
-                remedy: "Write it like [\"nats://127.0.0.1:4222\"]; of a large cluster, name some servers.")
+                remedy: "Write it like [\"nats://127.0.0.1:4222\"]; of a large cluster, name some servers.",
+                options: ["servers"])
         }
         let isSecured = addresses.contains { $0.scheme == "tls" }
         if isSecured, addresses.contains(where: { $0.scheme == "nats" }) {
             throw OptionFault(
                 "'servers' has both nats:// and tls://, but all servers must use the same scheme",
-                remedy: "Use tls:// for all of them, or nats:// for all of them.")
+                remedy: "Use tls:// for all of them, or nats:// for all of them.", options: ["servers"])
         }
         if login != nil, credentials != nil {
-            throw OptionFault("'login' and 'credentials' cannot be used together", remedy: "Leave one of them out.")
+            throw OptionFault(
+                "'login' and 'credentials' cannot be used together", remedy: "Leave one of them out.",
+                options: ["login", "credentials"])
         }
         let (file, folder) = ("a file", "a folder")
         for (name, value, kind) in [
@@ -75,33 +78,34 @@ struct NATSEventsOptions: StageOptions {
             if let value, value.isEmpty || value.utf8.contains(0) {
                 throw OptionFault(
                     "'\(name)' must name \(kind), but \(value.isEmpty ? "is empty" : "contains U+0000")",
-                    remedy: "Name \(kind), or leave '\(name)' out.")
+                    remedy: "Name \(kind), or leave '\(name)' out.", options: [name])
             }
         }
         if caFile != nil, !isSecured {
             throw OptionFault(
                 "'caFile' is set, but nats:// has no certificates",
-                remedy: "Use tls:// for all of 'servers', or leave 'caFile' out.")
+                remedy: "Use tls:// for all of 'servers', or leave 'caFile' out.", options: ["caFile"])
         }
         if caFile != nil, !verify {
             throw OptionFault(
                 "'caFile' names trusted certificates, but \"verify\": false trusts all",
-                remedy: "Leave one of the two out.")
+                remedy: "Leave one of the two out.", options: ["caFile"])
         }
         if stream.isEmpty || stream != EventName.word(stream) {
             throw OptionFault(
                 "'stream' \(JSONNode(.string(stream)).text()) must be 1 to 64 ASCII letters, digits, - and _",
-                remedy: "Write it like \"FRAMEHOST\".")
+                remedy: "Write it like \"FRAMEHOST\".", options: ["stream"])
         }
         let tokens = subject.split(separator: ".", omittingEmptySubsequences: false)
         if tokens.contains(where: { $0.isEmpty || String($0) != EventName.word(String($0)) }) || tokens.count > 8 {
             throw OptionFault(
                 "'subject' \(JSONNode(.string(subject)).text()) must be 1 to 8 words of 1 to 64 ASCII letters, digits, - and _, with dots between them",
-                remedy: "Write it like \"framehost\" or \"site.framehost\".")
+                remedy: "Write it like \"framehost\" or \"site.framehost\".", options: ["subject"])
         }
         if host == "" {
             throw OptionFault(
-                "'host' is empty", remedy: "Write a name, or leave 'host' out for the machine's own name.")
+                "'host' is empty", remedy: "Write a name, or leave 'host' out for the machine's own name.",
+                options: ["host"])
         }
         if let fault = EventFilter.fault(of: events) { throw fault }
     }

@@ -133,6 +133,6 @@ final class ImageFiles {
         return FrameHostError(
             .invalidConfiguration,
             what: "'\(path)' exists and has no mark that this stage (\(owner)) made it there, so it is not replaced",
-            remedy: "Move it away, or name another file in 'path'.")
+            remedy: "Move it away, or name another file in 'path'.", option: "path")
     }
 }

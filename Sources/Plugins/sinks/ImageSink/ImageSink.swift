@@ -142,7 +142,7 @@ final class ImageSink: Sink {
             .unavailable,
             what:
                 "\(counts.lost) of \(counts.written + counts.lost) pictures could not be written: \(firstFault.what)",
-            remedy: firstFault.remedy)
+            remedy: firstFault.remedy, reason: firstFault.reason)
     }
 
     /// [stage thread] Frees the encoder.

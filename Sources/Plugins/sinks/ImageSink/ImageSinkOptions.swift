@@ -57,20 +57,21 @@ struct ImageSinkOptions: StageOptions {
         guard Self.kind(of: path) != nil else {
             throw OptionFault(
                 "'\(path)' must end in .jpg, .jpeg or .png",
-                remedy: "Use one of these endings: the ending chooses the format.")
+                remedy: "Use one of these endings: the ending chooses the format.", options: ["path"])
         }
         guard try FileNamePattern(path).isFixed else { return }
         guard overwrite else {
             throw OptionFault(
                 "'\(path)' is one file, but each picture needs a file of its own",
                 remedy:
-                    "Put a number or a time into 'path', such as {nnnn} or %H-%M-%S. To keep only the newest picture, set \"overwrite\": true."
-            )
+                    "Put a number or a time into 'path', such as {nnnn} or %H-%M-%S. To keep only the newest picture, set \"overwrite\": true.",
+                options: ["path"])
         }
         if keepSeconds != nil || keepMegabytes != nil {
             throw OptionFault(
                 "'\(keepSeconds != nil ? "keepSeconds" : "keepMegabytes")' removes older files of a pattern, but '\(path)' is one file",
-                remedy: "Put a time or a number into 'path', such as %Y-%m-%d or {nnnn}.")
+                remedy: "Put a time or a number into 'path', such as %Y-%m-%d or {nnnn}.",
+                options: [keepSeconds != nil ? "keepSeconds" : "keepMegabytes"])
         }
     }
 }

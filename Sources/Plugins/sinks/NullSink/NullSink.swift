@@ -27,11 +27,13 @@ struct NullSinkOptions: StageOptions {
     var isOutput: Bool { dump.map { $0 == "-" || StandardStream.output.paths.contains($0) } ?? false }
 
     func validate() throws(OptionFault) {
-        if dump == "" { throw OptionFault("'dump' is empty", remedy: "Name a file, or - for standard output.") }
+        if dump == "" {
+            throw OptionFault("'dump' is empty", remedy: "Name a file, or - for standard output.", options: ["dump"])
+        }
         if isOutput, report == .latency {
             throw OptionFault(
                 "'dump' and 'report' both write to standard output",
-                remedy: "Name a file in 'dump', or leave 'report' out.")
+                remedy: "Name a file in 'dump', or leave 'report' out.", options: ["dump", "report"])
         }
     }
 }

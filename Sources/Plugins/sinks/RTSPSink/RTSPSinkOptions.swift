@@ -90,32 +90,41 @@ struct RTSPSinkOptions: StageOptions {
 
     func validate() throws(OptionFaults) {
         var faults: [OptionFault] = []
-        func add(_ what: String, _ remedy: String) { faults.append(OptionFault(what, remedy: remedy)) }
+        func add(_ option: String, _ what: String, _ remedy: String) {
+            faults.append(OptionFault(what, remedy: remedy, options: [option]))
+        }
         if !Self.isStreamPath(path) { faults.append(Self.faultOfPath(path)) }
         if !address.isEmpty, IPAddress(address) == nil {
             add(
+                "address",
                 "'address' \"\(address)\" must be an IP address",
                 "Use an address of this machine, such as \"127.0.0.1\", or leave it out.")
         }
         for range in allow where AddressRange(range) == nil {
             add(
+                "allow",
                 "'allow' has \"\(range)\", which must be an IP address or a range of them",
                 "Write it as \"192.168.1.7\" or \"192.168.1.0/24\".")
         }
         if users == "" {
             add(
+                "users",
                 "'users' is empty", "Name a file or env:NAME, or leave 'users' out to let every client play.")
         }
         if authentication != nil, users == nil {
             add(
+                "authentication",
                 "'authentication' needs 'users': without them every client may play, and no password is checked",
                 "Set 'users', or leave 'authentication' out.")
         }
         if (certificate == nil) != (key == nil) {
-            add("'certificate' and 'key' must be set together", "Set both for RTSPS, or neither.")
+            add(
+                certificate != nil ? "certificate" : "key", "'certificate' and 'key' must be set together",
+                "Set both for RTSPS, or neither.")
         }
         if certificate != nil, transport == .udp {
             add(
+                "transport",
                 "'transport' \"udp\" cannot be used with 'certificate': with TLS, packets only travel on the TCP connection",
                 "Leave 'transport' out, or set it to \"tcp\".")
         }
@@ -131,22 +140,26 @@ struct RTSPSinkOptions: StageOptions {
             let better = "/" + path
             return OptionFault(
                 "\(shown) must begin with a slash",
-                remedy: isStreamPath(better) ? "Write \"\(better)\"." : "Write it like \"/live\".")
+                remedy: isStreamPath(better) ? "Write \"\(better)\"." : "Write it like \"/live\".", options: ["path"])
         }
-        if path == "/" { return OptionFault("\(shown) must have a name", remedy: "Write it like \"/live\".") }
+        if path == "/" {
+            return OptionFault("\(shown) must have a name", remedy: "Write it like \"/live\".", options: ["path"])
+        }
         if path.contains("?") || path.contains("%") {
-            return OptionFault("\(shown) must not contain ? or %", remedy: "Leave them out.")
+            return OptionFault("\(shown) must not contain ? or %", remedy: "Leave them out.", options: ["path"])
         }
         if path.hasSuffix("/") {
-            return OptionFault("\(shown) must not end with a slash", remedy: "Leave that slash out.")
+            return OptionFault("\(shown) must not end with a slash", remedy: "Leave that slash out.", options: ["path"])
         }
         if path.firstRange(of: "//") != nil {
-            return OptionFault("\(shown) must not have two slashes in a row", remedy: "Write one slash there.")
+            return OptionFault(
+                "\(shown) must not have two slashes in a row", remedy: "Write one slash there.", options: ["path"])
         }
         return OptionFault(
             "\(shown) cannot be the path of a stream",
             remedy:
-                "Use letters and digits, and do not end it with a name such as trackID=1, which stands for a track.")
+                "Use letters and digits, and do not end it with a name such as trackID=1, which stands for a track.",
+            options: ["path"])
     }
 }
 

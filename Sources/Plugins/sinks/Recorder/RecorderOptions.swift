@@ -90,13 +90,14 @@ struct RecorderOptions: StageOptions {
         if Container(path: path) == nil {
             throw OptionFault(
                 "'\(path)' must end in .mp4, .mov or .mkv, or of sound alone in .m4a or .mka",
-                remedy: "Use one of these endings: the ending chooses the container.")
+                remedy: "Use one of these endings: the ending chooses the container.", options: ["path"])
         }
         let pattern = try FileNamePattern(path)
         if keepSeconds != nil || keepMegabytes != nil, !makesMoreFiles, pattern.isFixed {
             throw OptionFault(
                 "'\(keepSeconds != nil ? "keepSeconds" : "keepMegabytes")' removes older files of a pattern, but '\(path)' is one file",
-                remedy: "Put a time or a number into 'path', such as %Y-%m-%d or {nnnn}.")
+                remedy: "Put a time or a number into 'path', such as %Y-%m-%d or {nnnn}.",
+                options: [keepSeconds != nil ? "keepSeconds" : "keepMegabytes"])
         }
     }
 

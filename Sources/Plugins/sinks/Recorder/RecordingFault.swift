@@ -14,7 +14,7 @@ extension RecordingFault {
     static func foreign(_ path: String) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, what: "'\(path)' was not made by a recorder, so it is not replaced",
-            remedy: moveAway)
+            remedy: moveAway, option: "path")
     }
 
     /// - Parameters:
@@ -52,7 +52,7 @@ extension RecordingFault {
             default: ""
             }
         return FrameHostError(
-            .unavailable, what: "writing '\(path)' failed: \(reason)", remedy: remedy + rest)
+            .unavailable, what: "writing '\(path)' failed: \(reason)", remedy: remedy + rest, reason: .of(errno: code))
     }
 
     /// The fault of a file that was deleted while it was written.
@@ -97,7 +97,7 @@ extension RecordingFault {
             .unavailable,
             what:
                 "\(pictures == 1 ? "1 picture that was" : "\(pictures) pictures that were") to be recorded \(pictures == 1 ? "is" : "are") in no file",
-            cause: fault.map { "\($0)" } ?? "")
+            cause: fault.map { "\($0)" } ?? "", reason: fault?.reason)
     }
 
     /// `1 frame`, `87 frames`.

@@ -52,7 +52,7 @@ enum OutputFault {
             .unavailable, what: "'\(path)' is in use",
             remedy:
                 "End the program that writes to it. Only one program can write to a virtual camera. If this chain itself writes to it, restart the chain to make this change.",
-            cause: cause)
+            cause: cause, option: "device")
     }
 
     static func several(_ asked: String, _ paths: [String]) -> FrameHostError {
@@ -74,7 +74,8 @@ enum OutputFault {
         FrameHostError(
             .unavailable, what: "the driver of '\(path)' gives \(what)",
             remedy:
-                "End the other programs that use this device, then try again: the first program that reads from or writes to a device sets the format of that device."
+                "End the other programs that use this device, then try again: the first program that reads from or writes to a device sets the format of that device.",
+            option: "device"
         )
     }
 
@@ -99,13 +100,13 @@ enum OutputFault {
                 .unavailable, what: "this user may not open '\(path)'",
                 remedy:
                     "Give the container this device (`--device=\(path)`); in a systemd service, allow it with DeviceAllow= and restart the service.",
-                cause: cause)
+                cause: cause, option: "device")
         case EACCES:
             return FrameHostError(
                 .unavailable, what: "this user may not open '\(path)'",
                 remedy: group.map {
                     "Join the group '\($0)', which may open it: `sudo usermod -aG \($0) $USER`. Then log in again."
-                } ?? "Give this user permission to read and write it.", cause: cause)
+                } ?? "Give this user permission to read and write it.", cause: cause, option: "device")
         case EBUSY:
             return inUse(path, cause: cause)
         // A file or pipe gives the first, a folder the second.
@@ -116,11 +117,11 @@ enum OutputFault {
                 .unavailable, what: "'\(path)' has disappeared",
                 remedy:
                     "Connect the device again. For a virtual camera, load its module again: `sudo modprobe -r v4l2loopback`, then `\(loadCommand(for: path))`, with the camera's own name as card_label.",
-                cause: cause)
+                cause: cause, option: "device")
         default:
             return FrameHostError(
                 .callFailed, what: "a call to the driver of '\(path)' failed",
-                remedy: "Check `dmesg` for messages of the driver.", cause: cause)
+                remedy: "Check `dmesg` for messages of the driver.", cause: cause, option: "device")
         }
     }
 }

@@ -10,10 +10,12 @@ struct V4L2SinkOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         if device == "" {
-            throw OptionFault("'device' must not be empty", remedy: "Name a device, or leave 'device' out.")
+            throw OptionFault(
+                "'device' must not be empty", remedy: "Name a device, or leave 'device' out.", options: ["device"])
         }
         if device?.utf8.contains(0) == true {
-            throw OptionFault("'device' must not contain the character U+0000", remedy: "Remove its \\u0000.")
+            throw OptionFault(
+                "'device' must not contain the character U+0000", remedy: "Remove its \\u0000.", options: ["device"])
         }
     }
 }

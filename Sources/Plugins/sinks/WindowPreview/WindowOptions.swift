@@ -24,7 +24,8 @@ struct WindowOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         if title?.utf8.contains(0) == true {
-            throw OptionFault("'title' must not contain the character U+0000", remedy: "Remove its \\u0000.")
+            throw OptionFault(
+                "'title' must not contain the character U+0000", remedy: "Remove its \\u0000.", options: ["title"])
         }
     }
 

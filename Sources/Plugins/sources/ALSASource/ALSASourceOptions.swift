@@ -28,8 +28,8 @@ struct ALSASourceOptions: StageOptions {
         throw OptionFault(
             "'device' must be a plain name, such as 'default', or a card's device, such as 'hw:1,0' or 'plughw:CARD=Webcam', but is '\(device)'",
             remedy:
-                "Use a name that `framehost describe alsa-source` lists, or define a device in ~/.asoundrc and use its plain name."
-        )
+                "Use a name that `framehost describe alsa-source` lists, or define a device in ~/.asoundrc and use its plain name.",
+            options: ["device"])
     }
 }
 

@@ -57,7 +57,7 @@ final class DriftResampler {
     private static func refused(_ card: CardFormat, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .callFailed, what: "libswresample cannot convert the card's sound (\(card)): error \(code)",
-            remedy: "Use another number of 'channels' or another 'sampleRate'.")
+            remedy: "Use another number of 'channels' or another 'sampleRate'.", option: "channels")
     }
 
     /// Forgets what is inside: the next frame in is the next one out.

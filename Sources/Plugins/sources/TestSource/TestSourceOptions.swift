@@ -49,12 +49,12 @@ struct TestSourceOptions: StageOptions {
         guard TimestampStrip.formats.contains(format) else {
             throw OptionFault(
                 "'stamp' needs a 4:2:0 format, but 'format' is \(format.rawValue)",
-                remedy: "Set 'format' to i420, nv12, i010 or p010, or leave 'stamp' out.")
+                remedy: "Set 'format' to i420, nv12, i010 or p010, or leave 'stamp' out.", options: ["stamp", "format"])
         }
         guard size.width >= TimestampStrip.leastWidth, size.height >= TimestampStrip.leastHeight else {
             throw OptionFault(
                 "'stamp' needs pictures of at least 320x240, but 'size' is \(size)",
-                remedy: "Use a larger 'size', or leave 'stamp' out.")
+                remedy: "Use a larger 'size', or leave 'stamp' out.", options: ["stamp", "size"])
         }
     }
 }

@@ -9,7 +9,7 @@ enum CameraFault {
     static func answered(_ what: String) -> FrameHostError {
         FrameHostError(
             .callFailed, what: "the camera's driver gives \(what)",
-            remedy: "Choose another 'size' or 'format'. `framehost devices` lists them.")
+            remedy: "Choose another 'size' or 'format'. `framehost devices` lists them.", option: "size")
     }
 
     /// - Parameter mayWait: Whether `"ifMissing": "wait"` would help.
@@ -60,7 +60,7 @@ enum CameraFault {
                 .unavailable,
                 what:
                     "'\(path)' must give one of \(CameraPixels.byCost.map(\.rawValue).joined(separator: ", ")), but has \(own)",
-                remedy: remedy)
+                remedy: remedy, option: "device")
         }
         return FrameHostError(
             .invalidConfiguration, place: "format", what: "'\(path)' does not support \(asked.rawValue); it has \(own)",
@@ -83,13 +83,15 @@ enum CameraFault {
 
     static func gone(_ path: String, cause: String = "") -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "'\(path)' has disappeared", remedy: "Check its cable and `dmesg`.", cause: cause)
+            .unavailable, what: "'\(path)' has disappeared", remedy: "Check its cable and `dmesg`.", cause: cause,
+            reason: .deviceGone,
+            option: "device")
     }
 
-    /// Whether an error says that the camera at `path` has disappeared, and not that it cannot be used.
-    static func isOfGone(_ error: any Error, _ path: String) -> Bool {
+    /// Whether an error says that the camera has disappeared, and not that it cannot be used.
+    static func isOfGone(_ error: any Error) -> Bool {
         if let call = error as? CallFault { return [ENOENT, ENODEV, ENXIO].contains(call.errno) }
-        return (error as? FrameHostError)?.what == gone(path).what
+        return (error as? FrameHostError)?.reason == .deviceGone
     }
 
     /// The fault for an error of the kernel, with a remedy: the group to join, or the program that has the device open.
@@ -103,14 +105,14 @@ enum CameraFault {
                 .unavailable, what: "this user may not open '\(path)'",
                 remedy:
                     "Give the container this device (`--device=\(path)`); in a systemd service, allow it with DeviceAllow= and restart the service.",
-                cause: fault.text)
+                cause: fault.text, option: "device")
         case EACCES:
             let group = calls.group(of: path)
             return FrameHostError(
                 .unavailable, what: "this user may not open '\(path)'",
                 remedy: group.map {
                     "Join the group '\($0)', which may open it: `sudo usermod -aG \($0) $USER`. Then log in again."
-                } ?? "Give this user permission to read and write it.", cause: fault.text)
+                } ?? "Give this user permission to read and write it.", cause: fault.text, option: "device")
         case EBUSY:
             let holders = DeviceHolders.of(path, calls)
             return FrameHostError(
@@ -118,7 +120,7 @@ enum CameraFault {
                 what: "'\(path)' is in use" + (holders.isEmpty ? "" : " by \(holders.joined(separator: ", "))"),
                 remedy:
                     "End \(holders.isEmpty ? "the program that uses it" : holders.count == 1 ? "that program" : "these programs"). Only one program can use a camera.\(holders.isEmpty ? " If this chain itself uses it, restart the chain to make this change." : "")",
-                cause: fault.text)
+                cause: fault.text, option: "device")
         case ENOENT, ENODEV, ENXIO: return gone(path, cause: fault.text)
         // A file, a pipe or another device gives the first, a folder the second.
         case ENOTTY where fault.call == "VIDIOC_QUERYCAP", EISDIR:
@@ -128,7 +130,7 @@ enum CameraFault {
         default:
             return FrameHostError(
                 .callFailed, what: "a call to the driver of '\(path)' failed",
-                remedy: "Check `dmesg` for messages of the driver.", cause: fault.text)
+                remedy: "Check `dmesg` for messages of the driver.", cause: fault.text, option: "device")
         }
     }
 }

@@ -62,7 +62,8 @@ final class CameraSession {
             .unavailable,
             what: "the chain was planned for pictures of \(planned), but '\(device.path)' does not give them\(form)",
             remedy:
-                "Set 'size' in the chain file to one that `framehost devices` lists for this camera\(form)\(form.isEmpty ? "" : ", or leave 'format' out")."
+                "Set 'size' in the chain file to one that `framehost devices` lists for this camera\(form)\(form.isEmpty ? "" : ", or leave 'format' out").",
+            option: "device"
         )
     }
 

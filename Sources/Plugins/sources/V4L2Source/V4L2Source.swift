@@ -226,7 +226,7 @@ final class V4L2Source: Source, DeviceStage {
             try setControls(session)
         } catch {
             // It may have gone since it was asked for its modes. A camera's own H.264 needs it at the start.
-            guard options.ifMissing == .wait, units == nil, CameraFault.isOfGone(error, path) else { throw error }
+            guard options.ifMissing == .wait, units == nil, CameraFault.isOfGone(error) else { throw error }
             // It is this one that comes back, and not any other.
             lookedFor = chosenID
             missing = CameraFault.gone(path).what

@@ -52,12 +52,13 @@ struct V4L2SourceOptions: StageOptions {
         if whileLost == .slate {
             throw OptionFault(
                 "'whileLost' cannot be \"slate\" with \"format\": \"h264\", because there is no encoder for the slate",
-                remedy: "Use \"hold\", which waits and gives nothing, or \"stop\".")
+                remedy: "Use \"hold\", which waits and gives nothing, or \"stop\".", options: ["whileLost"])
         }
         if ifMissing == .wait {
             throw OptionFault(
                 "'ifMissing' cannot be \"wait\" with \"format\": \"h264\", which needs the camera's parameter sets at the start",
-                remedy: "Leave 'ifMissing' out, or use another 'format' with an encoder after this stage.")
+                remedy: "Leave 'ifMissing' out, or use another 'format' with an encoder after this stage.",
+                options: ["ifMissing"])
         }
     }
 }

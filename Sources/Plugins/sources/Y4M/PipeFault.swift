@@ -60,11 +60,16 @@ enum PipeFault {
 
     // MARK: Streams
 
+    /// The option that names the stream: none for standard input, which is the default.
+    private static func option(of name: String) -> String? {
+        name == StandardStream.input.rawValue ? nil : "path"
+    }
+
     /// - Parameter name: `standard input`, or the quoted path.
     static func noHeader(_ name: String, seconds: Int) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "no y4m header arrived from \(name) within \(seconds) s",
-            remedy: "Check that the program that writes there is running and writes y4m.")
+            remedy: "Check that the program that writes there is running and writes y4m.", option: option(of: name))
     }
 
     static func empty(_ name: String) -> FrameHostError {
@@ -72,25 +77,26 @@ enum PipeFault {
             .invalidMedia, what: "\(name) ended before a y4m header",
             remedy: name == StandardStream.input.rawValue
                 ? "Check the command whose output is piped into framehost, such as `ffmpeg -i … -f yuv4mpegpipe - | framehost chain.json`."
-                : "Check the program that writes it. \(Y4MHeader.makeIt).")
+                : "Check the program that writes it. \(Y4MHeader.makeIt).", option: option(of: name))
     }
 
     static func header(_ fault: Y4MHeader.Fault, _ name: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "\(name) cannot be read as a y4m stream: it \(fault.what)",
-            remedy: fault.remedy.isEmpty ? "" : "\(fault.remedy).")
+            remedy: fault.remedy.isEmpty ? "" : "\(fault.remedy).", option: option(of: name))
     }
 
     static func noRate(_ name: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "the stream of \(name) does not declare its frame rate",
-            remedy: "Set the option 'rate' of this stage.")
+            remedy: "Set the option 'rate' of this stage.",
+            option: name == StandardStream.input.rawValue ? "rate" : "path")
     }
 
     static func noPicture(_ name: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "\(name) ended before its first picture",
-            remedy: "Check the program that writes there.")
+            remedy: "Check the program that writes there.", option: option(of: name))
     }
 
     static func cut(_ name: String, picture: Int, bytes: Int, of whole: Int) -> FrameHostError {
@@ -99,7 +105,7 @@ enum PipeFault {
             what:
                 "\(name) ended in the middle of picture \(number(picture)): \(bytes == 0 ? "none" : "only \(bytes)") of its \(whole) bytes arrived",
             remedy: "Check the program that writes there."
-                + (picture == 0 ? "" : " All earlier pictures were passed on."))
+                + (picture == 0 ? "" : " All earlier pictures were passed on."), option: option(of: name))
     }
 
     private static func number(_ picture: Int) -> String { "\(picture) (counted from 0)" }
@@ -109,13 +115,15 @@ enum PipeFault {
             .invalidMedia,
             what:
                 "picture \(number(picture)) of \(name) must start with FRAME: there are too few or too many bytes before it",
-            remedy: "Check the program that writes there, and that no other program reads or writes there.")
+            remedy: "Check the program that writes there, and that no other program reads or writes there.",
+            option: option(of: name))
     }
 
     static func readFailed(_ name: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "\(name) cannot be read: \(String(cString: strerror(code)))",
-            remedy: "Check the program that writes it, or the disk that the file is on.")
+            remedy: "Check the program that writes it, or the disk that the file is on.", reason: .of(errno: code),
+            option: option(of: name))
     }
 
     // MARK: Writing
@@ -137,13 +145,13 @@ enum PipeFault {
                 ? "Free some space."
                 : code == EFBIG
                     ? "Raise the limit of `ulimit -f`, or use a disk whose file system permits larger files."
-                    : "Check the program that reads it, or the disk that the file is on.")
+                    : "Check the program that reads it, or the disk that the file is on.", reason: .of(errno: code))
     }
 
     static func noRateToWrite() -> FrameHostError {
         FrameHostError(
             .invalidConfiguration,
             what: "y4m needs a constant frame rate, but the rate of the pictures varies",
-            remedy: "Put a stage 'rate' before this one.")
+            remedy: "Put a stage 'rate' before this one.", option: "rate")
     }
 }

@@ -16,14 +16,17 @@ struct PipePath {
 
     /// - Throws: ``OptionFault`` for an impossible path.
     static func check(_ option: String, _ stream: StandardStream) throws(OptionFault) {
-        if option.isEmpty { throw OptionFault("'path' is empty", remedy: "Name a pipe, or - for \(stream.rawValue).") }
+        if option.isEmpty {
+            throw OptionFault("'path' is empty", remedy: "Name a pipe, or - for \(stream.rawValue).", options: ["path"])
+        }
         if option.utf8.contains(0) {
-            throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")
+            throw OptionFault(
+                "'path' must not contain the character U+0000", remedy: "Remove its \\u0000.", options: ["path"])
         }
         if stream.paths.contains(option) {
             throw OptionFault(
                 "'\(option)' is \(stream.rawValue), which must be written as \"-\"",
-                remedy: "Write \"path\": \"-\", or leave 'path' out.")
+                remedy: "Write \"path\": \"-\", or leave 'path' out.", options: ["path"])
         }
     }
 

@@ -41,8 +41,8 @@ package struct EventFilter: Sendable {
                 return OptionFault(
                     "'events' has \(JSONNode(.string(name)).text()), which must be the name of an event: 1 to 64 lower-case letters, digits and hyphens",
                     remedy:
-                        "Write \"recording-did-stop\", or \"recording-*\" for all names with this beginning. `framehost describe TYPE` lists the events of a stage type, `framehost describe chain` all others."
-                )
+                        "Write \"recording-did-stop\", or \"recording-*\" for all names with this beginning. `framehost describe TYPE` lists the events of a stage type, `framehost describe chain` all others.",
+                    options: ["events"])
             }
         }
         return nil

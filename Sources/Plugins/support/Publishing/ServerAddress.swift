@@ -29,20 +29,22 @@ package struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
         let misshapen = OptionFault(
             "\(subject) must have only HOST or HOST:PORT after ://",
             remedy:
-                "\(example), and an IPv6 address in brackets: \"\(schemes[0].name)://[fd00::7]:\(schemes[0].port)\".")
+                "\(example), and an IPv6 address in brackets: \"\(schemes[0].name)://[fd00::7]:\(schemes[0].port)\".",
+            options: [option])
         let separator = text.firstRange(of: "://")
         guard let mark = separator,
             let known = schemes.first(where: { $0.name == text[..<mark.lowerBound].lowercased() })
         else {
             throw OptionFault(
                 "\(subject) must start with \(schemes.map { "\($0.name)://" }.joined(separator: " or "))",
-                remedy: "\(example).")
+                remedy: "\(example).", options: [option])
         }
         let rest = text[mark.upperBound...]
         guard !rest.contains("@") else {
             throw OptionFault(
                 "'\(option)' contains a login, which everyone who can read the chain file would see",
-                remedy: "Leave it out, and set 'login' to a file with a line name:password, or to env:NAME.")
+                remedy: "Leave it out, and set 'login' to a file with a line name:password, or to env:NAME.",
+                options: [option])
         }
         let bare = rest.hasSuffix("/") ? rest.dropLast() : rest
         var (host, tail) = (bare, Substring(""))
@@ -69,7 +71,7 @@ package struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
             guard let number = UInt16(tail.dropFirst()), number > 0 else {
                 throw OptionFault(
                     "the port in \(isInList ? "each address of '\(option)'" : "'\(option)'") must be from 1 to 65535",
-                    remedy: "Correct the port, or leave it out for \(known.port).")
+                    remedy: "Correct the port, or leave it out for \(known.port).", options: [option])
             }
             port = Int(number)
         }

@@ -54,14 +54,14 @@ package struct FileNamePattern: Equatable {
         if parts.last!.isEmpty {
             throw OptionFault(
                 "'\(path)' must have a name before its ending",
-                remedy: "Write a name before the ending, such as out\(ending).")
+                remedy: "Write a name before the ending, such as out\(ending).", options: ["path"])
         }
         let isPlain = { (part: [Piece]) in !part.contains { if case .text = $0 { false } else { true } } }
         let numbers = parts.map { $0.filter { if case .number = $0 { true } else { false } }.count }
         guard numbers.dropLast().allSatisfy({ $0 == 0 }), numbers.last! <= 1 else {
             throw OptionFault(
                 "'\(path)' may have {n} only once, in the file's name and not in a folder's",
-                remedy: "Write {n} once, in the file's name.")
+                remedy: "Write {n} once, in the file's name.", options: ["path"])
         }
         let first = parts.firstIndex { !isPlain($0) } ?? parts.count - 1
         let joined = parts[..<first].map { part in
@@ -82,10 +82,12 @@ package struct FileNamePattern: Equatable {
     ) throws(OptionFault) {
         if path.isEmpty {
             throw OptionFault(
-                "'path' is missing or empty", remedy: "Name the file to write: \"path\": \"\(example)\".")
+                "'path' is missing or empty", remedy: "Name the file to write: \"path\": \"\(example)\".",
+                options: ["path"])
         }
         if path == "-" {
-            throw OptionFault("'path' must be a file, but is - (standard output)", remedy: insteadOfOutput)
+            throw OptionFault(
+                "'path' must be a file, but is - (standard output)", remedy: insteadOfOutput, options: ["path"])
         }
         if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
             path[..<mark.lowerBound].allSatisfy(\.isLetter)
@@ -93,10 +95,12 @@ package struct FileNamePattern: Equatable {
             throw OptionFault(
                 // What follows may be a login.
                 "'path' must be a file, but is the address \(path[..<mark.upperBound])…",
-                remedy: path.hasPrefix("file://") ? "Write only the path, without file://." : insteadOfAddress)
+                remedy: path.hasPrefix("file://") ? "Write only the path, without file://." : insteadOfAddress,
+                options: ["path"])
         }
         if path.utf8.contains(0) {
-            throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")
+            throw OptionFault(
+                "'path' must not contain the character U+0000", remedy: "Remove its \\u0000.", options: ["path"])
         }
     }
 
@@ -146,8 +150,8 @@ package struct FileNamePattern: Equatable {
                     throw OptionFault(
                         "'\(String(decoding: part[index..<min(index + 2, part.count)], as: UTF8.self))' in '\(path)' is not a time pattern",
                         remedy:
-                            "Use patterns such as %Y %m %d %H %M %S, %F %T %s %f (microseconds), or %% for a percent sign."
-                    )
+                            "Use patterns such as %Y %m %d %H %M %S, %F %T %s %f (microseconds), or %% for a percent sign.",
+                        options: ["path"])
                 }
                 index += 2
             } else if part[index] == UInt8(ascii: "{"), let end = part[index...].firstIndex(of: UInt8(ascii: "}")),

@@ -12,7 +12,7 @@ package enum RecordingFault {
         if stat(path, &status) == 0 {
             if status.st_mode & S_IFMT == S_IFDIR {
                 return FrameHostError(
-                    .invalidConfiguration, what: "'\(path)' is a folder", remedy: "Name a file in it.")
+                    .invalidConfiguration, what: "'\(path)' is a folder", remedy: "Name a file in it.", option: "path")
             }
             // The writer of a pipe would wait for a reader, and cannot seek in it.
             let isPipe = status.st_mode & S_IFMT == S_IFIFO
@@ -20,7 +20,7 @@ package enum RecordingFault {
                 return FrameHostError(
                     .invalidConfiguration,
                     what: "'\(path)' must be a regular file, but is a \(isPipe ? "pipe" : "socket")",
-                    remedy: "Name a file.")
+                    remedy: "Name a file.", option: "path")
             }
             if !overwrite { return exists(path) }
             if access(path, W_OK) != 0 { return unwritable(path, errno) }
@@ -38,7 +38,8 @@ package enum RecordingFault {
         var status = stat()
         guard stat(path, &status) != 0, errno == ENAMETOOLONG else { return nil }
         return FrameHostError(
-            .invalidConfiguration, what: "'\(path)' is too long for a file name", remedy: "Shorten 'path'.")
+            .invalidConfiguration, what: "'\(path)' is too long for a file name", remedy: "Shorten 'path'.",
+            option: "path")
     }
 
     /// What is wrong with a folder for new files; nil when they can be made there.
@@ -49,21 +50,24 @@ package enum RecordingFault {
         }
         guard status.st_mode & S_IFMT == S_IFDIR else {
             return FrameHostError(
-                .invalidConfiguration, what: "'\(folder)' must be a folder, but is a file", remedy: "Correct 'path'.")
+                .invalidConfiguration, what: "'\(folder)' must be a folder, but is a file", remedy: "Correct 'path'.",
+                option: "path")
         }
         return access(folder, W_OK | X_OK) == 0 ? nil : unwritable(folder: folder, errno)
     }
 
     package static func missing(_ folder: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "the folder '\(folder)' does not exist", remedy: "Create it, or correct 'path'.")
+            .unavailable, what: "the folder '\(folder)' does not exist", remedy: "Create it, or correct 'path'.",
+            option: "path")
     }
 
     /// - Parameter isReplaceable: Whether the file is replaced with `overwrite`.
     package static func exists(_ path: String, isReplaceable: Bool = true) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, what: "'\(path)' exists already",
-            remedy: isReplaceable ? "Name another file, or set \"overwrite\": true to replace it." : moveAway)
+            remedy: isReplaceable ? "Name another file, or set \"overwrite\": true to replace it." : moveAway,
+            option: "path")
     }
 
     package static let moveAway = "Move it away, or record under another name."
@@ -73,7 +77,7 @@ package enum RecordingFault {
         FrameHostError(
             .invalidConfiguration,
             what: "there is no free name for a new file: '\(first)' and the next \(count - 1) names are taken",
-            remedy: "Move these files away, or record under another name.")
+            remedy: "Move these files away, or record under another name.", option: "path")
     }
 
     /// What keeps a file of this name from being made.
@@ -86,11 +90,11 @@ package enum RecordingFault {
         case .writtenElsewhere:
             return FrameHostError(
                 .invalidConfiguration, what: "'\(path)' is being written by another chain or program",
-                remedy: "Wait until it has finished, or give this \(holder) another 'path'.")
+                remedy: "Wait until it has finished, or give this \(holder) another 'path'.", option: "path")
         case .writtenHere(holder):
             return FrameHostError(
                 .invalidConfiguration, what: "'\(path)' is being written by another \(holder)",
-                remedy: "Give each \(holder) its own 'path'.")
+                remedy: "Give each \(holder) its own 'path'.", option: "path")
         default:
             var fault = refusal.fault(path)
             fault.code = .invalidConfiguration
@@ -120,6 +124,8 @@ package enum RecordingFault {
             case EROFS: "Name another disk in 'path'."
             default: "Correct 'path': name a folder where this user may write."
             }
-        return FrameHostError(.unavailable, what: "\(what): \(String(cString: strerror(code)))", remedy: remedy)
+        return FrameHostError(
+            .unavailable, what: "\(what): \(String(cString: strerror(code)))", remedy: remedy, reason: .of(errno: code),
+            option: "path")
     }
 }

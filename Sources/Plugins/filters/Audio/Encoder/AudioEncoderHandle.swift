@@ -54,7 +54,7 @@ final class AudioEncoderHandle {
         guard let encoder = avcodec_find_encoder_by_name(codec.encoderName) else {
             throw FrameHostError(
                 .unavailable, what: "this libavcodec has no encoder '\(codec.encoderName)'",
-                remedy: "Install an FFmpeg that has it, or use another 'codec'.")
+                remedy: "Install an FFmpeg that has it, or use another 'codec'.", option: "codec")
         }
         isPlanar = codec == .aac
         title = codec.title

@@ -21,18 +21,18 @@ struct AudioResampleOptions: StageOptions {
         if sampleRate == nil, channels == nil, layout == nil {
             throw OptionFault(
                 "none of 'sampleRate', 'channels' and 'layout' is set",
-                remedy: "Set one of them: \"sampleRate\": 48000.")
+                remedy: "Set one of them: \"sampleRate\": 48000.", options: ["sampleRate", "channels", "layout"])
         }
         guard let layout else { return }
         guard Self.layouts.contains(layout), let found = ChannelLayout(layout) else {
             throw OptionFault(
                 "'layout' must be a layout of 1 to 8 channels, but is '\(layout)'",
-                remedy: "Use one of these: \(Self.layouts.joined(separator: ", ")).")
+                remedy: "Use one of these: \(Self.layouts.joined(separator: ", ")).", options: ["layout"])
         }
         if let channels, channels != found.channelCount {
             throw OptionFault(
                 "'layout' \(layout) has \(found.channelCount) channels, but 'channels' is \(channels)",
-                remedy: "Leave 'channels' out.")
+                remedy: "Leave 'channels' out.", options: ["layout", "channels"])
         }
     }
 

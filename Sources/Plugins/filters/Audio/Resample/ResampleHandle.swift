@@ -42,7 +42,7 @@ final class ResampleHandle {
             throw FrameHostError(
                 .invalidConfiguration, what: "libswresample cannot convert \(source) to \(target)",
                 remedy: "Use 1 to 8 channels in a usual 'layout', and a 'sampleRate' nearer to that of the input.",
-                cause: audioErrorText(code))
+                cause: audioErrorText(code), option: "layout")
         }
         self.context = context
         self.source = source

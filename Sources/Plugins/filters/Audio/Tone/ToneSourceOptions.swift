@@ -26,10 +26,12 @@ struct ToneSourceOptions: StageOptions {
         guard frequency <= Double(sampleRate) / 2 else {
             throw OptionFault(
                 "'frequency' is \(frequency.optionJSON.text()) Hz, but \(sampleRate) samples per second carry at most \(sampleRate / 2) Hz",
-                remedy: "Lower 'frequency', or raise 'sampleRate'.")
+                remedy: "Lower 'frequency', or raise 'sampleRate'.", options: ["frequency"])
         }
         guard blocks == nil || seconds == nil else {
-            throw OptionFault("'blocks' and 'seconds' both say where the sound ends", remedy: "Leave one of them out.")
+            throw OptionFault(
+                "'blocks' and 'seconds' both say where the sound ends", remedy: "Leave one of them out.",
+                options: ["blocks", "seconds"])
         }
     }
 }

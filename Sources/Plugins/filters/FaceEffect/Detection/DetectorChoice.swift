@@ -141,11 +141,11 @@ struct DetectorChoice {
                 .unavailable,
                 what:
                     "\(path) is YuNet's model of \(other.year); OpenCV \(OpenCV.version) needs the model of \(wanted.year)",
-                remedy: remedyOfOtherModel)
+                remedy: remedyOfOtherModel, option: "model")
         case nil:
             throw FrameHostError(
                 .unavailable, what: "\(path) is not a YuNet model",
-                remedy: remedyOfOtherModel)
+                remedy: remedyOfOtherModel, option: "model")
         }
         do {
             return try YuNetDetector(
@@ -177,7 +177,7 @@ struct DetectorChoice {
                 remedy: options.model == nil
                     ? remedyOfFoundCascade
                     : "Name one of OpenCV's frontal-face cascades, or leave 'model' out.",
-                cause: FrameHostError.wrap(error).cause)
+                cause: FrameHostError.wrap(error).cause, option: "model")
         }
     }
 
@@ -187,7 +187,7 @@ struct DetectorChoice {
             remedy: kind == .yunet
                 ? "Remove the file, which may be damaged, and fetch the model again with '\(YuNetModel.wanted.fetchCommand)'.\(isNamed ? " Then leave 'model' out." : "")"
                 : "Name another cascade with 'model'\(isNamed ? ", or leave 'model' out" : ""). \(remedyOfFoundCascade)",
-            cause: fault.cause)
+            cause: fault.cause, option: "model")
     }
 
     /// A cascade of the same name in a data folder comes before that of the package.
@@ -227,7 +227,7 @@ struct DetectorChoice {
             remedy: insteadOfModel
                 ? "Fetch the model with '\(YuNetModel.wanted.fetchCommand)', or, without 'privacy', install the package opencv-data, which has the cascade."
                 : "Install the package opencv-data, or name a cascade with 'model'.",
-            cause: "Looked in \((folders.folders + places).joined(separator: ", ")).")
+            cause: "Looked in \((folders.folders + places).joined(separator: ", ")).", option: "privacy")
     }
 
     /// Privacy covers only faces that are found. A detector that misses many is used only where the chain accepts

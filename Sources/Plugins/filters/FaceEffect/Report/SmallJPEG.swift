@@ -45,7 +45,7 @@ final class SmallJPEG {
                 .callFailed,
                 what: "a picture of \(width)x\(height) for the review page ('reviewFile') cannot be encoded as JPEG",
                 remedy: "Leave 'reviewFile' out to run without the review page.",
-                cause: String(cString: tjGetErrorStr2(handle)))
+                cause: String(cString: tjGetErrorStr2(handle)), option: "reviewFile")
         }
         return Array(UnsafeBufferPointer(start: room, count: Int(count)))
     }

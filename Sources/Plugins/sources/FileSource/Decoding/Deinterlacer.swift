@@ -99,6 +99,6 @@ final class Deinterlacer {
     private func failure(_ code: Int32) -> FrameHostError {
         FrameHostError(
             .callFailed, what: "pictures of \(size.width)x\(size.height) cannot be deinterlaced: \(LibavText.of(code))",
-            remedy: "Leave out 'deinterlace'.")
+            remedy: "Leave out 'deinterlace'.", option: "deinterlace")
     }
 }

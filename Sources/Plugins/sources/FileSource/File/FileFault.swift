@@ -21,23 +21,27 @@ enum FileFault {
             return FrameHostError(
                 .unavailable, what: "'\(path)' does not exist",
                 remedy: isRelative
-                    ? "Correct 'path'. A relative path starts at the chain file's folder." : "Correct 'path'.")
+                    ? "Correct 'path'. A relative path starts at the chain file's folder." : "Correct 'path'.",
+                option: "path")
         }
         switch status.st_mode & S_IFMT {
         case S_IFREG: break
-        case S_IFDIR: return FrameHostError(.unavailable, what: "'\(path)' is a folder", remedy: "Name a file in it.")
+        case S_IFDIR:
+            return FrameHostError(
+                .unavailable, what: "'\(path)' is a folder", remedy: "Name a file in it.", option: "path")
         case S_IFCHR:
             return FrameHostError(
                 .unavailable, what: "'\(path)' is a device",
-                remedy: "Name a file, or use 'v4l2-source' for a camera.")
+                remedy: "Name a file, or use 'v4l2-source' for a camera.", option: "path")
         default:
             return FrameHostError(
                 .unavailable, what: "'\(path)' must be a regular file, but is a pipe, a socket or a block device",
-                remedy: "Name a file.")
+                remedy: "Name a file.", option: "path")
         }
         if access(path, R_OK) != 0 { return unreadable(path, errno) }
         if status.st_size == 0 {
-            return FrameHostError(.invalidMedia, what: "'\(path)' is empty", remedy: "Copy or record it again.")
+            return FrameHostError(
+                .invalidMedia, what: "'\(path)' is empty", remedy: "Copy or record it again.", option: "path")
         }
         return nil
     }
@@ -47,7 +51,8 @@ enum FileFault {
         var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else { return nil }
         return FrameHostError(
-            .unavailable, what: "'\(path)' is a link to a file that does not exist", remedy: "Correct the link.")
+            .unavailable, what: "'\(path)' is a link to a file that does not exist", remedy: "Correct the link.",
+            option: "path")
     }
 
     /// What is wrong with a path that is a network address; nil where it is none.
@@ -65,7 +70,8 @@ enum FileFault {
             "'path' must be \(kind), but is the address \(address)",
             remedy: address.scheme == "file"
                 ? "Write only the path, without file://."
-                : isOfStream ? remedy : "Copy what is there to this machine first, and name the copy.")
+                : isOfStream ? remedy : "Copy what is there to this machine first, and name the copy.",
+            options: ["path"])
     }
 
     static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
@@ -81,7 +87,8 @@ enum FileFault {
             default: "Check the disk that it is on, and the file itself with 'ffprobe'."
             }
         return FrameHostError(
-            .unavailable, what: "'\(path)' cannot be read: \(String(cString: strerror(code)))", remedy: remedy)
+            .unavailable, what: "'\(path)' cannot be read: \(String(cString: strerror(code)))", remedy: remedy,
+            reason: .of(errno: code), option: "path")
     }
 
     static func notMedia(_ path: String, cause: String) -> FrameHostError {
@@ -89,14 +96,14 @@ enum FileFault {
             .invalidMedia, what: "'\(path)' is not a media file that libavformat can read",
             remedy:
                 "Name a media file. If this is an MP4 whose recording was interrupted, record it again, or repair it with a tool such as untrunc.",
-            cause: cause)
+            cause: cause, option: "path")
     }
 
     static func tooLarge(_ path: String, width: Int, height: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
             what: "'\(path)' is \(width)x\(height) pixels large, but each side must be at most 65536 pixels",
-            remedy: "Scale it down first, for example with ffmpeg.")
+            remedy: "Scale it down first, for example with ffmpeg.", option: "path")
     }
 
     /// - Parameter tracks: The tracks that there are instead: `audio aac`.
@@ -104,7 +111,7 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what: "'\(path)' has no video track" + (tracks.isEmpty ? "" : ", only " + tracks.joined(separator: ", ")),
-            remedy: "Name a file with video.")
+            remedy: "Name a file with video.", option: "path")
     }
 
     static func noDecoder(_ path: String, codec: String) -> FrameHostError {
@@ -115,7 +122,7 @@ enum FileFault {
                 : "the video in '\(path)' is \(codec), which this libavcodec cannot decode",
             remedy: codec == "h264"
                 ? "Install a libavcodec that can decode H.264, such as the one from your distribution."
-                : "Convert the file to H.264 first.")
+                : "Convert the file to H.264 first.", option: "path")
     }
 
     static func noPicture(_ path: String) -> FrameHostError {
@@ -123,7 +130,7 @@ enum FileFault {
             .invalidMedia,
             what:
                 "the size or pixel format of the pictures in '\(path)' is unknown, because none of them could be decoded",
-            remedy: "Check the file with 'ffprobe': it may be damaged.")
+            remedy: "Check the file with 'ffprobe': it may be damaged.", option: "path")
     }
 
     static func noTrack(_ path: String, _ number: Int, of tracks: [String]) -> FrameHostError {
@@ -135,7 +142,7 @@ enum FileFault {
                 : "'track' is \(number), but the video tracks of '\(path)' are \(list)",
             remedy: tracks.count == 1
                 ? "Leave 'track' out."
-                : "Use one of these, or leave 'track' out for the first track that can be played.")
+                : "Use one of these, or leave 'track' out for the first track that can be played.", option: "track")
     }
 
     static func playlist(_ path: String, kind: String) -> FrameHostError {
@@ -145,13 +152,13 @@ enum FileFault {
                 + (kind == "sdp" ? "it describes a network stream (sdp)" : "it is a list of other files (\(kind))"),
             remedy: kind == "sdp"
                 ? "If the stream has an address, such as rtsp://…, use 'network-source' with that address."
-                : "Name one of the files in it.")
+                : "Name one of the files in it.", option: "path")
     }
 
     static func decoderFailed(_ path: String, codec: String, reason: String, cause: String) -> FrameHostError {
         FrameHostError(
             .callFailed, what: "the decoder for '\(path)' (\(codec)) could not be opened: \(reason)",
-            remedy: "Check '\(path)' with 'ffprobe'.", cause: cause)
+            remedy: "Check '\(path)' with 'ffprobe'.", cause: cause, option: "path")
     }
 
     static func unconvertible(_ pixels: String, width: Int, height: Int) -> FrameHostError {
@@ -163,7 +170,7 @@ enum FileFault {
     static func noFilterLibrary(_ library: String, cause: String) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'deinterlace' needs \(library), which cannot be loaded",
-            remedy: "Install it: apt-get install \(package(of: library)).", cause: cause)
+            remedy: "Install it: apt-get install \(package(of: library)).", cause: cause, option: "deinterlace")
     }
 
     /// Debian names a library's package after its file: `libavfilter.so.8` is in `libavfilter8`.
@@ -174,7 +181,7 @@ enum FileFault {
         FrameHostError(
             .invalidConfiguration,
             what: "'start' must be less than the length of '\(path)', \(length.seconds) s, but is \(start) s",
-            remedy: "Use a smaller 'start'.")
+            remedy: "Use a smaller 'start'.", option: "start")
     }
 
     // MARK: Access units as they are
@@ -185,7 +192,7 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what: "'decode' is false, which needs H.264, H.265, MJPEG or AV1, but the video of '\(path)' is \(codec)",
-            remedy: "\(decodeInstead).")
+            remedy: "\(decodeInstead).", option: "decode")
     }
 
     /// - Parameter format: libavformat's name of the format.
@@ -200,7 +207,7 @@ enum FileFault {
             .invalidMedia,
             what:
                 "'decode' is false, which \(fit), but '\(path)' has the format \(format)",
-            remedy: "\(decodeInstead).")
+            remedy: "\(decodeInstead).", option: "decode")
     }
 
     /// By an edit list.
@@ -219,7 +226,7 @@ enum FileFault {
             what:
                 "'decode' is false, which needs a keyframe (IDR, of H.265 also CRA or BLA, of AV1 a key frame that is shown) to start at, but '\(path)' has none"
                 + (searched > 1 ? " among its first \(searched) access units" : ""),
-            remedy: "\(decodeInstead).")
+            remedy: "\(decodeInstead).", option: "decode")
     }
 
     static func noParameterSets(_ path: String, _ coding: UnitCoding) -> FrameHostError {
@@ -227,13 +234,13 @@ enum FileFault {
             .invalidMedia,
             what:
                 "'decode' is false, which needs \(coding.nameOfSets), but neither the header of '\(path)' nor the first keyframe to be played has \(coding == .av1 ? "one" : "them")",
-            remedy: "Check the file with 'ffprobe': it may be damaged.")
+            remedy: "Check the file with 'ffprobe': it may be damaged.", option: "decode")
     }
 
     static func unreadableParameterSets(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "'decode' is false, which needs parameter sets, but those of '\(path)' cannot be read",
-            remedy: "Check it with 'ffprobe': it may be damaged.", cause: cause)
+            remedy: "Check it with 'ffprobe': it may be damaged.", cause: cause, option: "decode")
     }
 
     static func packetTooLarge(_ path: String, bytes: Int) -> FrameHostError {
@@ -241,7 +248,7 @@ enum FileFault {
             .invalidMedia,
             what:
                 "with \"decode\": false an access unit must be at most 256 MiB, but '\(path)' has one of \((bytes + 1 << 20 - 1) >> 20) MiB",
-            remedy: "Check the file with 'ffprobe': it may be damaged.")
+            remedy: "Check the file with 'ffprobe': it may be damaged.", option: "path")
     }
 
     /// - Parameters:
@@ -252,19 +259,19 @@ enum FileFault {
         return packets == 0
             ? FrameHostError(
                 .invalidMedia, what: "'\(path)' has no picture\(isPart ? " in the part to play" : "")",
-                remedy: "\(check).")
+                remedy: "\(check).", option: "path")
             : FrameHostError(
                 .invalidMedia,
                 what: (isPart
                     ? "'\(path)' gave no picture for the part that 'start' and 'duration' choose"
                     : "no picture of '\(path)' could be played")
                     + "; \(packets == 1 ? "1 packet was" : "\(packets) packets were") read",
-                remedy: "\(check): it may be damaged or have no keyframe.")
+                remedy: "\(check): it may be damaged or have no keyframe.", option: "start")
     }
 
     static func changed(_ path: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "'\(path)' was changed or replaced after it was opened",
-            remedy: "Start the chain again.")
+            remedy: "Start the chain again.", option: "path")
     }
 }

@@ -49,23 +49,25 @@ struct FileSourceOptions: StageOptions {
         if path.isList, isPart {
             throw OptionFault(
                 "'path' is a list, and 'start' and 'duration' are for a single file",
-                remedy: "Leave them out, or name one file.")
+                remedy: "Leave them out, or name one file.", options: ["path", "start", "duration"])
         }
         if deinterlace, !decode {
             throw OptionFault(
                 "'deinterlace' needs decoded pictures, but \"decode\": false gives none",
-                remedy: "Leave one of the two out.")
+                remedy: "Leave one of the two out.", options: ["deinterlace"])
         }
     }
 
     private func validate(_ path: String) throws(OptionFault) {
         if path.isEmpty {
-            throw OptionFault("'path' is missing or empty", remedy: "Name the file to play: \"path\": \"clip.mp4\".")
+            throw OptionFault(
+                "'path' is missing or empty", remedy: "Name the file to play: \"path\": \"clip.mp4\".",
+                options: ["path"])
         }
         if path == "-" {
             throw OptionFault(
                 "'path' must be a file, but is - (standard input)",
-                remedy: "Name a file. 'y4m-source' reads raw video (y4m) from standard input.")
+                remedy: "Name a file. 'y4m-source' reads raw video (y4m) from standard input.", options: ["path"])
         }
         if let fault = FileFault.ofAddress(
             path, kind: "a file", remedy: "Use 'network-source', with the address as its 'url'.")
@@ -73,7 +75,8 @@ struct FileSourceOptions: StageOptions {
             throw fault
         }
         if path.utf8.contains(0) {
-            throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")
+            throw OptionFault(
+                "'path' must not contain the character U+0000", remedy: "Remove its \\u0000.", options: ["path"])
         }
     }
 }

@@ -53,7 +53,7 @@ final class AlphaComposer {
                 .callFailed,
                 what:
                     "its transparent parts cannot be drawn over the background colour ('color'): \(LibavText.of(rows))",
-                remedy: "Save it without transparency.")
+                remedy: "Save it without transparency.", option: "color")
         }
         for y in 0..<picture.height { blend(base + y * stride, count: picture.width) }
         return DecodedPicture(frame: target)

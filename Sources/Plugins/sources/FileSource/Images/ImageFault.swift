@@ -72,13 +72,14 @@ enum ImageFault {
     static func noPicture(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "'\(path)' is not a picture that libavcodec can read",
-            remedy: "Check it with 'ffprobe': it may be damaged, or larger than libavcodec reads.", cause: cause)
+            remedy: "Check it with 'ffprobe': it may be damaged, or larger than libavcodec reads.", cause: cause,
+            option: "path")
     }
 
     static func damaged(_ path: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "'\(path)' is damaged: not all of the picture can be decoded",
-            remedy: "Copy or create it again.")
+            remedy: "Copy or create it again.", option: "path")
     }
 
     /// - Parameter tracks: The tracks that there are instead: `audio (mp3)`.
@@ -86,7 +87,7 @@ enum ImageFault {
         FrameHostError(
             .invalidMedia,
             what: "'\(path)' contains no picture" + (tracks.isEmpty ? "" : ", only " + tracks.joined(separator: ", ")),
-            remedy: "Name only files that contain a picture.")
+            remedy: "Name only files that contain a picture.", option: "path")
     }
 
     static func noDecoder(_ path: String, codec: String) -> FrameHostError {
@@ -95,7 +96,7 @@ enum ImageFault {
             what: codec == "none"
                 ? "the picture in '\(path)' has a codec that this libavcodec does not know"
                 : "the picture in '\(path)' is \(codec), which this libavcodec cannot decode",
-            remedy: "Convert it to PNG or JPEG first.")
+            remedy: "Convert it to PNG or JPEG first.", option: "path")
     }
 
     /// - Parameters:
@@ -115,7 +116,8 @@ enum ImageFault {
             .exhausted,
             what: "'\(path)' has \(pixels) pixels, but memory is reserved for pictures of at most \(most) pixels",
             remedy:
-                "Scale it down, or restart the chain with this picture among the first \(ImageMeasures.most): the largest of those sets the limit."
+                "Scale it down, or restart the chain with this picture among the first \(ImageMeasures.most): the largest of those sets the limit.",
+            option: "path"
         )
     }
 
@@ -138,6 +140,6 @@ enum ImageFault {
                 ? "the picture '\(path)' could not be shown" : "none of the pictures of '\(path)' could be shown",
             remedy: isOne
                 ? "Read the warning about it (event 'picture-damaged'), which says why."
-                : "Read the warnings about them (event 'picture-damaged'), which say why.")
+                : "Read the warnings about them (event 'picture-damaged'), which say why.", option: "path")
     }
 }

@@ -47,15 +47,16 @@ struct ImageSourceOptions: StageOptions {
         if path.isEmpty {
             throw OptionFault(
                 "'path' is missing or empty",
-                remedy: "Name a picture, a folder or a pattern: \"path\": \"shots/*.png\".")
+                remedy: "Name a picture, a folder or a pattern: \"path\": \"shots/*.png\".", options: ["path"])
         }
         if path.utf8.contains(0) {
-            throw OptionFault("'path' must not contain the character U+0000", remedy: "Remove its \\u0000.")
+            throw OptionFault(
+                "'path' must not contain the character U+0000", remedy: "Remove its \\u0000.", options: ["path"])
         }
         if path == "-" {
             throw OptionFault(
                 "'path' must be a file, a folder or a pattern, but is - (standard input)",
-                remedy: "Name a picture. 'y4m-source' reads raw video from standard input.")
+                remedy: "Name a picture. 'y4m-source' reads raw video from standard input.", options: ["path"])
         }
         if let fault = FileFault.ofAddress(
             path, kind: "a file, a folder or a pattern",

@@ -39,7 +39,8 @@ struct NetworkAddress: Sendable {
     init(_ text: String) throws(OptionFault) {
         guard !text.isEmpty else {
             throw OptionFault(
-                "'url' is missing or empty", remedy: "Name the stream: \"url\": \"rtsp://192.168.1.7:554/stream\".")
+                "'url' is missing or empty", remedy: "Name the stream: \"url\": \"rtsp://192.168.1.7:554/stream\".",
+                options: ["url"])
         }
         let words = Scheme.allCases.dropLast().map(\.rawValue).joined(separator: ", ") + " or \(Scheme.tcp.rawValue)"
         guard let mark = text.firstRange(of: "://"),
@@ -47,18 +48,18 @@ struct NetworkAddress: Sendable {
         else {
             throw OptionFault(
                 "\(Self.subject(text)) must start with \(words), followed by ://",
-                remedy: "Write it like \"rtsp://192.168.1.7:554/stream\".")
+                remedy: "Write it like \"rtsp://192.168.1.7:554/stream\".", options: ["url"])
         }
         let rest = String(text[mark.upperBound...])
         guard rest.utf8.allSatisfy({ $0 > 32 && $0 != 127 }) else {
             throw OptionFault(
                 "'url' must not contain a space or a control character",
-                remedy: "Remove that character, or write a space as %20.")
+                remedy: "Remove that character, or write a space as %20.", options: ["url"])
         }
         guard !rest.contains("…") else {
             throw OptionFault(
                 "'url' contains …, which stands for what is hidden where an address is shown",
-                remedy: "Write the whole address, as it stands in the chain file.")
+                remedy: "Write the whole address, as it stands in the chain file.", options: ["url"])
         }
         let host = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         if let at = host.lastIndex(of: "@"), at != host.startIndex {
@@ -66,21 +67,21 @@ struct NetworkAddress: Sendable {
                 "'url' contains a login, which everyone who can read the chain file would see",
                 remedy: scheme == .udp || scheme == .tcp
                     ? "Remove the login from 'url': \(scheme.rawValue) has no logins."
-                    : "Remove the login from 'url', and set 'login' to a file with a line name:password, or to env:NAME for an environment variable with that line."
-            )
+                    : "Remove the login from 'url', and set 'login' to a file with a line name:password, or to env:NAME for an environment variable with that line.",
+                options: ["url"])
         }
         guard Self.isHost(host.first == "@" ? host.dropFirst() : host) else {
             throw OptionFault(
                 "the part of 'url' between :// and the next / (or the end) must be a host, or a host, a colon and a port number",
-                remedy: "Write it like \"rtsp://192.168.1.7:554/stream\".")
+                remedy: "Write it like \"rtsp://192.168.1.7:554/stream\".", options: ["url"])
         }
         guard Self.hasPossiblePort(host) else {
             // Not quoted, since it may be a part of a login.
             throw OptionFault(
                 "the port in 'url' must be from 1 to 65535",
                 remedy:
-                    "Write it like \"rtsp://192.168.1.7:554/stream\". With rtsp, rtmp or http, the port can be left out."
-            )
+                    "Write it like \"rtsp://192.168.1.7:554/stream\". With rtsp, rtmp or http, the port can be left out.",
+                options: ["url"])
         }
         self.scheme = scheme
         self.rest = rest

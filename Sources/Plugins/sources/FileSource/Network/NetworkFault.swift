@@ -37,31 +37,33 @@ enum NetworkFault {
                 .unavailable, what: "the server refuses access to '\(shown)' (403 Forbidden)",
                 remedy: hasLogin
                     ? "Use a login that may play this stream, or correct the path in 'url'."
-                    : "Set 'login' if the server needs one, or correct the path in 'url'.")
+                    : "Set 'login' if the server needs one, or correct the path in 'url'.", option: "url")
         case fh_averror_unauthorized:
             return FrameHostError(
                 .unavailable, what: hasLogin ? "'\(shown)' refuses the login" : "'\(shown)' asks for a login",
                 remedy: hasLogin
                     ? "Correct the line name:password in the file or variable that 'login' names."
-                    : "Set 'login' to a file with a line name:password, or to env:NAME for an environment variable with that line."
+                    : "Set 'login' to a file with a line name:password, or to env:NAME for an environment variable with that line.",
+                option: "url"
             )
         case fh_averror_not_found:
             return FrameHostError(
-                .unavailable, what: "the server has no '\(shown)'", remedy: "Correct the path in 'url'.")
+                .unavailable, what: "the server has no '\(shown)'", remedy: "Correct the path in 'url'.", option: "url")
         case fh_averror_invalid_data:
             return FrameHostError(
                 .unavailable, what: "'\(shown)' sends no stream that libavformat can read",
-                remedy: "Check it with 'ffprobe'.", cause: cause)
+                remedy: "Check it with 'ffprobe'.", cause: cause, option: "url")
         case fh_averror_no_protocol:
             return FrameHostError(
                 .unavailable, what: "this libavformat does not support the protocol of '\(shown)'",
                 remedy:
                     "Use another protocol in 'url', or install a libavformat that supports this protocol (see `ffmpeg -protocols`).",
-                cause: cause)
+                cause: cause, option: "url")
         case -EADDRINUSE:
             return FrameHostError(
                 .unavailable, what: "'\(shown)' cannot be opened: its port is in use",
-                remedy: "Use another port in 'url', or end the program that uses this one.", cause: cause)
+                remedy: "Use another port in 'url', or end the program that uses this one.", cause: cause, option: "url"
+            )
         // `Failed to resolve hostname nowhere.example: Name or service not known`, with EIO as the code.
         case _ where cause.contains("Failed to resolve"):
             let name = cause.firstRange(of: "hostname ").map { cause[$0.upperBound...].prefix { $0 != ":" } } ?? ""
@@ -70,18 +72,18 @@ enum NetworkFault {
                     .unavailable, what: "'\(shown)' cannot be opened: the host name '\(name)' cannot be resolved",
                     remedy:
                         "The name is not in 'url': it comes from a proxy setting (http_proxy), a redirect or a playlist. Correct it there, or check the network.\(wait(mayWait))",
-                    cause: cause)
+                    cause: cause, option: "url")
             }
             return FrameHostError(
                 .unavailable, what: "'\(shown)' cannot be opened: its host name cannot be resolved",
-                remedy: "Correct the host in 'url', or check the network.\(wait(mayWait))", cause: cause)
+                remedy: "Correct the host in 'url', or check the network.\(wait(mayWait))", cause: cause, option: "url")
         default:
             let reason = LibavText.of(code)
             return FrameHostError(
                 .unavailable, what: "'\(shown)' cannot be opened: \(reason)",
                 remedy: "Check 'url', and that its server runs.\(wait(mayWait))",
                 // `Connection to tcp://… failed: Connection refused` says nothing more.
-                cause: cause.hasSuffix(reason) ? "" : cause)
+                cause: cause.hasSuffix(reason) ? "" : cause, option: "url")
         }
     }
 
@@ -96,7 +98,8 @@ enum NetworkFault {
         return FrameHostError(
             .unavailable, what: "'\(shown)' answers \(method) with \(status)\(reason.isEmpty ? "" : " \(reason)")",
             remedy:
-                "Check 'url' and 'transport', and how many clients the camera serves at once. If 'ffprobe' can play it, please report this."
+                "Check 'url' and 'transport', and how many clients the camera serves at once. If 'ffprobe' can play it, please report this.",
+            option: "url"
         )
     }
 
@@ -104,7 +107,7 @@ enum NetworkFault {
         FrameHostError(
             .unavailable,
             what: "'\(shown)' leads to another server ('\(other)'), and the login is not sent there",
-            remedy: "If that server is yours too, write its address as 'url'.")
+            remedy: "If that server is yours too, write its address as 'url'.", option: "url")
     }
 
     static func unknownChallenge(_ shown: String, _ challenges: [String]) -> FrameHostError {
@@ -112,7 +115,7 @@ enum NetworkFault {
             .unavailable,
             what:
                 "'\(shown)' asks for a login in a way that is not known here\(challenges.isEmpty ? "" : ": \(challenges.joined(separator: ", "))")",
-            remedy: "Set the camera to Digest (MD5, SHA-256 or SHA-512-256) or Basic."
+            remedy: "Set the camera to Digest (MD5, SHA-256 or SHA-512-256) or Basic.", option: "url"
         )
     }
 
@@ -125,14 +128,15 @@ enum NetworkFault {
             .unavailable, what: "the certificate of '\(shown)', or of a server it redirects to, cannot be trusted",
             remedy:
                 "Set 'caFile' to a PEM file with the certificate of the authority that signed it. A certificate that has expired, or is for another host name, must be replaced at the server. Set \"verify\": false only in a network that you trust: any certificate is then accepted, even an attacker's.",
-            cause: cause)
+            cause: cause, option: "url")
     }
 
     static func noAnswer(_ shown: String, seconds: Double, mayWait: Bool) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(shown)' gave no stream within \(seconds) s",
             remedy:
-                "Check that its server or sender runs\(seconds < 60 ? ", or raise 'connectSeconds'" : "").\(wait(mayWait))"
+                "Check that its server or sender runs\(seconds < 60 ? ", or raise 'connectSeconds'" : "").\(wait(mayWait))",
+            option: "url"
         )
     }
 
@@ -147,13 +151,14 @@ enum NetworkFault {
     static func noVideo(_ shown: String) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(shown)' has no video that can be decoded",
-            remedy: "Check it with 'ffprobe'. If its video comes late, raise 'analyzeSeconds' and 'connectSeconds'.")
+            remedy: "Check it with 'ffprobe'. If its video comes late, raise 'analyzeSeconds' and 'connectSeconds'.",
+            option: "url")
     }
 
     static func noSize(_ shown: String) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "the size or pixel format of the pictures of '\(shown)' could not be determined",
-            remedy: lookLonger)
+            remedy: lookLonger, option: "url")
     }
 
     static func impossibleSize(_ shown: String, width: Int, height: Int) -> FrameHostError {
@@ -161,13 +166,13 @@ enum NetworkFault {
             .unavailable,
             what:
                 "the pictures of '\(shown)' are \(width)x\(height), but a side must be at most 16384 pixels, and a picture at most 67108864 pixels (as many as 8192x8192)",
-            remedy: "Set the sender to a smaller size.")
+            remedy: "Set the sender to a smaller size.", option: "url")
     }
 
     static func unconvertible(_ shown: String, pixels: String) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "libswscale cannot convert the pictures of '\(shown)', which are \(pixels)",
-            remedy: "Set the sender to another pixel format, such as yuv420p.")
+            remedy: "Set the sender to another pixel format, such as yuv420p.", option: "url")
     }
 
     private static func asking(_ isDecoded: Bool) -> String {
@@ -181,7 +186,7 @@ enum NetworkFault {
                 "\(asking(isDecoded)) needs H.264, H.265, MJPEG or AV1, but the video of '\(shown)' is \(codec)",
             remedy: isDecoded
                 ? "Take the pictures, and put an encoder behind them."
-                : "Leave 'decode' out and put an encoder after this stage.")
+                : "Leave 'decode' out and put an encoder after this stage.", option: "url")
     }
 
     static func noParameterSets(_ shown: String, _ coding: UnitCoding, isDecoded: Bool) -> FrameHostError {
@@ -189,7 +194,7 @@ enum NetworkFault {
             .unavailable,
             what:
                 "\(asking(isDecoded)) needs \(coding.nameOfSets), but '\(shown)' did not send \(coding == .av1 ? "one" : "them") within 'analyzeSeconds' and 'probeBytes'",
-            remedy: lookLonger)
+            remedy: lookLonger, option: "analyzeSeconds")
     }
 
     static func codecWithoutUnits(_ stage: String) -> FrameHostError {
@@ -218,7 +223,8 @@ enum NetworkFault {
         FrameHostError(
             .unavailable, what: "'\(shown)' now gives \(text), but the chain was planned for \(planned)",
             remedy:
-                "Set the sender to \(planned) again, \(replan(plan)), or leave 'decode' out and put an encoder after this stage."
+                "Set the sender to \(planned) again, \(replan(plan)), or leave 'decode' out and put an encoder after this stage.",
+            option: "url"
         )
     }
 
@@ -229,7 +235,8 @@ enum NetworkFault {
             .unavailable,
             what: "'\(shown)' now has pictures of \(width)x\(height), but the chain was planned for \(planned)",
             remedy:
-                "Set the sender to \(planned) again, \(replan(plan)), or leave 'decode' out and put an encoder after this stage: decoded pictures are scaled."
+                "Set the sender to \(planned) again, \(replan(plan)), or leave 'decode' out and put an encoder after this stage: decoded pictures are scaled.",
+            option: "url"
         )
     }
 }

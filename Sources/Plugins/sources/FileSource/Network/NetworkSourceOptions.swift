@@ -93,59 +93,67 @@ struct NetworkSourceOptions: StageOptions {
         if login == "" {
             throw OptionFault(
                 "'login' is empty",
-                remedy: "Name a file or env:NAME, or leave 'login' out if the server needs no login.")
+                remedy: "Name a file or env:NAME, or leave 'login' out if the server needs no login.",
+                options: ["login"])
         }
         if login != nil, address.scheme == .udp || address.scheme == .tcp {
             throw OptionFault(
-                "'login' is set, but \(address.scheme.rawValue) has no logins", remedy: "Leave it out.")
+                "'login' is set, but \(address.scheme.rawValue) has no logins", remedy: "Leave it out.",
+                options: ["login"])
         }
         if address.scheme == .rtsps, verify {
             throw OptionFault(
                 "'url' is rtsps, but libavformat cannot verify the certificate of an RTSP server",
                 remedy:
-                    "Set \"verify\": false, which accepts any certificate, and use it only in a network that you trust."
-            )
+                    "Set \"verify\": false, which accepts any certificate, and use it only in a network that you trust.",
+                options: ["url"])
         }
         if let caFile {
             if caFile.isEmpty {
                 throw OptionFault(
-                    "'caFile' is empty", remedy: "Name a file of certificates (PEM), or leave it out.")
+                    "'caFile' is empty", remedy: "Name a file of certificates (PEM), or leave it out.",
+                    options: ["caFile"])
             }
             if caFile.utf8.contains(0) {
-                throw OptionFault("'caFile' must not contain the character U+0000", remedy: "Remove its \\u0000.")
+                throw OptionFault(
+                    "'caFile' must not contain the character U+0000", remedy: "Remove its \\u0000.", options: ["caFile"]
+                )
             }
             guard address.scheme.isSecured || address.scheme == .http else {
                 throw OptionFault(
-                    "'caFile' is set, but \(address.scheme.rawValue) has no certificates", remedy: "Leave it out.")
+                    "'caFile' is set, but \(address.scheme.rawValue) has no certificates", remedy: "Leave it out.",
+                    options: ["caFile"])
             }
             guard verify else {
                 // rtsps needs "verify": false.
                 throw OptionFault(
                     "'caFile' names trusted certificates, but \"verify\": false trusts all",
-                    remedy: address.scheme == .rtsps ? "Leave 'caFile' out." : "Leave one of the two out.")
+                    remedy: address.scheme == .rtsps ? "Leave 'caFile' out." : "Leave one of the two out.",
+                    options: ["caFile"])
             }
         }
         if let size, size.width % 2 != 0 || size.height % 2 != 0 {
-            throw OptionFault("'size' \(size) must have even sides", remedy: "Use even numbers, such as 1280x720.")
+            throw OptionFault(
+                "'size' \(size) must have even sides", remedy: "Use even numbers, such as 1280x720.", options: ["size"])
         }
         // With decoded pictures it is for the output 'units': the stage knows whether that is taken.
         if codec != nil, ifMissing != .wait || size == nil {
             throw OptionFault(
                 "'codec' says what a stream is that may be missing at the start, and needs \"ifMissing\": \"wait\" and 'size'",
-                remedy: "Leave it out, or set these.")
+                remedy: "Leave it out, or set these.", options: ["codec", "size"])
         }
         guard !decode else { return }
         if whileLost == .slate {
             throw OptionFault(
                 "'whileLost' cannot be \"slate\" with \"decode\": false, because there is no encoder for the slate",
-                remedy: "Use \"hold\", which waits and gives nothing, or \"stop\".")
+                remedy: "Use \"hold\", which waits and gives nothing, or \"stop\".", options: ["whileLost"])
         }
         if size != nil, codec == nil {
             throw OptionFault(
                 "'size' needs decoded pictures, but \"decode\": false gives none",
                 remedy:
-                    "Leave one of the two out. Where the stream may be missing at the start (\"ifMissing\": \"wait\"), set 'codec' too."
-            )
+                    "Leave one of the two out. Where the stream may be missing at the start (\"ifMissing\": \"wait\"), set 'codec' too.",
+                options: ["size"])
         }
     }
 }

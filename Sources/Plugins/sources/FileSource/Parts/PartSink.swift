@@ -8,7 +8,9 @@ struct PartSinkOptions: StageOptions {
     @Option(help: "The file to write; it must not exist.") var path = ""
 
     func validate() throws(OptionFault) {
-        if path.isEmpty { throw OptionFault("'path' is missing or empty", remedy: "Name the file to write.") }
+        if path.isEmpty {
+            throw OptionFault("'path' is missing or empty", remedy: "Name the file to write.", options: ["path"])
+        }
     }
 }
 

@@ -18,7 +18,8 @@ struct PartSourceOptions: StageOptions {
     func validate() throws(OptionFault) {
         if parts.isEmpty {
             throw OptionFault(
-                "'parts' must name at least one file", remedy: "Name the files that part-sink has written.")
+                "'parts' must name at least one file", remedy: "Name the files that part-sink has written.",
+                options: ["parts"])
         }
     }
 }

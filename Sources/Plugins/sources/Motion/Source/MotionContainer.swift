@@ -44,7 +44,7 @@ final class MotionContainer: MotionReader {
         guard packet != nil else {
             throw FrameHostError(
                 .exhausted, what: "there is not enough memory to read '\(path)'",
-                remedy: "Free some memory, and start the chain again.")
+                remedy: "Free some memory, and start the chain again.", option: "path")
         }
     }
 

@@ -60,20 +60,23 @@ struct MotionSourceOptions: StageOptions {
                     : "only one of 'path', 'listen' and 'device' may be set, but \(given.count) are",
                 remedy: given.isEmpty
                     ? "Name a file, an address to listen at, or an IIO device: \"path\": \"motion.csv\"."
-                    : "Leave all but one of them out.")
+                    : "Leave all but one of them out.", options: given)
         }
         if let path { try Self.check(path) }
         if let device, device.isEmpty || device.contains("/") || device.utf8.contains(0) {
             throw OptionFault(
                 "'device' must be the name of an IIO device, but is '\(device)'",
-                remedy: "Use a name below /sys/bus/iio/devices: \"iio:device0\", or what its file 'name' says.")
+                remedy: "Use a name below /sys/bus/iio/devices: \"iio:device0\", or what its file 'name' says.",
+                options: ["device"])
         }
         if pace == .realtime, path == nil {
             throw OptionFault(
-                "'pace' is only for a file ('path'): a sensor always runs in real time", remedy: "Leave 'pace' out.")
+                "'pace' is only for a file ('path'): a sensor always runs in real time", remedy: "Leave 'pace' out.",
+                options: ["pace", "path"])
         }
         if rate != nil, device == nil {
-            throw OptionFault("'rate' is only for an IIO device ('device')", remedy: "Leave 'rate' out.")
+            throw OptionFault(
+                "'rate' is only for an IIO device ('device')", remedy: "Leave 'rate' out.", options: ["rate", "device"])
         }
     }
 
@@ -81,12 +84,13 @@ struct MotionSourceOptions: StageOptions {
         if path.isEmpty || path == "-" || path.utf8.contains(0) {
             let fault = path.isEmpty ? "is empty" : path == "-" ? "is '-'" : "has the character U+0000"
             throw OptionFault(
-                "'path' must name a file, but \(fault)", remedy: "Name a file: \"path\": \"motion.csv\".")
+                "'path' must name a file, but \(fault)", remedy: "Name a file: \"path\": \"motion.csv\".",
+                options: ["path"])
         }
         guard MotionFile.Kind(path: path) != nil else {
             throw OptionFault(
                 "'path' must end in .csv, .gcsv, .jsonl, .mp4 or .mov, but is '\(path)'",
-                remedy: "Use one of these endings: it says how the file is read.")
+                remedy: "Use one of these endings: it says how the file is read.", options: ["path"])
         }
     }
 }

@@ -23,7 +23,9 @@ private struct AllOptions: StageOptions, Equatable {
 
     func validate() throws(OptionFault) {
         if label == "both", crf != nil {
-            throw OptionFault("'crf' and 'label' cannot be used together", remedy: "Leave one of them out.")
+            throw OptionFault(
+                "'crf' and 'label' cannot be used together", remedy: "Leave one of them out.",
+                options: ["crf", "label"])
         }
     }
 
@@ -386,9 +388,9 @@ private final class Knobs: Filter {
 
         func validate() throws(OptionFaults) {
             var faults: [OptionFault] = []
-            if rate == nil { faults.append(OptionFault("'rate' is missing", remedy: "Set it.")) }
-            if name.isEmpty { faults.append(OptionFault("'name' is missing", remedy: "Set it.")) }
-            if place.isEmpty { faults.append(OptionFault("'place' is missing", remedy: "Set it.")) }
+            if rate == nil { faults.append(OptionFault("'rate' is missing", remedy: "Set it.", options: ["rate"])) }
+            if name.isEmpty { faults.append(OptionFault("'name' is missing", remedy: "Set it.", options: ["name"])) }
+            if place.isEmpty { faults.append(OptionFault("'place' is missing", remedy: "Set it.", options: ["place"])) }
             guard faults.isEmpty else { throw OptionFaults(faults) }
         }
     }

@@ -188,7 +188,7 @@ private final class PickyFilter: Filter {
         @Option(help: "Low.", live: true) var low = 0
         @Option(help: "High.", live: true) var high = 5
         func validate() throws(OptionFault) {
-            if low > high { throw OptionFault("'low' is above 'high'", remedy: "Lower it.") }
+            if low > high { throw OptionFault("'low' is above 'high'", remedy: "Lower it.", options: ["low", "high"]) }
         }
     }
     var options: Options
