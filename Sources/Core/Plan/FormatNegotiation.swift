@@ -67,7 +67,7 @@ struct FormatNegotiation {
             stageID: stage.id, folder: request.folder, chainName: request.name, clock: services.clock,
             stop: StopSignal(under: services.stop), events: services.events, jobs: services.jobs, files: services.files)
         do {
-            let instance = try CrashNote.during("\(stage.id) (\(stage.type.info.id)) was being made") {
+            let instance = try CrashNote.during("\(stage.id) (\(stage.type.info.id))", "being made") {
                 try stage.type.make(
                     options ?? stage.options, { stage.place(file: request.file, of: $0, at: $1) }, context)
             }
@@ -105,7 +105,7 @@ struct FormatNegotiation {
         for (stage, one) in zip(request.stages, made) where one.kept == nil {
             guard let source = one.instance.stage as? any Source else { continue }
             one.context.takenOutputs = takenOutputs(of: stage)
-            CrashNote.during("\(stage.id) (\(stage.type.info.id)) was beginning to negotiate") {
+            CrashNote.during("\(stage.id) (\(stage.type.info.id))", "beginning to negotiate") {
                 source.beginNegotiation()
             }
         }
@@ -184,7 +184,7 @@ struct FormatNegotiation {
             return faults.add(codec: codec, of: stages[producer], to: request, nameInFile(producer))
         }
         do {
-            let output = try CrashNote.during("\(request.id) (\(request.type.info.id)) was negotiating") {
+            let output = try CrashNote.during("\(request.id) (\(request.type.info.id))", "negotiating") {
                 try instance.negotiate(inputs)
             }
             if let impossible = output?.impossibility {

@@ -14,30 +14,30 @@ public enum CrashNote {
     /// The newest of ``notes``.
     nonisolated(unsafe) private(set) static var text: UnsafeMutablePointer<CChar>?
     /// The address of each note's text, the text, and since when it holds; the newest last.
-    private static let notes = Mutex<[(address: UInt, what: String, since: Int64)]>([])
+    private static let notes = Mutex<[(address: UInt, subject: String, doing: String, since: Int64)]>([])
 
-    /// [any thread] What the process is doing and for how long, in nanoseconds; nil where it neither plans nor
-    /// loads.
-    public static var current: (what: String, nanoseconds: Int64)? {
-        notes.withLock { $0.last.map { ($0.what, $0.since) } }.map { ($0.0, ChainClock.system.now() - $0.1) }
+    /// [any thread] Who is doing what, and for how long, in nanoseconds; nil if the process neither plans nor loads.
+    public static var current: (subject: String, doing: String, nanoseconds: Int64)? {
+        notes.withLock { $0.last }.map { ($0.subject, $0.doing, ChainClock.system.now() - $0.since) }
     }
 
     /// [main thread] From here on notes are kept.
     static func enable() { isWanted = true }
 
-    /// [a thread that plans] Runs `body`; the report of a crash inside it says `what`.
-    public static func during<Result>(_ what: @autoclosure () -> String, _ body: () throws -> Result) rethrows -> Result
-    {
+    /// [a thread that plans] Runs `body`; the report of a crash inside it says that `subject` was `doing`.
+    public static func during<Result>(
+        _ subject: @autoclosure () -> String, _ doing: @autoclosure () -> String, _ body: () throws -> Result
+    ) rethrows -> Result {
         guard isWanted else { return try body() }
-        let note = begin(what())
+        let note = begin(subject(), doing())
         defer { end(note) }
         return try body()
     }
 
-    private static func begin(_ what: String) -> UInt {
-        let note = UInt(bitPattern: strdup(what))
+    private static func begin(_ subject: String, _ doing: String) -> UInt {
+        let note = UInt(bitPattern: strdup("\(subject) was \(doing)"))
         notes.withLock { notes in
-            notes.append((note, what, ChainClock.system.now()))
+            notes.append((note, subject, doing, ChainClock.system.now()))
             text = UnsafeMutablePointer(bitPattern: note)
         }
         return note

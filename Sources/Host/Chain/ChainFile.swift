@@ -215,7 +215,7 @@ struct ChainFile: ChainPartReader {
             let service = ServiceRequest(key: key, type: type, options: options, file: name)
             // The services of a chain that runs are unchanged, but their files may have gone since they were read.
             if !isChange {
-                try CrashNote.during("the service '\(key)' was being checked") {
+                try CrashNote.during("the service '\(key)'", "being checked") {
                     try service.make().check(folder: request.folder)
                 }
             }
@@ -224,9 +224,7 @@ struct ChainFile: ChainPartReader {
             for found in (error as? FrameHostErrors)?.errors ?? [.wrap(error)] {
                 var found = found
                 if found.place.file == nil {
-                    // `control.tokenFile`, or only `tokenFile`.
-                    let words = found.place.words
-                    let option = words.hasPrefix("\(key).") ? String(words.dropFirst(key.count + 1)) : words
+                    let option = found.option ?? found.place.words
                     let member = members.last { $0.key == option }
                     found.place = FaultPlace(
                         file: name, position: member?.keyPlace ?? node.place,

@@ -47,11 +47,11 @@ struct DescribeCommand: ParsableCommand {
                 return Terminal.say(json ? other.json.text(pretty: true) : other.text)
             }
             if let topic {
-                let found = try CrashNote.during("\(id) was describing '\(topic)'") { try stage.topic(topic) }
+                let found = try CrashNote.during("\(id)", "describing '\(topic)'") { try stage.topic(topic) }
                 let text = TopicText(found, of: stage)
                 Terminal.say(json ? text.json.text(pretty: true) : text.text)
             } else {
-                let topics = try CrashNote.during("\(id) was listing its topics") { try stage.topics() }
+                let topics = try CrashNote.during("\(id)", "listing its topics") { try stage.topics() }
                 let text = StageText(stage, topics: topics)
                 Terminal.say(json ? text.json.text(pretty: true) : text.text)
             }

@@ -22,7 +22,7 @@ struct DevicesCommand: ParsableCommand {
             let ids = registry.plugins.flatMap { $0.manifest.stages.filter { $0.kind == "source" }.map(\.id) }
             for id in ids.sorted() {
                 guard let stage = try registry.stage(id), let devices = stage.devices else { continue }
-                let all = try CrashNote.during("\(id) was listing its devices") { try devices() }
+                let all = try CrashNote.during("\(id)", "listing its devices") { try devices() }
                 found += all.map { (id, $0) }
             }
         } catch {

@@ -16,16 +16,16 @@ enum PlanPatience {
             var told: String?
             while !isOver.value.load(ordering: .relaxed) {
                 ChainWatch.sleep(0.1)
-                guard let current = CrashNote.current, current.nanoseconds >= limit, current.what != told
+                guard let current = CrashNote.current, current.nanoseconds >= limit,
+                    "\(current.subject) \(current.doing)" != told
                 else {
                     continue
                 }
                 guard !isOver.value.load(ordering: .relaxed) else { return }
-                told = current.what
-                // `pipe (y4m-source) was negotiating`: the words of a report after a crash.
-                let now = current.what.replacing(" was ", with: " is still ")
+                told = "\(current.subject) \(current.doing)"
                 RunLog.logger.notice(
-                    "\(now). It may be waiting for a file, pipe, device or server. Ctrl-C ends this.")
+                    "\(current.subject) is still \(current.doing). It may be waiting for a file, pipe, device or server. Ctrl-C ends this."
+                )
             }
         }
         defer { isOver.value.store(true, ordering: .relaxed) }

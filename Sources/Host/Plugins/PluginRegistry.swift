@@ -150,7 +150,7 @@ final class PluginRegistry: @unchecked Sendable {
         defer { Self.lock.unlock() }
         if let known = loadedServices[id] { return known }
         guard let plugin = try only(id, \.services) else { return nil }
-        let exports = try CrashNote.during("the plugin \(plugin.path) was being loaded") {
+        let exports = try CrashNote.during("the plugin \(plugin.path)", "being loaded") {
             try PluginLoader.load(plugin)
         }
         for service in exports.services { loadedServices[service.info.id] = service }
@@ -206,7 +206,7 @@ final class PluginRegistry: @unchecked Sendable {
     private func load(
         _ plugin: Plugin, reusesCopy: Bool = false
     ) throws -> (plugin: Plugin, stages: [StageType], sum: UInt64?) {
-        try CrashNote.during("the plugin \(plugin.path) was being loaded") {
+        try CrashNote.during("the plugin \(plugin.path)", "being loaded") {
             guard loadsCopies else { return (plugin, try PluginLoader.load(plugin).stages, nil) }
             let copy = try PluginCopy(of: plugin.path)
             defer { copy.remove() }

@@ -17,7 +17,7 @@ final class EncoderLoader: Sendable {
             if let loaded { return loaded }
             guard let plugin,
                 let type = try CrashNote.during(
-                    "the plugin \(plugin.path) was being loaded", { try PluginLoader.load(plugin) }
+                    "the plugin \(plugin.path)", "being loaded", { try PluginLoader.load(plugin) }
                 ).encoders.first
             else {
                 throw FrameHostError(

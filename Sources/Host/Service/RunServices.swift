@@ -33,7 +33,7 @@ final class RunServices {
         for (request, service) in services {
             begun.append((request.key, service))
             do {
-                try CrashNote.during("the service '\(request.key)' was being started") { try service.start(control) }
+                try CrashNote.during("the service '\(request.key)'", "being started") { try service.start(control) }
             } catch { throw request.placed(error) }
         }
     }
