@@ -418,7 +418,7 @@ final class ChainDocument: @unchecked Sendable {
         return FrameHostError(
             .invalidConfiguration, place: id, what: "no such stage",
             remedy: Suggestion.nearest(to: id, in: ids).map { "Did you mean '\($0)'?" }
-                ?? "The chain has \(quotedList(ids, "and")).")
+                ?? "The chain has \(quotedList(ids, "and")).", reason: .noSuchStage)
     }
 }
 

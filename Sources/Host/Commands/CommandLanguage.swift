@@ -124,7 +124,7 @@ struct CommandLanguage: Sendable {
                 needsStage == nil ? "the chain has no command '\(command)'" : "'stage' is missing",
                 needsStage ?? near
                     ?? "Use \(quotedList(Self.ofChain, "or")), or, for a command of a stage, add \"stage\": \"…\".",
-                reply)
+                reply, reason: needsStage == nil ? .noSuchCommand : nil)
         }
     }
 
@@ -208,8 +208,12 @@ struct CommandLanguage: Sendable {
         reply(CommandAnswer(stage: nil, frame: frame, details: details, text: "chain: \(what) at frame \(frame)."))
     }
 
-    private func refuse(_ what: String, _ remedy: String, _ reply: CommandReply) {
-        reply(CommandAnswer(stage: nil, error: FrameHostError(.invalidConfiguration, what: what, remedy: remedy)))
+    private func refuse(
+        _ what: String, _ remedy: String, _ reply: CommandReply, reason: FrameHostError.Reason? = nil
+    ) {
+        reply(
+            CommandAnswer(
+                stage: nil, error: FrameHostError(.invalidConfiguration, what: what, remedy: remedy, reason: reason)))
     }
 }
 

@@ -104,22 +104,29 @@ import Testing
             ])
     }
 
-    @Test(arguments: [
-        (FrameHostError.Code.invalidConfiguration, "x", 400), (.unavailable, "x", 409), (.unusablePlugin, "x", 422),
-        (.invalidMedia, "x", 422), (.exhausted, "x", 503), (.stopped, "x", 503), (.callFailed, "x", 500),
-        (.broken, "x", 500),
-        (.invalidConfiguration, "no such stage", 404), (.invalidConfiguration, "text has no command 'x'", 404),
-    ]) func aFaultHasAStatus(code: FrameHostError.Code, what: String, status: Int) async {
+    @Test(
+        arguments: [
+            (FrameHostError.Code.invalidConfiguration, nil, 400), (.unavailable, nil, 409), (.unusablePlugin, nil, 422),
+            (.invalidMedia, nil, 422), (.exhausted, nil, 503), (.stopped, nil, 503), (.callFailed, nil, 500),
+            (.broken, nil, 500), (.invalidConfiguration, .noSuchStage, 404),
+            (.invalidConfiguration, .noSuchCommand, 404),
+            (.invalidConfiguration, .noSuchKey, 400),
+        ] as [(FrameHostError.Code, FrameHostError.Reason?, Int)])
+    func aFaultHasAStatus(code: FrameHostError.Code, reason: FrameHostError.Reason?, status: Int) async {
         run.state.withLock {
             $0.answer = { _ in
                 CommandAnswer(
-                    stage: "text", error: FrameHostError(code, place: "text", what: what, remedy: "Do that."))
+                    stage: "text",
+                    error: FrameHostError(
+                        code, place: "text", what: "x", remedy: "Do that.", reason: reason, option: "x"))
             }
         }
         let asked = await api.ask("POST", "/api/v1/stages/text/commands/x")
         #expect(asked.status == status)
-        #expect(asked.what == what)
+        #expect(asked.what == "x")
         #expect(asked.remedy == "Do that.")
+        #expect(asked.json["error"]?["reason"]?.asString == reason?.rawValue)
+        #expect(asked.json["error"]?["option"]?.asString == "x")
         #expect(asked.json["error"]?["code"]?.asString == code.rawValue)
     }
 

@@ -92,7 +92,7 @@ final class FakeRun: RunControl {
             state.asked += 1
             state.inboxes[stage] = inbox
             guard ["cam", "text"].contains(stage) else {
-                throw FrameHostError(.invalidConfiguration, place: stage, what: "no such stage")
+                throw FrameHostError(.invalidConfiguration, place: stage, what: "no such stage", reason: .noSuchStage)
             }
             return state.givers.contains(stage)
         }

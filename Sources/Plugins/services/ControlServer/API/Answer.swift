@@ -59,6 +59,8 @@ struct Answer: Sendable {
             ("remedy", .string(fault.remedy)), ("code", .string(fault.code.rawValue)),
         ]
         if !fault.cause.isEmpty { members.append(("cause", .string(fault.cause))) }
+        if let reason = fault.reason { members.append(("reason", .string(reason.rawValue))) }
+        if let option = fault.option { members.append(("option", .string(option))) }
         return .object(members)
     }
 
@@ -67,7 +69,7 @@ struct Answer: Sendable {
         case .invalidConfiguration:
             // The stage in the path, or its command, does not exist.
             subject != nil && fault.place.words == subject
-                && (fault.what == "no such stage" || fault.what.contains(" has no command ")) ? 404 : 400
+                && (fault.reason == .noSuchStage || fault.reason == .noSuchCommand) ? 404 : 400
         // The request is well formed, but does not fit the present state.
         case .unavailable: 409
         case .unusablePlugin, .invalidMedia: 422

@@ -198,6 +198,11 @@ enum OpenAPI {
         "properties": [
             "what": ["type": "string"], "place": ["type": "string"], "remedy": ["type": "string"],
             "code": ["type": "string"], "cause": ["type": "string"],
+            "reason": [
+                "type": "string", "enum": .array(FrameHostError.Reason.allCases.map { .string($0.rawValue) }),
+                "description": "What exactly is wrong, for programs. The sentences may change.",
+            ],
+            "option": ["type": "string", "description": "The option or key that the error is about."],
         ],
     ]
     private static let error: JSONNode = [

@@ -163,7 +163,7 @@ extension ControlAPI {
 
     /// The refusal for an error of a stage or of the encoder.
     private func refusal(of error: FrameHostError, _ id: String) -> any Error {
-        if error.what == "no such stage" { return noStage(id) }
+        if error.reason == .noSuchStage { return noStage(id) }
         return error
     }
 }
