@@ -58,14 +58,11 @@ struct RuleCommandCheck {
         checkCommand(command?.asString ?? "", node, stage)
     }
 
-    /// A fault of ``CommandForm`` names its member by its place or in its sentence.
+    /// A fault of ``CommandForm`` names the key of its member.
     private mutating func add(_ fault: FrameHostError, of members: [JSONNode.Member], _ node: JSONNode) {
-        let key = fault.place.words
-        if let member = members.first(where: { $0.key == key }) {
-            return add(member.value.place, ".\(key)", fault.what, fault.remedy)
-        }
-        let named = members.first { fault.what.contains("'\($0.key)'") && $0.key != node["command"]?.asString }
-        add(named?.keyPlace ?? node.place, named.map { ".\($0.key)" } ?? "", fault.what, fault.remedy)
+        let named = members.first { $0.key == fault.option }
+        let place = fault.reason == .noSuchKey ? named?.keyPlace : named?.value.place
+        add(place ?? node.place, named.map { ".\($0.key)" } ?? "", fault.what, fault.remedy)
     }
 
     private mutating func checkOfChain(_ command: JSONNode?, _ node: JSONNode) {

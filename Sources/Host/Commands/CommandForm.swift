@@ -60,8 +60,8 @@ enum CommandForm {
                 .invalidConfiguration, what: "'\(odd.key)' is not a key of a command",
                 remedy: Suggestion.nearest(to: odd.key, in: all.sorted()).map { "Did you mean '\($0)'?" }
                     ?? (own.map { remedy(without: odd.key, $0) }
-                        ?? "Write { \"stage\": \"…\", \"set\": { … } } to set options, or { \"stage\": \"…\", \"command\": \"…\", \"arguments\": { … } }.")
-            )
+                        ?? "Write { \"stage\": \"…\", \"set\": { … } } to set options, or { \"stage\": \"…\", \"command\": \"…\", \"arguments\": { … } }."),
+                reason: .noSuchKey, option: odd.key)
         }
         // Which keys a command may have depends on these.
         if let fault = members.lazy.compactMap({ fault(of: $0, common[$0.key]) }).first { return fault }
@@ -72,12 +72,13 @@ enum CommandForm {
                 guard members.contains(where: { ["command", "set"].contains($0.key) }) else {
                     return FrameHostError(
                         .invalidConfiguration, what: "'\(member.key)' is given, but 'command' is missing",
-                        remedy: "Add \(wordList(owners(of: member.key).map { "\"command\": \"\($0)\"" }, "or")).")
+                        remedy: "Add \(wordList(owners(of: member.key).map { "\"command\": \"\($0)\"" }, "or")).",
+                        reason: .noSuchKey, option: member.key)
                 }
                 let subject = command.map { "the command '\($0)'" } ?? "a command that sets options"
                 return FrameHostError(
                     .invalidConfiguration, what: "\(subject) has no key '\(member.key)'",
-                    remedy: remedy(without: member.key, command))
+                    remedy: remedy(without: member.key, command), reason: .noSuchKey, option: member.key)
             }
             if let fault = fault(of: member, kind) { return fault }
         }
@@ -90,7 +91,7 @@ enum CommandForm {
         return FrameHostError(
             .invalidConfiguration, place: member.key,
             what: "expected \(kind.rawValue), found \(member.value.kindName)",
-            remedy: "Write \"\(member.key)\": \(kind.example).")
+            remedy: "Write \"\(member.key)\": \(kind.example).", option: member.key)
     }
 
     /// The commands that have a key: `snapshot` for `path`, `…` for the arguments of a stage's own command.
