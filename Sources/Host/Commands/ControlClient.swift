@@ -31,7 +31,8 @@ struct ControlClient {
         // A token in the address would appear in the log, and no server asks for one there.
         guard !url.contains(where: { "#?@".contains($0) }) else {
             throw FrameHostError(
-                .invalidConfiguration, place: FaultPlace(argument), what: "the address must name only the server",
+                .invalidConfiguration, place: FaultPlace(argument: argument),
+                what: "the address must name only the server",
                 remedy:
                     "Write http://HOST:PORT, and give the token with --token-file or $FRAMEHOST_TOKEN.")
         }
@@ -40,7 +41,7 @@ struct ControlClient {
             url.utf8.allSatisfy({ $0 > 32 && $0 < 127 })
         else {
             throw FrameHostError(
-                .invalidConfiguration, place: FaultPlace(argument),
+                .invalidConfiguration, place: FaultPlace(argument: argument),
                 what: given.isEmpty ? "the address is empty" : "'\(given)' is not the address of a control server",
                 remedy: "Write the address that the chain prints when it starts, such as http://127.0.0.1:8080.")
         }
@@ -56,7 +57,7 @@ struct ControlClient {
     private static func fault(ofAuthority authority: Substring, in url: String, _ argument: String) -> FrameHostError? {
         func fault(_ what: String) -> FrameHostError {
             FrameHostError(
-                .invalidConfiguration, place: FaultPlace(argument), what: what,
+                .invalidConfiguration, place: FaultPlace(argument: argument), what: what,
                 remedy: "Write the address that the chain prints when it starts, such as http://127.0.0.1:8080.")
         }
         let isLiteral = authority.hasPrefix("[")
@@ -87,7 +88,7 @@ struct ControlClient {
         }
         guard text.utf8.allSatisfy({ (33...126).contains($0) }), !text.isEmpty else {
             throw FrameHostError(
-                .invalidConfiguration, place: file == nil ? "FRAMEHOST_TOKEN" : "--token-file",
+                .invalidConfiguration, place: FaultPlace(argument: file == nil ? "FRAMEHOST_TOKEN" : "--token-file"),
                 what: text.isEmpty
                     ? "the first line of '\(file ?? "")' is empty"
                     : "the token must have only ASCII letters, digits and punctuation, and no spaces",
@@ -101,7 +102,8 @@ struct ControlClient {
         func fault(_ what: String, _ remedy: String = "Name a file with the token in its first line.")
             -> FrameHostError
         {
-            FrameHostError(.invalidConfiguration, place: "--token-file", what: what, remedy: remedy)
+            FrameHostError(
+                .invalidConfiguration, place: FaultPlace(argument: "--token-file"), what: what, remedy: remedy)
         }
         func unreadable(_ code: Int32) -> FrameHostError {
             fault(
@@ -171,7 +173,7 @@ struct ControlClient {
         FrameHostErrors([
             FrameHostError(
                 .unavailable, place: base, what: "is not a control server: \(why)",
-                remedy: "Check the address and the port.", cause: cause)
+                remedy: "Check the address and the port.", cause: cause, reason: .noServer)
         ])
     }
 
@@ -214,8 +216,8 @@ struct ControlClient {
                         ? "Check whether the chain still runs. If it has ended, start it again, and repeat the command."
                         : hasPort
                             ? "Check the address, and that a chain with \"control\" in its file runs there."
-                            : "Write the address with its port, as the chain prints it when it starts, such as http://127.0.0.1:8080."
-                )
+                            : "Write the address with its port, as the chain prints it when it starts, such as http://127.0.0.1:8080.",
+                    reason: .noServer)
             ])
         }
         guard !(200..<300).contains(Int(result.status)) else { return }
@@ -235,7 +237,9 @@ struct ControlClient {
             node["code"]?.asString.flatMap { FrameHostError.Code(rawValue: $0) } ?? .unavailable,
             place: FaultPlace(node["place"]?.asString ?? ""),
             what: node["what"]?.asString ?? "the server refused the request",
-            remedy: node["remedy"]?.asString ?? "", cause: node["cause"]?.asString ?? "")
+            remedy: node["remedy"]?.asString ?? "", cause: node["cause"]?.asString ?? "",
+            reason: node["reason"]?.asString.flatMap { FrameHostError.Reason(rawValue: $0) },
+            option: node["option"]?.asString)
     }
 
     /// A stage's name, percent-encoded for a path (RFC 3986 §2.3).

@@ -69,7 +69,7 @@ struct CtlCommand: ParsableCommand {
         do { try run(client) } catch {
             let errors = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
             _ = report(error)
-            throw ExitCode(errors.allSatisfy { $0.place.words.hasPrefix("ctl ") || $0.place.file != nil } ? 2 : 1)
+            throw ExitCode(errors.allSatisfy { $0.place.argument != nil || $0.place.file != nil } ? 2 : 1)
         }
     }
 
@@ -270,7 +270,7 @@ struct CtlCommand: ParsableCommand {
     private var stagePath: String { "/api/v1/stages/\(ControlClient.encoded(words[0]))" }
 
     private func fault(_ what: String, _ remedy: String) -> FrameHostError {
-        FrameHostError(.invalidConfiguration, place: "ctl \(action)", what: what, remedy: remedy)
+        FrameHostError(.invalidConfiguration, place: FaultPlace(argument: "ctl \(action)"), what: what, remedy: remedy)
     }
 
     private func expect(_ count: Int) throws { try expect(count...count) }

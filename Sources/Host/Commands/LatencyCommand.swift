@@ -128,7 +128,7 @@ struct LatencyCommand: ParsableCommand {
             throw FrameHostErrors(
                 faults.map { fault in
                     guard fault.place.file == Self.file else { return fault }
-                    let argument = fault.place.path?.hasSuffix(".login") == true ? "--login" : "url"
+                    let argument = fault.option == "login" ? "--login" : "url"
                     var fault = fault
                     fault.place = FaultPlace(argument: argument, words: fault.place.words)
                     return fault

@@ -77,8 +77,7 @@ struct SnapshotCommand: ParsableCommand {
         } catch {
             let errors = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
             _ = report(error)
-            let ofArguments = ["url", "--token-file", "FRAMEHOST_TOKEN"]
-            throw ExitCode(errors.allSatisfy { ofArguments.contains($0.place.words) } ? 2 : 1)
+            throw ExitCode(errors.allSatisfy { $0.place.argument != nil } ? 2 : 1)
         }
     }
 

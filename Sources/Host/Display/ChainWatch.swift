@@ -121,7 +121,7 @@ final class ChainWatch: @unchecked Sendable {
         let last = heard.isEmpty ? state : heard
         let errors = (error as? FrameHostErrors)?.errors ?? []
         // A refusal is reported as it is.
-        guard errors.isEmpty || errors.contains(where: { $0.place.words == client.base }) else { return .fault(error) }
+        guard errors.isEmpty || errors.contains(where: { $0.reason == .noServer }) else { return .fault(error) }
         switch last {
         case "draining", "finishing", "stopped": return .ended
         case "failed":
