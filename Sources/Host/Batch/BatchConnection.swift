@@ -83,6 +83,13 @@ final class BatchConnection {
         ])
     }
 
+    /// Reports that a fault is the machine's at present, and not the input's.
+    func failed(_ error: any Error) {
+        let faults = (error as? FrameHostErrors)?.errors ?? [.wrap(error)]
+        guard let reason = faults.lazy.compactMap(\.reason).first(where: { $0 == .outOfResources }) else { return }
+        say([("reason", .string(reason.rawValue))])
+    }
+
     /// A sentence if the run ended before any source of the batch's input did, for example by a rule that drains. Other
     /// sources may be ended because nothing needs them any more, for example behind a join that has ended.
     private static func cutShort(

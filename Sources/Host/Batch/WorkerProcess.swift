@@ -46,6 +46,8 @@ final class WorkerProcess {
     private var length = 0.0
     private var hasIndex = false
     private var isGoing = false
+    /// The reason of the fault that ended the worker, if the worker gave one.
+    private var reason: FrameHostError.Reason?
 
     private static let mostWords = 20
 
@@ -204,8 +206,7 @@ final class WorkerProcess {
         if signal == 0, code == 0 { return }
         let words = errors.isEmpty ? other.suffix(3) : errors.prefix(3)
         let said = words.joined(separator: " ")
-        let ofMachine = [ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM].map { String(cString: strerror($0)) }
-        if ofMachine.contains(where: { said.contains($0) }) { outcome.isOfMachine = true }
+        if reason == .outOfResources { outcome.isOfMachine = true }
         if !outcome.isFinal { outcome.isFinal = signal == 0 && code == 2 }
         if !errors.isEmpty, outcome.isFinal || signal == 0 {
             outcome.fault = said
@@ -248,6 +249,7 @@ final class WorkerProcess {
             hears(frames - outcome.frames)
             outcome.frames = frames
         }
+        if let word = words["reason"]?.asString { reason = FrameHostError.Reason(rawValue: word) }
         if let lacks = words["lacks"]?.asArray { outcome.lacks = lacks.compactMap(\.asString) }
         if let drops = words["drops"]?.asArray { outcome.drops = drops.compactMap(\.asString) }
         if let accounts = words["accounts"], accounts.asObject != nil { outcome.accounts = accounts }

@@ -365,6 +365,7 @@ final class RunSession: @unchecked Sendable {
             } catch {
                 // Once it waits, it also waits for a file that is being edited.
                 guard connection == nil, retry.due != 0 || ChainRetry.isAway(error, isAskedFor: true) else {
+                    connection?.failed(error)
                     throw error
                 }
                 let isFirst = retry.due == 0
@@ -498,6 +499,7 @@ final class RunSession: @unchecked Sendable {
         let shortfalls = acceptsDamaged ? [] : chain.inputAccounts.compactMap(\.account.shortfall)
         display.finish(chain, result, shortfalls: shortfalls, leftBehind: leftBehind, elapsed: elapsed)
         connection?.ended(chain)
+        connection?.failed(FrameHostErrors(result.failures))
         var failed = !result.isSuccess || !shortfalls.isEmpty
         if let traceFault {
             display.complain(traceFault)
