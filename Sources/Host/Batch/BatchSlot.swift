@@ -195,7 +195,7 @@ final class BatchSlot {
             let fault = FrameHostError.wrap(error)
             return setAside(
                 task, &result,
-                fault.place.description == path(of: task.unit) ? "\(fault.what). \(fault.remedy)" : "\(fault)")
+                fault.place == FaultPlace(path(of: task.unit)) ? "\(fault.what). \(fault.remedy)" : "\(fault)")
         }
     }
 

@@ -52,12 +52,16 @@ enum PluginLoader {
         return exports
     }
 
+    /// `ST_NOEXEC` of statvfs(3), which C shows only with _GNU_SOURCE.
+    private static let noExec: UInt = 8
+
     /// The dynamic linker's error, with the original's path in place of the copy's, which people do not know. Where
     /// programs may not run from the copy's folder, the text says so.
     private static func reason(of copy: PluginCopy?) -> String {
         let words = String(cString: dlerror())
         guard let copy else { return words }
-        let isForbidden = words.contains("failed to map segment")
+        var system = statvfs()
+        let isForbidden = statvfs(copy.path, &system) == 0 && system.f_flag & noExec != 0
         return words.replacing(copy.path, with: copy.original)
             + (isForbidden ? "\nSet TMPDIR to a folder from which programs may be run." : "")
     }
