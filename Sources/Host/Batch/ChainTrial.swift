@@ -117,7 +117,9 @@ struct ChainTrial {
                 return FrameHostError(
                     .invalidConfiguration, place: place, what: fault["what"]?.asString ?? "",
                     remedy: fault["remedy"]?.asString ?? "",
-                    cause: fault["cause"]?.asString ?? "")
+                    cause: fault["cause"]?.asString ?? "",
+                    reason: fault["reason"]?.asString.flatMap { FrameHostError.Reason(rawValue: $0) },
+                    option: fault["option"]?.asString)
             })
     }
 

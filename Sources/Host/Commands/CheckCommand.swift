@@ -143,6 +143,8 @@ extension FrameHostError {
             ("argument", place.argument.map { .string($0.hidingAddresses()) } ?? .null),
             ("stage", place.stage.map { .string($0) } ?? .null), ("what", .string(what)),
             ("remedy", .string(remedy)), ("cause", .string(cause)),
+            ("reason", reason.map { .string($0.rawValue) } ?? .null),
+            ("option", option.map { .string($0) } ?? .null),
         ])
     }
 }
