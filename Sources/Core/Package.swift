@@ -6,7 +6,11 @@ import PackageDescription
 /// With FRAMEHOST_TESTABLE, as `make test` builds: the optimised modules let tests import what is internal in them.
 let testable: [SwiftSetting] =
     Context.environment["FRAMEHOST_TESTABLE"] == nil
-    ? [] : [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
+    ? []
+    : [
+        .unsafeFlags(["-enable-testing"], .when(configuration: .release)),
+        .define("FRAMEHOST_TESTABLE"),
+    ]
 
 let package = Package(
     name: "Core",

@@ -27,7 +27,30 @@ import Testing
         }
         #expect(results[0] == results[1])
         #expect(workspace.names == before, "something was made")
+        // Nor does any of it depend on the words of a sentence.
+        #expect(
+            try places([:].merging(environment) { $1 })
+                == places(["FRAMEHOST_SENTENCES": "x"].merging(environment) { $1 }))
         return results[0].map { $0.hasPrefix("chain.json:") ? String($0.dropFirst("chain.json:".count)) : $0 }
+    }
+
+    /// What programs read of the faults: all but the sentences, each once, in order.
+    private func places(_ environment: [String: String]) throws -> [String] {
+        let outcome = try framehost.run(
+            ["check", "--json", "chain.json"], environment: environment, folder: workspace.folder.path)
+        #expect(outcome.status == 2)
+        let members = ["code", "place", "file", "line", "column", "path", "argument", "stage", "reason", "option"]
+        let faults = try JSON(parsing: outcome.output)["faults"].list
+        #expect(!faults.isEmpty)
+        if environment["FRAMEHOST_SENTENCES"] != nil {
+            #expect(faults.allSatisfy { ["x", "x."].contains($0["what"].string) }, "a sentence was not replaced")
+        }
+        var found: [String] = []
+        for fault in faults {
+            let text = members.map { "\($0)=\(fault[$0])" }.joined(separator: " ")
+            if found.last != text { found.append(text) }
+        }
+        return found
     }
 
     // MARK: Devices

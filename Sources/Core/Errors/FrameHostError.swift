@@ -82,9 +82,9 @@ public struct FrameHostError: Error, Sendable, Equatable {
         self.option = option
         self.place = place
         // Values of options and other programs' words may have an address with a password.
-        self.what = what.hidingAddresses()
-        self.remedy = remedy.hidingAddresses()
-        self.cause = cause.hidingAddresses()
+        self.what = what.sentence.hidingAddresses()
+        self.remedy = remedy.sentence.hidingAddresses()
+        self.cause = cause.sentence.hidingAddresses()
     }
 
     /// Makes an error whose place is known in words only: the key of an option, a path, an address.

@@ -53,7 +53,7 @@ public struct Event: Sendable {
         self.name = name
         self.stage = stage
         self.level = level
-        self.text = text.hidingAddresses().printable(keeping: .indented)
+        self.text = text.sentence.hidingAddresses().printable(keeping: .indented)
         self.details = details.hidingAddresses
         self.time = time
         self.frame = frame

@@ -33,8 +33,8 @@ public struct OptionFault: Error, Sendable, Equatable {
 
     /// Makes a fault to throw.
     public init(_ what: String, remedy: String, options: [String] = []) {
-        self.what = what
-        self.remedy = remedy
+        self.what = what.sentence
+        self.remedy = remedy.sentence
         self.options = options
     }
 }
