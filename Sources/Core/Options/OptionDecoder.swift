@@ -52,27 +52,28 @@ struct OptionDecoder {
         }
         // Validated with the values that are right in themselves, so that one look shows the faults of both kinds.
         let options = try Options(from: ValueDecoder(values: values))
-        do {
-            try options.validate()
-        } catch {
-            let found =
-                (error as? OptionFaults)?.faults
-                ?? [error as? OptionFault ?? OptionFault(String(describing: error), remedy: "")]
-            for fault in found {
-                let named = fault.options.lazy.compactMap { name in members.last { $0.key == name } }.first
-                // A value that is wrong in itself was left out here, so this fault says nothing about what the
-                // options need.
-                if let named, wrong.contains(named.key) { continue }
-                faults.append(
-                    FrameHostError(
-                        .invalidConfiguration,
-                        place: place(named?.key ?? "", named?.keyPlace ?? TextPlace(line: 0, column: 0)),
-                        what: fault.what,
-                        remedy: fault.remedy, option: named?.key ?? fault.options.first))
-            }
+        for fault in Self.faults(of: options) {
+            let named = fault.options.lazy.compactMap { name in members.last { $0.key == name } }.first
+            // A value that is wrong in itself was left out here, so this fault says nothing about what the
+            // options need.
+            if let named, wrong.contains(named.key) { continue }
+            faults.append(
+                FrameHostError(
+                    .invalidConfiguration,
+                    place: place(named?.key ?? "", named?.keyPlace ?? TextPlace(line: 0, column: 0)),
+                    what: fault.what, remedy: fault.remedy, option: named?.key ?? fault.options.first))
         }
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
         return options
+    }
+
+    /// The rules between options that `options` break.
+    private static func faults(of options: some StageOptions) -> [OptionFault] {
+        do { try options.validate() } catch {
+            return (error as? OptionFaults)?.faults
+                ?? [error as? OptionFault ?? OptionFault(String(describing: error), remedy: "")]
+        }
+        return []
     }
 
     private static func remedy(
