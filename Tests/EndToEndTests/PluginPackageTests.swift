@@ -57,6 +57,19 @@ import Testing
         #expect(mirrored == expected)
     }
 
+    // MARK: Sources of an earlier commit
+
+    @Test func whatNewWroteEarlierBuildsAndRuns() throws {
+        let package = Repository.root.appending(path: "Tests/Fixtures/plugins/earlier")
+        let folder = try PluginBuild.build(package)
+        for kind in ["filter", "source", "transform", "join", "sink"] {
+            let outcome = try framehost.run(
+                ["chain-\(kind).json", "--plugin-path", folder.path], folder: package.path)
+            #expect(outcome.status == 0, "\(kind): \(outcome.error)")
+            #expect(outcome.error.contains(" delivered, 0 dropped."), "\(kind): \(outcome.error)")
+        }
+    }
+
     // MARK: framehost new filter
 
     @Test func aNewFilterPassesItsTestBuildsAndRuns() throws {
