@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Measures how bright the pictures are, and says so at the end.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Gives grey pictures that grow lighter, from black to white.

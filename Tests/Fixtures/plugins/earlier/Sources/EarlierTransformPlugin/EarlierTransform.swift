@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Shows what has changed since an earlier frame: black where nothing has.
