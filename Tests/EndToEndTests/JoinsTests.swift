@@ -46,6 +46,41 @@ import Testing
         #expect(outcome.status == 0, "\(outcome.error)")
     }
 
+    /// A branch with a lower rate answers once for many items of the other: the queue beside it is as long as that takes.
+    @Test(arguments: [2, 5, 10, 30]) func aBranchWithALowerRateStopsNoJoin(rate: Int) throws {
+        for from in [#"["s", "slow"]"#, #"["slow", "s"]"#] {
+            let chain = try workspace.write(
+                "slow.json",
+                """
+                { "stages": [
+                  { "id": "s", "use": "test-source", "size": "64x64", "rate": 60, "frames": 180, "pattern": "none" },
+                  { "id": "slow", "use": "rate", "rate": \(rate) },
+                  { "id": "m", "use": "mosaic", "from": \(from) }, { "use": "null-sink" } ] }
+                """)
+            let outcome = try Program.framehost.run([chain], folder: workspace.folder.path, timeout: 300)
+            #expect(outcome.status == 0, "\(outcome.error)")
+            #expect(!outcome.error.contains("0 delivered"), "\(outcome.error)")
+        }
+    }
+
+    /// The first item of a join that lost its own first ones comes after the first item of the other input.
+    @Test(arguments: 0..<4) func aJoinBeginsThoughAnotherLostItsFirstItems(_: Int) throws {
+        let chain = try workspace.write(
+            "late.json",
+            """
+            { "stages": [
+              { "id": "a", "use": "test-source", "size": "64x64", "frames": 90, "pattern": "none" },
+              { "id": "b", "use": "test-source", "size": "64x64", "frames": 60, "pattern": "none" },
+              { "id": "one", "use": "mosaic", "from": ["a", "b"], "size": "64x64", "rate": 30,
+                "link": { "whenFull": "latest" } },
+              { "id": "two", "use": "mosaic", "from": ["b", "one"], "size": "64x64", "rate": 30 },
+              { "use": "null-sink" } ] }
+            """)
+        let outcome = try Program.framehost.run([chain], folder: workspace.folder.path, timeout: 300)
+        #expect(!outcome.error.contains("deadlocked"), "\(outcome.error)")
+        #expect(!outcome.error.contains("0 delivered"), "\(outcome.error)")
+    }
+
     @Test(isInstalled) func mixesTheSameClipFromMP4AndMatroska() throws {
         try writeClips()
         let (a, b) = (#""use": "file-source", "path": "clip.mp4""#, #""use": "file-source", "path": "clip.mkv""#)

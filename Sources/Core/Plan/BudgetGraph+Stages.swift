@@ -34,6 +34,7 @@ extension BudgetGraph.Node {
         modifies = type.kind == .filter && demand.access == .modify
         hold = demand.hold
         delay = demand.delay
+        lag = type.kind == .transform ? Self.lag(stage) : 0
         workers = demand.workers
         floor = demand.floor
         isJoin = type.kind == .join
@@ -44,5 +45,24 @@ extension BudgetGraph.Node {
         }
         isLive = demand.isLive
         isTap = stage.isTap
+    }
+
+    /// The items that a stage takes for one that it gives, where its output has a lower rate.
+    ///
+    /// With `ratio` inputs for an output, the first output that is not before an input is less than `ratio` inputs later.
+    /// A stage that keeps inputs back may choose the nearest one, which it knows half an output later.
+    private static func lag(_ stage: PlannedStage) -> Int {
+        guard let input = stage.inputs.first?.video?.frameRate, let output = stage.output?.video?.frameRate,
+            !input.isZero, !output.isZero, input.value > output.value
+        else { return 0 }
+        let (inputs, outputs) = (
+            Int(input.numerator) * Int(output.denominator), Int(input.denominator) * Int(output.numerator)
+        )
+        let common = Double(greatestCommonDivisor(inputs, outputs))
+        // Times that differ do so by at least this part of an input's period.
+        let step = common / Double(outputs)
+        let items = Double(inputs) / Double(outputs) * (stage.demand.delay > 0 ? 1.5 : 1) - step
+        guard items < Double(BudgetPlan.mostCapacity) else { return BudgetPlan.mostCapacity }
+        return max(0, Int((items - 1e-9).rounded(.up)) - stage.demand.delay)
     }
 }

@@ -30,6 +30,9 @@ public struct BudgetGraph: Sendable, Equatable {
         public var hold = 0
         /// How many items it has accepted and not yet answered, at most.
         public var delay = 0
+        /// How many further items it takes before it answers, which it neither keeps nor counts as delayed: a stage that
+        /// lowers the rate drops most of them.
+        var lag = 0
         /// How many threads of its own have a frame in hand.
         public var workers = 0
         /// How many buffers of its own pool are never free.

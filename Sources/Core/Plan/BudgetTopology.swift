@@ -64,7 +64,7 @@ struct BudgetTopology {
             }
         }
         totalLag = graph.nodes.indices.reduce(0) { sum, node in
-            sum + graph.nodes[node].delay + (incoming[node].map { window($0) }.max() ?? 0)
+            sum + graph.nodes[node].delay + graph.nodes[node].lag + (incoming[node].map { window($0) }.max() ?? 0)
         }
     }
 

@@ -91,6 +91,7 @@ struct BudgetWaits {
         let thread = topology.thread[topology.graph.edges[edge].from]
         let nodes = topology.nodesOfThread[thread]
         let delay = nodes.reduce(0) { $0 + topology.graph.nodes[$1].delay }
+        let lag = nodes.reduce(0) { $0 + topology.graph.nodes[$1].lag }
         let inputs = topology.inputs(ofThread: thread)
         let lead = topology.leadingInput(of: nodes[0])
         // Another input may have the item that one input of a join lacks, unless an input leads.
@@ -102,7 +103,7 @@ struct BudgetWaits {
             let isEndless = skips || (waitsForMore && losesTooMuch(input))
             return Arrow(
                 to: .starved(edge: input, late: waitsForMore),
-                later: isEndless ? Self.unbounded : delay + window(input))
+                later: isEndless ? Self.unbounded : delay + lag + window(input))
         }
         // It waits with the awaited item or an older one: for motion, or for a place on another branch.
         let others = topology.outputs(ofThread: thread).filter { $0 != edge && topology.canBlock($0) }

@@ -84,13 +84,14 @@ struct JoinTimes {
         return .tick(at: due)
     }
 
-    /// The first tick is at the earliest item of all inputs.
+    /// The first tick is at the earliest item of all inputs. An input that will have no earlier one is not waited for: it
+    /// may have none because a link before it dropped what came first.
     private mutating func first(_ inputs: [QueueHead]) -> Action {
-        var earliest: Int64?
-        for input in inputs {
-            if let head = input.head { earliest = min(earliest ?? head, head) } else if !input.hasEnded { return .wait }
+        guard let earliest = inputs.lazy.compactMap(\.head).min() else {
+            return inputs.allSatisfy(\.hasEnded) ? .end : .wait
         }
-        guard let earliest else { return .end }
+        let mayBeEarlier = inputs.contains { $0.head == nil && !$0.hasEnded && $0.nothingUpTo < earliest &- 1 }
+        if mayBeEarlier { return .wait }
         origin = earliest
         return next(inputs)
     }

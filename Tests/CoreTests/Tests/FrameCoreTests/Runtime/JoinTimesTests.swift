@@ -27,11 +27,14 @@ import Testing
         var next = inputs.map { _ in 0 }
         var hasEnded = inputs.map { _ in false }
         var newest = inputs.map { _ in Int?.none }
+        // What came before, a link may have dropped, and has said so.
+        var nothingUpTo = inputs.map { _ in Int64.min }
         var given: [Given] = []
         func pts(_ input: Int) -> (Int) -> Int64 { { inputs[input][$0].pts } }
         while true {
             let heads = inputs.indices.map {
-                QueueHead(head: queues[$0].first.map(pts($0)), hasEnded: hasEnded[$0])
+                QueueHead(
+                    head: queues[$0].first.map(pts($0)), nothingUpTo: nothingUpTo[$0], hasEnded: hasEnded[$0])
             }
             switch times.next(heads) {
             case .end: return given
@@ -52,6 +55,11 @@ import Testing
                 }
                 let index = able[choose(able.count)]
                 if next[index] < inputs[index].count {
+                    let before = pts(index)(next[index]) - 1
+                    if nothingUpTo[index] < before, choose(2) == 0 {
+                        nothingUpTo[index] = before
+                        continue
+                    }
                     queues[index].append(next[index])
                     next[index] += 1
                 } else {
@@ -146,7 +154,7 @@ import Testing
         var times = JoinTimes(rate: Rational(10), inputs: 2, whenEnded: .last)
         let begin = times.next([QueueHead(head: 0), QueueHead()])
         #expect(begin == .wait)
-        let take = times.next([QueueHead(head: 0), QueueHead(head: 0)])
+        let take = times.next([QueueHead(head: 0), QueueHead(nothingUpTo: 0)])
         #expect(take == .take(0))
         let waits = times.next([QueueHead(head: 90_000_000), QueueHead(nothingUpTo: 0)])
         #expect(waits == .wait)
