@@ -191,7 +191,7 @@ import Testing
             "11:38: stages[7].onError: 'explode' must be one of 'stop', 'continue', 'bypass' or 'restart'. Correct the value, or leave the key out.",
             "11:68: stages[7].from: expected a stage's id or a list of ids, found []. Write \"from\": \"id\".",
             "12:33: stages[8].id: 'x' is already the id of stages[7]. Give each stage an id of its own.",
-            "14:19: drainSeconds: -1 must be from 0 to 3600. Use 0 or more, or leave the key out for 10.",
+            "14:19: drainSeconds: -1 must be from 0 to 3600 s. Use 0 or more, or leave the key out for 10.",
             "15:16: buffers[\"test-sorce\"]: no such stage. Did you mean 'test-source'?",
             "15:48: buffers[\"test-source\"]: 0 must be from 1 to 4096. Use 1 or more, or leave the key out.",
             "16:12: spare: -1 must be from 0 to 4096. Use 0 or more, or leave the key out.",

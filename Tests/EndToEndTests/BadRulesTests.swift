@@ -207,12 +207,12 @@ import Testing
     }
 
     @Test(arguments: [
-        (#""for": -1"#, "on[0].for: -1 must be from 0 to 86400. Use 0 or more, or leave the key out."),
+        (#""for": -1"#, "on[0].for: -1 must be from 0 to 86400 s. Use 0 or more, or leave the key out."),
         (
             #""for": "1""#,
             "on[0].for: expected a number, found a string. Write it without quotes."
         ),
-        (#""every": 0"#, "on[0].every: 0 must be from 0.1 to 86400. Use 0.1 or more, or leave the key out."),
+        (#""every": 0"#, "on[0].every: 0 must be from 0.1 to 86400 s. Use 0.1 or more, or leave the key out."),
         (#""otherwise": true"#, #"on[0].otherwise: expected an object, found true. Write { "for": 5, "do": { … } }."#),
         (#""otherwise": {}"#, #"on[0].otherwise: 'do' is missing. Add "do": { "stage": "…", "command": "…" }."#),
         (
@@ -221,7 +221,7 @@ import Testing
         ),
         (
             #""otherwise": { "for": 1e9, "do": { "stage": "rec", "command": "stop" } }"#,
-            "on[0].otherwise.for: 1000000000 must be from 0 to 86400. Use 86400 or less, or leave the key out."
+            "on[0].otherwise.for: 1000000000 must be from 0 to 86400 s. Use 86400 or less, or leave the key out."
         ),
     ]) func boundsTimes(key: String, text: String) throws {
         #expect(

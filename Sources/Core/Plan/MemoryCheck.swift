@@ -44,6 +44,7 @@ struct MemoryCheck {
         let (parts, needed) = (parts, needed)
         guard needed > available.bytes, let largest = parts.max(by: { $0.bytes < $1.bytes }) else { return }
         var (needs, has) = (AvailableMemory.text(needed), AvailableMemory.text(available.bytes))
+        let spare = plan.budget.pools.contains { $0.spare > 0 } ? ", a smaller \"spare\"" : ""
         if needs == has { (needs, has) = ("\(needed) bytes", "\(available.bytes) bytes") }
         faults.add(
             FrameHostError(
@@ -52,7 +53,7 @@ struct MemoryCheck {
                     "the \(running == nil ? "chain needs" : "change needs another") \(needs) of memory, and \(available.holder) has only \(has) available;"
                     + " the largest part is \(AvailableMemory.text(largest.bytes)), \(largest.text)",
                 remedy:
-                    "Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run the chain on a machine with more memory."
+                    "Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" })\(spare) or fewer \"buffers\", or run the chain on a machine with more memory."
             ))
     }
 

@@ -322,7 +322,9 @@ struct ChainFile: ChainPartReader {
         var options = members.filter { !ChainKeys.stage.names.contains($0.key) }
         options.removeAll { member in
             guard let meant = Self.keyMeant(by: member.key, of: type) else { return false }
-            fault(member.keyPlace, "\(path).\(member.key)", "no such option", "Did you mean \(meant)?")
+            fault(
+                member.keyPlace, "\(path).\(member.key)", "no such option", "Did you mean \(meant)?",
+                unknown: member.key)
             return true
         }
         options = options.map { member in

@@ -61,13 +61,15 @@ struct ChainValue<Value: OptionValue>: Sendable {
 
     init(default usual: Value? = nil) { self.init([], usual) { _ in nil } }
 
-    init(_ range: ClosedRange<Value>, default usual: Value? = nil) where Value: Comparable {
+    /// - Parameter unit: Shown behind the range: `s`.
+    init(_ range: ClosedRange<Value>, default usual: Value? = nil, unit: String? = nil) where Value: Comparable {
         let (lower, upper) = (range.lowerBound.optionJSON, range.upperBound.optionJSON)
         self.init([("minimum", lower), ("maximum", upper)], usual) {
             if range.contains($0) { return nil }
             let bound = $0 < range.lowerBound ? "\(lower.text()) or more" : "\(upper.text()) or less"
             return OptionFault(
-                "\($0.optionJSON.text()) must be from \(lower.text()) to \(upper.text())", remedy: "Use \(bound)")
+                "\($0.optionJSON.text()) must be from \(lower.text()) to \(upper.text())\(unit.map { " \($0)" } ?? "")",
+                remedy: "Use \(bound)")
         }
     }
 
@@ -146,11 +148,14 @@ protocol ChainPartReader {
 }
 
 extension ChainPartReader {
-    mutating func fault(_ place: TextPlace, _ path: String, _ what: String, _ remedy: String) {
+    /// - Parameter key: The key whose name is unknown, if that is the fault.
+    mutating func fault(
+        _ place: TextPlace, _ path: String, _ what: String, _ remedy: String, unknown key: String? = nil
+    ) {
         faults.append(
             FrameHostError(
                 .invalidConfiguration, place: FaultPlace(file: name, position: place, path: path), what: what,
-                remedy: remedy))
+                remedy: remedy, reason: key.map { _ in .noSuchKey }, option: key))
     }
 
     mutating func fault(_ node: JSONNode, _ path: String, _ what: String, _ remedy: String) {
@@ -192,7 +197,8 @@ extension ChainPartReader {
         for member in members where !form.isOpen && !names.contains(member.key) {
             fault(
                 member.keyPlace, path.isEmpty ? member.key : "\(path).\(member.key)", "no such key",
-                didYouMean(member.key, in: names, else: "\(form.title) has \(quotedList(names, "and")).\(form.hint)"))
+                didYouMean(member.key, in: names, else: "\(form.title) has \(quotedList(names, "and")).\(form.hint)"),
+                unknown: member.key)
         }
         return true
     }

@@ -15,7 +15,7 @@ enum ChainKeys {
                 ], example: "[ { \"use\": \"test-source\" }, … ]"),
             ChainKey(
                 "drainSeconds", help: "Longest time that a drain may take (s).",
-                ChainValue(0...3600, default: ChainRequest(file: "", folder: "", stages: []).drainSeconds)
+                ChainValue(0...3600, default: ChainRequest(file: "", folder: "", stages: []).drainSeconds, unit: "s")
             ) { $0.drainSeconds = $1 },
             ChainKey(
                 "buffers",
@@ -127,7 +127,7 @@ enum ChainKeys {
         var everyNs: Int64?
     }
 
-    private static let holds = ChainValue<Double>(0...86_400)
+    private static let holds = ChainValue<Double>(0...86_400, unit: "s")
     private static let commands: JSONNode = [
         "anyOf": [
             ["$ref": "#/$defs/command"],
@@ -157,7 +157,10 @@ enum ChainKeys {
             ChainKey("for", help: "How long the conditions must hold (s).", holds, needs: "when") {
                 $0.holdNs = MediaTime(seconds: $1).nanoseconds
             },
-            ChainKey("every", help: "Shortest time before the rule acts again (s).", ChainValue<Double>(0.1...86_400)) {
+            ChainKey(
+                "every", help: "Shortest time before the rule acts again (s).",
+                ChainValue<Double>(0.1...86_400, unit: "s")
+            ) {
                 $0.everyNs = MediaTime(seconds: $1).nanoseconds
             },
             ChainKey("do", help: "The commands that are sent.", commands, example: command),

@@ -10,6 +10,8 @@ struct RuleCommandCheck {
         var path: String
         var what: String
         var remedy: String
+        /// The key whose name is unknown, if that is the fault.
+        var unknown: String?
     }
 
     /// The program's commands that a rule may send to a stage, beside the stage's own.
@@ -24,8 +26,11 @@ struct RuleCommandCheck {
         self.stages = stages
     }
 
-    private mutating func add(_ place: TextPlace, _ path: String, _ what: String, _ remedy: String) {
-        found.append(Fault(place: place, path: path, what: what, remedy: remedy))
+    private mutating func add(
+        _ place: TextPlace, _ path: String, _ what: String, _ remedy: String, from fault: FrameHostError? = nil
+    ) {
+        let unknown = fault?.reason == .noSuchKey ? fault?.option : nil
+        found.append(Fault(place: place, path: path, what: what, remedy: remedy, unknown: unknown))
     }
 
     mutating func check(_ node: JSONNode) {
@@ -62,7 +67,7 @@ struct RuleCommandCheck {
     private mutating func add(_ fault: FrameHostError, of members: [JSONNode.Member], _ node: JSONNode) {
         let named = members.first { $0.key == fault.option }
         let place = fault.reason == .noSuchKey ? named?.keyPlace : named?.value.place
-        add(place ?? node.place, named.map { ".\($0.key)" } ?? "", fault.what, fault.remedy)
+        add(place ?? node.place, named.map { ".\($0.key)" } ?? "", fault.what, fault.remedy, from: fault)
     }
 
     private mutating func checkOfChain(_ command: JSONNode?, _ node: JSONNode) {
@@ -197,7 +202,7 @@ struct RuleCommandCheck {
             guard isOfSet || !before.contains(where: { $0.place.path == path }) else { continue }
             add(
                 isOfSet ? fault.place.position ?? members[0].keyPlace : members[0].keyPlace,
-                ".set" + (isOfSet ? rest : ""), fault.what, fault.remedy)
+                ".set" + (isOfSet ? rest : ""), fault.what, fault.remedy, from: fault)
         }
     }
 

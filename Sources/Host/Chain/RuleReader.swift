@@ -219,7 +219,7 @@ struct RuleReader: ChainPartReader {
                 test.keyPlace, path, "no such condition",
                 didYouMean(
                     test.key, in: RuleCondition.Test.keys,
-                    else: "The conditions are \(quotedList(RuleCondition.Test.keys, "and"))."))
+                    else: "The conditions are \(quotedList(RuleCondition.Test.keys, "and"))."), unknown: test.key)
             return nil
         }
     }
@@ -284,7 +284,9 @@ struct RuleReader: ChainPartReader {
     private mutating func readCommand(_ node: JSONNode, _ path: String) -> RuleCommand? {
         var check = RuleCommandCheck(ids: ids, stages: stages)
         check.check(node)
-        for found in check.found { fault(found.place, path + found.path, found.what, found.remedy) }
+        for found in check.found {
+            fault(found.place, path + found.path, found.what, found.remedy, unknown: found.unknown)
+        }
         return check.found.isEmpty ? RuleCommand(path: path, node) : nil
     }
 }

@@ -184,7 +184,8 @@ struct X264EncoderOptions: StageOptions {
         }
         if profile == .baseline, let bframes, bframes > 0 {
             throw OptionFault(
-                "the baseline profile has no B-frames", remedy: "Use the main or high profile, or leave 'bframes' out.")
+                "the baseline profile has no B-frames", remedy: "Use the main or high profile, or leave 'bframes' out.",
+                options: ["profile", "bframes"])
         }
     }
 }

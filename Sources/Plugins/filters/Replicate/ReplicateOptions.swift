@@ -36,7 +36,8 @@ struct ReplicateOptions: StageOptions {
         guard mostDelay <= Self.mostDelay else {
             throw OptionFault(
                 "a copy would be \(mostDelay) frames late, but a delay must be at most \(Self.mostDelay) frames",
-                remedy: "Lower 'delay' in 'first', 'step' or 'each', or set fewer 'copies' in the chain file.")
+                remedy: "Lower 'delay' in 'first', 'step' or 'each', or set fewer 'copies' in the chain file.",
+                options: ["step", "each", "first", "copies"])
         }
     }
 

@@ -292,6 +292,6 @@ struct DetectorChoice {
         return FrameHostError(
             .unavailable, what: "no YuNet model was found: OpenCV \(OpenCV.version) reads \(wanted.rawValue)",
             remedy: "Fetch it with '\(wanted.fetchCommand)', or name it with \"model\".",
-            cause: "Looked in \(folders.folders.joined(separator: ", ")).")
+            cause: "Looked in \(folders.folders.joined(separator: ", ")).", option: "detector")
     }
 }

@@ -30,11 +30,13 @@ struct Answer: Sendable {
     }
 
     static func refused(_ refusal: Refusal) -> Answer {
-        let error: JSONNode = [
-            "what": .string(refusal.what), "place": .string(refusal.place), "remedy": .string(refusal.remedy),
-            "code": .string(refusal.code),
+        var error: [(String, JSONNode)] = [
+            ("what", .string(refusal.what)), ("place", .string(refusal.place)), ("remedy", .string(refusal.remedy)),
+            ("code", .string(refusal.code)),
         ]
-        var answer = json(["error": error], status: refusal.status)
+        if let reason = refusal.reason { error.append(("reason", .string(reason.rawValue))) }
+        if refusal.reason == .noSuchKey { error.append(("option", .string(refusal.place))) }
+        var answer = json(["error": .object(error)], status: refusal.status)
         answer.fields += refusal.fields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         return answer
     }

@@ -255,7 +255,8 @@ extension ControlAPI {
         return Refusal(
             404, "not-found", place: String(id.prefix(256)), "no such stage",
             Suggestion.nearest(to: id, in: ids).map { "Did you mean '\($0)'?" }
-                ?? "Name a stage of the chain: \(QueryParameter.alternatives(ids.map { "'\($0)'" })).")
+                ?? "Name a stage of the chain: \(QueryParameter.alternatives(ids.map { "'\($0)'" })).",
+            reason: .noSuchStage)
     }
 
     private static func refuse(unknownIn keys: [String], known: [String]) throws {
@@ -263,7 +264,8 @@ extension ControlAPI {
         throw Refusal(
             400, "invalid-configuration", place: String(odd.prefix(256)), "no such member",
             Suggestion.nearest(to: odd, in: known).map { "Did you mean '\($0)'?" }
-                ?? (known.isEmpty ? "Leave it out." : "Use \(QueryParameter.alternatives(known)), or leave it out."))
+                ?? (known.isEmpty ? "Leave it out." : "Use \(QueryParameter.alternatives(known)), or leave it out."),
+            reason: .noSuchKey)
     }
 }
 

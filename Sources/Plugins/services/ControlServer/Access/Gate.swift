@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FrameCore
+
 /// Decides which requests are answered. It checks each one first, and refuses pages of other origins, DNS names
 /// that were made to point here, and clients without the token.
 ///
@@ -168,11 +170,17 @@ struct Refusal: Error, Sendable, Equatable {
     /// One sentence without its full stop.
     var what: String
     var remedy: String
+    /// What exactly is wrong, as of faults of the chain.
+    var reason: FrameHostError.Reason?
     /// Further fields of the answer.
     var fields: [String: String] = [:]
 
-    init(_ status: Int, _ code: String, place: String, _ what: String, _ remedy: String) {
+    init(
+        _ status: Int, _ code: String, place: String, _ what: String, _ remedy: String,
+        reason: FrameHostError.Reason? = nil
+    ) {
         (self.status, self.code, self.place, self.what, self.remedy) = (status, code, place, what, remedy)
+        self.reason = reason
     }
 
     static func unauthorized(_ what: String, challenge: String) -> Refusal {

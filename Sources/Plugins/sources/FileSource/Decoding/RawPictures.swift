@@ -21,7 +21,7 @@ final class RawPictures {
     /// Where the bytes of the picture that was received last lie.
     private var place: Int64 = 0
 
-    private static let magic = Array("FRAME".utf8)
+    fileprivate static let magic = Array("FRAME".utf8)
     /// Longer headers are no headers: libavformat's limit.
     private static let mostHeaderBytes = 80
 
@@ -29,8 +29,8 @@ final class RawPictures {
     init?(_ file: MediaFile, _ track: VideoTrack, to target: VideoFormat) {
         let parameters = file.parameters(track.index)
         guard file.formatName == "yuv4mpegpipe", parameters.codec_id == AV_CODEC_ID_RAWVIDEO,
-            parameters.field_order.rawValue <= AV_FIELD_PROGRESSIVE.rawValue, file.bytes != nil,
-            ScalingConverter(to: target).copies(track.shape), let begin = Self.endOfFirstLine(file)
+            parameters.field_order.rawValue <= AV_FIELD_PROGRESSIVE.rawValue,
+            ScalingConverter(to: target).copies(track.shape), let begin = file.bytes?.endOfLine(from: 0)
         else { return nil }
         let pixels = target.pixelFormat
         byteCount = (0..<pixels.planeCount).reduce(0) {
@@ -40,15 +40,6 @@ final class RawPictures {
         guard byteCount == Int(known) else { return nil }
         (self.begin, self.track, self.parameters) = (begin, Int32(track.index), parameters)
         next = begin
-    }
-
-    private static func endOfFirstLine(_ file: MediaFile) -> Int64? {
-        guard let io = file.io else { return nil }
-        let place = avio_seek(io, 0, SEEK_CUR)
-        defer { avio_seek(io, place, SEEK_SET) }
-        guard avio_seek(io, 0, SEEK_SET) == 0 else { return nil }
-        for count in 1...4096 where avio_r8(io) == 10 { return avio_feof(io) == 0 ? Int64(count) : nil }
-        return nil
     }
 
     // MARK: In place of the demuxer
@@ -130,5 +121,29 @@ final class RawPictures {
             guard result == 0 else { return result }
         }
         return 0
+    }
+}
+
+extension FileBytes {
+    /// Where the line that begins at `offset` ends, behind its line feed; nil if it is longer than any header.
+    fileprivate func endOfLine(from offset: Int64) -> Int64? {
+        read(at: offset, most: 4096).firstIndex(of: 10).map { offset + Int64($0) + 1 }
+    }
+}
+
+extension MediaFile {
+    /// The bytes that a YUV4MPEG2 file lacks of its last picture; 0 if its headers differ in length, since the place of the
+    /// last one is not known then.
+    func missingOfLastPicture(_ track: Int) -> Int64 {
+        guard formatName == "yuv4mpegpipe", let bytes, let begin = bytes.endOfLine(from: 0),
+            let first = bytes.endOfLine(from: begin)
+        else { return 0 }
+        let shape = parameters(track)
+        let picture = av_image_get_buffer_size(AVPixelFormat(shape.format), shape.width, shape.height, 1)
+        guard picture > 0 else { return 0 }
+        let step = first - begin + Int64(picture)
+        let rest = (bytes.count - begin) % step
+        let head = bytes.read(at: bytes.count - rest, most: RawPictures.magic.count)
+        return rest > 0 && RawPictures.magic.starts(with: head) ? step - rest : 0
     }
 }

@@ -80,7 +80,8 @@ extension FileSource {
             if !reader.readFault.isEmpty { return .unreadable(cause: reader.readFault) }
             // A length that a wrong time made says nothing.
             if file.timeline.outliers == 0, let early = endsEarly(file, track, hasIndex: index != nil) { return early }
-            if promise.missingBytes > 0 { return .bytes(promise.missingBytes) }
+            let missingBytes = max(promise.missingBytes, file.missingOfLastPicture(track.index))
+            if missingBytes > 0 { return .bytes(missingBytes) }
         }
         if let hole = notes.missingCues(from: timeline.lower, isToEnd: !isRangeDone) {
             return .hole(track.format.timeBase.time(ofTicks: hole.first), places: hole.count)

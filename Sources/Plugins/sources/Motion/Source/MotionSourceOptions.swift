@@ -60,7 +60,7 @@ struct MotionSourceOptions: StageOptions {
                     : "only one of 'path', 'listen' and 'device' may be set, but \(given.count) are",
                 remedy: given.isEmpty
                     ? "Name a file, an address to listen at, or an IIO device: \"path\": \"motion.csv\"."
-                    : "Leave all but one of them out.", options: given)
+                    : "Leave all but one of them out.", options: given.isEmpty ? ["path", "listen", "device"] : given)
         }
         if let path { try Self.check(path) }
         if let device, device.isEmpty || device.contains("/") || device.utf8.contains(0) {

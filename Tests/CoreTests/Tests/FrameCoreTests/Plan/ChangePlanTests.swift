@@ -315,7 +315,7 @@ import Testing
         }
         #expect(
             faults(RunningChain(planned), 3 * 4096 - 1) == [
-                "test.json: the change needs another 12288 bytes of memory, and this machine has only 12287 bytes available; the largest part is 0.1 MiB, 3 buffers of 64x64 gray8 at 'cam'. Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run the chain on a machine with more memory."
+                "test.json: the change needs another 12288 bytes of memory, and this machine has only 12287 bytes available; the largest part is 0.1 MiB, 3 buffers of 64x64 gray8 at 'cam'. Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }), a smaller \"spare\" or fewer \"buffers\", or run the chain on a machine with more memory."
             ])
         #expect(faults(RunningChain(planned), 3 * 4096) == [])
         // A change has used two of them before.
