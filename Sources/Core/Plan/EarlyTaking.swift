@@ -8,12 +8,20 @@
 /// hold up what the next one waits for, in a circle, would wait forever. docs/design/033-kinds-of-sample.md has the
 /// proof that they don't.
 struct EarlyTaking {
-    /// Whether an input's items are taken before their turn while their producer waits for a place.
+    /// Why an input's items are taken before their turn while their producer waits for a place, or why they are not:
+    /// the rows of the second table of "Stages of several inputs that wait for each other" in design 033.
     enum Leave: Equatable {
-        case never
-        /// Only while another merge waits for an item of the same origin.
-        case whileAwaited
-        case always
+        /// No other merge can hold up what the input's items wait for: they keep their turn.
+        case ownTurn
+        /// Another input may be late. The items are taken early while another merge waits for an item of the same
+        /// origin.
+        case lateInput
+        /// The items come from the source of another input, or a join before the merge needs both sources.
+        case joinedSource
+        /// Inputs of the merge depend on one source, through whatever stages.
+        case sharedSource
+        /// The merge is a filter of a live chain: pictures are better without motion than lost.
+        case livePictures
     }
 
     /// The inputs of one merge, in the order of `from`.
@@ -49,7 +57,7 @@ struct EarlyTaking {
 
     private func inputs(of merge: Int, _ companions: Set<Int>) -> Inputs {
         let own = origins[merge]!
-        if sharesSources(merge) { return Inputs(leaves: own.map { _ in .always }, origins: own) }
+        if sharesSources(merge) { return Inputs(leaves: own.map { _ in .sharedSource }, origins: own) }
         let overJoins = groups { topology.graph.nodes[$0].isJoin }
         // A stage that holds up the pictures behind a filter also holds up their source. Behind a transform, it holds up
         // the sources of all inputs.
@@ -58,10 +66,10 @@ struct EarlyTaking {
         let isLate = topology.incoming[merge].map(isLate)
         let leaves = own.indices.map { input -> Leave in
             let others = own.indices.filter { $0 != input }
-            if others.contains(where: { meet(own[input], own[$0], overJoins) }) { return .always }
+            if others.contains(where: { meet(own[input], own[$0], overJoins) }) { return .joinedSource }
             let isCompanion = !own[input].isDisjoint(with: companions)
             let isInCircle = others.contains { (isCompanion || isLate[$0]) && meet(own[input], own[$0], overOthers) }
-            return isInCircle ? .whileAwaited : .never
+            return isInCircle ? .lateInput : .ownTurn
         }
         return Inputs(leaves: leaves, origins: own)
     }
@@ -204,7 +212,7 @@ extension BudgetGraph {
         guard !nodes.contains(where: \.isLive) else { return self }
         var graph = self
         for (node, inputs) in EarlyTaking(BudgetTopology(self)).inputs
-        where nodes[node].kind == .passThrough && inputs.leaves[0] != .never {
+        where nodes[node].kind == .passThrough && inputs.leaves[0] != .ownTurn {
             let pictures = incoming(node)[0]
             graph.nodes[node].delay += edges[pictures].capacity
             graph.nodes[node].hold += edges[pictures].capacity

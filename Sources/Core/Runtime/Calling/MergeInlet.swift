@@ -55,7 +55,7 @@ final class MergeInlet {
         self.queues = queues
         self.stop = stop
         awaited = AwaitedInputs(queues[0])
-        rules = Rules(leaves: queues.map { _ in .never })
+        rules = Rules(leaves: queues.map { _ in .ownTurn })
         self.isLive = isLive
         order = TimeOrder(count: queues.count, longestWait: isLive ? Self.longestWait : nil)
     }
@@ -133,10 +133,10 @@ final class MergeInlet {
     private func shown(_ index: Int) -> TimeOrder.Input {
         var input = queues[index].shownInOrder
         switch rules.leaves[index] {
-        case .never: (input.isPressed, input.keepsTurn) = (false, true)
-        case .whileAwaited:
+        case .ownTurn: (input.isPressed, input.keepsTurn) = (false, true)
+        case .lateInput:
             if input.isPressed { input.isPressed = rules.fellows.contains { $0.awaited.has($0.inputs[index]) } }
-        case .always: break
+        case .joinedSource, .sharedSource, .livePictures: break
         }
         return input
     }
@@ -173,10 +173,12 @@ extension RunningGraph {
         }
         guard !inlets.isEmpty else { return }
         if planned.isLive {
-            // Every wait ends by the clock. Live pictures are better without motion than lost.
+            // Every wait ends by the clock.
             for (place, inlet) in inlets {
-                let takesEarly = plan.inputsHaveOneOrigin(place) || runners[place].kind == .filter
-                inlet.set(MergeInlet.Rules(leaves: inlet.queues.map { _ in takesEarly ? .always : .never }))
+                let leave: EarlyTaking.Leave =
+                    runners[place].kind == .filter
+                    ? .livePictures : plan.inputsHaveOneOrigin(place) ? .sharedSource : .ownTurn
+                inlet.set(MergeInlet.Rules(leaves: inlet.queues.map { _ in leave }))
             }
             return
         }

@@ -238,7 +238,7 @@ final class StateLayout {
             }
             if let inputs = taking.inputs[index] {
                 var merge = Merge(isFilter: node.kind != .sink, leaves: inputs.leaves, ahead: ahead[index] ?? 0)
-                if keepsTurns { merge.leaves = merge.leaves.map { _ in .never } }
+                if keepsTurns { merge.leaves = merge.leaves.map { _ in .ownTurn } }
                 if merge.isFilter { merge.seen = entry.inputs.dropFirst().map { _ in reserve(merge.ahead) } }
                 if let first = merge.seen.first { times += first..<end }
                 merge.fellows = inputs.origins.map { origins in

@@ -29,14 +29,14 @@ extension StateMoves {
         if present.count == layout.nodes[node].inputs.count { return first }
         let isPressed = present.contains { input in
             switch merge.leaves[input] {
-            case .never: false
-            case .always: self.isPressed(state, node, input)
-            case .whileAwaited:
+            case .ownTurn: false
+            case .joinedSource, .sharedSource, .livePictures: self.isPressed(state, node, input)
+            case .lateInput:
                 self.isPressed(state, node, input)
                     && merge.fellows[input].contains { isAwaited(state, $0.node, input: $0.input) }
             }
         }
-        return isPressed ? lowest(of: present.filter { merge.leaves[$0] != .never }, state, node, merge) : nil
+        return isPressed ? lowest(of: present.filter { merge.leaves[$0] != .ownTurn }, state, node, merge) : nil
     }
 
     private func presentInputs(_ state: State, _ node: Int) -> [Int] {

@@ -288,7 +288,7 @@ extension KindsGraph {
                 case .filter(let ahead, let when):
                     chosen(
                         node.modifies ? KindWriter.self : KindFilter.self,
-                        #", "ahead": \#(ahead), "checks": \#(when != nil && losesNothing && taking[index]!.leaves[0] == .never)"#
+                        #", "ahead": \#(ahead), "checks": \#(when != nil && losesNothing && taking[index]!.leaves[0] == .ownTurn)"#
                             + times(when ?? Times()))
                 case .recorder: chosen(KindRecorder.self)
                 }

@@ -111,6 +111,6 @@ import Testing
         tally.withMixers += made.stages.values.contains { if case .mixer = $0 { true } else { false } } ? 1 : 0
         tally.withSeveral += made.filters.count + made.recorders.count > 1 ? 1 : 0
         let taking = EarlyTaking(BudgetTopology(plan.graph))
-        tally.early += taking.inputs.values.contains { $0.leaves.contains { $0 != .never } } ? 1 : 0
+        tally.early += taking.inputs.values.contains { $0.leaves.contains { $0 != .ownTurn } } ? 1 : 0
     }
 }
