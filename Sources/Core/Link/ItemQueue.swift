@@ -365,19 +365,15 @@ final class ItemQueue: @unchecked Sendable {
         wakeConsumerAndUnlock()
     }
 
-    // MARK: A join's consumer, which looks at all its inputs under their one lock
+    // MARK: The consumer of several inputs, which looks at all of them under their one lock
 
-    /// With the lock held: the state by which a join decides.
+    /// With the lock held: the state by which a stage of several inputs decides.
     var shown: QueueHead {
-        QueueHead(
-            head: state.depth > 0 ? ring[head].pointee.header.pts.nanoseconds : nil, nothingUpTo: nothingUpTo,
-            hasEnded: state.hasEnded)
-    }
-    /// With the lock held: the state by which a sink of several inputs takes items in the order of their time.
-    var shownInOrder: TimeOrder.Input {
-        TimeOrder.Input(
-            time: state.depth > 0 ? ring[head].pointee.header.orderTime.nanoseconds : nil, isPressed: isPressed,
-            hasEnded: state.hasEnded)
+        var shown = QueueHead(nothingUpTo: nothingUpTo, hasEnded: state.hasEnded, isPressed: isPressed)
+        guard state.depth > 0 else { return shown }
+        shown.head = ring[head].pointee.header.pts.nanoseconds
+        shown.orderTime = ring[head].pointee.header.orderTime.nanoseconds
+        return shown
     }
 
     /// With the lock held: the time up to which no item will come, where the consumer has not heard it yet.
@@ -393,7 +389,7 @@ final class ItemQueue: @unchecked Sendable {
         (isInterrupted, isInterruptUrgent) = (false, false)
         return true
     }
-    /// With the lock held: the join's thread is about to sleep on `consumer`, or has woken.
+    /// With the lock held: the thread of a stage of several inputs is about to sleep on `consumer`, or has woken.
     func setConsumerSleeps(_ sleeps: Bool) { consumerSleeps = sleeps }
 
     /// With the lock held: takes the oldest item, keeps the lock.

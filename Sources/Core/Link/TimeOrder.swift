@@ -3,26 +3,6 @@
 /// Decides which of several inputs a stage takes from next, so that items come in the order of their time: a value
 /// without locks or threads. docs/design/033-kinds-of-sample.md.
 struct TimeOrder {
-    /// What an input shows.
-    struct Input: Equatable {
-        /// The time of the item that waits longest there, nanoseconds; nil while there is none.
-        var time: Int64?
-        /// Whether its items may be taken before their turn, because its producer waits for a place or an item was
-        /// turned away there.
-        var isPressed = false
-        /// Whether its items are never taken before their turn.
-        var keepsTurn = false
-        /// No item follows those that wait.
-        var hasEnded = false
-
-        /// Puts its item behind those of other inputs that are up to `nanoseconds` later.
-        mutating func delay(by nanoseconds: Int64) {
-            guard let time else { return }
-            let (later, isTooLate) = time.addingReportingOverflow(nanoseconds)
-            self.time = isTooLate ? .max : later
-        }
-    }
-
     enum Decision: Equatable {
         case take(Int)
         /// Nothing can be taken before an input changes, or before this moment of the clock.
@@ -32,7 +12,7 @@ struct TimeOrder {
 
     /// How long an item waits in all for inputs that have none, nanoseconds; nil means without limit.
     var longestWait: Int64?
-    var inputs: [Input]
+    var inputs: [QueueHead]
     /// Whether the item that was decided on last came in its turn: no input that is waited for gives an earlier one.
     private(set) var isInTurn = true
     /// Inputs that the stage has waited for in vain. It waits for them again once they are about as far as the
@@ -45,7 +25,7 @@ struct TimeOrder {
 
     init(count: Int, longestWait: Int64?) {
         self.longestWait = longestWait
-        inputs = [Input](repeating: Input(), count: count)
+        inputs = [QueueHead](repeating: QueueHead(), count: count)
         isSilent = [Bool](repeating: false, count: count)
         waitsSince = [Int64?](repeating: nil, count: count)
         taken = [Int64?](repeating: nil, count: count)
@@ -53,9 +33,9 @@ struct TimeOrder {
 
     /// A bit for each input that an item of another input, or the end of the stage, waits for.
     var awaited: UInt64 {
-        guard inputs.contains(where: { $0.time != nil || $0.hasEnded }) else { return 0 }
+        guard inputs.contains(where: { $0.orderTime != nil || $0.hasEnded }) else { return 0 }
         return inputs.indices.reduce(0) { bits, index in
-            let isAwaited = inputs[index].time == nil && !inputs[index].hasEnded && !isSilent[index]
+            let isAwaited = inputs[index].orderTime == nil && !inputs[index].hasEnded && !isSilent[index]
             return isAwaited ? bits | 1 << UInt64(index & 63) : bits
         }
     }
@@ -70,12 +50,12 @@ struct TimeOrder {
         var isOver = true
         for index in inputs.indices {
             let input = inputs[index]
-            if let time = input.time {
+            if let time = input.orderTime {
                 isOver = false
                 if isSilent[index], !isFarBehind(time, index) { isSilent[index] = false }
                 if input.isPressed { isPressed = true }
-                if lowest.map({ time < inputs[$0].time! }) ?? true { lowest = index }
-                if !input.keepsTurn, lowestOutOfTurn.map({ time < inputs[$0].time! }) ?? true {
+                if lowest.map({ time < inputs[$0].orderTime! }) ?? true { lowest = index }
+                if !input.keepsTurn, lowestOutOfTurn.map({ time < inputs[$0].orderTime! }) ?? true {
                     lowestOutOfTurn = index
                 }
             } else {
@@ -95,13 +75,13 @@ struct TimeOrder {
         }
         guard let longestWait else { return .wait(until: nil) }
         var since = now
-        for index in inputs.indices where inputs[index].time != nil {
+        for index in inputs.indices where inputs[index].orderTime != nil {
             if waitsSince[index] == nil { waitsSince[index] = now }
             since = min(since, waitsSince[index]!)
         }
         let (until, isNever) = since.addingReportingOverflow(longestWait)
         guard !isNever, now >= until else { return .wait(until: isNever ? nil : until) }
-        for index in inputs.indices where inputs[index].time == nil && !inputs[index].hasEnded {
+        for index in inputs.indices where inputs[index].orderTime == nil && !inputs[index].hasEnded {
             isSilent[index] = true
         }
         return take(lowest)
@@ -109,7 +89,7 @@ struct TimeOrder {
 
     private mutating func take(_ index: Int) -> Decision {
         waitsSince[index] = nil
-        taken[index] = inputs[index].time
+        taken[index] = inputs[index].orderTime
         return .take(index)
     }
 

@@ -2,7 +2,7 @@
 
 /// Decides when a join by the clock gives its next picture: a value without locks, threads or items.
 ///
-/// The loop (``JoinInlet``) tells it the time and what each queue shows, asks ``next(now:inputs:active:)``, does what
+/// The loop (``StageInlet``) tells it the time and what each queue shows, asks ``next(now:inputs:active:)``, does what
 /// it says and asks again. docs/design/017-clocked-joins.md.
 struct JoinBeat {
     enum Action: Equatable {

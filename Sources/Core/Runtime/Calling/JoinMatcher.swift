@@ -2,7 +2,7 @@
 
 /// Decides from the oldest item of each input what a join does next: a value without locks, threads or items.
 ///
-/// The loop (``JoinInlet``) tells it what each queue shows, asks ``next()``, does what it says and asks again. It
+/// The loop (``StageInlet``) tells it what each queue shows, asks ``next()``, does what it says and asks again. It
 /// waits only as long as it must. With ``JoinMatch/nearest`` it waits until each input has shown an item past the
 /// window of the leading one, or is known to have none in it. What it decides therefore does not depend on which
 /// thread was faster. docs/design/010-joins.md.

@@ -54,16 +54,16 @@ extension StageDriver {
     /// Does what the join's thread does, without waiting.
     func runJoin() throws {
         guard let inlet else { return }
-        while !joinIsOver, let found = inlet.takeReady() {
-            switch found {
+        while !joinIsOver, let taken = inlet.takeReady() {
+            switch taken {
             case .items: _ = runner.merge(inlet.inputs)
-            case .nothing, .mail: break
             case .ended:
                 joinIsOver = true
                 inlet.close()
                 try drain()
                 inlet.leaveRest()
             case .stopped: joinIsOver = true
+            default: break
             }
         }
         try check()
@@ -81,7 +81,7 @@ extension StageDriver {
     /// - Throws: ``FrameHostErrors`` for an impossible rule.
     static func makeInlet(
         _ request: JoinRequest, _ inputs: [MediaFormat], _ joined: JoinInputs, _ runner: StageRunner, isLive: Bool
-    ) throws -> JoinInlet {
+    ) throws -> StageInlet {
         let rule = JoinRule(request, formats: inputs, rate: runner.demand.outputRate)
         guard !inputs.isEmpty else {
             throw FrameHostError(
@@ -111,6 +111,6 @@ extension StageDriver {
                 name: joined.names[input], settings: settings, room: RoomGate(stop: runner.stop), consumer: consumer,
                 stop: runner.stop)
         }
-        return JoinInlet(runner, queues, joined, rule, stop: runner.stop)
+        return StageInlet(runner, queues, joined, rule)
     }
 }

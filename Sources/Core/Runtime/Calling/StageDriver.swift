@@ -37,7 +37,7 @@ public final class StageDriver<S: Stage> {
     private let inputSlabs: [Slab?]
     private let inputFormats: [MediaFormat]
     private let joined: JoinInputs?
-    let inlet: JoinInlet?
+    let inlet: StageInlet?
     var joinIsOver = false
     /// The most items that wait at one input of a join.
     static var mostWaitingItems: Int { 16 }

@@ -345,8 +345,8 @@ struct GraphAssembly {
             let takesRun =
                 switch worker.input {
                 case .queue: true
-                case .merge: head.kind == .filter
-                case .source, .join, .none: false
+                case .several: head.kind == .filter
+                case .source, .none: false
                 }
             let rewiring = Rewiring(
                 worker: worker, run: takesRun ? runOf[places[0]] : nil, members: members,
@@ -371,15 +371,14 @@ struct GraphAssembly {
         switch head.kind {
         case .source: .source
         case .join:
-            .join(
-                JoinInlet(
+            .several(
+                StageInlet(
                     head, queues,
                     JoinInputs(
                         names: graph.plan.links.filter { $0.to == place }.map { graph.plan.nameInFile($0.from) }),
-                    graph.plan.joins[place]!, stop: head.stop))
+                    graph.plan.joins[place]!))
         case .sink where queues.count > 1, .filter where queues.count > 1, .transform where queues.count > 1:
-            .merge(
-                MergeInlet(head, queues, isLive: graph.planned.isLive, stop: head.stop))
+            .several(StageInlet(inOrder: head, queues, isLive: graph.planned.isLive))
         case .filter, .transform, .sink: .queue(queues[0])
         }
     }

@@ -8,8 +8,7 @@ final class Worker: @unchecked Sendable {
     enum Input {
         case source
         case queue(ItemQueue)
-        case join(JoinInlet)
-        case merge(MergeInlet)
+        case several(StageInlet)
         /// None: the run was on a thread that stays, and this worker only ends it.
         case none
 
@@ -17,8 +16,7 @@ final class Worker: @unchecked Sendable {
             switch self {
             case .source, .none: []
             case .queue(let queue): [queue]
-            case .join(let inlet): inlet.queues
-            case .merge(let inlet): inlet.queues
+            case .several(let inlet): inlet.queues
             }
         }
     }
@@ -52,7 +50,7 @@ final class Worker: @unchecked Sendable {
         }
         state.stop = head.stop
         if case .queue(let queue) = input { state.input = queue }
-        if case .join(let inlet) = input { head.inputs = inlet.inputs }
+        if case .several(let inlet) = input, head.kind == .join { head.inputs = inlet.inputs }
     }
 
     /// A worker that ends stages that leave another thread.
@@ -92,8 +90,7 @@ final class Worker: @unchecked Sendable {
         switch input {
         case .source: runSource()
         case .queue(let queue): runQueue(queue)
-        case .join(let inlet): runJoin(head, inlet)
-        case .merge(let inlet): if head.kind == .filter { runCompanions(inlet) } else { runMerge(head, inlet) }
+        case .several(let inlet): runInlet(inlet)
         case .none: if let run { run.end() } else { endQueues() }
         }
         stopMembers()
@@ -151,6 +148,53 @@ final class Worker: @unchecked Sendable {
             case .stopped: return
             }
         }
+    }
+
+    /// Hands the stage what its inlet takes. A ``MultiFilter`` is the first stage of a run, which takes its pictures.
+    private func runInlet(_ inlet: StageInlet) {
+        defer { inlet.leaveRest() }
+        let isJoin = head.kind == .join
+        while true {
+            state.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
+            state.readMail()
+            switch inlet.take() {
+            case .items: if !merge(inlet.inputs) { return }
+            case .item(let lease, let index, let isInTurn):
+                let goesOn: Bool
+                if let run {
+                    goesOn = index == 0 ? run.receive(lease) : head.takeCompanion(lease, from: index)
+                } else {
+                    goesOn = head.take(lease, from: index, isInTurn: isInTurn)
+                }
+                if !goesOn { return }
+            case .nothing(let pts):
+                if let run {
+                    run.announceNothing(upTo: pts, after: -1)
+                } else {
+                    head.output?.announceNothing(upTo: pts)
+                }
+            case .idle: if !head.giveWhileIdle() { return }
+            case .interrupted: continue
+            case .ended:
+                if isJoin { inlet.close() }
+                state.readRest()
+                // Some sources may have no consumer left.
+                if isJoin { head.onJoinEnd?(head) }
+                if let run { return run.end() }
+                head.drain()
+                head.output?.end()
+                return
+            case .stopped: return
+            }
+        }
+    }
+
+    private func merge(_ inputs: JoinInputs) -> Bool {
+        guard let trace = state.trace else { return head.merge(inputs) }
+        trace.begin(.merge, stage: head.number, frame: inputs.sequenceNumber)
+        defer { trace.end() }
+        inputs.note(in: trace)
+        return head.merge(inputs)
     }
 
     /// Ends the queues behind stages from the middle of a run. The stages behind them on the same thread stay, or are

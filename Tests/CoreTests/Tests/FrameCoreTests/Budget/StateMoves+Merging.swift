@@ -2,7 +2,7 @@
 
 @testable import FrameCore
 
-/// Stages that take the items of several inputs in the order of their time, as ``TimeOrder`` and ``MergeInlet`` do.
+/// Stages that take the items of several inputs in the order of their time, as ``TimeOrder`` and ``StageInlet`` do.
 extension StateMoves {
     func takeInOrder(_ state: State, _ node: Int, _ merge: StateLayout.Merge) {
         let entry = layout.nodes[node]

@@ -6,18 +6,18 @@ import Testing
 
 /// In what order a sink takes from several inputs.
 @Suite struct TimeOrderTests {
-    private func order(_ inputs: [TimeOrder.Input], longestWait: Int64? = nil) -> TimeOrder {
+    private func order(_ inputs: [QueueHead], longestWait: Int64? = nil) -> TimeOrder {
         var order = TimeOrder(count: inputs.count, longestWait: longestWait)
         order.inputs = inputs
         return order
     }
 
-    private func item(_ time: Int64, isPressed: Bool = false) -> TimeOrder.Input {
-        TimeOrder.Input(time: time, isPressed: isPressed)
+    private func item(_ time: Int64, isPressed: Bool = false) -> QueueHead {
+        QueueHead(orderTime: time, isPressed: isPressed)
     }
 
-    private let none = TimeOrder.Input()
-    private let ended = TimeOrder.Input(hasEnded: true)
+    private let none = QueueHead()
+    private let ended = QueueHead(hasEnded: true)
 
     @Test func takesTheLowestTimeAndOfEqualOnesTheFirst() {
         var some = order([item(5), item(3), item(3)])
