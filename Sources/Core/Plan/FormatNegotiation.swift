@@ -446,8 +446,8 @@ extension StageRequest {
 }
 
 extension StageInstance {
-    /// Negotiates the output format for these input formats; nil for a sink. ``StageDriver`` uses it too.
-    func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat? {
+    /// The output format that the stage gives for these input formats; nil for a sink.
+    func agree(on inputs: [MediaFormat]) throws -> MediaFormat? {
         switch stage {
         case let source as any Source: return try source.negotiate()
         case let filter as any MultiFilter:

@@ -375,12 +375,17 @@ public protocol Sink: Stage {
     /// [stage thread] Takes one item, which goes no further, and says what happened to it.
     func consume(_ input: consuming Sample) throws -> SinkVerdict
 
+    /// [stage thread] Takes one item of the input at `index` in `from`. The default calls ``consume(_:)``, since most
+    /// sinks have one input; see ``MultiSink``.
+    func consume(_ input: consuming Sample, from index: Int) throws -> SinkVerdict
+
     /// [stage thread] No item follows. The default does nothing.
     func drain() throws
 }
 
 extension Sink {
     public func negotiate(_ input: MediaFormat) throws {}
+    public func consume(_ input: consuming Sample, from index: Int) throws -> SinkVerdict { try consume(input) }
     public func drain() throws {}
 }
 
@@ -409,6 +414,10 @@ public protocol MultiSink: Sink {
 extension MultiSink {
     public func negotiate(_ input: MediaFormat) throws { try negotiate([input]) }
     public func consume(_ input: consuming Sample) throws -> SinkVerdict { try consume(input, from: 0) }
+
+    // The default of Sink would call the one above, which calls it.
+    @available(*, unavailable, message: "a MultiSink implements consume(_:from:)")
+    public func consume(_ input: consuming Sample, from index: Int) throws -> SinkVerdict { .idle }
 }
 
 /// A filter that takes pictures and what goes with them, such as motion: `"from": ["cam", "motion"]`.

@@ -105,7 +105,7 @@ public final class StageContext: @unchecked Sendable {
     var layout = MetadataLayout.none
     /// The headers of the items inside the stage; nil for a stage that needs none. Made before any thread of the
     /// stage runs.
-    var heldHeaders: HeldHeaders?
+    @exclusivity(unchecked) var heldHeaders: HeldHeaders?
 
     init(
         stageID: String, folder: String, chainName: String, clock: ChainClock, stop: StopSignal, events: EventHub,

@@ -1,14 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// One instance of a stage, without its Swift type.
-final class StageInstance {
+///
+/// `@unchecked Sendable`: any thread may read what says nothing else, since nothing changes it once the instance is
+/// negotiated. The stage itself belongs to one thread at a time.
+final class StageInstance: @unchecked Sendable {
     let stage: any Stage
+    let info: StageInfo
+    let kind: StageKind
+    let context: StageContext
+    let multiFilter: (any MultiFilter)?
+    let multiTransform: (any MultiTransform)?
+    /// The stage by what the runner calls. Known once the stage is negotiated, like the properties below.
+    @exclusivity(unchecked) private(set) var body: StageBody?
+    @exclusivity(unchecked) private(set) var demand = StageDemand()
+    /// The format of its output; nil for a sink.
+    @exclusivity(unchecked) private(set) var output: MediaFormat?
+
     /// [stage thread] Checks and sets live options; all or none.
     let set: (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
 
-    private let context: StageContext
     /// Only one thread at a time ends an instance.
     @exclusivity(unchecked) private(set) var isStopped = false
+
+    /// The stage, where it is a filter that keeps no frame back.
+    var plainFilter: (any Filter)? { if case .filter(let filter) = body { filter } else { nil } }
+
+    /// Whether frames can pass it by, and its declaration allows it.
+    var canBePassed: Bool { kind == .filter && demand.delay == 0 && !demand.mustNotBePassed }
+
+    /// [control thread, desk's thread] Negotiates the output format for these input formats; nil for a sink.
+    /// ``StageDriver`` uses it too.
+    func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat? {
+        output = try agree(on: inputs)
+        demand = stage.demand
+        body = StageBody(stage, kind, isDelaying: demand.delay > 0)
+        return output
+    }
 
     /// [stage thread, a thread of its own] Ends what `start` began. Only the first call does something.
     func stop() throws {
@@ -17,9 +45,13 @@ final class StageInstance {
         try stage.stop()
     }
 
-    init<S: Stage>(_ stage: S, _ context: StageContext) {
+    init<S: Stage>(_ stage: S, _ kind: StageKind, _ context: StageContext) {
         self.stage = stage
+        self.kind = kind
         self.context = context
+        info = S.info
+        multiFilter = stage as? any MultiFilter
+        multiTransform = stage as? any MultiTransform
         set = { members, place in
             let fields = S.Options.fields
             let frozen = members.filter { member in fields.contains { $0.name == member.key && !$0.isLive } }

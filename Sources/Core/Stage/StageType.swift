@@ -21,16 +21,17 @@ public final class StageType: Sendable {
     public init<S: Stage>(_ type: S.Type) {
         info = S.info
         options = S.Options.fields
-        kind =
+        let kind: StageKind =
             if S.self is any Source.Type { .source } else if S.self is any Filter.Type {
                 .filter
             } else if S.self is any Join.Type { .join } else if S.self is any Transform.Type { .transform } else {
                 .sink
             }
+        self.kind = kind
         check = { members, place in _ = try OptionDecoder.decode(S.Options.self, from: members, place: place) }
         make = { members, place, context in
             let options = try OptionDecoder.decode(S.Options.self, from: members, place: place)
-            return StageInstance(try S(options: options, context: context), context)
+            return StageInstance(try S(options: options, context: context), kind, context)
         }
         findTopics = { try S.topics() }
         findTopic = { try S.topic($0) }

@@ -123,10 +123,7 @@ public final class StageDriver<S: Stage> {
         nextSequences = [UInt64](repeating: 0, count: max(inputs.count, 1))
         context.heldHeaders = HeldHeaders(
             stageType.kind, input: input, output: outputFormat, stage.demand, layout)
-        runner = StageRunner(
-            number: 0, id: S.info.id, info: S.info, kind: stageType.kind, instance: instance, context: context,
-            onError: nil,
-            isTimed: false)
+        runner = StageRunner(number: 0, id: S.info.id, instance: instance, onError: nil, isTimed: false)
         runner.thread = ThreadState(name: "driver")
         let output = Output(stage: runner, stop: stop)
         queue = ItemQueue(name: "driver", settings: LinkSettings(capacity: 1024), room: output.room, stop: stop)

@@ -104,7 +104,7 @@ final class StageInlet {
             wishes.active = stage.activeInput
         case .times: wishes.rate = stage.demand.outputRate
         case .order:
-            let (filter, transform) = (stage.asMultiFilter, stage.asMultiTransform)
+            let (filter, transform) = (stage.instance.multiFilter, stage.instance.multiTransform)
             wishes.lookAhead = filter?.lookAhead.nanoseconds
             guard isLive else { return }
             let longestWait = filter?.longestWait ?? transform?.longestWait

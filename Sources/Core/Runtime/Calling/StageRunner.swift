@@ -22,35 +22,27 @@ final class StageRunner: @unchecked Sendable {
         case followsGap
     }
 
-    /// What other threads may know of the present instance.
-    struct Shown {
-        var info: StageInfo
-        var context: StageContext
-        var demand: StageDemand
-        /// The format of its output; nil for a sink.
-        var output: MediaFormat?
-    }
-
     /// The stage's number in this run; no other stage ever has it.
     let number: Int
     let id: String
-    @exclusivity(unchecked) private(set) var info: StageInfo
     /// Whether the stage is a source, which is never replaced by another kind of stage.
     let isSource: Bool
     private let kindCode: Atomic<UInt8>
     /// Whether it is a ``CopyTap``, which gets each item before the other stages behind the same fork.
     let isTap: Bool
-    /// Exchanged by its own thread between two items; see ``exchange(_:_:type:format:isDraining:)``.
+    /// The present instance. Its own thread exchanges it between two items (``exchange(_:isDraining:)``); others use
+    /// ``shown``.
     @exclusivity(unchecked) private(set) var instance: StageInstance
-    /// The context of the present instance. Only for the stage's own thread: others use ``shown``.
+    private let shownBox: Locked<StageInstance>
+    // Of the present instance, at hand for `filter`: every frame takes this way.
     @exclusivity(unchecked) private(set) var context: StageContext
-    /// What any thread may look at.
-    private let shownBox: Locked<Shown>
+    @exclusivity(unchecked) private var asFilter: (any Filter)?
+    @exclusivity(unchecked) private var modifies: Bool
+    @exclusivity(unchecked) private var hold: Int
     /// Ends the waits of this stage, through all its instances.
     let stop: StopSignal
     let clock: ChainClock
     private let onErrorBox: Locked<OnError?>
-    @exclusivity(unchecked) var demand: StageDemand
 
     /// Present unless the stage has no output.
     @exclusivity(unchecked) var output: Output?
@@ -67,23 +59,7 @@ final class StageRunner: @unchecked Sendable {
             if histogram != nil { thread?.clock = clock }
         }
     }
-    var inputs: JoinInputs?
-
-    // The stage by its kind; exactly one is set.
-    // Without run-time checks of exclusive access: they belong to one thread.
-    @exclusivity(unchecked) private var asFilter: (any Filter)?
-    /// A filter that delays. It is the last stage of its inline run, as a transform is.
-    @exclusivity(unchecked) private var asDelaying: (any DelayingFilter)?
-    @exclusivity(unchecked) private var asTransform: (any Transform)?
-    @exclusivity(unchecked) private var asJoin: (any Join)?
-    @exclusivity(unchecked) private var asSink: (any Sink)?
-    @exclusivity(unchecked) private var asMultiSink: (any MultiSink)?
-    @exclusivity(unchecked) private(set) var asMultiTransform: (any MultiTransform)?
-    @exclusivity(unchecked) private(set) var asMultiFilter: (any MultiFilter)?
-    @exclusivity(unchecked) private(set) var asSource: (any Source)?
-    @exclusivity(unchecked) private var modifies: Bool
-    /// The headers of the items inside the present instance, where it gives another kind of item than it takes.
-    @exclusivity(unchecked) private(set) var heldHeaders: HeldHeaders?
+    @exclusivity(unchecked) var inputs: JoinInputs?
 
     // Counters: written by the stage thread.
     let taken = Counter()
@@ -116,7 +92,7 @@ final class StageRunner: @unchecked Sendable {
     /// Calls of `produce`: a source may give nothing for long and still not hang.
     let productions = Counter()
     /// Checks the times of the items that the stage makes.
-    var times = TimeCheck()
+    @exclusivity(unchecked) var times = TimeCheck()
     /// Keeps the times of a source rising over all its instances.
     @exclusivity(unchecked) private var sourceTimes = SourceTimes()
     /// Where the crash handler finds the stage's title; nil where crashes are not reported.
@@ -135,45 +111,26 @@ final class StageRunner: @unchecked Sendable {
     /// The time up to which joins behind have been told that nothing comes. An answer to an older item, which the stage
     /// still held, is too late.
     @exclusivity(unchecked) private(set) var toldUpTo = Int64.min
-    /// The time from one item of its output to the next, as the format says, nanoseconds; 0 where no rate is known.
-    /// [stage thread]
-    private var frameTime: Int64
     /// A bit for each input with sound or motion beside pictures. The stage's frame numbers count only pictures.
-    var companionInputs: UInt64 = 0
+    @exclusivity(unchecked) var companionInputs: UInt64 = 0
     /// The last property, so that it is freed after the stage, whose `deinit` may still release frames.
     private let keeperOwner = KeeperOwner()
 
-    /// - Parameter format: Of its output; nil for a sink.
-    init(
-        number: Int, id: String, info: StageInfo, kind: StageKind, instance: StageInstance, context: StageContext,
-        onError: OnError?, isTimed: Bool, format: MediaFormat? = nil
-    ) {
+    init(number: Int, id: String, instance: StageInstance, onError: OnError?, isTimed: Bool) {
         self.number = number
         self.id = id
-        self.info = info
-        isSource = kind == .source
-        kindCode = Atomic(kind.code)
-        isTap = instance.stage is CopyTap
         self.instance = instance
-        self.context = context
+        shownBox = Locked(instance)
+        context = instance.context
+        asFilter = instance.plainFilter
+        modifies = instance.demand.access == .modify
+        hold = instance.demand.hold
+        isSource = instance.kind == .source
+        kindCode = Atomic(instance.kind.code)
+        isTap = instance.stage is CopyTap
         stop = context.stop
         onErrorBox = Locked(onError)
         clock = context.clock
-        let demand = instance.stage.demand
-        self.demand = demand
-        frameTime = format?.frameTime ?? 0
-        shownBox = Locked(Shown(info: info, context: context, demand: demand, output: format))
-        asSource = instance.stage as? any Source
-        asFilter = instance.stage as? any Filter
-        asDelaying = demand.delay > 0 ? instance.stage as? any DelayingFilter : nil
-        asTransform = instance.stage as? any Transform
-        asJoin = instance.stage as? any Join
-        asSink = instance.stage as? any Sink
-        asMultiSink = instance.stage as? any MultiSink
-        asMultiTransform = instance.stage as? any MultiTransform
-        asMultiFilter = instance.stage as? any MultiFilter
-        modifies = demand.access == .modify
-        heldHeaders = context.heldHeaders
         dropped = .allocate(capacity: DropReason.allCases.count)
         for reason in DropReason.allCases { (dropped + reason.rawValue).initialize(to: Counter()) }
         keeper = keeperOwner.cell
@@ -193,10 +150,7 @@ final class StageRunner: @unchecked Sendable {
     /// [any thread] A filter that keeps no frame back.
     var isPlainFilter: Bool { kind == .filter && shown.demand.delay == 0 }
     /// [any thread] Whether frames can pass the stage by, and its declaration allows it.
-    var canBePassed: Bool { Self.canBePassed(kind, shown.demand) }
-    private static func canBePassed(_ kind: StageKind, _ demand: StageDemand) -> Bool {
-        kind == .filter && demand.delay == 0 && !demand.mustNotBePassed
-    }
+    var canBePassed: Bool { shown.canBePassed }
     var mode: Mode { Mode(rawValue: modeCode.load(ordering: .acquiring)) ?? .runs }
     var hasFailed: Bool { mode == .failed }
     var isPaused: Bool { mode == .passes || mode == .drops }
@@ -218,8 +172,12 @@ final class StageRunner: @unchecked Sendable {
         set { onErrorBox.withLock { $0 = newValue } }
     }
 
-    /// [any thread]
-    var shown: Shown { shownBox.withLock { $0 } }
+    /// [any thread] The present instance, of which other threads may read what does not change.
+    var shown: StageInstance { shownBox.withLock { $0 } }
+    // [stage thread]
+    var info: StageInfo { instance.info }
+    var demand: StageDemand { instance.demand }
+    var heldHeaders: HeldHeaders? { context.heldHeaders }
     /// [any thread] Sequence number of the item it has in hand or had last.
     var shownFrame: UInt64 { shown.context.item.frame ?? 0 }
 
@@ -283,7 +241,7 @@ final class StageRunner: @unchecked Sendable {
             thread.inside.store(Int32(number), ordering: .relaxed)
             context.item.set(frame.sequenceNumber, pts: frame.pts)
             let verdict = try asFilter.unsafelyUnwrapped.process(&frame)
-            if demand.hold > 0 || keptNow > 0 { checkHold() }
+            if hold > 0 || keptNow > 0 { checkHold() }
             frame.record.pointee.unkeep()
             switch verdict {
             case .forward:
@@ -362,7 +320,7 @@ final class StageRunner: @unchecked Sendable {
     func takeCompanion(_ lease: consuming Lease, from index: Int) -> Bool {
         taken.add()
         let record = lease.record
-        guard !hasFailed, !isPaused, let asMultiFilter else {
+        guard !hasFailed, !isPaused, let filter = instance.multiFilter else {
             countDrop(hasFailed ? .failed : .paused)
             return true
         }
@@ -373,7 +331,7 @@ final class StageRunner: @unchecked Sendable {
         // Nothing is given for it: it goes into the pictures.
         merged.add()
         do {
-            try asMultiFilter.receive(Sample(lease), from: index)
+            try filter.receive(Sample(lease), from: index)
             return true
         } catch {
             if isStop(error) { return false }
@@ -413,50 +371,7 @@ final class StageRunner: @unchecked Sendable {
         record.pointee.since.store(time != 0 ? time : clock.now(), ordering: .relaxed)
         thread.inside.store(Int32(number), ordering: .relaxed)
         do {
-            if let asSink {
-                let capturedAt = record.pointee.header.capturedAt
-                let verdict =
-                    if index > 0, let asMultiSink {
-                        try asMultiSink.consume(Sample(lease), from: index)
-                    } else {
-                        try asSink.consume(Sample(lease))
-                    }
-                switch verdict {
-                case .delivered:
-                    delivered.add()
-                    if latency != nil { addLatency(clock.now(), since: capturedAt) }
-                case .idle: idle.add()
-                case .dropped(let reason): countDrop(reason)
-                }
-            } else if let asTransform, let output {
-                if context.ownKeyframeRequest.take() { asTransform.keyframeRequested() }
-                let emittedBefore = emitted.value
-                times.came(record.pointee.header.orderTime)
-                heldHeaders?.note(record.pointee.header)
-                if let asMultiTransform {
-                    try asMultiTransform.process(Sample(lease), from: index, isInTurn: isInTurn, output)
-                } else {
-                    try asTransform.process(Sample(lease), output)
-                }
-                held.store(asTransform.held, ordering: .releasing)
-                if output.announcesGaps, emitted.value == emittedBefore, heldNow == 0 {
-                    output.announceNothing(upTo: pts.nanoseconds)
-                }
-            } else if let asDelaying, let output {
-                let emittedBefore = emitted.value
-                times.came(record.pointee.header.orderTime)
-                var frame = Frame(lease)
-                if modifies, !frame.isUnique {
-                    try makeWritable(&frame)
-                    frame.record.pointee.keep()
-                    frame.record.pointee.since.store(clock.now(), ordering: .relaxed)
-                }
-                try asDelaying.process(frame, output)
-                held.store(asDelaying.held, ordering: .releasing)
-                if output.announcesGaps, emitted.value == emittedBefore, heldNow == 0 {
-                    output.announceNothing(upTo: pts.nanoseconds)
-                }
-            }
+            try hand(lease, from: index, isInTurn: isInTurn)
             checkHold()
             return true
         } catch {
@@ -465,8 +380,7 @@ final class StageRunner: @unchecked Sendable {
                 settleAfterStop()
                 return false
             }
-            if let asTransform { held.store(asTransform.held, ordering: .releasing) }
-            if let asDelaying { held.store(asDelaying.held, ordering: .releasing) }
+            held.store(instance.body?.held ?? 0, ordering: .releasing)
             heldHeaders?.doubt()
             countFailed()
             fail(error, sequence: sequence, pts: pts)
@@ -475,11 +389,61 @@ final class StageRunner: @unchecked Sendable {
         }
     }
 
+    /// Calls the stage with an item, and notes what it answers.
+    @inline(__always)
+    private func hand(_ lease: consuming Lease, from index: Int, isInTurn: Bool) throws {
+        let record = lease.record
+        switch instance.body {
+        case .sink(let sink):
+            let capturedAt = record.pointee.header.capturedAt
+            switch try sink.consume(Sample(lease), from: index) {
+            case .delivered:
+                delivered.add()
+                if latency != nil { addLatency(clock.now(), since: capturedAt) }
+            case .idle: idle.add()
+            case .dropped(let reason): countDrop(reason)
+            }
+        case .transform(let transform):
+            guard let output else { return }
+            if context.ownKeyframeRequest.take() { transform.keyframeRequested() }
+            let (pts, before) = (record.pointee.header.pts, emitted.value)
+            times.came(record.pointee.header.orderTime)
+            heldHeaders?.note(record.pointee.header)
+            if let several = instance.multiTransform {
+                try several.process(Sample(lease), from: index, isInTurn: isInTurn, output)
+            } else {
+                try transform.process(Sample(lease), output)
+            }
+            settle(held: transform.held, output, pts, before)
+        case .delaying(let filter):
+            guard let output else { return }
+            let (pts, before) = (record.pointee.header.pts, emitted.value)
+            times.came(record.pointee.header.orderTime)
+            var frame = Frame(lease)
+            if modifies, !frame.isUnique {
+                try makeWritable(&frame)
+                frame.record.pointee.keep()
+                frame.record.pointee.since.store(clock.now(), ordering: .relaxed)
+            }
+            try filter.process(frame, output)
+            settle(held: filter.held, output, pts, before)
+        case .source, .filter, .join, nil: break
+        }
+    }
+
+    /// Notes what a stage holds after a call, and tells joins behind that it gave nothing for an item that it did not keep.
+    private func settle(held count: Int, _ output: Output, _ pts: MediaTime, _ emittedBefore: Int) {
+        held.store(count, ordering: .releasing)
+        if output.announcesGaps, emitted.value == emittedBefore, count == 0 {
+            output.announceNothing(upTo: pts.nanoseconds)
+        }
+    }
+
     /// [stage thread] No item has come up to ``MultiTransform/idleTime``; false when the run was stopped.
     func giveWhileIdle() -> Bool {
-        guard mode == .runs, let asMultiTransform, let output else { return true }
+        guard mode == .runs, let transform = instance.multiTransform, let output else { return true }
         thread.inside.store(Int32(number), ordering: .relaxed)
-        do { try asMultiTransform.idle(output) } catch {
+        do { try transform.idle(output) } catch {
             if isStop(error) {
                 settleAfterStop()
                 return false
@@ -498,6 +462,7 @@ final class StageRunner: @unchecked Sendable {
     /// late. docs/design/010-joins.md.
     private func tellLoss(upTo pts: MediaTime, after earlier: MediaTime?) {
         guard let output, output.announcesGaps else { return }
+        let frameTime = instance.output?.frameTime ?? 0
         let step = frameTime > 0 ? frameTime : pts.nanoseconds &- (earlier ?? pts).nanoseconds
         toldUpTo = max(toldUpTo, pts.nanoseconds &+ max(0, min(step, 1_000_000_000)) / 4 * 3)
         output.announceNothing(upTo: toldUpTo)
@@ -543,7 +508,7 @@ final class StageRunner: @unchecked Sendable {
 
     /// [stage thread] One item of each input into a join; false when the run was stopped.
     func merge(_ inputs: JoinInputs) -> Bool {
-        guard let asJoin, let output else { return true }
+        guard case .join(let join) = instance.body, let output else { return true }
         let count = inputs.present
         let pts = inputs.pts
         taken.add(count)
@@ -569,7 +534,7 @@ final class StageRunner: @unchecked Sendable {
             let emittedBefore = emitted.value
             let answeredBefore = count == 0 ? answered : 0
             merged.add(max(count - 1, 0))
-            try asJoin.merge(inputs, output)
+            try join.merge(inputs, output)
             inputs.releaseAll()
             // At a tick of the clock without a new item, the join makes the picture itself.
             if count == 0 { made.add(answered - answeredBefore) }
@@ -590,19 +555,19 @@ final class StageRunner: @unchecked Sendable {
     }
 
     /// [stage thread] See ``Join/activeInput``.
-    var activeInput: Int? { asJoin?.activeInput }
+    var activeInput: Int? { if case .join(let join) = instance.body { join.activeInput } else { nil } }
 
     /// [stage thread] One call of a source; nil when the run was stopped.
     func produce() -> SourceProgress? {
-        guard let asSource, let output else { return .ended }
+        guard case .source(let source) = instance.body, let output else { return .ended }
         productions.add()
         thread.inside.store(Int32(number), ordering: .relaxed)
         context.item.set(UInt64(made.value), pts: nil)
         let before = histogram == nil ? 0 : clock.now()
         thread.elsewhere = 0
-        if context.ownKeyframeRequest.take() { asSource.keyframeRequested() }
+        if context.ownKeyframeRequest.take() { source.keyframeRequested() }
         do {
-            let progress = try asSource.produce(output)
+            let progress = try source.produce(output)
             if histogram != nil { addTimeOfCall(since: before) }
             return progress
         } catch {
@@ -624,19 +589,8 @@ final class StageRunner: @unchecked Sendable {
     func drain() {
         guard !hasFailed else { return }
         do {
-            try thread.call(.drain, stage: number) {
-                if let asTransform, let output {
-                    try asTransform.drain(output)
-                    held.store(asTransform.held, ordering: .releasing)
-                } else if let asDelaying, let output {
-                    try asDelaying.drain(output)
-                    held.store(asDelaying.held, ordering: .releasing)
-                } else if let asJoin, let output {
-                    try asJoin.drain(output)
-                } else if let asSink {
-                    try asSink.drain()
-                }
-            }
+            try thread.call(.drain, stage: number) { try instance.body?.drain(output) }
+            held.store(instance.body?.held ?? 0, ordering: .releasing)
         } catch {
             if isStop(error) { settleAfterStop() } else { fail(error, sequence: lastSequence, pts: nil) }
         }
@@ -731,39 +685,24 @@ final class StageRunner: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - other: The new instance: made, negotiated for the same formats, and started.
-    ///   - format: Of its output.
     ///   - isDraining: Whether the present instance first answers the items that it holds. Otherwise they are counted
     ///     as `detached`.
-    func exchange(
-        _ other: StageInstance, _ otherContext: StageContext, type: StageType, format: MediaFormat?, isDraining: Bool
-    ) -> StageInstance {
+    func exchange(_ other: StageInstance, isDraining: Bool) -> StageInstance {
         let modeBefore = mode
         let wasPaused = isPaused && !isDown
         isLettingGo = true
         letGo(isDraining: isDraining)
         isLettingGo = false
         replacedHadFailed = isDown
-        let canBePassed = Self.canBePassed(type.kind, other.stage.demand)
+        let canBePassed = other.canBePassed
         let old = instance
-        instance = other
-        otherContext.item.take(over: context.item)
-        otherContext.thread = thread
-        context = otherContext
-        info = type.info
-        kindCode.store(type.kind.code, ordering: .relaxed)
-        demand = other.stage.demand
-        frameTime = format?.frameTime ?? 0
-        asSource = other.stage as? any Source
-        asFilter = other.stage as? any Filter
-        asDelaying = demand.delay > 0 ? other.stage as? any DelayingFilter : nil
-        asTransform = other.stage as? any Transform
-        asJoin = other.stage as? any Join
-        asSink = other.stage as? any Sink
-        asMultiSink = other.stage as? any MultiSink
-        asMultiTransform = other.stage as? any MultiTransform
-        asMultiFilter = other.stage as? any MultiFilter
-        modifies = demand.access == .modify
-        heldHeaders = context.heldHeaders
+        other.context.item.take(over: context.item)
+        other.context.thread = thread
+        (instance, context) = (other, other.context)
+        asFilter = other.plainFilter
+        modifies = other.demand.access == .modify
+        hold = other.demand.hold
+        kindCode.store(other.kind.code, ordering: .relaxed)
         hasReportedHold = false
         hasReportedMetadata = false
         times = TimeCheck()
@@ -787,10 +726,14 @@ final class StageRunner: @unchecked Sendable {
             owesGap = false
         }
         // Last: whoever finds the stage failed after it has looked here has seen the instance that failed.
-        let shown = Shown(info: info, context: context, demand: demand, output: format)
-        shownBox.withLock { $0 = shown }
+        shownBox.withLock { $0 = other }
         return old
     }
+
+    /// As a change calls it, which knows the parts of the instance beside it.
+    func exchange(
+        _ other: StageInstance, _ otherContext: StageContext, type: StageType, format: MediaFormat?, isDraining: Bool
+    ) -> StageInstance { exchange(other, isDraining: isDraining) }
 
     /// [stage thread, between two items] Gives the present instance no further item. It answers the items that it
     /// holds, or they are dropped.

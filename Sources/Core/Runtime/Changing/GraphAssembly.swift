@@ -126,8 +126,8 @@ struct GraphAssembly {
             return graph.runners.append(kept)
         }
         let runner = StageRunner(
-            number: graph.nextNumber, id: stage.request.id, info: type.info, kind: type.kind, instance: stage.instance,
-            context: stage.context, onError: stage.request.onError, isTimed: timed, format: stage.output)
+            number: graph.nextNumber, id: stage.request.id, instance: stage.instance, onError: stage.request.onError,
+            isTimed: timed)
         if stage.inputs.contains(where: { !$0.goesWithPictures }) {
             for (index, input) in stage.inputs.enumerated() where input.goesWithPictures {
                 runner.companionInputs |= 1 << UInt64(index & 63)
