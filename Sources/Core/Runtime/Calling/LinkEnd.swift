@@ -23,7 +23,7 @@ final class LinkEnd {
         isTap = inline.stages[0].isTap
     }
 
-    private var offeredInAll: Int { queue?.snapshot().counts.offered ?? inline!.stages[0].taken.value }
+    private var offeredInAll: Int { queue?.snapshot().counts.offered ?? inline!.stages[0].counters.taken.value }
 
     /// [producer's thread] Adds the end to an output that has emitted `emitted` items.
     func begin(emitted: Int) {

@@ -50,7 +50,7 @@ public final class Output {
         pending?.deallocate()
         pending = nil
         for link in links where !self.links.contains(where: { $0 === link }) {
-            link.begin(emitted: stage.emitted.value)
+            link.begin(emitted: stage.counters.emitted.value)
             link.queue?.begin(after: lastSent)
         }
         self.links = links
@@ -79,7 +79,7 @@ public final class Output {
         }
         if stage.demand.isLive {
             guard let frame = pool.tryLease() else {
-                stage.made.add()
+                stage.counters.made.add()
                 stage.countDrop(.noBuffer)
                 return nil
             }
@@ -100,7 +100,7 @@ public final class Output {
         copy.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
         copy.copyPixels(from: frame)
         copy.copyProperties(from: frame)
-        stage.pixelCopies.add()
+        stage.counters.pixelCopies.add()
         return copy
     }
 
@@ -110,7 +110,7 @@ public final class Output {
         var copy = try makeAccessUnit(byteCount: unit.byteCount)
         unit.withBytes { bytes in copy.withMutableBytes { $0.copyMemory(from: bytes) } }
         slab.copyHeader(of: unit.record, to: copy.record)
-        stage.pixelCopies.add()
+        stage.counters.pixelCopies.add()
         return copy
     }
 
@@ -120,7 +120,7 @@ public final class Output {
         var copy = try makeAudioBlock(sampleCount: block.sampleCount)
         block.withSamples { samples in copy.withMutableSamples { _ = $0.update(fromContentsOf: samples) } }
         slab.copyHeader(of: block.record, to: copy.record)
-        stage.pixelCopies.add()
+        stage.counters.pixelCopies.add()
         return copy
     }
 
@@ -193,7 +193,7 @@ public final class Output {
         UnsafeMutableRawPointer(copy.record.pointee.base!).copyMemory(
             from: block.record.pointee.base!, byteCount: block.record.pointee.byteCount)
         slab.copyHeader(of: block.record, to: copy.record)
-        stage.pixelCopies.add()
+        stage.counters.pixelCopies.add()
         return copy
     }
 
@@ -227,29 +227,29 @@ public final class Output {
 
     /// Says that an item that came in goes on as a part of others: an encoder of sound cuts blocks anew. The stage
     /// emits what it makes of them as ``Origin/made``.
-    public func absorb() { stage.merged.add() }
+    public func absorb() { stage.counters.merged.add() }
 
     private func emit(_ lease: consuming Lease, _ origin: Origin) throws {
         let record = lease.record
         if stage.isSource {
-            record.pointee.header.sequenceNumber = UInt64(stage.made.value)
+            record.pointee.header.sequenceNumber = UInt64(stage.counters.made.value)
             stage.place(&record.pointee.header, rate: pool?.format.frameRate)
             if record.pointee.header.capturedAt == 0 { record.pointee.header.capturedAt = stage.clock.now() }
-            stage.made.add()
+            stage.counters.made.add()
             if stage.mode == .followsGap { stage.goOn(after: record) }
         } else if origin == .made {
-            stage.made.add()
+            stage.counters.made.add()
         }
         if stage.inputs != nil, stage.demand.outputRate != nil {
             // The numbers rise by one, whichever input the join shows.
-            record.pointee.header.sequenceNumber = UInt64(stage.emitted.value)
+            record.pointee.header.sequenceNumber = UInt64(stage.counters.emitted.value)
         }
         if origin == .answer, let held = stage.heldHeaders, !held.answer(&record.pointee.header) {
             stage.reportLostMetadata(record)
         }
         if origin == .answer, stage.isTooLate(record.pointee.header) { return }
         stage.lastSequence = record.pointee.header.sequenceNumber
-        if stage.times.gave(record.pointee.header.orderTime) {
+        if stage.times.check.gave(record.pointee.header.orderTime) {
             stage.reportTime(record)
         }
         let thread = stage.thread!
@@ -275,7 +275,7 @@ public final class Output {
     /// False when the run was stopped.
     @inline(__always)
     func send(_ lease: consuming Lease) -> Bool {
-        stage.emitted.add()
+        stage.counters.emitted.add()
         return sendCounted(lease)
     }
 
@@ -292,12 +292,12 @@ public final class Output {
 
     private func fork(_ lease: consuming Lease) -> Bool {
         guard !links.isEmpty, let pending else {
-            stage.unconnected.add()
+            stage.counters.unconnected.add()
             return true
         }
         let record = lease.release()
         record.pointee.since.store(stage.clock.now(), ordering: .relaxed)
-        stage.copies.add(links.count - 1)
+        stage.counters.copies.add(links.count - 1)
         // Taps copy the item and release it before the other links get it.
         for index in 0..<tapCount { sendInline(record.pointee.owner.share(record), index) }
         let first = tapCount

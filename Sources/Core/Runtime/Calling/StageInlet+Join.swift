@@ -68,7 +68,7 @@ extension StageInlet {
     }
 
     private func countUnmatched(of input: Int) {
-        stage.taken.add()
+        stage.counters.taken.add()
         stage.countDrop(.unmatched)
         inputs.counts[input].unmatched.add()
     }
@@ -76,7 +76,7 @@ extension StageInlet {
     /// Lets go of items that were taken and not given: they came behind the last tick, or the run was stopped.
     func leaveRest() {
         for index in 0..<inputs.count where inputs.isNew(index) {
-            stage.taken.add()
+            stage.counters.taken.add()
             stage.countDrop(stage.stop.isRaised ? .stopped : .unmatched)
             inputs.counts[index].unmatched.add()
         }

@@ -9,19 +9,6 @@ import Synchronization
 final class StageRunner: @unchecked Sendable {
     enum FilterOutcome { case forward, dropped, stopped }
 
-    /// What happens to an item that reaches the stage.
-    enum Mode: UInt8 {
-        case runs
-        /// It has failed: items end here.
-        case failed
-        /// Paused: a filter lets frames pass.
-        case passes
-        /// Paused: items end here, and a source gives none.
-        case drops
-        /// It runs again, and the next item follows a gap.
-        case followsGap
-    }
-
     /// The stage's number in this run; no other stage ever has it.
     let number: Int
     let id: String
@@ -61,27 +48,12 @@ final class StageRunner: @unchecked Sendable {
     }
     @exclusivity(unchecked) var inputs: JoinInputs?
 
-    // Counters: written by the stage thread.
-    let taken = Counter()
-    let made = Counter()
-    let emitted = Counter()
-    let delivered = Counter()
-    let merged = Counter()
-    let idle = Counter()
-    let unconnected = Counter()
-    /// Additional leases that this stage's fork has made.
-    let copies = Counter()
-    /// Pictures whose pixels were copied so that this stage could write.
-    let pixelCopies = Counter()
-    private let dropped: UnsafeMutablePointer<Counter>
-    /// Items accepted and unanswered by the stage's own count, read after each call.
-    private let held = Atomic<Int>(0)
+    let counters = StageCounters()
+    let modes = StageMode()
+    @exclusivity(unchecked) var times = StageTimes()
     let keeper: UnsafeMutablePointer<KeeperCell>
     /// How long it works on an item, without waits and without the stages behind it on the same thread.
     let histogram: Histogram?
-    /// The time that a source has worked since the last item it gave: it may be called often for one item.
-    @exclusivity(unchecked) private var timeOfItem: Int64 = 0
-    @exclusivity(unchecked) private var timedItems = 0
     /// In a timed chain: the time from an item's capture until the stage has handed it on, or until a sink is done
     /// with it.
     let latency: Histogram?
@@ -89,28 +61,14 @@ final class StageRunner: @unchecked Sendable {
     let pictures = PictureTap()
     /// Copies access units that the stage gives, for readers outside the chain.
     let units = UnitTap()
-    /// Calls of `produce`: a source may give nothing for long and still not hang.
-    let productions = Counter()
-    /// Checks the times of the items that the stage makes.
-    @exclusivity(unchecked) var times = TimeCheck()
-    /// Keeps the times of a source rising over all its instances.
-    @exclusivity(unchecked) private var sourceTimes = SourceTimes()
     /// Where the crash handler finds the stage's title; nil where crashes are not reported.
     var crashStages: CrashReport.Stages?
-    private var hasReportedHold = false
-    private var hasReportedMetadata = false
-    private let modeCode = Atomic<UInt8>(Mode.runs.rawValue)
-    /// A bit for each input whose access units are dropped up to a keyframe: they cannot be decoded without the units
-    /// that were left out.
-    private var awaitsKeyframe: UInt64 = 0
-    /// A bit for each input whose next item follows a gap.
-    private var followsGap: UInt64 = 0
-    /// Whether the next frame that passes the stage by follows a gap. Only true in the mode `passes`. [stage thread]
-    private var owesGap = false
-    private var hasStopped = false
+    @exclusivity(unchecked) var hasReportedHold = false
+    @exclusivity(unchecked) var hasReportedMetadata = false
+    @exclusivity(unchecked) var hasStopped = false
     /// The time up to which joins behind have been told that nothing comes. An answer to an older item, which the stage
     /// still held, is too late.
-    @exclusivity(unchecked) private(set) var toldUpTo = Int64.min
+    @exclusivity(unchecked) var toldUpTo = Int64.min
     /// A bit for each input with sound or motion beside pictures. The stage's frame numbers count only pictures.
     @exclusivity(unchecked) var companionInputs: UInt64 = 0
     /// The last property, so that it is freed after the stage, whose `deinit` may still release frames.
@@ -131,16 +89,18 @@ final class StageRunner: @unchecked Sendable {
         stop = context.stop
         onErrorBox = Locked(onError)
         clock = context.clock
-        dropped = .allocate(capacity: DropReason.allCases.count)
-        for reason in DropReason.allCases { (dropped + reason.rawValue).initialize(to: Counter()) }
         keeper = keeperOwner.cell
         histogram = isTimed ? Histogram() : nil
         latency = isTimed ? Histogram() : nil
     }
 
-    deinit {
-        dropped.deinitialize(count: DropReason.allCases.count)
-        dropped.deallocate()
+    /// [stage thread] Takes another instance in the place of the present one; see ``exchange(_:isDraining:)``.
+    func adopt(_ other: StageInstance) {
+        (instance, context) = (other, other.context)
+        asFilter = other.plainFilter
+        modifies = other.demand.access == .modify
+        hold = other.demand.hold
+        kindCode.store(other.kind.code, ordering: .relaxed)
     }
 
     /// What ``LeaseRecord/holder`` says while this stage has a lease; one more while it waits in the queue before it.
@@ -151,18 +111,16 @@ final class StageRunner: @unchecked Sendable {
     var isPlainFilter: Bool { kind == .filter && shown.demand.delay == 0 }
     /// [any thread] Whether frames can pass the stage by, and its declaration allows it.
     var canBePassed: Bool { shown.canBePassed }
-    var mode: Mode { Mode(rawValue: modeCode.load(ordering: .acquiring)) ?? .runs }
-    var hasFailed: Bool { mode == .failed }
-    var isPaused: Bool { mode == .passes || mode == .drops }
-    /// [any thread] Whether items pass it because it has failed, not because it was paused.
-    let isBypassed = Atomic<Bool>(false)
+    var mode: Mode { modes.value }
+    var hasFailed: Bool { modes.hasFailed }
+    var isPaused: Bool { modes.isPaused }
     /// [any thread] Whether it has failed, bypassed or not, and no other instance has taken its place.
-    var isDown: Bool { hasFailed || isBypassed.load(ordering: .acquiring) }
+    var isDown: Bool { modes.isDown }
     /// Whether an instance answers for the last time before another takes its place. [stage thread]
-    private(set) var isLettingGo = false
+    @exclusivity(unchecked) var isLettingGo = false
     /// Whether the instance that was replaced last had failed. [stage thread]
-    private(set) var replacedHadFailed = false
-    var heldNow: Int { held.load(ordering: .acquiring) }
+    @exclusivity(unchecked) var replacedHadFailed = false
+    var heldNow: Int { counters.held }
     var keptNow: Int { keeper.pointee.kept.load(ordering: .relaxed) }
     var mostKept: Int { keeper.pointee.most.load(ordering: .relaxed) }
 
@@ -174,6 +132,7 @@ final class StageRunner: @unchecked Sendable {
 
     /// [any thread] The present instance, of which other threads may read what does not change.
     var shown: StageInstance { shownBox.withLock { $0 } }
+    func show(_ instance: StageInstance) { shownBox.withLock { $0 = instance } }
     // [stage thread]
     var info: StageInfo { instance.info }
     var demand: StageDemand { instance.demand }
@@ -191,18 +150,18 @@ final class StageRunner: @unchecked Sendable {
     }
 
     /// [any thread] The number of the next item at this place.
-    var nextFrame: UInt64 { taken.value + made.value == 0 ? 0 : shownFrame + 1 }
+    var nextFrame: UInt64 { counters.taken.value + counters.made.value == 0 ? 0 : shownFrame + 1 }
 
     /// Changes with every call and every item of the stage.
-    var progress: Int { taken.value &+ made.value &+ emitted.value &+ productions.value }
+    var progress: Int { counters.progress }
 
     @inline(__always)
     func countDrop(_ reason: DropReason) {
-        dropped[reason.rawValue].add()
+        counters.drop(reason)
         if let trace = thread?.trace { trace.drop(stage: number, reason, frame: lastSequence) }
     }
 
-    func dropCount(_ reason: DropReason) -> Int { dropped[reason.rawValue].value }
+    func dropCount(_ reason: DropReason) -> Int { counters.dropCount(reason) }
 
     @inline(__always)
     func addTime(_ time: inout Int64) {
@@ -218,24 +177,15 @@ final class StageRunner: @unchecked Sendable {
         if capturedAt > 0 { latency?.add(nanoseconds: now &- capturedAt) }
     }
 
-    /// [stage thread of a source] Adds the time of a call that began at `before`.
-    private func addTimeOfCall(since before: Int64) {
-        timeOfItem &+= clock.now() &- before &- thread.elsewhere
-        guard made.value != timedItems else { return }
-        timedItems = made.value
-        histogram?.add(nanoseconds: timeOfItem)
-        timeOfItem = 0
-    }
-
     // MARK: Items
 
     /// [stage thread] One frame through a filter.
     @inline(__always)
     func filter(_ frame: inout Frame) -> FilterOutcome {
-        taken.add()
+        counters.taken.add()
         frame.record.pointee.holder.store(holderCode, ordering: .relaxed)
         frame.record.pointee.keeper = keeper
-        if modeCode.load(ordering: .relaxed) != Mode.runs.rawValue, let outcome = letBy(&frame) { return outcome }
+        if !modes.simplyRuns, let outcome = letBy(&frame) { return outcome }
         do {
             if modifies, !frame.isUnique { try makeWritable(&frame) }
             thread.inside.store(Int32(number), ordering: .relaxed)
@@ -245,7 +195,7 @@ final class StageRunner: @unchecked Sendable {
             frame.record.pointee.unkeep()
             switch verdict {
             case .forward:
-                emitted.add()
+                counters.emitted.add()
                 pictures.see(frame)
                 return .forward
             case .drop(let reason):
@@ -258,7 +208,7 @@ final class StageRunner: @unchecked Sendable {
             if !wasStopped {
                 fail(error, sequence: frame.sequenceNumber, pts: frame.pts)
                 // The frame is lost, and a mark that it had with it.
-                if mode == .passes { owesGap = true }
+                if mode == .passes { modes.owesGap = true }
             }
             return wasStopped ? .stopped : .dropped
         }
@@ -283,16 +233,16 @@ final class StageRunner: @unchecked Sendable {
                 countDrop(.stopped)
                 return .stopped
             }
-            if owesGap {
+            if modes.owesGap {
                 frame.isDiscontinuity = true
-                owesGap = false
+                modes.owesGap = false
             }
-            emitted.add()
+            counters.emitted.add()
             pictures.see(frame)
             return .forward
         case .runs, .followsGap:
             frame.isDiscontinuity = true
-            modeCode.store(Mode.runs.rawValue, ordering: .releasing)
+            modes.value = .runs
             return nil
         }
     }
@@ -312,57 +262,21 @@ final class StageRunner: @unchecked Sendable {
         copy.copyProperties(from: frame)
         copy.record.pointee.holder.store(holderCode, ordering: .relaxed)
         copy.record.pointee.keeper = keeper
-        pixelCopies.add()
+        counters.pixelCopies.add()
         swap(&frame, &copy)
-    }
-
-    /// [stage thread] One item of a further input into a filter; false when the run was stopped.
-    func takeCompanion(_ lease: consuming Lease, from index: Int) -> Bool {
-        taken.add()
-        let record = lease.record
-        guard !hasFailed, !isPaused, let filter = instance.multiFilter else {
-            countDrop(hasFailed ? .failed : .paused)
-            return true
-        }
-        record.pointee.holder.store(holderCode, ordering: .relaxed)
-        record.pointee.keeper = keeper
-        record.pointee.keep()
-        thread.inside.store(Int32(number), ordering: .relaxed)
-        // Nothing is given for it: it goes into the pictures.
-        merged.add()
-        do {
-            try filter.receive(Sample(lease), from: index)
-            return true
-        } catch {
-            if isStop(error) { return false }
-            fail(error, sequence: lastSequence, pts: context.item.pts)
-            return true
-        }
-    }
-
-    /// [stage thread] One item of one of several inputs into a sink or transform; false when the run was stopped.
-    func take(_ lease: consuming Lease, from index: Int, isInTurn: Bool = true) -> Bool {
-        lease.record.pointee.holder.store(holderCode, ordering: .relaxed)
-        if let trace = thread.trace {
-            trace.begin(.item, stage: number, frame: lease.record.pointee.header.sequenceNumber)
-        }
-        var time = histogram == nil ? 0 : clock.now()
-        thread.elsewhere = 0
-        let goesOn = accept(lease, since: time, from: index, isInTurn: isInTurn)
-        if let trace = thread.trace { trace.end() }
-        if histogram != nil { addTime(&time) }
-        return goesOn
     }
 
     /// [stage thread] One item into a transform or sink; false when the run was stopped.
     func accept(_ lease: consuming Lease, since time: Int64, from index: Int = 0, isInTurn: Bool = true) -> Bool {
-        taken.add()
+        counters.taken.add()
         let record = lease.record
         let sequence = record.pointee.header.sequenceNumber
         let pts = record.pointee.header.pts
         let earlier = context.item.pts
         if companionInputs >> UInt64(index & 63) & 1 == 0 { context.item.set(sequence, pts: pts) }
-        if modeCode.load(ordering: .relaxed) != Mode.runs.rawValue, endsHere(record, of: index) {
+        if !modes.simplyRuns, let reason = modes.end(of: &record.pointee.header, from: index) {
+            if reason == .untilKeyframe { context.keyframeRequest?.raise() }
+            countDrop(reason)
             tellLoss(upTo: pts, after: earlier)
             return true
         }
@@ -380,7 +294,7 @@ final class StageRunner: @unchecked Sendable {
                 settleAfterStop()
                 return false
             }
-            held.store(instance.body?.held ?? 0, ordering: .releasing)
+            counters.held = instance.body?.held ?? 0
             heldHeaders?.doubt()
             countFailed()
             fail(error, sequence: sequence, pts: pts)
@@ -398,16 +312,16 @@ final class StageRunner: @unchecked Sendable {
             let capturedAt = record.pointee.header.capturedAt
             switch try sink.consume(Sample(lease), from: index) {
             case .delivered:
-                delivered.add()
+                counters.delivered.add()
                 if latency != nil { addLatency(clock.now(), since: capturedAt) }
-            case .idle: idle.add()
+            case .idle: counters.idle.add()
             case .dropped(let reason): countDrop(reason)
             }
         case .transform(let transform):
             guard let output else { return }
             if context.ownKeyframeRequest.take() { transform.keyframeRequested() }
-            let (pts, before) = (record.pointee.header.pts, emitted.value)
-            times.came(record.pointee.header.orderTime)
+            let (pts, before) = (record.pointee.header.pts, counters.emitted.value)
+            times.check.came(record.pointee.header.orderTime)
             heldHeaders?.note(record.pointee.header)
             if let several = instance.multiTransform {
                 try several.process(Sample(lease), from: index, isInTurn: isInTurn, output)
@@ -417,8 +331,8 @@ final class StageRunner: @unchecked Sendable {
             settle(held: transform.held, output, pts, before)
         case .delaying(let filter):
             guard let output else { return }
-            let (pts, before) = (record.pointee.header.pts, emitted.value)
-            times.came(record.pointee.header.orderTime)
+            let (pts, before) = (record.pointee.header.pts, counters.emitted.value)
+            times.check.came(record.pointee.header.orderTime)
             var frame = Frame(lease)
             if modifies, !frame.isUnique {
                 try makeWritable(&frame)
@@ -433,146 +347,33 @@ final class StageRunner: @unchecked Sendable {
 
     /// Notes what a stage holds after a call, and tells joins behind that it gave nothing for an item that it did not keep.
     private func settle(held count: Int, _ output: Output, _ pts: MediaTime, _ emittedBefore: Int) {
-        held.store(count, ordering: .releasing)
-        if output.announcesGaps, emitted.value == emittedBefore, count == 0 {
+        counters.held = count
+        if output.announcesGaps, counters.emitted.value == emittedBefore, count == 0 {
             output.announceNothing(upTo: pts.nanoseconds)
         }
     }
 
-    /// [stage thread] No item has come up to ``MultiTransform/idleTime``; false when the run was stopped.
-    func giveWhileIdle() -> Bool {
-        guard mode == .runs, let transform = instance.multiTransform, let output else { return true }
-        thread.inside.store(Int32(number), ordering: .relaxed)
-        do { try transform.idle(output) } catch {
-            if isStop(error) {
-                settleAfterStop()
-                return false
-            }
-            fail(error, sequence: lastSequence, pts: context.item.pts)
-        }
-        return true
-    }
-
-    /// Tells joins behind that items up to `pts` ended here. This includes items that the stage still holds: when it
-    /// answers them, the joins will have passed their times.
-    ///
-    /// A join that matches by time must also know that nothing follows within its window. The next item would say so,
-    /// but a stage that delays does not answer it at once, and the fork before cannot give it while it waits for that
-    /// join. So three quarters of the time to the next item are announced as empty, and an item within them is too
-    /// late. docs/design/010-joins.md.
-    private func tellLoss(upTo pts: MediaTime, after earlier: MediaTime?) {
-        guard let output, output.announcesGaps else { return }
-        let frameTime = instance.output?.frameTime ?? 0
-        let step = frameTime > 0 ? frameTime : pts.nanoseconds &- (earlier ?? pts).nanoseconds
-        toldUpTo = max(toldUpTo, pts.nanoseconds &+ max(0, min(step, 1_000_000_000)) / 4 * 3)
-        output.announceNothing(upTo: toldUpTo)
-    }
-
-    /// [stage thread] Whether an answer comes too late for the joins behind, and is dropped. Access units go on with a
-    /// keyframe.
-    func isTooLate(_ header: borrowing ItemHeader) -> Bool {
-        guard header.pts.nanoseconds <= toldUpTo else { return false }
-        countDrop(.paused)
-        if header.kind == .accessUnit { context.ownKeyframeRequest.raise() }
-        return true
-    }
-
-    /// Returns true, and counts the item, where it ends here: the stage has failed, is paused, or waits for a keyframe
-    /// afterwards. Otherwise marks the item as the first one after the gap.
-    private func endsHere(_ record: UnsafeMutablePointer<LeaseRecord>, of index: Int) -> Bool {
-        let input = UInt64(1) << UInt64(index & 63)
-        switch mode {
-        case .failed, .passes, .drops:
-            countDrop(mode == .failed ? .failed : .paused)
-            if record.pointee.header.kind == .accessUnit { awaitsKeyframe |= input }
-            followsGap = .max
-            return true
-        case .runs, .followsGap:
-            if awaitsKeyframe & input != 0, !record.pointee.header.isKeyframe {
-                context.keyframeRequest?.raise()
-                countDrop(.untilKeyframe)
-                return true
-            }
-            awaitsKeyframe &= ~input
-            // The first item follows the gap even where no item came meanwhile.
-            if followsGap == 0 { followsGap = input }
-            if followsGap & input != 0 { record.pointee.header.isDiscontinuity = true }
-            followsGap &= ~input
-            // Sound goes on at once; the pictures beside it may still wait for their keyframe.
-            guard awaitsKeyframe == 0 else { return false }
-            followsGap = 0
-            modeCode.store(Mode.runs.rawValue, ordering: .releasing)
-            return false
-        }
-    }
-
-    /// [stage thread] One item of each input into a join; false when the run was stopped.
-    func merge(_ inputs: JoinInputs) -> Bool {
-        guard case .join(let join) = instance.body, let output else { return true }
-        let count = inputs.present
-        let pts = inputs.pts
-        taken.add(count)
-        if isPaused || hasFailed {
-            for _ in 0..<count { countDrop(hasFailed ? .failed : .paused) }
-            inputs.releaseAll()
-            output.announceNothing(upTo: pts)
-            return true
-        }
-        times.came(MediaTime(nanoseconds: pts))
-        inputs.mark(keeper: keeper, holder: holderCode, now: clock.now())
-        thread.inside.store(Int32(number), ordering: .relaxed)
-        context.item.set(inputs.sequenceNumber, pts: MediaTime(nanoseconds: pts))
-        let before = histogram == nil ? 0 : clock.now()
-        thread.elsewhere = 0
-        defer {
-            if histogram != nil {
-                var time = before
-                addTime(&time)
-            }
-        }
-        do {
-            let emittedBefore = emitted.value
-            let answeredBefore = count == 0 ? answered : 0
-            merged.add(max(count - 1, 0))
-            try join.merge(inputs, output)
-            inputs.releaseAll()
-            // At a tick of the clock without a new item, the join makes the picture itself.
-            if count == 0 { made.add(answered - answeredBefore) }
-            if emitted.value == emittedBefore { output.announceNothing(upTo: pts) }
-            checkHold()
-            return true
-        } catch {
-            inputs.releaseAll()
-            if isStop(error) {
-                settleAfterStop()
-                return false
-            }
-            countFailed()
-            fail(error, sequence: lastSequence, pts: MediaTime(nanoseconds: pts))
-            output.announceNothing(upTo: pts)
-            return true
-        }
-    }
-
-    /// [stage thread] See ``Join/activeInput``.
-    var activeInput: Int? { if case .join(let join) = instance.body { join.activeInput } else { nil } }
-
     /// [stage thread] One call of a source; nil when the run was stopped.
     func produce() -> SourceProgress? {
         guard case .source(let source) = instance.body, let output else { return .ended }
-        productions.add()
+        counters.productions.add()
         thread.inside.store(Int32(number), ordering: .relaxed)
-        context.item.set(UInt64(made.value), pts: nil)
+        context.item.set(UInt64(counters.made.value), pts: nil)
         let before = histogram == nil ? 0 : clock.now()
         thread.elsewhere = 0
         if context.ownKeyframeRequest.take() { source.keyframeRequested() }
         do {
             let progress = try source.produce(output)
-            if histogram != nil { addTimeOfCall(since: before) }
+            if let histogram {
+                let time = clock.now() &- before &- thread.elsewhere
+                if let ofItem = times.add(call: time, items: counters.made.value) {
+                    histogram.add(nanoseconds: ofItem)
+                }
+            }
             return progress
         } catch {
             if isStop(error) { return nil }
-            fail(error, sequence: UInt64(made.value), pts: nil)
+            fail(error, sequence: UInt64(counters.made.value), pts: nil)
             return .ended
         }
     }
@@ -580,8 +381,8 @@ final class StageRunner: @unchecked Sendable {
     /// [stage thread] Puts an item of a source on the timeline that all its instances share.
     @inline(__always)
     func place(_ header: inout ItemHeader, rate: @autoclosure () -> Rational?) {
-        if sourceTimes.place(&header, isLive: demand.isLive, rate: rate()) {
-            context.timeOffset.value.store(sourceTimes.offset, ordering: .releasing)
+        if times.source.place(&header, isLive: demand.isLive, rate: rate()) {
+            context.timeOffset.value.store(times.source.offset, ordering: .releasing)
         }
     }
 
@@ -590,226 +391,36 @@ final class StageRunner: @unchecked Sendable {
         guard !hasFailed else { return }
         do {
             try thread.call(.drain, stage: number) { try instance.body?.drain(output) }
-            held.store(instance.body?.held ?? 0, ordering: .releasing)
+            counters.held = instance.body?.held ?? 0
         } catch {
             if isStop(error) { settleAfterStop() } else { fail(error, sequence: lastSequence, pts: nil) }
         }
     }
 
-    /// Ends what `start` began. Only the first call does something.
-    ///
-    /// - Parameter current: The thread that calls: the stage's own, or the one that started the stage where its own
-    ///   thread never ran.
-    func stop(on current: ThreadState) {
-        guard !hasStopped else { return }
-        hasStopped = true
-        settleAfterStop()
-        guard !isDown else { return stopFailedInstance(on: current) }
-        do { try current.call(.stop, stage: number) { try instance.stop() } } catch {
-            fail(error, sequence: lastSequence, pts: nil)
-        }
-    }
-
-    /// [stage thread, between two items] Ends the instance that has failed. Its failure is known, so what this throws is
-    /// none of its own.
-    func stopFailedInstance(on current: ThreadState) {
-        do { try current.call(.stop, stage: number) { try instance.stop() } } catch {
-            context.post(
-                "stage-end-failed", level: .warning, text: FrameHostError.wrap(error, place: title).description)
-        }
-    }
-
     /// The item in hand when a call threw; it may have been answered before that.
-    private func countFailed() {
-        if taken.value + made.value > answered + heldNow { countDrop(.failed) }
+    func countFailed() {
+        if counters.unanswered > heldNow { countDrop(.failed) }
     }
 
     /// Counts as dropped the items that a stopped or failed stage will never answer, so that the ledger adds up.
-    private func settleAfterStop() {
+    func settleAfterStop() {
         guard hasFailed || stop.isRaised else { return }
-        let unanswered = taken.value + made.value - answered
-        for _ in 0..<max(0, unanswered) { countDrop(hasFailed ? .failed : .stopped) }
+        for _ in 0..<max(0, counters.unanswered) { countDrop(hasFailed ? .failed : .stopped) }
         // Even where every item is answered: an item that the stage held before a stopped drain may still be on its
         // way.
-        held.store(0, ordering: .releasing)
-    }
-
-    /// Emitted, ended and dropped items: law 3 of the ledger without `held`.
-    var answered: Int {
-        emitted.value + delivered.value + merged.value + idle.value
-            + DropReason.allCases.reduce(0) { $0 + dropCount($1) }
-    }
-
-    // MARK: Changes
-
-    /// [stage thread] The first item of a source after a pause.
-    func goOn(after record: UnsafeMutablePointer<LeaseRecord>) {
-        record.pointee.header.isDiscontinuity = true
-        modeCode.store(Mode.runs.rawValue, ordering: .releasing)
-    }
-
-    /// [stage thread] Counts an item that reached the stage after the run was stopped.
-    func refuseStopped(_ lease: consuming Lease) {
-        taken.add()
-        countDrop(.stopped)
-    }
-
-    /// What ``setMode(_:)`` has done.
-    enum ModeChange {
-        case done
-        /// The stage was in that mode already.
-        case unchanged
-        /// The stage has failed.
-        case refused
-    }
-
-    /// [stage thread, between two items] Pauses the stage or lets it go on. A stage that frames cannot pass by drops
-    /// them.
-    func setMode(_ asked: Mode) -> ModeChange {
-        guard !hasFailed, !hasStopped, !instance.isStopped else { return .refused }
-        // Decided here: the thread may have replaced the instance since the pause was asked for.
-        let mode = asked == .passes && !canBePassed ? .drops : asked
-        // A bypassed filter runs again. A stage that follows a gap runs, and its next item must still be marked.
-        let isInMode = self.mode == mode || mode == .runs && self.mode == .followsGap
-        if isInMode, !isBypassed.load(ordering: .acquiring) { return .unchanged }
-        let lostItems = self.mode == .drops || self.mode == .followsGap || owesGap || (!canBePassed && isPaused)
-        if mode == .runs, isPaused { context.resumedAt = clock.now() }
-        owesGap = mode == .passes && lostItems
-        modeCode.store((mode == .runs && lostItems ? .followsGap : mode).rawValue, ordering: .releasing)
-        isBypassed.store(false, ordering: .releasing)
-        return .done
-    }
-
-    /// [stage thread, between two items] Puts another instance in the place of the present one, which is returned to be
-    /// stopped. Counters, output and mailbox stay.
-    ///
-    /// - Parameters:
-    ///   - other: The new instance: made, negotiated for the same formats, and started.
-    ///   - isDraining: Whether the present instance first answers the items that it holds. Otherwise they are counted
-    ///     as `detached`.
-    func exchange(_ other: StageInstance, isDraining: Bool) -> StageInstance {
-        let modeBefore = mode
-        let wasPaused = isPaused && !isDown
-        isLettingGo = true
-        letGo(isDraining: isDraining)
-        isLettingGo = false
-        replacedHadFailed = isDown
-        let canBePassed = other.canBePassed
-        let old = instance
-        other.context.item.take(over: context.item)
-        other.context.thread = thread
-        (instance, context) = (other, other.context)
-        asFilter = other.plainFilter
-        modifies = other.demand.access == .modify
-        hold = other.demand.hold
-        kindCode.store(other.kind.code, ordering: .relaxed)
-        hasReportedHold = false
-        hasReportedMetadata = false
-        times = TimeCheck()
-        sourceTimes.beginAnew()
-        // A failed stage has dropped the items since. Frames that passed a failed filter leave no gap, but the one on
-        // which it failed does.
-        if wasPaused, isDown {
-            // The instance before failed in its last answer: the pause holds.
-            owesGap = modeBefore == .passes && canBePassed
-            modeCode.store((owesGap ? Mode.passes : .drops).rawValue, ordering: .releasing)
-            isBypassed.store(false, ordering: .releasing)
-        } else if hasFailed {
-            modeCode.store(Mode.followsGap.rawValue, ordering: .releasing)
-        } else if isBypassed.load(ordering: .acquiring) {
-            modeCode.store((owesGap ? Mode.followsGap : .runs).rawValue, ordering: .releasing)
-            isBypassed.store(false, ordering: .releasing)
-            owesGap = false
-        } else if mode == .passes, !canBePassed {
-            // The instance before let frames pass while it was paused; this one must not, or cannot.
-            modeCode.store(Mode.drops.rawValue, ordering: .releasing)
-            owesGap = false
-        }
-        // Last: whoever finds the stage failed after it has looked here has seen the instance that failed.
-        shownBox.withLock { $0 = other }
-        return old
-    }
-
-    /// As a change calls it, which knows the parts of the instance beside it.
-    func exchange(
-        _ other: StageInstance, _ otherContext: StageContext, type: StageType, format: MediaFormat?, isDraining: Bool
-    ) -> StageInstance { exchange(other, isDraining: isDraining) }
-
-    /// [stage thread, between two items] Gives the present instance no further item. It answers the items that it
-    /// holds, or they are dropped.
-    func letGo(isDraining: Bool) {
-        if isDraining { drain() }
-        let lost = max(0, taken.value + made.value - answered)
-        for _ in 0..<lost { countDrop(.detached) }
-        held.store(0, ordering: .releasing)
-        // A join behind may wait for these items, and the fork before may wait for that join.
-        if lost > 0, kind != .source, let pts = context.item.pts { tellLoss(upTo: pts, after: nil) }
+        counters.held = 0
     }
 
     // MARK: Faults
 
-    private func isStop(_ error: any Error) -> Bool {
+    func isStop(_ error: any Error) -> Bool {
         (error as? FrameHostError)?.code == .stopped && (stop.isRaised || context.stop.isRaised)
     }
 
-    /// [stage thread, between two items] Lets frames pass a stage that has failed, or no longer lets them, as `onError`
-    /// says now.
-    func settleBypass() {
-        let passes = onError == .bypass && canBePassed
-        guard isDown, passes == hasFailed else { return }
-        // Those since have been dropped.
-        owesGap = passes
-        // It is down at each moment of this.
-        if passes { isBypassed.store(true, ordering: .releasing) }
-        modeCode.store((passes ? Mode.passes : .failed).rawValue, ordering: .releasing)
-        isBypassed.store(passes, ordering: .releasing)
-    }
-
-    private func fail(_ error: any Error, sequence: UInt64, pts: MediaTime?) {
-        let isBypassed = onError == .bypass && canBePassed
-        owesGap = isBypassed && mode == .followsGap
-        modeCode.store((isBypassed ? Mode.passes : .failed).rawValue, ordering: .releasing)
-        self.isBypassed.store(isBypassed, ordering: .releasing)
+    func fail(_ error: any Error, sequence: UInt64, pts: MediaTime?) {
+        modes.fail(passes: onError == .bypass && canBePassed)
         var place = FaultPlace(stage: id, title: title)
-        if taken.value + made.value > 0 { (place.frame, place.pts) = (sequence, pts) }
+        if counters.taken.value + counters.made.value > 0 { (place.frame, place.pts) = (sequence, pts) }
         onFailure?(self, FrameHostError.wrap(error, place: place))
-    }
-
-    /// Checks after a call whether the stage keeps more than it declares.
-    private func checkHold() {
-        let kept = keptNow
-        if kept > keeper.pointee.most.load(ordering: .relaxed) { keeper.pointee.most.store(kept, ordering: .relaxed) }
-        guard kept > mostHeld, !hasReportedHold else { return }
-        hasReportedHold = true
-        context.post(
-            "over-retention", level: .warning, text: "\(holdSentence(kept)). \(Self.holdRemedy)",
-            details: ["kept": JSONNode(.number(String(kept))), "declared": JSONNode(.number(String(demand.hold)))])
-    }
-
-    /// [stage thread] Reports an answer whose PTS matches no item that the stage holds.
-    func reportLostMetadata(_ record: UnsafeMutablePointer<LeaseRecord>) {
-        guard !hasReportedMetadata else { return }
-        hasReportedMetadata = true
-        let pts = record.pointee.header.pts.nanoseconds
-        context.post(
-            "metadata-lost", level: .warning,
-            text:
-                "\(title) gave an output the PTS \(text(seconds: Double(pts) / 1e9)) s (\(pts) ns), but holds no input with this PTS: the metadata of the picture is lost."
-                + " In the plugin, give each output the PTS of its input; if the plugin is not yours, tell its author.",
-            details: ["ptsNanoseconds": JSONNode(.number(String(pts)))])
-    }
-
-    private var mostHeld: Int { demand.hold * max(inputs?.count ?? 1, 1) }
-    private static let holdRemedy =
-        "The chain may run out of buffers. In the plugin, raise 'hold' or release buffers earlier; if it is not yours, tell its author."
-    private func holdSentence(_ kept: Int) -> String {
-        "\(title) keeps \(kept) buffer\(kept == 1 ? "" : "s") after its call but declares a 'hold' of \(demand.hold)"
-            + (inputs.map { $0.count > 1 ? " for each of its \($0.count) inputs" : "" } ?? "")
-    }
-
-    /// The fault of a stage that keeps more than it declares, for ``StageDriver``.
-    var holdFault: FrameHostError? {
-        guard keptNow > mostHeld else { return nil }
-        return FrameHostError(.broken, what: holdSentence(keptNow), remedy: Self.holdRemedy)
     }
 }

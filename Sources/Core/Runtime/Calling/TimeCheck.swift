@@ -53,16 +53,17 @@ extension StageRunner {
 
     /// [control thread, after the run] The fault of a stage most of whose items had a wrong time.
     var timeFault: FrameHostError? {
-        guard times.isMostlyWrong else { return nil }
+        guard times.check.isMostlyWrong else { return nil }
         return FrameHostError(
             .broken, place: title,
-            what: "\(times.wrong) of \(times.given) frames had a time that was not later than that of the frame before",
+            what:
+                "\(times.check.wrong) of \(times.check.given) frames had a time that was not later than that of the frame before",
             remedy: timeRemedy)
     }
 
     /// The fault of the first item whose time does not rise, for ``StageDriver``.
     var firstTimeFault: FrameHostError? {
-        guard times.wrong > 0 else { return nil }
+        guard times.check.wrong > 0 else { return nil }
         return FrameHostError(
             .broken, place: title,
             what: "a frame was given a time that is not later than that of the frame before", remedy: timeRemedy)

@@ -100,7 +100,7 @@ final class Worker: @unchecked Sendable {
         var priority = ThreadPriority()
         // Stages that run inline behind give their last pictures on this thread, like any other picture.
         defer { priority.restore() }
-        while !stop.isRaised, !head.context.isEnded, head.made.value < frameLimit {
+        while !stop.isRaised, !head.context.isEnded, head.counters.made.value < frameLimit {
             state.readMail()
             if head.demand.isUrgent != (priority.outcome != nil) { setPriority(&priority) }
             if head.isPaused || head.hasFailed {
@@ -120,7 +120,7 @@ final class Worker: @unchecked Sendable {
 
     private func produce() -> SourceProgress? {
         guard let trace = state.trace else { return head.produce() }
-        trace.begin(.produce, stage: head.number, frame: UInt64(head.made.value))
+        trace.begin(.produce, stage: head.number, frame: UInt64(head.counters.made.value))
         defer { trace.end() }
         return head.produce()
     }

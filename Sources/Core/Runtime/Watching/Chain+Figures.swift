@@ -17,10 +17,10 @@ extension Chain {
         let stages = runners.map { runner -> JSONNode in
             var members: [(String, JSONNode)] = [
                 ("id", JSONNode(.string(runner.id))), ("use", JSONNode(.string(runner.shown.info.id))),
-                ("framesIn", number(runner.kind == .source ? 0 : runner.taken.value)),
-                ("framesOut", number(runner.emitted.value)),
-                ("dropped", reasons { runner.dropCount($0) + ($0 == .unconnected ? runner.unconnected.value : 0) }),
-                ("heldMax", number(runner.mostKept)), ("pixelCopies", number(runner.pixelCopies.value)),
+                ("framesIn", number(runner.kind == .source ? 0 : runner.counters.taken.value)),
+                ("framesOut", number(runner.counters.emitted.value)),
+                ("dropped", reasons { runner.counters.lost($0) }),
+                ("heldMax", number(runner.mostKept)), ("pixelCopies", number(runner.counters.pixelCopies.value)),
             ]
             for (key, fraction) in [("p50Us", 0.5), ("p99Us", 0.99)] {
                 let value = runner.histogram?.percentile(fraction).map { JSONNode(.number(tenths($0 / 1000))) }
@@ -45,7 +45,7 @@ extension Chain {
                 ("capacity", number(link.settings.capacity)),
                 ("whenFull", JSONNode(.string(link.settings.policy.rawValue))),
                 ("depth", number(snapshot?.depth ?? 0)), ("depthMax", number(snapshot?.counts.mostDepth ?? 0)),
-                ("offered", number(snapshot?.counts.offered ?? runners[link.to].taken.value)),
+                ("offered", number(snapshot?.counts.offered ?? runners[link.to].counters.taken.value)),
                 ("dropped", reasons { snapshot?.counts.lost($0) ?? 0 }),
                 ("replaced", number(snapshot?.counts.replaced ?? 0)),
             ])
@@ -109,7 +109,8 @@ extension Chain {
         let sinks = runners.filter { $0.kind == .sink }
         let format = sources.first.flatMap { source in plan.stages.first { $0.id == source.id }?.output }
         return Progress(
-            captured: sources.map { $0.made.value }.max() ?? 0, delivered: sinks.map { $0.delivered.value }.max() ?? 0,
+            captured: sources.map { $0.counters.made.value }.max() ?? 0,
+            delivered: sinks.map { $0.counters.delivered.value }.max() ?? 0,
             dropped: graph.ledger.dropped, expectedItems: sources.first?.shown.demand.expectedItems,
             frameRate: format?.video?.frameRate ?? format?.encoded?.video?.frameRate ?? Rational(0))
     }

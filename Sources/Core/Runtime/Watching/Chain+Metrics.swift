@@ -26,16 +26,14 @@ extension Chain {
             var members: [(String, JSONNode)] = [
                 ("id", .string(runner.id)), ("use", .string(runner.shown.info.id)),
                 ("kind", .string(runner.kind.rawValue)),
-                ("framesIn", .number(runner.kind == .source ? 0 : runner.taken.value)),
-                ("framesOut", .number(runner.emitted.value)), ("delivered", .number(runner.delivered.value)),
-                (
-                    "dropped",
-                    Self.reasons { runner.dropCount($0) + ($0 == .unconnected ? runner.unconnected.value : 0) }
-                ),
+                ("framesIn", .number(runner.kind == .source ? 0 : runner.counters.taken.value)),
+                ("framesOut", .number(runner.counters.emitted.value)),
+                ("delivered", .number(runner.counters.delivered.value)),
+                ("dropped", Self.reasons { runner.counters.lost($0) }),
                 ("held", .number(holding?.buffers.count ?? 0)),
                 ("heldLimit", .number(most.taken + most.made)),
                 ("heldOldestSeconds", .number(holding.map { Double(max(now - $0.oldest, 0)) / 1e9 } ?? 0)),
-                ("pixelCopies", .number(runner.pixelCopies.value)),
+                ("pixelCopies", .number(runner.counters.pixelCopies.value)),
             ]
             if let histogram = runner.histogram { members.append(("busy", Self.json(histogram))) }
             if runner.kind == .sink, let histogram = runner.latency {
@@ -49,7 +47,7 @@ extension Chain {
             return .object([
                 ("from", .string(graph.runners[link.from].id)), ("to", .string(graph.runners[link.to].id)),
                 ("depth", .number(snapshot?.depth ?? 0)), ("capacity", .number(link.settings.capacity)),
-                ("offered", .number(snapshot?.counts.offered ?? graph.runners[link.to].taken.value)),
+                ("offered", .number(snapshot?.counts.offered ?? graph.runners[link.to].counters.taken.value)),
                 ("dropped", Self.reasons { snapshot?.counts.lost($0) ?? 0 }),
                 ("replaced", .number(snapshot?.counts.replaced ?? 0)),
             ])

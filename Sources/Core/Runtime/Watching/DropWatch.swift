@@ -105,7 +105,7 @@ struct DropWatch {
                 unit: Self.unit(of: graph.plan.stages[index].output))
             present.insert(place.key)
             for reason in DropReason.allCases {
-                let count = runner.dropCount(reason) + (reason == .unconnected ? runner.unconnected.value : 0)
+                let count = runner.counters.lost(reason)
                 tell(
                     chain, graph, place, reason, count, isLoss: isLive && reason == .noBuffer, now: now, isLast: isLast)
             }

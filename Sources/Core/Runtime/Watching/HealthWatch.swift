@@ -65,7 +65,7 @@ struct HealthWatch {
 
     private static func state(of runner: StageRunner, in chain: Chain, _ runs: Chain.State) -> ChainStatus.Stage {
         var stage = ChainStatus.Stage(id: runner.id, state: .init(runs), reason: "")
-        if runner.hasFailed || runner.isBypassed.load(ordering: .acquiring) {
+        if runner.isDown {
             stage.state = .failed
             if runs == .streaming, let fault = chain.restarts.awaited(runner) {
                 (stage.state, stage.reason) = (.recovering, fault)
@@ -101,7 +101,7 @@ struct HealthWatch {
         var missing: [String] = []
         var current: [Int: Seen] = [:]
         for (runner, stage) in zip(graph.runners, stages) where runner.isSource {
-            let emitted = runner.emitted.value
+            let emitted = runner.counters.emitted.value
             let shown = runner.shown
             var seen = sources[runner.number] ?? Seen(emitted: -1, since: now)
             if seen.emitted != emitted || stage.state == .paused || runner.thread.finished.load(ordering: .acquiring) {

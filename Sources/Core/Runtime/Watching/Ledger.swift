@@ -38,17 +38,17 @@ public struct Ledger: Sendable, Equatable {
 extension Ledger {
     /// The account of a stage: what it gave, took and has in hand.
     init(of runner: StageRunner) {
-        if runner.kind == .source { captured = runner.made.value } else { made = runner.made.value }
+        if runner.kind == .source { captured = runner.counters.made.value } else { made = runner.counters.made.value }
         if runner.kind == .source {
             let format = runner.shown.output
             if format?.isSound == true { capturedSound = captured }
             if format?.motion != nil { capturedMotion = captured }
         }
-        copies = runner.copies.value
-        delivered = runner.delivered.value
-        merged = runner.merged.value
-        idle = runner.idle.value
-        dropped = runner.unconnected.value + DropReason.allCases.reduce(0) { $0 + runner.dropCount($1) }
+        copies = runner.counters.copies.value
+        delivered = runner.counters.delivered.value
+        merged = runner.counters.merged.value
+        idle = runner.counters.idle.value
+        dropped = DropReason.allCases.reduce(0) { $0 + runner.counters.lost($1) }
         inFlight = runner.heldNow
     }
 
@@ -132,14 +132,14 @@ extension ItemQueue {
 extension StageRunner {
     /// Law 3, where it is broken: every item a stage took or made is emitted, ended, dropped or held.
     private var ledgerSentence: String? {
-        let come = taken.value + made.value
-        let gone = answered + heldNow
+        let come = counters.taken.value + counters.made.value
+        let gone = counters.answered + heldNow
         guard come != gone else { return nil }
         let count = come > gone ? come - gone : gone - come
         let items = "\(count) \(count == 1 ? "item" : "items")"
         let verb = come > gone ? "lost \(items)" : "gave \(items) too many"
         return
-            "the stage \(verb): it took \(taken.value) and made \(made.value), but accounts for \(gone) (emitted, ended, dropped or held)"
+            "the stage \(verb): it took \(counters.taken.value) and made \(counters.made.value), but accounts for \(gone) (emitted, ended, dropped or held)"
     }
 
     /// The broken laws of one stage: law 3.
@@ -157,7 +157,7 @@ extension StageRunner {
     /// Law 2: each emission is offered once to each link.
     var outputFaults: [String] {
         (output?.links ?? []).compactMap { link in
-            let emitted = emitted.value - link.emittedBefore
+            let emitted = counters.emitted.value - link.emittedBefore
             guard link.offered != emitted else { return nil }
             return "Ledger, output of \(title): emitted \(emitted) ≠ offered \(link.offered)."
         }

@@ -44,7 +44,7 @@ struct StandstillWatch {
         }
         // A transform that waits with an item in hand has not answered this item yet.
         let owing = chain.runners.filter {
-            ($0.kind == .transform || $0.kind == .join) && $0.taken.value + $0.made.value > $0.answered + $0.heldNow
+            ($0.kind == .transform || $0.kind == .join) && $0.counters.unanswered > $0.heldNow
         }
         var what =
             "the chain is deadlocked: \(open.count == 1 ? "its only thread waits" : "all \(open.count) threads wait for each other")"

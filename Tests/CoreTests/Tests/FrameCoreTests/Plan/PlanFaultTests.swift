@@ -61,7 +61,7 @@ import Testing
         sketch.request.stages[1].isUnread = true
         let chain = try Chain(sketch.request)
         #expect(chain.run().isSuccess)
-        #expect(chain.runners[1].unconnected.value == 5)
+        #expect(chain.runners[1].counters.unconnected.value == 5)
     }
 
     @Test func refusesAMarkThatIsNotTrue() throws {

@@ -172,7 +172,7 @@ import Testing
         try sketch.add(RecordingSink.self, "sink", options: #"{"log": "status-silent"}"#)
         let driver = try RunningChainDriver(sketch)
         driver.waitForFrames(5)
-        #expect(eventually { driver.chain.runners[0].emitted.value == 5 })
+        #expect(eventually { driver.chain.runners[0].counters.emitted.value == 5 })
         var watch = HealthWatch()
         func look(_ seconds: Int64) -> [String] {
             watch.look(at: driver.chain, now: 1_000_000 * Self.second + seconds * Self.second) { [] }
@@ -211,7 +211,7 @@ import Testing
         driver.waitForFrames(5)
         let answer = driver.change(to: try sketch("status-slow", frameMs: 20_000))
         #expect(answer.isOK, "\(answer.error)")
-        #expect(eventually { driver.chain.runners[0].emitted.value == 10 })
+        #expect(eventually { driver.chain.runners[0].counters.emitted.value == 10 })
         var watch = HealthWatch()
         func look(_ seconds: Int64) -> [String] {
             watch.look(at: driver.chain, now: 1_000_000 * Self.second + seconds * Self.second) { [] }

@@ -96,7 +96,7 @@ import Testing
         #expect(RecordingSink.log("w-raw").entries.map(\.pixel) == (0..<300).map { UInt8(truncatingIfNeeded: $0) })
         #expect(
             RecordingSink.log("w-written").entries.map(\.pixel) == (0..<300).map { UInt8(truncatingIfNeeded: $0 + 1) })
-        let copies = chain.runners[1].pixelCopies.value
+        let copies = chain.runners[1].counters.pixelCopies.value
         #expect(copies > 0 && copies <= 300)
     }
 
@@ -340,7 +340,7 @@ import Testing
         let answers = CommandAnswers()
         var ticks = 0
         _ = chain.run {
-            guard chain.runners[1].taken.value > 10 else { return }
+            guard chain.runners[1].counters.taken.value > 10 else { return }
             ticks += 1
             if ticks == 1 {
                 chain.set(stage: "probe", options: [JSONNode.Member(key: "level", value: 7)], reply: answers.reply(1))

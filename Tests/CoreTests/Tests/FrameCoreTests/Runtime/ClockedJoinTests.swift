@@ -26,17 +26,17 @@ import Testing
         let driver = try RunningChainDriver(try chain("clocked"))
         let join = try #require(driver.chain.graph.runner(id: "tick"))
         func waitForEmitted(_ count: Int) {
-            #expect(eventually { join.emitted.value >= count }, "\(join.emitted.value) of \(count)")
+            #expect(eventually { join.counters.emitted.value >= count }, "\(join.counters.emitted.value) of \(count)")
         }
         waitForEmitted(30)
         for source in ["src0", "src1"] {
             #expect(driver.answer { driver.chain.pause(stage: source, isDropping: true, reply: $0) }.isOK)
         }
-        waitForEmitted(join.emitted.value + 30)
+        waitForEmitted(join.counters.emitted.value + 30)
         for source in ["src0", "src1"] {
             #expect(driver.answer { driver.chain.resume(stage: source, reply: $0) }.isOK)
         }
-        waitForEmitted(join.emitted.value + 10)
+        waitForEmitted(join.counters.emitted.value + 10)
         let result = driver.finish()
         #expect(result.keepsItsPromises, "\(result)")
         let entries = RecordingSink.log("clocked").entries
@@ -44,7 +44,7 @@ import Testing
         #expect(entries.map(\.sequence) == (0..<entries.count).map(UInt64.init), "its own numbers, none missing")
         let times = RecordingSink.log("clocked").milliseconds
         #expect(zip(times.dropFirst(), times).allSatisfy { $0 - $1 >= 9 }, "times rise by a tick")
-        #expect(join.made.value >= 25, "pictures of no new item: \(join.made.value)")
+        #expect(join.counters.made.value >= 25, "pictures of no new item: \(join.counters.made.value)")
         #expect(driver.chain.ledger.isBalanced, "\(driver.chain.ledger)")
         for pool in driver.chain.pools { #expect(pool.freeCount == pool.bufferCount, "\(pool.name)") }
     }
@@ -52,7 +52,7 @@ import Testing
     /// Of each input one in hand and the last one, which it gives again, and one that it makes.
     @Test func figuresCountThePicturesThatItKeeps() throws {
         let driver = try RunningChainDriver(try chain("clocked-held"))
-        #expect(eventually { driver.chain.runners.prefix(2).allSatisfy { $0.emitted.value > 0 } })
+        #expect(eventually { driver.chain.runners.prefix(2).allSatisfy { $0.counters.emitted.value > 0 } })
         for source in ["src0", "src1"] {
             #expect(driver.answer { driver.chain.pause(stage: source, isDropping: true, reply: $0) }.isOK)
         }
@@ -144,7 +144,7 @@ import Testing
         #expect(result.keepsItsPromises, "\(result)")
         #expect(chain.ledger.isBalanced)
         let long = try #require(chain.graph.runner(id: "long"))
-        #expect((long.made.value == longCount) == (end == .last), "\(long.made.value)")
+        #expect((long.counters.made.value == longCount) == (end == .last), "\(long.counters.made.value)")
     }
 
     /// A switch would take an input that ends before it knows of the run's end for a lost one.
@@ -182,7 +182,7 @@ import Testing
         let join = try #require(driver.chain.graph.runner(id: "tick"))
         #expect(TickJoin.missed("tick") > 10, "ticks it was kept from are left out")
         #expect(driver.chain.graph.runner(id: "src0").map { $0.dropCount(.noBuffer) } == 0)
-        #expect(join.emitted.value == RecordingSink.log("clocked-slow").entries.count)
+        #expect(join.counters.emitted.value == RecordingSink.log("clocked-slow").entries.count)
         #expect(driver.chain.ledger.isBalanced)
     }
 }

@@ -58,7 +58,8 @@ import Testing
         let late = RecordingSink.log("\(log)-late").entries
         #expect(late.first?.sequence == attached.frame)
         #expect(late.allSatisfy { $0.pixel == UInt8(truncatingIfNeeded: $0.sequence) }, "the pixels are the same")
-        #expect(tap.pixelCopies.value == tap.emitted.value && tap.emitted.value >= late.count)
+        #expect(
+            tap.counters.pixelCopies.value == tap.counters.emitted.value && tap.counters.emitted.value >= late.count)
         #expect(driver.chain.ledger.isBalanced && driver.chain.ledger.dropped <= 3, "\(driver.chain.ledger)")
     }
 
@@ -80,7 +81,7 @@ import Testing
         let result = driver.finish()
         #expect(result.isSuccess, "\(result)")
         #expect(isGapless("tap-inner"))
-        #expect(RecordingSink.log("tap-inner-late").entries.count == tap.taken.value)
+        #expect(RecordingSink.log("tap-inner-late").entries.count == tap.counters.taken.value)
         // An attachment that was refused first has stopped a sink of its own.
         #expect(RecordingSink.log("tap-inner-late").stops >= 1)
         #expect(driver.chain.ledger.isBalanced)

@@ -71,14 +71,14 @@ private final class CoverCheck: Sink {
         let driver = try RunningChainDriver(try sketch(log, cover: #"{"guards": \#(guards)}"#))
         let cover = try #require(driver.chain.graph.runner(id: "cover"))
         func waitForTaken(_ count: Int) {
-            #expect(eventually { cover.taken.value >= count }, "\(cover.taken.value) of \(count)")
+            #expect(eventually { cover.counters.taken.value >= count }, "\(cover.counters.taken.value) of \(count)")
         }
         waitForTaken(20)
         #expect(driver.answer { driver.chain.pause(stage: "cover", reply: $0) }.isOK)
-        waitForTaken(cover.taken.value + 20)
+        waitForTaken(cover.counters.taken.value + 20)
         #expect(eventually { guards || CoverCheck.count(log).bare >= 20 })
         #expect(driver.answer { driver.chain.resume(stage: "cover", reply: $0) }.isOK)
-        waitForTaken(cover.taken.value + 20)
+        waitForTaken(cover.counters.taken.value + 20)
         #expect(eventually { CoverCheck.count(log).covered >= 30 })
         #expect(driver.finish().keepsItsPromises)
         let count = CoverCheck.count(log)
@@ -103,9 +103,9 @@ private final class CoverCheck: Sink {
         driver.waitForEvent {
             $0.name == "stage-paused" && $0.text == "cover (cover) is paused: no frame passes meanwhile."
         }
-        let (emitted, taken) = (cover.emitted.value, cover.taken.value)
-        #expect(eventually { cover.taken.value >= taken + 20 }, "\(cover.taken.value) after \(taken)")
-        #expect(cover.emitted.value == emitted, "frames pass a stage that must not be passed")
+        let (emitted, taken) = (cover.counters.emitted.value, cover.counters.taken.value)
+        #expect(eventually { cover.counters.taken.value >= taken + 20 }, "\(cover.counters.taken.value) after \(taken)")
+        #expect(cover.counters.emitted.value == emitted, "frames pass a stage that must not be passed")
         #expect(cover.mode == .drops && driver.chain.status.stages[1].state == .paused)
         let covered = CoverCheck.count(log).covered
         #expect(driver.answer { driver.chain.resume(stage: "cover", reply: $0) }.isOK)
@@ -136,7 +136,7 @@ private final class CoverCheck: Sink {
         sketch.request.stages[1].onError = .continue
         let driver = try RunningChainDriver(sketch)
         let cover = try #require(driver.chain.graph.runner(id: "cover"))
-        #expect(eventually { cover.taken.value >= 50 }, "\(cover.taken.value)")
+        #expect(eventually { cover.counters.taken.value >= 50 }, "\(cover.counters.taken.value)")
         _ = driver.finish()
         let count = CoverCheck.count("bypass")
         #expect(count.covered == 4 && count.bare == 0)

@@ -219,7 +219,7 @@ final class WaitingJoin: Join {
         let ran = try Self.run("lead", #"{"count": 30}"#, "{}")
         #expect(ran.notes == (0..<30).map { "\($0)+\($0)" })
         let dropped = ran.chain.ledger.dropped
-        #expect(dropped == ran.chain.runners[1].made.value - 30, "all unmatched: the join had ended")
+        #expect(dropped == ran.chain.runners[1].counters.made.value - 30, "all unmatched: the join had ended")
     }
 
     @Test func endsWithTheFirstInputThatEnds() throws {
@@ -273,7 +273,7 @@ final class WaitingJoin: Join {
             seen = notes
             chain.drain()
         }
-        #expect(ran.notes.count == ran.chain.runners[0].emitted.value - Self.lost(ran.chain, 0))
+        #expect(ran.notes.count == ran.chain.runners[0].counters.emitted.value - Self.lost(ran.chain, 0))
         // The other camera may begin later.
         let complete = seen.drop { $0.hasSuffix("-") }
         let newest = Self.partners(complete)
@@ -294,7 +294,7 @@ final class WaitingJoin: Join {
             seen = notes
             chain.drain()
         }
-        #expect(ran.notes.count == ran.chain.runners[0].emitted.value - Self.lost(ran.chain, 0))
+        #expect(ran.notes.count == ran.chain.runners[0].counters.emitted.value - Self.lost(ran.chain, 0))
         let steps = seen.compactMap { note -> Int? in
             let numbers = note.split(separator: "+").compactMap { Int($0) }
             return numbers.count == 2 ? numbers[1] - numbers[0] : nil
@@ -328,7 +328,7 @@ final class WaitingJoin: Join {
             #expect(result.isSuccess, "\(match), \(lead): \(result)")
             #expect(chain.ledger.isBalanced)
             if match == .nearest {
-                #expect(chain.runners[2].emitted.value == (lead == 0 ? 400 : 266))
+                #expect(chain.runners[2].counters.emitted.value == (lead == 0 ? 400 : 266))
             }
         }
     }

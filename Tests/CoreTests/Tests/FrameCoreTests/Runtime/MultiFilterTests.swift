@@ -93,7 +93,7 @@ import Testing
                 "silent-motion", pictures: #"{"count": 100000, "live": true, "everyMs": 10}"#,
                 motion: #"{"count": 4, "live": true, "falls": true}"#))
         let sink = try #require(driver.chain.graph.runner(id: "sink"))
-        #expect(eventually { sink.delivered.value >= 100 }, "\(sink.delivered.value)")
+        #expect(eventually { sink.counters.delivered.value >= 100 }, "\(sink.counters.delivered.value)")
         let result = driver.finish()
         #expect(result.keepsItsPromises, "\(result)")
         #expect(driver.chain.ledger.isBalanced)
@@ -108,7 +108,7 @@ import Testing
         }
         let driver = try RunningChainDriver(sketch(waitMs: 600_000))
         let picture = try #require(driver.chain.graph.runner(id: "pic"))
-        #expect(eventually { picture.emitted.value >= 3 })
+        #expect(eventually { picture.counters.emitted.value >= 3 })
         #expect(MotionReader.log("other-wait").isEmpty)
         let answer = driver.change(to: try sketch(waitMs: 20))
         #expect(answer.isOK, "\(answer.error)")

@@ -31,7 +31,7 @@ struct ProgressWatch {
     /// Stages, queues and pools.
     private static func describe(_ chain: Chain) -> String {
         var lines = chain.runners.map { runner in
-            "\(runner.id) \(runner.info.id) hold \(runner.demand.hold) delay \(runner.demand.delay) floor \(runner.demand.floor)\(runner.demand.isLive ? " live" : ""): taken \(runner.taken.value) made \(runner.made.value) emitted \(runner.emitted.value) held \(runner.heldNow) kept \(runner.keptNow) inside \(runner.thread.inside.load(ordering: .relaxed)) thread \(chain.plan.stages[runner.number].thread)"
+            "\(runner.id) \(runner.info.id) hold \(runner.demand.hold) delay \(runner.demand.delay) floor \(runner.demand.floor)\(runner.demand.isLive ? " live" : ""): taken \(runner.counters.taken.value) made \(runner.counters.made.value) emitted \(runner.counters.emitted.value) held \(runner.heldNow) kept \(runner.keptNow) inside \(runner.thread.inside.load(ordering: .relaxed)) thread \(chain.plan.stages[runner.number].thread)"
         }
         for link in chain.plan.links {
             let queue = chain.queues.first { $0.link.from == link.from && $0.link.to == link.to }?.queue

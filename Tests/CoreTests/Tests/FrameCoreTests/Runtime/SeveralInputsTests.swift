@@ -91,8 +91,8 @@ import Testing
                 sound: #"{"count": 4, "live": true, "falls": true}"#))
         let sink = try #require(driver.chain.graph.runner(id: "sink0"))
         let deadline = ChainClock.system.now() + 120_000_000_000
-        while sink.delivered.value < 150, ChainClock.system.now() < deadline { usleep(1000) }
-        let delivered = sink.delivered.value
+        while sink.counters.delivered.value < 150, ChainClock.system.now() < deadline { usleep(1000) }
+        let delivered = sink.counters.delivered.value
         let result = driver.finish()
         #expect(delivered >= 150)
         #expect(result.keepsItsPromises, "\(result)")

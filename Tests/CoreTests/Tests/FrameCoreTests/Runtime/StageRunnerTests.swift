@@ -78,7 +78,7 @@ import Testing
         }
         #expect(result.keepsItsPromises, "\(result)")
         let counts = chain.queues[0].queue.snapshot().counts
-        #expect(counts.offered == chain.runners[0].emitted.value)
+        #expect(counts.offered == chain.runners[0].counters.emitted.value)
         #expect(counts.dropped[DropReason.noBuffer.rawValue] > 0, "the camera's thread waited")
         #expect(chain.ledger.isBalanced)
     }
@@ -100,7 +100,7 @@ import Testing
         }
         #expect(result.keepsItsPromises, "\(result)")
         let slow = queue.snapshot().counts
-        #expect(slow.offered == chain.runners[0].emitted.value)
+        #expect(slow.offered == chain.runners[0].counters.emitted.value)
         #expect(slow.dropped[DropReason.noBuffer.rawValue] > 0, "the camera's thread waited")
         #expect(RecordingSink.log("live-fork-b").entries.count > RecordingSink.log("live-fork-a").entries.count)
     }

@@ -1,5 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// Items of several inputs.
+extension StageRunner {
+    /// [stage thread] One item of a further input into a filter; false when the run was stopped.
+    func takeCompanion(_ lease: consuming Lease, from index: Int) -> Bool {
+        counters.taken.add()
+        let record = lease.record
+        guard !hasFailed, !isPaused, let filter = instance.multiFilter else {
+            countDrop(hasFailed ? .failed : .paused)
+            return true
+        }
+        record.pointee.holder.store(holderCode, ordering: .relaxed)
+        record.pointee.keeper = keeper
+        record.pointee.keep()
+        thread.inside.store(Int32(number), ordering: .relaxed)
+        // Nothing is given for it: it goes into the pictures.
+        counters.merged.add()
+        do {
+            try filter.receive(Sample(lease), from: index)
+            return true
+        } catch {
+            if isStop(error) { return false }
+            fail(error, sequence: lastSequence, pts: context.item.pts)
+            return true
+        }
+    }
+
+    /// [stage thread] One item of one of several inputs into a sink or transform; false when the run was stopped.
+    func take(_ lease: consuming Lease, from index: Int, isInTurn: Bool = true) -> Bool {
+        lease.record.pointee.holder.store(holderCode, ordering: .relaxed)
+        if let trace = thread.trace {
+            trace.begin(.item, stage: number, frame: lease.record.pointee.header.sequenceNumber)
+        }
+        var time = histogram == nil ? 0 : clock.now()
+        thread.elsewhere = 0
+        let goesOn = accept(lease, since: time, from: index, isInTurn: isInTurn)
+        if let trace = thread.trace { trace.end() }
+        if histogram != nil { addTime(&time) }
+        return goesOn
+    }
+
+    /// [stage thread] No item has come up to ``MultiTransform/idleTime``; false when the run was stopped.
+    func giveWhileIdle() -> Bool {
+        guard mode == .runs, let transform = instance.multiTransform, let output else { return true }
+        thread.inside.store(Int32(number), ordering: .relaxed)
+        do { try transform.idle(output) } catch {
+            if isStop(error) {
+                settleAfterStop()
+                return false
+            }
+            fail(error, sequence: lastSequence, pts: context.item.pts)
+        }
+        return true
+    }
+
+    /// [stage thread] One item of each input into a join; false when the run was stopped.
+    func merge(_ inputs: JoinInputs) -> Bool {
+        guard case .join(let join) = instance.body, let output else { return true }
+        let count = inputs.present
+        let pts = inputs.pts
+        counters.taken.add(count)
+        if isPaused || hasFailed {
+            for _ in 0..<count { countDrop(hasFailed ? .failed : .paused) }
+            inputs.releaseAll()
+            output.announceNothing(upTo: pts)
+            return true
+        }
+        times.check.came(MediaTime(nanoseconds: pts))
+        inputs.mark(keeper: keeper, holder: holderCode, now: clock.now())
+        thread.inside.store(Int32(number), ordering: .relaxed)
+        context.item.set(inputs.sequenceNumber, pts: MediaTime(nanoseconds: pts))
+        let before = histogram == nil ? 0 : clock.now()
+        thread.elsewhere = 0
+        defer {
+            if histogram != nil {
+                var time = before
+                addTime(&time)
+            }
+        }
+        do {
+            let emittedBefore = counters.emitted.value
+            let answeredBefore = count == 0 ? counters.answered : 0
+            counters.merged.add(max(count - 1, 0))
+            try join.merge(inputs, output)
+            inputs.releaseAll()
+            // At a tick of the clock without a new item, the join makes the picture itself.
+            if count == 0 { counters.made.add(counters.answered - answeredBefore) }
+            if counters.emitted.value == emittedBefore { output.announceNothing(upTo: pts) }
+            checkHold()
+            return true
+        } catch {
+            inputs.releaseAll()
+            if isStop(error) {
+                settleAfterStop()
+                return false
+            }
+            countFailed()
+            fail(error, sequence: lastSequence, pts: MediaTime(nanoseconds: pts))
+            output.announceNothing(upTo: pts)
+            return true
+        }
+    }
+
+    /// [stage thread] See ``Join/activeInput``.
+    var activeInput: Int? {
+        if case .join(let join) = instance.body { join.activeInput } else { nil }
+    }
+}
+
 /// What a join reports about items that found no partner.
 extension StageRunner {
     /// [the join's thread] An item of `input` matched nothing. The 10th, the 100th, the 1,000th … is reported.
