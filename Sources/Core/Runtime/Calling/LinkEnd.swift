@@ -2,8 +2,12 @@
 
 /// One end of a link, as its producer sees it: a queue, or a consumer that runs on this thread.
 final class LinkEnd {
-    let queue: ItemQueue?
-    let inline: InlineRun?
+    enum Way {
+        case queue(ItemQueue)
+        case inline(InlineRun)
+    }
+
+    let way: Way
     /// Leads to a tap, which is served before the others.
     let isTap: Bool
     /// What the producer had emitted, and the consumer been offered, when this end was added to the output. The link
@@ -12,18 +16,24 @@ final class LinkEnd {
     private var offeredBefore = 0
 
     init(queue: ItemQueue) {
-        self.queue = queue
-        inline = nil
+        way = .queue(queue)
         isTap = false
     }
 
     init(inline: InlineRun) {
-        queue = nil
-        self.inline = inline
+        way = .inline(inline)
         isTap = inline.stages[0].isTap
     }
 
-    private var offeredInAll: Int { queue?.snapshot().counts.offered ?? inline!.stages[0].counters.taken.value }
+    var queue: ItemQueue? { if case .queue(let queue) = way { queue } else { nil } }
+    var inline: InlineRun? { if case .inline(let run) = way { run } else { nil } }
+
+    private var offeredInAll: Int {
+        switch way {
+        case .queue(let queue): queue.snapshot().counts.offered
+        case .inline(let run): run.stages[0].counters.taken.value
+        }
+    }
 
     /// [producer's thread] Adds the end to an output that has emitted `emitted` items.
     func begin(emitted: Int) {
@@ -37,12 +47,13 @@ final class LinkEnd {
     /// Hands an item on and waits where the policy says so; false when the run was stopped.
     @inline(__always)
     func send(_ lease: consuming Lease, from output: Output) -> Bool {
-        if let inline { return inline.receive(lease) }
-        return sendQueued(lease, output)
+        switch way {
+        case .inline(let run): return run.receive(lease)
+        case .queue(let queue): return send(lease, to: queue, output)
+        }
     }
 
-    private func sendQueued(_ lease: consuming Lease, _ output: Output) -> Bool {
-        let queue = queue!
+    private func send(_ lease: consuming Lease, to queue: ItemQueue, _ output: Output) -> Bool {
         let (stage, room) = (output.stage, output.room)
         let clock = stage.clock
         let mayWait = output.mayWait
@@ -66,27 +77,25 @@ final class LinkEnd {
         return false
     }
 
-    func offer(_ lease: consuming Lease, mayWait: Bool) -> Lease? { queue!.offer(lease, mayWait: mayWait) }
-
     /// The run was stopped before the item was handed on: counts the item and releases it.
     func refuseStopped(_ lease: consuming Lease) {
-        if let queue { return queue.refuseStopped(lease) }
-        inline!.stages[0].refuseStopped(lease)
-    }
-
-    func markStalled(_ clock: ChainClock) {
-        if queue!.stalledSince.load(ordering: .relaxed) == 0 {
-            queue!.stalledSince.store(clock.now(), ordering: .relaxed)
+        switch way {
+        case .queue(let queue): queue.refuseStopped(lease)
+        case .inline(let run): run.stages[0].refuseStopped(lease)
         }
     }
 
-    func markMoving() { queue!.stalledSince.store(0, ordering: .relaxed) }
-
     func announceNothing(upTo pts: Int64) {
-        if let queue { queue.announceNothing(upTo: pts) } else { inline!.announceNothing(upTo: pts, after: -1) }
+        switch way {
+        case .queue(let queue): queue.announceNothing(upTo: pts)
+        case .inline(let run): run.announceNothing(upTo: pts, after: -1)
+        }
     }
 
     func end() {
-        if let queue { queue.end() } else { inline!.end() }
+        switch way {
+        case .queue(let queue): queue.end()
+        case .inline(let run): run.end()
+        }
     }
 }

@@ -341,13 +341,15 @@ public final class Output {
             let version = room.version
             var waits = false
             for index in tapCount..<links.count {
-                guard links[index].queue != nil, let record = pending[index] else { continue }
-                if let back = links[index].offer(Lease(record), mayWait: mayWait) {
+                guard case .queue(let queue) = links[index].way, let record = pending[index] else { continue }
+                if let back = queue.offer(Lease(record), mayWait: mayWait) {
                     pending[index] = back.release()
-                    links[index].markStalled(stage.clock)
+                    if queue.stalledSince.load(ordering: .relaxed) == 0 {
+                        queue.stalledSince.store(stage.clock.now(), ordering: .relaxed)
+                    }
                     waits = true
                 } else {
-                    links[index].markMoving()
+                    queue.stalledSince.store(0, ordering: .relaxed)
                     pending[index] = nil
                 }
             }
