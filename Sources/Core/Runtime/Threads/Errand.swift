@@ -30,9 +30,8 @@ final class Errand: @unchecked Sendable {
     ///   - isRequired: Whether a thread with a full mailbox takes it too.
     func post(to thread: ThreadState, isRequired: Bool = false) {
         condition.locked { self.thread = thread }
-        let message = ThreadState.Message(
-            open: { [self] in perform() }, refuse: { [self] in refuse() }, errand: self)
-        if !thread.post(message, isRequired: isRequired) { refuse() }
+        let message = ThreadState.Message(open: { [self] in perform() }, refuse: { [self] in refuse() })
+        if !thread.post(message, as: self, isRequired: isRequired) { refuse() }
     }
 
     /// [any thread] Whether the work is done, refused or withdrawn, so that nothing more will happen.

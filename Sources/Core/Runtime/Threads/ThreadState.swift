@@ -32,7 +32,8 @@ final class ThreadState: @unchecked Sendable {
     private let mailFlag = Atomic<Bool>(false)
     private let mail = Condition()
     private var messages: [Message] = []
-    private var errands = 0
+    /// Read before all messages, however long these have waited.
+    private var errands: [(errand: Errand, message: Message)] = []
     private var isMailClosed = false
     /// [stage thread] When the thread had last read messages.
     @exclusivity(unchecked) private var lastRead: Int64 = 0
@@ -62,8 +63,6 @@ final class ThreadState: @unchecked Sendable {
     static let mostMessages = 256
     /// How long messages may hold up the items, nanoseconds: a message that would begin later waits for the next item.
     static let longestReadNs: Int64 = 50_000_000
-    /// The same for messages with an errand behind them.
-    static let longestWayToErrandNs: Int64 = 1_000_000_000
     /// How long a thread that has no further item goes on reading what was posted before, nanoseconds.
     static let longestRestNs: Int64 = 1_000_000_000
 
@@ -71,11 +70,6 @@ final class ThreadState: @unchecked Sendable {
     struct Message {
         var open: () -> Void
         var refuse: () -> Void = {}
-        /// The errand that this is, if it is one. The thread takes no further item before it has done it, as far as
-        /// ``longestWayToErrandNs`` go.
-        var errand: Errand?
-
-        fileprivate var isErrand: Bool { errand != nil }
     }
 
     init(name: String) { self.name = name }
@@ -122,25 +116,26 @@ final class ThreadState: @unchecked Sendable {
 
     /// [any thread] Lets the thread open `message` between two items. False when the thread has ended, or when the
     /// mailbox is full and the message is not required.
-    func post(_ message: Message, isRequired: Bool = false) -> Bool {
+    ///
+    /// - Parameter errand: The errand that the message is, if it is one. The thread takes no further item before it has
+    ///   done its errands.
+    func post(_ message: Message, as errand: Errand? = nil, isRequired: Bool = false) -> Bool {
         let isPosted = mail.locked {
-            guard !isMailClosed, isRequired || messages.count < Self.mostMessages else { return false }
-            messages.append(message)
-            if message.isErrand { errands += 1 }
+            let hasRoom = messages.count + errands.count < Self.mostMessages
+            guard !isMailClosed, isRequired || hasRoom else { return false }
+            if let errand { errands.append((errand, message)) } else { messages.append(message) }
             mailFlag.store(true, ordering: .releasing)
             return true
         }
-        if isPosted { interrupt?(message.isErrand) }
+        if isPosted { interrupt?(errand != nil) }
         return isPosted
     }
 
     /// [any thread] Takes an errand that was withdrawn out of the mailbox, which has room for so many messages only.
     func remove(_ errand: Errand) {
         mail.locked {
-            guard let index = messages.firstIndex(where: { $0.errand === errand }) else { return }
-            messages.remove(at: index)
-            errands -= 1
-            mailFlag.store(!messages.isEmpty, ordering: .relaxed)
+            errands.removeAll { $0.errand === errand }
+            noteWhatIsLeft()
         }
     }
 
@@ -150,10 +145,10 @@ final class ThreadState: @unchecked Sendable {
     /// [any thread] Whether something was posted that the thread has not read yet.
     var hasMail: Bool { @inline(__always) get { mailFlag.load(ordering: .relaxed) } }
 
-    /// [stage thread, between two items] Does what has been posted: at least one message, and others for a quarter of
-    /// the time for which the thread has been at its items since it last read messages. So a sender that is faster than
-    /// the thread leaves its items most of the time, or what one message leaves of it. Where messages are left the thread
-    /// is interrupted, so that it does not sleep on them.
+    /// [stage thread, between two items] Does what has been posted: all errands, then at least one message, and others for
+    /// a quarter of the time for which the thread has been at its items since it last read messages. So a sender that is
+    /// faster than the thread leaves its items most of the time, or what one message leaves of it. Where messages are left
+    /// the thread is interrupted, so that it does not sleep on them.
     @inline(__always)
     func readMail() {
         if hasMail { readMessages() }
@@ -162,50 +157,48 @@ final class ThreadState: @unchecked Sendable {
     private func readMessages() {
         let begin = ChainClock.system.now()
         let allowed = min((begin &- lastRead) / 4, Self.longestReadNs)
-        while !isStopped, let (message, hasErrands) = takeMessage() {
+        repeat {
+            while !isStopped, let errand = take(\.errands) { errand.message.open() }
+            guard !isStopped, let message = take(\.messages) else { break }
             message.open()
-            let spent = ChainClock.system.now() &- begin
-            if spent < allowed || hasErrands && spent < Self.longestWayToErrandNs { continue }
-            // What is posted from here on interrupts by itself.
-            if hasMail { interrupt?(false) }
-            break
-        }
+        } while ChainClock.system.now() &- begin < allowed
+        // What is posted from here on interrupts by itself.
+        if hasMail { interrupt?(false) }
         lastRead = ChainClock.system.now()
     }
 
-    /// [stage thread, after its last item] Does what was posted up to now, as far as ``longestRestNs`` go. Leaves errands:
-    /// who posts one knows what to do where a thread has ended.
+    /// [stage thread, after its last item] Opens the messages that were posted up to now, as far as ``longestRestNs`` go.
+    /// Leaves errands: who posts one knows what to do where a thread has ended.
     func readRest() {
         let end = ChainClock.system.now() &+ Self.longestRestNs
         for _ in 0..<mail.locked({ messages.count }) {
-            guard !isStopped, ChainClock.system.now() < end, let (message, _) = takeMessage(isErrandLeft: true) else {
-                return
-            }
+            guard !isStopped, ChainClock.system.now() < end, let message = take(\.messages) else { return }
             message.open()
         }
     }
 
     private var isStopped: Bool { stop?.isRaised ?? false }
 
-    /// The oldest message, and whether there are errands behind it; nil where there is none.
-    private func takeMessage(isErrandLeft: Bool = false) -> (Message, hasErrands: Bool)? {
+    /// The oldest one; nil where there is none.
+    private func take<Mail>(_ list: ReferenceWritableKeyPath<ThreadState, [Mail]>) -> Mail? {
         mail.locked {
-            guard let index = messages.firstIndex(where: { !isErrandLeft || !$0.isErrand }) else { return nil }
-            let first = messages.remove(at: index)
-            if first.isErrand { errands -= 1 }
-            mailFlag.store(!messages.isEmpty, ordering: .relaxed)
-            return (first, errands > 0)
+            guard !self[keyPath: list].isEmpty else { return nil }
+            defer { noteWhatIsLeft() }
+            return self[keyPath: list].removeFirst()
         }
     }
+
+    /// With the lock held.
+    private func noteWhatIsLeft() { mailFlag.store(!messages.isEmpty || !errands.isEmpty, ordering: .relaxed) }
 
     /// [stage thread at its end, control thread at the end of the run] Refuses what has not been read, and all that
     /// follows.
     func closeMail() {
         let unread = mail.locked {
-            defer { (messages, errands) = ([], 0) }
+            defer { (messages, errands) = ([], []) }
             isMailClosed = true
             mailFlag.store(false, ordering: .relaxed)
-            return messages
+            return errands.map(\.message) + messages
         }
         for message in unread { message.refuse() }
     }
