@@ -82,6 +82,7 @@ public enum ChainEvents {
         stage("replace-missed", "The stage ended before it could be replaced."),
         stage(
             "detach-waits", "A call of the stage has not returned. The detached stages on its thread end when it does."),
+        stage("attach-waits", "A call of the stage has not returned. The change is complete when it does."),
         stage("branch-detached", "The branch that starts with this stage was detached."),
         stage("branch-ended", "The detached branch has finished the items it held.", [.list("stages", "Ids.")]),
         chain("branch-stopped", "The detached branch did not finish in time and was stopped."),

@@ -39,6 +39,8 @@ public final class Chain: @unchecked Sendable {
     let running = RunningThreads()
     /// Starts each thread of the run; replaced in tests, before the chain runs.
     var startThread: ThreadStart = { try NamedThread.start(name: $0, isBatch: $1, body: $2, ended: $3) }
+    /// [desk's thread] Called between the answers of the threads and the commit of a change; replaced in tests.
+    var willCommit: () -> Void = {}
     /// Figures of calls that took too long, by the stage's number.
     let callFigures: Locked<[Int: CallWatch.Figures]>
     /// The last answer of ``HealthWatch``.
@@ -49,16 +51,16 @@ public final class Chain: @unchecked Sendable {
     private var dropWatch = DropWatch()
     let changes = ChangeDesk()
     /// [desk's thread]
-    let openErrands = OpenErrands()
+    let lateParts = LateParts()
     /// Sentences about stages and links that were removed.
     let departedFaults = Locked<[String]>([])
     let abandonedBranches = Locked<[String]>([])
     /// Numbers of joins that have ended before their inputs.
     let endedJoins = Locked<Set<Int>>([])
     let restarts = Restarts()
-    /// Failures of stages while a change is being made; nil while none is. They are judged once it is made or refused, by
-    /// the chain that there is then, or after a second. Stages are judged under this lock.
-    let undecided = Locked<Undecided?>(nil)
+    /// Failures of stages while a change is being made, with the system's time; nil while none is. They are judged once
+    /// it is made or refused, by the chain that there is then, or after a second. Stages are judged under this lock.
+    let undecided = Locked<[(runner: StageRunner, fault: FrameHostError, since: Int64)]?>(nil)
     /// Stages that a change is about to start, and the contexts of instances that it is to put into others. They are not in
     /// the graph yet.
     let starting = Locked<(runners: [StageRunner], contexts: [StageContext])>(([], []))
@@ -69,14 +71,6 @@ public final class Chain: @unchecked Sendable {
     var crashStages: CrashReport.Stages?
     /// Threads on which replaced instances end.
     let endings = Locked<[ThreadState]>([])
-
-    /// See ``undecided``.
-    struct Undecided {
-        /// The stages of the chain before the change.
-        var before: [StageRunner]
-        /// With the system's time.
-        var failures: [(runner: StageRunner, fault: FrameHostError, since: Int64)] = []
-    }
 
     // Requests from any thread.
     let drainRequested = Atomic<Bool>(false)
@@ -393,7 +387,7 @@ public final class Chain: @unchecked Sendable {
                 nextSourceLook = now + 1_000_000_000
                 endSourcesWithoutReaders()
                 // The last healthy sink may have ended.
-                undecided.withLock { if $0 == nil { endRunIfItMust(runners) } }
+                undecided.withLock { if $0 == nil { endRunIfItMust() } }
             }
             // Nothing flows any more: a change that is still being made has as long as a drain.
             if changes.threads.contains(where: running.isOnly) { drain(keepingJobs: true) }
@@ -482,7 +476,7 @@ public final class Chain: @unchecked Sendable {
         // The thread that would have judged these hangs.
         let left = undecided.withLock { waiting in
             defer { waiting = nil }
-            return waiting?.failures.map(\.fault) ?? []
+            return waiting?.map(\.fault) ?? []
         }
         failures.withLock { $0 += left + restarts.unfinished(of: runners) }
         if abandoned.isEmpty {
@@ -540,45 +534,26 @@ public final class Chain: @unchecked Sendable {
             if runner.onError != .restart { failures.withLock { $0.append(fault) } }
         } else {
             undecided.withLock { waiting in
-                guard waiting != nil else { return judge(runner, fault, among: runners) }
-                waiting?.failures.append((runner, fault, systemNow()))
+                guard waiting != nil else { return judge(runner, fault) }
+                waiting?.append((runner, fault, systemNow()))
             }
         }
         postFailure(of: runner, error)
     }
 
-    /// [control thread] A change that takes long, perhaps for good, holds up no judgement of a stage that stays whether the
-    /// change is made or refused. The sinks of both chains count: one that has failed is the last only where it is so in
-    /// both.
+    /// [control thread] A change that takes long, perhaps for good, holds up no judgement.
     private func judgeWhatWaits(now: Int64) {
         undecided.withLock { waiting in
-            guard let present = waiting, !present.failures.isEmpty else { return }
-            waiting?.failures = []
-            let (before, graph) = (present.before, graph)
-            let new = graph.runners.filter { runner in !before.contains { $0 === runner } }
-            let stages = graph.isProvisional ? before + new : graph.runners
-            for failure in present.failures {
-                let stays =
-                    !graph.isProvisional
-                    || [before, graph.runners].allSatisfy { $0.contains { $0 === failure.runner } }
-                if now - failure.since >= Self.changePatienceNs, stays {
-                    judgeUnlessReplaced(
-                        failure.runner, failure.fault, among: stages, isSettled: !graph.isProvisional)
-                } else {
-                    waiting?.failures.append(failure)
-                }
-            }
+            let due = waiting?.filter { now - $0.since >= Self.changePatienceNs } ?? []
+            waiting?.removeAll { now - $0.since >= Self.changePatienceNs }
+            for (runner, fault, _) in due { judgeUnlessReplaced(runner, fault) }
         }
     }
 
     /// [desk's thread, control thread] Judges a failure of a while ago. Under the lock of ``undecided``.
-    ///
-    /// - Parameters: As for ``judge(_:_:among:isSettled:)``.
-    func judgeUnlessReplaced(
-        _ runner: StageRunner, _ fault: FrameHostError, among stages: [StageRunner], isSettled: Bool = true
-    ) {
+    func judgeUnlessReplaced(_ runner: StageRunner, _ fault: FrameHostError) {
         if runner.isDown {
-            judge(runner, fault, among: stages, isSettled: isSettled)
+            judge(runner, fault)
         } else if runner.onError != .restart {
             failures.withLock { $0.append(fault) }
         }
@@ -587,14 +562,9 @@ public final class Chain: @unchecked Sendable {
     /// [stage thread, desk's thread, control thread] Does what `onError` says of a stage that has failed.
     /// Under the lock of ``undecided``.
     ///
-    /// - Parameters:
-    ///   - fault: Nil where the stage has another `onError` since its last failure, or its thread has ended.
-    ///   - stages: The stages of the chain: it may be changed meanwhile.
-    ///   - isSettled: Whether they are the chain's. Otherwise a change may make this or that of them.
-    func judge(
-        _ runner: StageRunner, _ fault: FrameHostError?, among stages: [StageRunner], isSettled: Bool = true
-    ) {
-        let leaves = !stages.contains { $0 === runner }
+    /// - Parameter fault: Nil where the stage has another `onError` since its last failure, or its thread has ended.
+    func judge(_ runner: StageRunner, _ fault: FrameHostError?) {
+        let leaves = !runners.contains { $0 === runner }
         // The thread of a stage that leaves may become another one now.
         let hasEnded = !leaves && runner.thread.isClosed
         let verdict = restarts.judge(runner, fault, hasEnded: hasEnded, now: systemNow())
@@ -605,7 +575,7 @@ public final class Chain: @unchecked Sendable {
         // Nothing starts a stage anew that leaves.
         let owed = leaves ? restarts.forget(runner) : nil
         if let fault = verdict.fault ?? owed { failures.withLock { $0.append(fault) } }
-        endRunIfItMust(stages, isSettled: isSettled)
+        endRunIfItMust()
         // A failed source rests until this. The context is that of the failed instance: another may take its place now.
         let context = runner.shown.context
         if runner.hasFailed, runner.kind == .source { context.requestEnd() }
@@ -632,26 +602,22 @@ public final class Chain: @unchecked Sendable {
 
     /// Ends the run where one of its failed stages must. A sink that failed earlier may be the last one now. A stage that
     /// leaves ends no run.
-    ///
-    /// - Parameter isSettled: As for ``judge(_:_:among:isSettled:)``.
-    func endRunIfItMust(_ stages: [StageRunner], isSettled: Bool = true) {
-        let mustEnd = stages.contains { restarts.mayEndRun($0) && endsRun($0, among: stages, isSettled) }
+    func endRunIfItMust() {
+        let stages = runners
+        let mustEnd = stages.contains { restarts.mayEndRun($0) && endsRun($0, among: stages) }
         if mustEnd { drain(keepingJobs: true) }
     }
 
     /// Whether the failure of `runner` ends the run. Where the chain file does not say, and after the last restart, it
     /// does so unless it is that of one sink of several. A full disk, for example, is no reason to end the stream
     /// beside it. A sink whose input has ended is no longer there for what still comes.
-    private func endsRun(_ runner: StageRunner, among stages: [StageRunner], _ isSettled: Bool) -> Bool {
+    private func endsRun(_ runner: StageRunner, among stages: [StageRunner]) -> Bool {
         switch runner.onError {
-        case .stop: return true
-        case .continue, .bypass: return false
+        case .stop: true
+        case .continue, .bypass: false
         case .restart, nil:
-            return runner.kind != .sink
-                || stages.allSatisfy {
-                    // The thread of one that leaves may become another one now.
-                    $0.kind != .sink || restarts.isOut($0) || isSettled && $0.thread.isClosed
-                }
+            runner.kind != .sink
+                || stages.allSatisfy { $0.kind != .sink || restarts.isOut($0) || $0.thread.isClosed }
         }
     }
 }

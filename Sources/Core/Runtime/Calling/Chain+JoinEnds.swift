@@ -12,7 +12,7 @@ extension Chain {
     func endSourcesWithoutReaders() {
         let ended = endedJoins.withLock { $0 }
         let graph = graph
-        guard !ended.isEmpty, !graph.isProvisional else { return }
+        guard !ended.isEmpty else { return }
         let isOver = graph.runners.map { ended.contains($0.number) }
         for source in graph.plan.sourcesWithoutReaders(isOver) { graph.runners[source].shown.context.requestEnd() }
     }

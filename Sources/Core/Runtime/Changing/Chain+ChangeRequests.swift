@@ -158,21 +158,19 @@ extension Chain {
     /// [desk's thread] Makes a change. Then judges the stages that have failed meanwhile, and failed stages with another
     /// `onError`.
     private func judging(_ make: () throws -> GraphChange) throws -> GraphChange {
-        let before = runners
-        undecided.withLock { $0 = Undecided(before: before) }
+        undecided.withLock { $0 = [] }
         let change = Swift.Result { try make() }
         undecided.withLock { waiting in
-            let failed = waiting?.failures ?? []
+            let failed = waiting ?? []
             waiting = nil
-            let runners = runners
-            for (runner, fault, _) in failed { judgeUnlessReplaced(runner, fault, among: runners) }
+            for (runner, fault, _) in failed { judgeUnlessReplaced(runner, fault) }
             if case .success(let change) = change {
                 for runner in change.otherPolicies
                 where runner.isDown && !runner.thread.isClosed && !failed.contains(where: { $0.runner === runner }) {
-                    judge(runner, nil, among: runners)
+                    judge(runner, nil)
                 }
             }
-            endRunIfItMust(runners)
+            endRunIfItMust()
         }
         return try change.get()
     }
@@ -187,12 +185,12 @@ extension Chain {
             else { return }
             let id = runner.id
             func judgeAgain(_ fault: FrameHostError?) {
-                undecided.withLock { _ in judge(runner, fault, among: runners) }
+                undecided.withLock { _ in judge(runner, fault) }
             }
             // Its input has ended, and so it has.
             guard !runner.thread.isClosed else { return judgeAgain(nil) }
             // A call of another stage that does not return is not a failure of this one.
-            guard openErrands.left(among: graph.workers, after: 0, stop: stop).isEmpty else {
+            guard lateParts.left(among: graph.workers, after: 0, stop: stop).isEmpty else {
                 return restarts.waitForMore(number, now: ChainClock.system.now())
             }
             do {
@@ -228,6 +226,23 @@ extension Chain {
     }
 
     // MARK: The desk's thread
+
+    /// What runs, for the planner.
+    ///
+    /// - Parameter late: Parts of earlier changes that may still exchange pools.
+    func runningChain(_ graph: RunningGraph, without late: [LateParts.Part]) -> RunningChain {
+        var running = RunningChain(graph.planned)
+        running.liveOptions = setOptions
+        for runner in graph.runners where !late.contains(where: { $0.thread === runner.thread }) {
+            for (pool, isCopyPool) in [(runner.output?.pool, false), (runner.copyPool, true)] {
+                guard let pool else { continue }
+                let name = RunningChain.PoolName(stage: runner.id, isCopyPool: isCopyPool)
+                running.pools[name]?.size = pool.bufferCount - buffersLost(in: pool)
+                running.pools[name]?.touched = pool.touchedCount
+            }
+        }
+        return running
+    }
 
     /// Starts the thread that makes changes. The run waits for it as for any other thread.
     ///
@@ -273,12 +288,16 @@ extension Chain {
         let errand = Errand(body)
         errand.post(to: thread)
         let outcome = errand.wait(Self.changePatienceNs, stop: stop)
+        return (outcome == .done || outcome == .underWay, fault(of: outcome, thread, runner))
+    }
+
+    /// The fault of a thread that was asked for `runner` and has not done it; nil where it has.
+    func fault(of outcome: Errand.Outcome, _ thread: ThreadState, _ runner: StageRunner) -> FrameHostError? {
         switch outcome {
-        case .done: return (true, nil)
-        case .refused where !thread.isClosed: return (false, Self.crowded(runner.title))
-        case .refused, .underWay:
-            return (outcome == .underWay, Self.ended(runner.title))
-        case .withdrawn: return (false, late(thread, runner))
+        case .done: nil
+        case .refused where !thread.isClosed: Self.crowded(runner.title)
+        case .refused, .underWay: Self.ended(runner.title)
+        case .withdrawn: late(thread, runner)
         }
     }
 

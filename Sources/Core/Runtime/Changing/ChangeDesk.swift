@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// Carries out all changes of a chain's structure, one after the other, on a thread that exists only while there are
 /// any.
 final class ChangeDesk: @unchecked Sendable {
@@ -95,6 +97,46 @@ final class ChangeDesk: @unchecked Sendable {
                 return nil
             }
             return waiting.removeFirst()
+        }
+    }
+}
+
+/// [desk's thread] Parts of changes that their threads have not done in time. Until then such a thread does not match the
+/// plan. The next change therefore waits for it, and is refused where the thread stays in the chain.
+final class LateParts {
+    struct Part {
+        var errand: Errand
+        var thread: ThreadState
+        /// The stage for which the thread was asked.
+        var runner: StageRunner
+    }
+
+    private var all: [Part] = []
+
+    /// Waits for parts that are certain, `patience` nanoseconds in all, or until `stop` is raised. Keeps those that are
+    /// late.
+    ///
+    /// - Returns: Whether each of them is late.
+    @discardableResult
+    func settled(_ parts: [Part], after patience: Int64, stop: StopSignal) -> [Bool] {
+        let deadline = ChainClock.system.now() + patience
+        return parts.map { part in
+            let left = max(deadline - ChainClock.system.now(), 0)
+            let isLate = part.errand.wait(left, withdrawing: false, stop: stop) == .underWay
+            if isLate { all.append(part) }
+            return isLate
+        }
+    }
+
+    /// The parts of `workers` that are still late after `patience` nanoseconds, or once `stop` is raised. Forgets those
+    /// of all other threads.
+    func left(among workers: [Worker], after patience: Int64, stop: StopSignal) -> [Part] {
+        let deadline = ChainClock.system.now() + patience
+        all.removeAll { part in !workers.contains { $0.state === part.thread } }
+        while true {
+            all.removeAll { $0.errand.isSettled }
+            if all.isEmpty || stop.isRaised || ChainClock.system.now() >= deadline { return all }
+            usleep(2_000)
         }
     }
 }

@@ -70,8 +70,6 @@ struct GraphAssembly {
     private(set) var exchanges: [Exchange] = []
     /// For the workers that run and change. New workers have their links already.
     private(set) var rewirings: [Rewiring] = []
-    /// What those workers are like now, to undo the change.
-    private(set) var earlier: [Rewiring] = []
 
     private let before: RunningGraph?
     private let clock: ChainClock
@@ -150,7 +148,7 @@ struct GraphAssembly {
         stage.request.from.map { graph.planned.stages[$0].id }
     }
 
-    private func isNew(_ runner: StageRunner) -> Bool { newRunners.contains { $0 === runner } }
+    func isNew(_ runner: StageRunner) -> Bool { newRunners.contains { $0 === runner } }
 
     // MARK: Memory
 
@@ -359,10 +357,6 @@ struct GraphAssembly {
                 newWorkers.append(worker)
             } else if Self.differs(rewiring) {
                 rewirings.append(rewiring)
-                earlier.append(
-                    Rewiring(
-                        worker: worker, run: worker.run, members: worker.members,
-                        outputs: worker.members.compactMap { $0.output }.map { ($0, $0.links) }, copyPools: []))
             }
         }
     }

@@ -7,25 +7,92 @@ struct LeavingBranch {
     var runners: [StageRunner]
     var queues: [ItemQueue]
     var workers: [Worker]
-    /// Threads that still have to let go of its links. What they offer there in the meantime counts.
-    let uncut: Uncut
+    /// What the threads that stay do to let go of it. What they offer to it before that counts.
+    let cuts: [Errand]
     /// When it is stopped, or abandoned if it is stopped already, in nanoseconds of the system clock; 0 before the
     /// first look.
     var stopDeadline: Int64 = 0
     var isStopped = false
-    /// Whether its change was refused. No event told of its beginning, so none tells of its end.
-    var isRefused = false
     /// Whether its thread did not return; see Chain+Abandoning.swift.
     var isAbandoned = false
 
     var hasEnded: Bool {
-        uncut.count.load(ordering: .acquiring) == 0
-            && workers.allSatisfy { $0.state.finished.load(ordering: .acquiring) }
+        cuts.allSatisfy(\.isSettled) && workers.allSatisfy { $0.state.finished.load(ordering: .acquiring) }
+    }
+}
+
+/// What a change takes out of the chain. [desk's thread]
+struct LeavingStages {
+    /// What leaves a thread that stays, or the links of that thread.
+    struct Cut {
+        /// They end what leaves: a run with everything behind it, or stages from the middle of a run.
+        var ends: [Worker] = []
+        /// Stages from the middle. What they hold goes on to the stages behind them, which stay.
+        var middle: [StageRunner] = []
+        /// Queues behind what leaves the thread.
+        var behind: [ItemQueue] = []
     }
 
-    final class Uncut: Sendable {
-        let count: Atomic<Int>
-        init(_ count: Int) { self.count = Atomic(count) }
+    let runners: [StageRunner]
+    private(set) var queues: [ItemQueue] = []
+    /// Workers that leave with all their stages.
+    private(set) var workers: [Worker] = []
+    /// Queues between what stays and what leaves.
+    private(set) var entrances: [ItemQueue] = []
+    /// Taps on threads that stay.
+    let stayingTaps: [StageRunner]
+    /// By the number of the head of the thread that stays.
+    private(set) var cuts: [Int: Cut] = [:]
+
+    var ends: [Worker] { cuts.values.flatMap(\.ends) }
+
+    init(_ runners: [StageRunner], of graph: RunningGraph) {
+        self.runners = runners
+        let numbers = Set(runners.map(\.number))
+        stayingTaps = runners.filter { runner in
+            runner.isTap && !graph.workers.contains { $0.state === runner.thread && numbers.contains($0.head.number) }
+        }
+        for entry in graph.queues where numbers.contains(graph.runners[entry.link.to].number) {
+            queues.append(entry.queue)
+            let from = graph.runners[entry.link.from]
+            guard !numbers.contains(from.number) else { continue }
+            entrances.append(entry.queue)
+            if let worker = graph.workers.first(where: { $0.state === from.thread }) {
+                cuts[worker.head.number] = Cut()
+            }
+        }
+        for worker in graph.workers {
+            guard !numbers.contains(worker.head.number) else {
+                workers.append(worker)
+                continue
+            }
+            let members = worker.members.filter { numbers.contains($0.number) }
+            if !members.isEmpty { cuts[worker.head.number] = Self.cut(members, from: worker, of: graph) }
+        }
+    }
+
+    /// - Parameter members: What leaves the thread.
+    private static func cut(_ members: [StageRunner], from worker: Worker, of graph: RunningGraph) -> Cut {
+        func leaves(_ runner: StageRunner) -> Bool { members.contains { $0 === runner } }
+        var cut = Cut()
+        cut.behind = graph.queues.filter { leaves(graph.runners[$0.link.from]) }.map(\.queue)
+        let links = graph.runners.filter { $0.thread === worker.state && !leaves($0) }.flatMap {
+            $0.output?.links ?? []
+        }
+        cut.middle = members
+        for run in links.compactMap(\.inline) where leaves(run.stages[0]) {
+            let whole = stages(of: run)
+            guard whole.allSatisfy(leaves) else { continue }
+            cut.ends.append(Worker(ending: run, members: whole))
+            cut.middle.removeAll { stage in whole.contains { $0 === stage } }
+        }
+        if !cut.middle.isEmpty { cut.ends.append(Worker(ending: nil, members: cut.middle)) }
+        return cut
+    }
+
+    /// The stages of a run, and of all runs inline behind it.
+    private static func stages(of run: InlineRun) -> [StageRunner] {
+        run.stages + (run.stages.last?.output?.links ?? []).compactMap(\.inline).flatMap(stages)
     }
 }
 
@@ -63,7 +130,7 @@ extension Chain {
                     } else {
                         present.leaving[index].isStopped = true
                         present.leaving[index].stopDeadline = now + Self.stopPatienceNs
-                        if !branch.isRefused { cut.append(lateFault(branch, atWork, drainNs)) }
+                        cut.append(lateFault(branch, atWork, drainNs))
                     }
                     late += atWork
                 }
@@ -107,7 +174,6 @@ extension Chain {
             if let fault = runner.timeFault { failures.withLock { $0.append(fault) } }
             CrashReport.forget(runner)
         }
-        guard !branch.isRefused else { return }
         post(
             "branch-ended", branch.runners.first?.id, "\(branch.runners.map(\.id).joined(separator: ", ")) ended.",
             [

@@ -5,9 +5,9 @@
 struct LiveOptions {
     /// An option, and how many had been set before it. A change knows by that which were set after it was planned, even
     /// where the value is the same.
-    struct Entry {
+    private struct Entry {
         var member: JSONNode.Member
-        fileprivate var order: Int
+        var order: Int
     }
 
     private var entries: [Int: [Entry]] = [:]
@@ -27,36 +27,25 @@ struct LiveOptions {
     }
 
     mutating func set(_ stage: Int, _ options: [JSONNode.Member]) {
-        restore(
-            stage,
-            options.map { member in
-                defer { count += 1 }
-                return Entry(member: member, order: count)
-            })
-    }
-
-    /// Puts back what ``forget(_:keys:)`` has returned.
-    mutating func restore(_ stage: Int, _ options: [Entry]) {
-        guard !options.isEmpty else { return }
-        forget(stage, keys: options.map(\.member.key))
-        entries[stage, default: []] += options
+        for member in options {
+            forget(stage, keys: [member.key])
+            entries[stage, default: []].append(Entry(member: member, order: count))
+            count += 1
+        }
     }
 
     /// The options are those of another stage now. Where commands have set an option there too, the later one holds.
     mutating func move(from stage: Int, to other: Int) {
-        let own = entries[other, default: []]
-        restore(
-            other,
-            entries.removeValue(forKey: stage)?.filter { moved in
-                !own.contains { $0.member.key == moved.member.key && $0.order > moved.order }
-            } ?? [])
+        let both = entries[other, default: []] + (entries.removeValue(forKey: stage) ?? [])
+        entries[other] = both
+        keep(other) { entry in
+            !both.contains { $0.member.key == entry.member.key && $0.order > entry.order }
+        }
     }
 
-    /// Forgets these options, and returns them.
-    @discardableResult mutating func forget(_ stage: Int, keys: [String]) -> [Entry] {
-        let forgotten = entries[stage, default: []].filter { keys.contains($0.member.key) }
-        keep(stage) { !keys.contains($0.member.key) }
-        return forgotten
+    /// Forgets these options, as far as they were set when there were `count`.
+    mutating func forget(_ stage: Int, keys: [String], setBefore count: Int = .max) {
+        keep(stage) { !keys.contains($0.member.key) || $0.order >= count }
     }
 
     /// Forgets what commands had set when there were `count`; later ones hold on.

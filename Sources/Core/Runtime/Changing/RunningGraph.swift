@@ -24,21 +24,15 @@ struct RunningGraph: @unchecked Sendable {
     var leaving: [LeavingBranch] = []
     /// The account of removed stages and links.
     var departed = Ledger()
-    /// Whether a change is being made that may still be refused: then the graph before it is there again.
-    var isProvisional = false
-    /// What the change would remove, until it leaves or is there again. It goes on meanwhile.
-    var mayLeave: (runners: [StageRunner], queues: [ItemQueue], workers: [Worker]) = ([], [], [])
     /// The number of the next stage that is made.
     var nextNumber = 0
 
     var plan: ChainPlan { planned.plan }
 
-    /// The stages of the plan, and those that may leave it.
-    var presentRunners: [StageRunner] { runners + mayLeave.runners }
-    /// Those that leave, too.
-    var everyRunner: [StageRunner] { presentRunners + leaving.flatMap(\.runners) }
-    var everyQueue: [ItemQueue] { queues.map(\.queue) + mayLeave.queues + leaving.flatMap(\.queues) }
-    var everyWorker: [Worker] { workers + mayLeave.workers + leaving.flatMap(\.workers) }
+    /// The stages of the plan, and those that leave.
+    var everyRunner: [StageRunner] { runners + leaving.flatMap(\.runners) }
+    var everyQueue: [ItemQueue] { queues.map(\.queue) + leaving.flatMap(\.queues) }
+    var everyWorker: [Worker] { workers + leaving.flatMap(\.workers) }
 
     /// The stage with this number; nil when it has gone.
     func runner(number: Int) -> StageRunner? {

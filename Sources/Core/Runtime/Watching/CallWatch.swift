@@ -158,7 +158,7 @@ struct LiveLosses {
 
     /// [any thread]
     init(_ graph: RunningGraph) {
-        guard graph.presentRunners.contains(where: { $0.shown.demand.isLive }) else { return }
+        guard graph.runners.contains(where: { $0.shown.demand.isLive }) else { return }
         for runner in graph.everyRunner { atStages[runner.number] = runner.dropCount(.noBuffer) }
         for queue in graph.everyQueue {
             let counts = queue.snapshot().counts

@@ -97,7 +97,7 @@ struct DropWatch {
         if !isLast { sample(graph) }
         guard isLast || now >= nextLook else { return }
         nextLook = now + Self.pauseNs
-        let isLive = graph.presentRunners.contains { $0.shown.demand.isLive }
+        let isLive = graph.runners.contains { $0.shown.demand.isLive }
         var present: Set<String> = []
         for (index, runner) in graph.runners.enumerated() {
             let place = Place(
@@ -124,12 +124,9 @@ struct DropWatch {
                     now: now, isLast: isLast)
             }
         }
-        // What a change would remove is there again where the change is refused.
-        if !graph.isProvisional {
-            told = told.filter { present.contains($0.key) }
-            seen = seen.filter { present.contains($0.key) }
-            open = open.filter { present.contains($0.key) }
-        }
+        told = told.filter { present.contains($0.key) }
+        seen = seen.filter { present.contains($0.key) }
+        open = open.filter { present.contains($0.key) }
         (busy, looks) = ([:], 0)
     }
 
