@@ -58,9 +58,8 @@ public final class Chain: @unchecked Sendable {
     /// Numbers of joins that have ended before their inputs.
     let endedJoins = Locked<Set<Int>>([])
     let restarts = Restarts()
-    /// Failures of stages while a change is being made, with the system's time; nil while none is. They are judged once
-    /// it is made or refused, by the chain that there is then, or after a second. Stages are judged under this lock.
-    let undecided = Locked<[(runner: StageRunner, fault: FrameHostError, since: Int64)]?>(nil)
+    /// Stages are judged under this lock.
+    let judgements = Locked(Judgements())
     /// Stages that a change is about to start, and the contexts of instances that it is to put into others. They are not in
     /// the graph yet.
     let starting = Locked<(runners: [StageRunner], contexts: [StageContext])>(([], []))
@@ -382,12 +381,12 @@ public final class Chain: @unchecked Sendable {
             tendLeavingBranches(now: awake)
             if isOver { return [] }
             for number in restarts.due(now: now) { restart(number) }
-            judgeWhatWaits(now: now)
+            judgeLateFailures(now: now)
             if now >= nextSourceLook {
                 nextSourceLook = now + 1_000_000_000
                 endSourcesWithoutReaders()
                 // The last healthy sink may have ended.
-                undecided.withLock { if $0 == nil { endRunIfItMust() } }
+                judgements.withLock { if !$0.isOpen { endRunIfItMust() } }
             }
             // Nothing flows any more: a change that is still being made has as long as a drain.
             if changes.threads.contains(where: running.isOnly) { drain(keepingJobs: true) }
@@ -474,10 +473,7 @@ public final class Chain: @unchecked Sendable {
             runner.units.close()
         }
         // The thread that would have judged these hangs.
-        let left = undecided.withLock { waiting in
-            defer { waiting = nil }
-            return waiting?.map(\.fault) ?? []
-        }
+        let left = judgements.withLock { $0.close().map(\.fault) }
         failures.withLock { $0 += left + restarts.unfinished(of: runners) }
         if abandoned.isEmpty {
             for runner in runners { runner.timeFault.map { fault in failures.withLock { $0.append(fault) } } }
@@ -533,52 +529,9 @@ public final class Chain: @unchecked Sendable {
             // Another instance takes its place now.
             if runner.onError != .restart { failures.withLock { $0.append(fault) } }
         } else {
-            undecided.withLock { waiting in
-                guard waiting != nil else { return judge(runner, fault) }
-                waiting?.append((runner, fault, systemNow()))
-            }
+            judgeOrKeep(runner, fault)
         }
         postFailure(of: runner, error)
-    }
-
-    /// [control thread] A change that takes long, perhaps for good, holds up no judgement.
-    private func judgeWhatWaits(now: Int64) {
-        undecided.withLock { waiting in
-            let due = waiting?.filter { now - $0.since >= Self.changePatienceNs } ?? []
-            waiting?.removeAll { now - $0.since >= Self.changePatienceNs }
-            for (runner, fault, _) in due { judgeUnlessReplaced(runner, fault) }
-        }
-    }
-
-    /// [desk's thread, control thread] Judges a failure of a while ago. Under the lock of ``undecided``.
-    func judgeUnlessReplaced(_ runner: StageRunner, _ fault: FrameHostError) {
-        if runner.isDown {
-            judge(runner, fault)
-        } else if runner.onError != .restart {
-            failures.withLock { $0.append(fault) }
-        }
-    }
-
-    /// [stage thread, desk's thread, control thread] Does what `onError` says of a stage that has failed.
-    /// Under the lock of ``undecided``.
-    ///
-    /// - Parameter fault: Nil where the stage has another `onError` since its last failure, or its thread has ended.
-    func judge(_ runner: StageRunner, _ fault: FrameHostError?) {
-        let leaves = !runners.contains { $0 === runner }
-        // The thread of a stage that leaves may become another one now.
-        let hasEnded = !leaves && runner.thread.isClosed
-        let verdict = restarts.judge(runner, fault, hasEnded: hasEnded, now: systemNow())
-        if runner.isDown, runner.hasFailed == (runner.onError == .bypass) {
-            Errand { runner.settleBypass() }.post(to: runner.thread, isRequired: true)
-        }
-        guard verdict.isOut || leaves else { return }
-        // Nothing starts a stage anew that leaves.
-        let owed = leaves ? restarts.forget(runner) : nil
-        if let fault = verdict.fault ?? owed { failures.withLock { $0.append(fault) } }
-        endRunIfItMust()
-        // A failed source rests until this. The context is that of the failed instance: another may take its place now.
-        let context = runner.shown.context
-        if runner.hasFailed, runner.kind == .source { context.requestEnd() }
     }
 
     /// How long after the start of the run `pts` is, where all sources are live and so all times are the clock's;
@@ -598,27 +551,6 @@ public final class Chain: @unchecked Sendable {
                 details: ["code": JSONNode(.string(error.code.rawValue))], time: clock.now(),
                 frame: runner.shown.context.item.frame,
                 pts: runner.shown.context.item.pts))
-    }
-
-    /// Ends the run where one of its failed stages must. A sink that failed earlier may be the last one now. A stage that
-    /// leaves ends no run.
-    func endRunIfItMust() {
-        let stages = runners
-        let mustEnd = stages.contains { restarts.mayEndRun($0) && endsRun($0, among: stages) }
-        if mustEnd { drain(keepingJobs: true) }
-    }
-
-    /// Whether the failure of `runner` ends the run. Where the chain file does not say, and after the last restart, it
-    /// does so unless it is that of one sink of several. A full disk, for example, is no reason to end the stream
-    /// beside it. A sink whose input has ended is no longer there for what still comes.
-    private func endsRun(_ runner: StageRunner, among stages: [StageRunner]) -> Bool {
-        switch runner.onError {
-        case .stop: true
-        case .continue, .bypass: false
-        case .restart, nil:
-            runner.kind != .sink
-                || stages.allSatisfy { $0.kind != .sink || restarts.isOut($0) || $0.thread.isClosed }
-        }
     }
 }
 

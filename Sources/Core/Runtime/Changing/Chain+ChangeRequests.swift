@@ -155,26 +155,6 @@ extension Chain {
         failures.withLock { $0 += owed }
     }
 
-    /// [desk's thread] Makes a change. Then judges the stages that have failed meanwhile, and failed stages with another
-    /// `onError`.
-    private func judging(_ make: () throws -> GraphChange) throws -> GraphChange {
-        undecided.withLock { $0 = [] }
-        let change = Swift.Result { try make() }
-        undecided.withLock { waiting in
-            let failed = waiting ?? []
-            waiting = nil
-            for (runner, fault, _) in failed { judgeUnlessReplaced(runner, fault) }
-            if case .success(let change) = change {
-                for runner in change.otherPolicies
-                where runner.isDown && !runner.thread.isClosed && !failed.contains(where: { $0.runner === runner }) {
-                    judge(runner, nil)
-                }
-            }
-            endRunIfItMust()
-        }
-        return try change.get()
-    }
-
     /// [control thread] Makes and starts a failed stage anew.
     ///
     /// - Parameter number: The stage's number.
@@ -184,11 +164,8 @@ extension Chain {
                 restarts.awaited(runner) != nil, runner.isDown
             else { return }
             let id = runner.id
-            func judgeAgain(_ fault: FrameHostError?) {
-                undecided.withLock { _ in judge(runner, fault) }
-            }
             // Its input has ended, and so it has.
-            guard !runner.thread.isClosed else { return judgeAgain(nil) }
+            guard !runner.thread.isClosed else { return judgeAgain(runner, nil) }
             // A call of another stage that does not return is not a failure of this one.
             guard lateParts.left(among: graph.workers, after: 0, stop: stop).isEmpty else {
                 return restarts.waitForMore(number, now: ChainClock.system.now())
@@ -205,8 +182,8 @@ extension Chain {
                 // A thread that has no time for the change is no failure of this stage either.
                 guard !fault.isBusy else { return restarts.waitForMore(number, now: ChainClock.system.now()) }
                 let isStopped = stop.isRaised || drainRequested.load(ordering: .acquiring)
-                guard !fault.mayBeOfEnd, !isStopped || fault.code != .stopped else { return judgeAgain(nil) }
-                judgeAgain(fault)
+                guard !fault.mayBeOfEnd, !isStopped || fault.code != .stopped else { return judgeAgain(runner, nil) }
+                judgeAgain(runner, fault)
                 var told = fault
                 if restarts.awaited(runner) != nil {
                     let own = fault.remedy.isEmpty && fault.code == .broken ? FrameHostError.report : fault.remedy
@@ -338,5 +315,30 @@ extension Chain {
         }
         fault.isBusy = true
         return fault
+    }
+}
+
+extension GraphChange {
+    /// What was done: the members of the event. Of the stages in `missed` there is an event each, `replace-missed`.
+    var details: [JSONNode.Member] {
+        // Stages that the planner inserts, such as the tap of a copy, come and go with stages of the file.
+        func named(_ runners: [StageRunner], in plan: ChainPlan) -> [String] {
+            let inserted = Set(plan.stages.filter(\.isInserted).map(\.id))
+            return runners.map(\.id).filter { !inserted.contains($0) }
+        }
+        let missed = missed.withLock { $0 }
+        return [
+            list("attached", named(assembly.newRunners, in: assembly.graph.plan)),
+            list("detached", named(removed, in: before.plan)),
+            list("replaced", exchanges.map(\.runner.id).filter { !missed.contains($0) }),
+            list("set", sets.map(\.runner.id)),
+        ].compactMap { $0 }
+    }
+
+    /// The members of the answer beside the frame.
+    var answerDetails: [JSONNode.Member] { details + [list("missed", missed.withLock { $0 })].compactMap { $0 } }
+
+    private func list(_ key: String, _ ids: [String]) -> JSONNode.Member? {
+        ids.isEmpty ? nil : JSONNode.Member(key: key, value: JSONNode(.array(ids.map { JSONNode(.string($0)) })))
     }
 }

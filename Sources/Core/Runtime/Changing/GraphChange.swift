@@ -29,7 +29,7 @@ final class GraphChange: @unchecked Sendable {
     let assembly: GraphAssembly
     /// Instances that take the place of others of the same stage.
     var exchanges: [GraphAssembly.Exchange] { assembly.exchanges }
-    private let sets: [LiveSet]
+    let sets: [LiveSet]
     private let resets: ResetScope
     /// How many live options commands had set when this change was first planned. Later ones hold on.
     let optionCount: Int
@@ -415,30 +415,5 @@ final class GraphChange: @unchecked Sendable {
             options.keep(stages: Set(assembly.graph.runners.map(\.number)))
         }
         for runner in late { Errand { [self] in setAgain(runner) }.post(to: runner.thread, isRequired: true) }
-    }
-}
-
-extension GraphChange {
-    /// What was done: the members of the event. Of the stages in `missed` there is an event each, `replace-missed`.
-    var details: [JSONNode.Member] {
-        // Stages that the planner inserts, such as the tap of a copy, come and go with stages of the file.
-        func named(_ runners: [StageRunner], in plan: ChainPlan) -> [String] {
-            let inserted = Set(plan.stages.filter(\.isInserted).map(\.id))
-            return runners.map(\.id).filter { !inserted.contains($0) }
-        }
-        let missed = missed.withLock { $0 }
-        return [
-            list("attached", named(assembly.newRunners, in: assembly.graph.plan)),
-            list("detached", named(removed, in: before.plan)),
-            list("replaced", exchanges.map(\.runner.id).filter { !missed.contains($0) }),
-            list("set", sets.map(\.runner.id)),
-        ].compactMap { $0 }
-    }
-
-    /// The members of the answer beside the frame.
-    var answerDetails: [JSONNode.Member] { details + [list("missed", missed.withLock { $0 })].compactMap { $0 } }
-
-    private func list(_ key: String, _ ids: [String]) -> JSONNode.Member? {
-        ids.isEmpty ? nil : JSONNode.Member(key: key, value: JSONNode(.array(ids.map { JSONNode(.string($0)) })))
     }
 }

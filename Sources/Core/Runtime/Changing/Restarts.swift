@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Stages that have failed, by what `onError` says of them: when one is made anew, and which are out of the run. [any
-/// thread; `Chain.undecided` lets one thread at a time judge]
+/// thread; `Chain.judgements` lets one thread at a time judge]
 final class Restarts: Sendable {
     static let mostInARow = 10
     private static let longestNs: Int64 = 30_000_000_000

@@ -55,7 +55,7 @@ import Testing
         Door.waitForSomebody(doors.0)
         let answers = CommandAnswers()
         driver.chain.change(stage: nil, to: { _ in after.request }, reply: answers.reply(1))
-        #expect(eventually { driver.chain.undecided.withLock { $0 != nil } || answers[1] != nil })
+        #expect(eventually { driver.chain.judgements.withLock { $0.isOpen } || answers[1] != nil })
         driver.chain.drain()
         _ = try #require(answers.wait(for: 1))
         Door.open(doors.0)

@@ -378,7 +378,7 @@ import Testing
         driver.chain.change(stage: nil, to: { [changed] _ in changed.request }, reply: answers.reply(1))
         // The door keeps the change for a second, which is enough on most machines.
         let deadline = ChainClock.system.now() + 60_000_000_000
-        while driver.chain.undecided.withLock({ $0 == nil }), answers[1] == nil, ChainClock.system.now() < deadline {
+        while !driver.chain.judgements.withLock({ $0.isOpen }), answers[1] == nil, ChainClock.system.now() < deadline {
             usleep(200)
         }
         // Not as a command: what leaves the graph for a moment has no id.
