@@ -6,7 +6,7 @@ typealias ThreadStart =
     (_ name: String, _ isBatch: Bool, _ body: @escaping () -> Void, _ ended: @escaping () -> Void) throws -> Void
 
 /// The threads that a change may need, started before it begins. So a change for which the system has too few threads
-/// is refused while nothing has been touched, and what can no longer be taken back finds its thread.
+/// is refused while nothing has been touched, and what is certain finds its thread.
 ///
 /// They sleep until they get work. Those that got none end when the reserve is freed.
 final class ThreadReserve: Sendable {
