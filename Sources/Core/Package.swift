@@ -15,14 +15,15 @@ let testable: [SwiftSetting] =
 let package = Package(
     name: "Core",
     products: [
-        .library(name: "FrameCore", type: .dynamic, targets: ["FrameCore"]),
+        .library(name: "FrameCore", type: .dynamic, targets: ["FrameCore", "FrameSupport"]),
         .plugin(name: "FramehostManifest", targets: ["FramehostManifest"]),
     ],
     targets: [
         .target(
             name: "FrameCore",
+            dependencies: ["FrameSupport"],
             path: ".",
-            exclude: ["Tools", "Plugins"],
+            exclude: ["Tools", "Plugins", "FrameSupport"],
             sources: [
                 "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Service", "Rules",
                 "Plan",
@@ -31,6 +32,8 @@ let package = Package(
             ],
             swiftSettings: testable,
             plugins: ["FramehostManifest"]),
+        // Below FrameCore, for it and for built-in plugins: the same product, so its code is in the process once.
+        .target(name: "FrameSupport", path: "FrameSupport", swiftSettings: testable),
         .executableTarget(name: "manifest-tool", path: "Tools/ManifestTool"),
         .plugin(
             name: "FramehostManifest", capability: .buildTool(), dependencies: ["manifest-tool"],

@@ -38,7 +38,7 @@ public final class Chain: @unchecked Sendable {
     var tracePath = ""
     let running = RunningThreads()
     /// Starts each thread of the run; replaced in tests, before the chain runs.
-    var startThread: ThreadStart = { try NamedThread.start(name: $0, isBatch: $1, body: $2, ended: $3) }
+    var startThread: ThreadStart = { try CountedThread.start(name: $0, isBatch: $1, body: $2, ended: $3) }
     /// [desk's thread] Called between the answers of the threads and the commit of a change; replaced in tests.
     var willCommit: () -> Void = {}
     /// Figures of calls that took too long, by the stage's number.

@@ -11,11 +11,7 @@ public class ChainClock: @unchecked Sendable {
     public init() {}
 
     /// Nanoseconds since an arbitrary start; never goes back. `CLOCK_MONOTONIC` (clock_gettime(2)).
-    public func now() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
-    }
+    public func now() -> Int64 { MonotonicTime.now() }
 
     /// The wall-clock time of an instant of this clock, in nanoseconds since 1970 (UTC), by the mapping of this moment.
     public func unixTime(at instant: Int64) -> Int64 {

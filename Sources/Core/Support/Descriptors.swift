@@ -119,39 +119,16 @@ public enum ThreadRoom {
     ///   - user: Who needs them: `the control server cannot start its threads`.
     /// - Throws: ``FrameHostError`` `.unavailable`.
     public static func check(_ count: Int, for user: String) throws {
-        let gate = Condition()
-        var isOpen = false
-        var threads: [pthread_t] = []
+        let isOver = WaitableFlag()
+        var threads: [NamedThread] = []
         defer {
-            gate.locked {
-                isOpen = true
-                gate.broadcast()
-            }
-            for thread in threads { pthread_join(thread, nil) }
+            isOver.raise()
+            for thread in threads { thread.join() }
         }
-        for _ in 0..<count {
-            var thread = pthread_t()
-            let wait = Wait { gate.locked { while !isOpen { gate.wait() } } }
-            let context = Unmanaged.passRetained(wait)
-            let result = pthread_create(
-                &thread, nil,
-                { context in
-                    Unmanaged<Wait>.fromOpaque(context!).takeRetainedValue().body()
-                    return nil
-                }, context.toOpaque())
-            guard result == 0 else {
-                context.release()
-                throw FrameHostError(
-                    .unavailable, what: "\(user) (\(count)): \(String(cString: strerror(result)))",
-                    remedy:
-                        "Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs.")
-            }
-            threads.append(thread)
+        do {
+            for _ in 0..<count { threads.append(try NamedThread("check") { isOver.wait() }) }
+        } catch {
+            throw FrameHostError(.unavailable, what: "\(user) (\(count)): \(error)", remedy: NoThread.remedy)
         }
-    }
-
-    private final class Wait {
-        let body: () -> Void
-        init(_ body: @escaping () -> Void) { self.body = body }
     }
 }

@@ -58,7 +58,7 @@ final class JobQueue: @unchecked Sendable {
         if let refusal { return fail(job, refusal) }
         guard startsThread else { return }
         do {
-            try NamedThread.start(name: "jobs", isBatch: true) { [self] in run() }
+            try CountedThread.start(name: "jobs", isBatch: true) { [self] in run() }
         } catch {
             let refused = condition.locked { () -> [Job] in
                 defer { jobs = [] }

@@ -13,7 +13,7 @@ public enum ServiceThread {
     public static func start(
         name: String, mostlyWaits: Bool = false, _ body: @escaping @Sendable () -> Void
     ) throws {
-        try NamedThread.start(name: name, isBatch: false) {
+        try CountedThread.start(name: name, isBatch: false) {
             if mostlyWaits { Spinner.fallAsleep() }
             body()
             if mostlyWaits { Spinner.wakeUp() }

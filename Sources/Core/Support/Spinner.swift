@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
 import Synchronization
 
 /// Lets a few threads look for work a moment longer before they sleep.
@@ -25,7 +24,8 @@ struct Spinner {
             return false
         }
         guard Self.processors > 1, Self.awake.load(ordering: .relaxed) <= Self.processors else { return false }
-        let start = Self.monotonic()
+        // Not the chain clock's time: a simulated clock must not decide how long a thread looks.
+        let start = MonotonicTime.now()
         repeat {
             for _ in 0..<32 {
                 if ready() {
@@ -34,7 +34,7 @@ struct Spinner {
                 }
                 spinPause()
             }
-        } while Self.monotonic() - start < Self.limitNs
+        } while MonotonicTime.now() - start < Self.limitNs
         vain = min(vain + 1, 6)
         skip = (1 << vain) - 1
         return false
@@ -47,13 +47,6 @@ struct Spinner {
     /// [stage thread] The thread goes to sleep, or ends.
     @inline(__always)
     static func fallAsleep() { awake.subtract(1, ordering: .relaxed) }
-
-    /// The system's time, not that of the chain clock: a simulated clock must not decide how long a thread looks.
-    private static func monotonic() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
-    }
 
     @inline(__always)
     private func spinPause() { _ = Self.awake.load(ordering: .sequentiallyConsistent) }

@@ -16,7 +16,7 @@ struct FramehostManifest: BuildToolPlugin {
                 "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Service", "Rules",
                 "Plan",
                 "Runtime",
-                "Support", "Trace",
+                "Support", "Trace", "FrameSupport",
             ].flatMap { folder in
                 let names =
                     (try? FileManager.default.contentsOfDirectory(atPath: core.appending(path: folder).path)) ?? []

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Starts a thread: its name, whether only throughput counts, what it does, and what it calls as its last act.
-/// See ``NamedThread``.
+/// See ``CountedThread``.
 typealias ThreadStart =
     (_ name: String, _ isBatch: Bool, _ body: @escaping () -> Void, _ ended: @escaping () -> Void) throws -> Void
 

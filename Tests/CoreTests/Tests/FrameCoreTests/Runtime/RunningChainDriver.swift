@@ -24,7 +24,7 @@ final class RunningChainDriver: @unchecked Sendable {
         prepare(chain)
         if let tracePath { try chain.openTrace(tracePath, as: "--trace", mostBytes: 1 << 30) }
         subscription = chain.subscribe()
-        try NamedThread.start(name: "run", isBatch: false) { [self] in
+        try CountedThread.start(name: "run", isBatch: false) { [self] in
             let result = chain.run { [self] in take() }
             take()
             condition.locked {

@@ -97,7 +97,7 @@ import Testing
         let start: ThreadStart = { name, isBatch, body, done in
             guard started.withLock({ $0 }) < 3 else { throw FrameHostError(.exhausted, what: "no thread") }
             started.withLock { $0 += 1 }
-            try NamedThread.start(name: name, isBatch: isBatch, body: body) {
+            try CountedThread.start(name: name, isBatch: isBatch, body: body) {
                 done()
                 ended.withLock { $0 += 1 }
             }
@@ -111,7 +111,7 @@ import Testing
     @Test func givesEachThreadOfAReserveOnce() throws {
         let done = Locked<[String]>([])
         do {
-            let reserve = try ThreadReserve(2) { try NamedThread.start(name: $0, isBatch: $1, body: $2, ended: $3) }
+            let reserve = try ThreadReserve(2) { try CountedThread.start(name: $0, isBatch: $1, body: $2, ended: $3) }
             let taken = (0..<3).map { number in
                 reserve.start(name: "n\(number)", isBatch: number == 1, body: {}) {
                     done.withLock { $0.append("n\(number)") }

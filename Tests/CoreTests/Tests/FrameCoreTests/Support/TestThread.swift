@@ -11,7 +11,7 @@ final class TestThread: Sendable {
 
     /// Begins at once.
     init(_ name: String, _ body: @escaping () -> Void) throws {
-        try NamedThread.start(name: name, isBatch: false) { [done, hasEnded] in
+        try CountedThread.start(name: name, isBatch: false) { [done, hasEnded] in
             body()
             hasEnded.withLock { $0 = true }
             done.locked { done.broadcast() }

@@ -5,15 +5,16 @@ import Glibc
 /// A lock with a place to wait, on the monotonic clock.
 ///
 /// Every wait of framehost uses it. `@unchecked Sendable`: the two pthread objects are made once, never move, and are
-/// made for access from several threads.
-final class Condition: @unchecked Sendable {
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+/// made for access from several threads. What a frame passes through is `@inlinable`, so that it costs the same in
+/// another module.
+public final class Condition: @unchecked Sendable {
+    @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
     /// The condition whose lock this one uses, kept alive; nil when the lock is its own.
     private let lender: Condition?
-    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    @usableFromInline let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
     /// A lock and a place to wait; with `lender`, a further place to wait under that one's lock.
-    init(sharingLockOf lender: Condition? = nil) {
+    public init(sharingLockOf lender: Condition? = nil) {
         self.lender = lender
         if let lender {
             mutex = lender.mutex
@@ -36,23 +37,24 @@ final class Condition: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    @inline(__always) func lock() { pthread_mutex_lock(mutex) }
-    @inline(__always) func unlock() { pthread_mutex_unlock(mutex) }
-    func signal() { pthread_cond_signal(condition) }
-    func broadcast() { pthread_cond_broadcast(condition) }
+    @inlinable @inline(__always) public func lock() { pthread_mutex_lock(mutex) }
+    @inlinable @inline(__always) public func unlock() { pthread_mutex_unlock(mutex) }
+    @inlinable public func signal() { pthread_cond_signal(condition) }
+    @inlinable public func broadcast() { pthread_cond_broadcast(condition) }
 
     /// Waits with the lock held; may wake without reason, so call it in a loop over what is waited for.
-    func wait() { pthread_cond_wait(condition, mutex) }
+    @inlinable public func wait() { pthread_cond_wait(condition, mutex) }
 
     /// As `wait()`, at most until `deadline` in nanoseconds of `CLOCK_MONOTONIC`.
-    func wait(until deadline: Int64) {
+    @inlinable
+    public func wait(until deadline: Int64) {
         var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
         pthread_cond_timedwait(condition, mutex, &time)
     }
 
     /// Runs `body` with the lock held.
-    @inline(__always)
-    func locked<Result>(_ body: () throws -> Result) rethrows -> Result {
+    @inlinable @inline(__always)
+    public func locked<Result>(_ body: () throws -> Result) rethrows -> Result {
         lock()
         defer { unlock() }
         return try body()
