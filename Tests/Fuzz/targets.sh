@@ -13,7 +13,7 @@ targets() {
   target rtsp-dialogue 96
   target rtsp-headers 200
   target rtcp 400
-  target json-reader 4096 Tests/Fuzz/JSONReaderFuzz.swift Sources/Core/JSON/*.swift Sources/Core/Errors/*.swift Sources/Core/Media/MediaTime.swift Sources/Core/{Support/{Address,PrintableText,SecondsText,WrittenValues,Locked},FrameSupport/Condition}.swift
+  target json-reader 4096 Tests/Fuzz/JSONReaderFuzz.swift Sources/Core/JSON/*.swift Sources/Core/Errors/*.swift Sources/Core/Media/MediaTime.swift Sources/Core/{Support/{Address,PrintableText,SecondsText,SystemCall,WrittenValues,Locked},FrameSupport/Condition}.swift
   target y4m 4200
   target motion 2000
 }

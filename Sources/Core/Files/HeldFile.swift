@@ -64,23 +64,6 @@ public final class HeldFile {
     ///   - patience: For a pipe: how long its reader may take nothing, in nanoseconds; nil waits for ever.
     /// - Returns: 0, or errno.
     public func write(_ bytes: UnsafeRawBufferPointer, patience: Int64? = nil) -> Int32 {
-        Self.write(bytes, to: descriptor, patience: patience)
-    }
-
-    static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, patience: Int64?) -> Int32 {
-        var done = 0
-        while done < bytes.count {
-            let count = Glibc.write(descriptor, bytes.baseAddress! + done, bytes.count - done)
-            if count > 0 {
-                done += count
-                continue
-            }
-            let code = count == 0 ? EIO : errno
-            if code == EINTR { continue }
-            guard code == EAGAIN else { return code }
-            var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-            if poll(&waiting, 1, patience.map { Int32($0 / 1_000_000) } ?? -1) == 0 { return ETIMEDOUT }
-        }
-        return 0
+        Transfer.write(bytes, to: descriptor, patience: patience)
     }
 }

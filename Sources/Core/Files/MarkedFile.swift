@@ -43,8 +43,7 @@ public enum MarkedFile {
 
     private static func read(_ file: Int32, _ count: Int, at place: Int64) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
-        var got = 0
-        repeat { got = pread(file, &bytes, count, Int(place)) } while got < 0 && errno == EINTR
+        let got = SystemCall.retrying { pread(file, &bytes, count, Int(place)) }
         return got > 0 ? Array(bytes[..<got]) : []
     }
 

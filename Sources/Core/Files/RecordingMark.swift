@@ -190,8 +190,8 @@ public struct RecordingMark: Equatable, Sendable {
         guard file >= 0 else { return nil }
         defer { close(file) }
         var bytes = [UInt8](repeating: 0, count: 64)
-        let count = SystemCall.retrying { Int32(read(file, &bytes, bytes.count)) }
-        return count > 0 ? bytes[..<Int(count)] : nil
+        let count = SystemCall.retrying { read(file, &bytes, bytes.count) }
+        return count > 0 ? bytes[..<count] : nil
     }
 
     /// FNV-1a of 64 bits (draft-eastlake-fnv).

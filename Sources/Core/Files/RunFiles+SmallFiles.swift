@@ -24,12 +24,9 @@ extension RunFiles {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4096)
         while true {
-            let count = Glibc.read(file, &chunk, chunk.count)
+            let count = SystemCall.retrying { Glibc.read(file, &chunk, chunk.count) }
             if count == 0 { return bytes }
-            if count < 0 {
-                if errno == EINTR { continue }
-                throw small.unreadable(errno)
-            }
+            guard count > 0 else { throw small.unreadable(errno) }
             bytes += chunk[..<count]
             // Files of the kernel say that they have 0 bytes, and a file can grow while it is read.
             guard bytes.count <= mostBytes else { throw small.tooLarge(nil) }

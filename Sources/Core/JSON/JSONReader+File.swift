@@ -63,12 +63,9 @@ extension JSONReader {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 64 << 10)
         while true {
-            let count = Glibc.read(descriptor, &chunk, chunk.count)
+            let count = SystemCall.retrying { Glibc.read(descriptor, &chunk, chunk.count) }
             if count == 0 { return bytes }
-            if count < 0 {
-                if errno == EINTR { continue }
-                throw FrameHostError.noFile(path, "read", errno)
-            }
+            guard count > 0 else { throw FrameHostError.noFile(path, "read", errno) }
             bytes += chunk[..<count]
             guard bytes.count <= limits.bytes else {
                 throw FrameHostError.tooLong(

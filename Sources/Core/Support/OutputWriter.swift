@@ -275,29 +275,23 @@ public final class OutputWriter: Sendable {
         let file = descriptor(stream)
         let bit = 1 << stream.rawValue
         // A line that was cut before, by a full disk for example, is ended first.
-        var rest = (torn.load(ordering: .relaxed) & bit != 0 ? [10] + text : text)[...]
-        let whole = rest.count
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            if count < 0, errno == EAGAIN {
-                // Another program that shares the descriptor has made it non-blocking.
-                var room = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
-                _ = poll(&room, 1, 100)
-                continue
+        let whole = torn.load(ordering: .relaxed) & bit != 0 ? [10] + text : text
+        var done = 0
+        let code = whole.withUnsafeBytes { bytes in
+            Transfer.write(bytes, to: file) {
+                lane?.progress.store(Self.now, ordering: .relaxed)
+                done = $0
             }
-            guard count > 0 else {
-                if count < 0, errno != EPIPE, stream == .output {
-                    _ = lost.compareExchange(expected: 0, desired: errno, ordering: .relaxed)
-                }
-                if rest.count < whole { torn.bitwiseOr(bit, ordering: .relaxed) }
-                return
-            }
-            lane?.progress.store(Self.now, ordering: .relaxed)
-            rest = rest.dropFirst(count)
         }
-        torn.bitwiseAnd(~bit, ordering: .relaxed)
+        if code == 0 {
+            torn.bitwiseAnd(~bit, ordering: .relaxed)
+        } else if done > 0 {
+            torn.bitwiseOr(bit, ordering: .relaxed)
+        }
+        if ![0, EPIPE].contains(code), stream == .output {
+            _ = lost.compareExchange(expected: 0, desired: code, ordering: .relaxed)
+        }
     }
 
-    private static var now: Int64 { ChainClock.system.now() }
+    private static var now: Int64 { MonotonicTime.now() }
 }
