@@ -2,7 +2,7 @@
 
 import CAVFormat
 import FrameCore
-import Glibc
+import FrameSupport
 import Stills
 
 /// Decodes the pictures of a Motion JPEG track with libjpeg-turbo, several at once: it takes three quarters of the time that
@@ -37,14 +37,12 @@ final class JPEGPictures: @unchecked Sendable {
     private let height: Int
     private let workers: Int
     private let decoder: JPEGDecoder
-    // Made in `init`: what is made before it returns nil would stay.
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    private let changed: UnsafeMutablePointer<pthread_cond_t>
+    private let changed = Condition()
     // Under the lock: handed over and not taken yet, in order; how many of them a worker has taken.
     private var jobs: [Job] = []
     private var begun = 0
     private var isEnding = false
-    private var threads: [pthread_t] = []
+    private var threads: [NamedThread] = []
     // For the stage thread only.
     private var isLeft = false
     private var hasTaken = false
@@ -60,17 +58,6 @@ final class JPEGPictures: @unchecked Sendable {
         self.workers = workers
         height = Int(max(context.pointee.coded_height, context.pointee.height))
         decoder = try JPEGDecoder()
-        mutex = .allocate(capacity: 1)
-        changed = .allocate(capacity: 1)
-        pthread_mutex_init(mutex, nil)
-        pthread_cond_init(changed, nil)
-    }
-
-    deinit {
-        pthread_cond_destroy(changed)
-        pthread_mutex_destroy(mutex)
-        changed.deallocate()
-        mutex.deallocate()
     }
 
     // MARK: The stage's side
@@ -107,7 +94,7 @@ final class JPEGPictures: @unchecked Sendable {
     func receive(into picture: UnsafeMutablePointer<AVFrame>, isLast: Bool) -> PictureDecoder.Step? {
         let job: Job? = locked {
             guard let first = jobs.first, isLast || isLeft || jobs.count >= workers else { return nil }
-            while first.outcome == nil { pthread_cond_wait(changed, mutex) }
+            while first.outcome == nil { changed.wait() }
             jobs.removeFirst()
             begun = max(begun - 1, 0)
             return first
@@ -129,7 +116,7 @@ final class JPEGPictures: @unchecked Sendable {
     func flush() {
         locked {
             jobs.removeLast(jobs.count - begun)
-            while jobs.contains(where: { $0.outcome == nil }) { pthread_cond_wait(changed, mutex) }
+            while jobs.contains(where: { $0.outcome == nil }) { changed.wait() }
             jobs = []
             begun = 0
         }
@@ -139,7 +126,7 @@ final class JPEGPictures: @unchecked Sendable {
     func end() {
         flush()
         locked { isEnding = true }
-        for thread in threads { pthread_join(thread, nil) }
+        for thread in threads { thread.join() }
         threads = []
     }
 
@@ -178,47 +165,24 @@ final class JPEGPictures: @unchecked Sendable {
             size: PictureSize(Int(picture.pointee.width), Int(picture.pointee.height)),
             JPEGDecoder.Target(y, stride: Int(strides.0)), JPEGDecoder.Target(u, stride: Int(strides.1)),
             JPEGDecoder.Target(v, stride: Int(strides.2)))
-        locked {
-            job.outcome = outcome
-            pthread_cond_broadcast(changed)
-        }
+        locked { job.outcome = outcome }
     }
 
     private func start() throws {
         for _ in 0..<workers {
             let decoder = try JPEGDecoder()
-            let start = Unmanaged.passRetained(Start(self, decoder))
-            var handle = pthread_t()
-            let result = pthread_create(
-                &handle, nil,
-                { argument in
-                    let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
-                    start.owner.work(start.decoder)
-                    return nil
-                }, start.toOpaque())
-            guard result == 0 else {
-                start.release()
+            do { threads.append(try NamedThread("jpeg") { self.work(decoder) }) } catch {
                 throw FrameHostError(
-                    .exhausted,
-                    what: "a thread for decoding could not be started: \(String(cString: strerror(result)))",
-                    remedy:
-                        "Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs.")
+                    .exhausted, what: "a thread for decoding could not be started: \(error)", remedy: NoThread.remedy)
             }
-            threads.append(handle)
         }
-    }
-
-    private final class Start {
-        let owner: JPEGPictures
-        let decoder: JPEGDecoder
-        init(_ owner: JPEGPictures, _ decoder: JPEGDecoder) { (self.owner, self.decoder) = (owner, decoder) }
     }
 
     /// [a worker] Decodes one picture after the other.
     private func work(_ decoder: JPEGDecoder) {
         while true {
             let job: Job? = locked {
-                while begun == jobs.count, !isEnding { pthread_cond_wait(changed, mutex) }
+                while begun == jobs.count, !isEnding { changed.wait() }
                 guard !isEnding else { return nil }
                 begun += 1
                 return jobs[begun - 1]
@@ -229,11 +193,9 @@ final class JPEGPictures: @unchecked Sendable {
     }
 
     private func locked<Result>(_ body: () throws -> Result) rethrows -> Result {
-        pthread_mutex_lock(mutex)
-        defer {
-            pthread_cond_broadcast(changed)
-            pthread_mutex_unlock(mutex)
+        try changed.locked {
+            defer { changed.broadcast() }
+            return try body()
         }
-        return try body()
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Bytes of an open file at any offset, for what libavformat does not say of a container.
@@ -19,12 +20,8 @@ struct FileBytes {
     func read(at offset: Int64, most: Int) -> [UInt8] {
         guard offset >= 0, offset < count, most > 0 else { return [] }
         return [UInt8](unsafeUninitializedCapacity: most) { buffer, filled in
-            while filled < most {
-                let got = pread(descriptor, buffer.baseAddress! + filled, most - filled, off_t(offset) + off_t(filled))
-                if got < 0, errno == EINTR { continue }
-                guard got > 0 else { return }
-                filled += got
-            }
+            let bytes = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<most])
+            filled = Transfer.read(into: bytes, from: descriptor, at: offset).count
         }
     }
 

@@ -3,6 +3,7 @@
 import CAVFormat
 import CodedVideo
 import FrameCore
+import FrameSupport
 import Shared
 import Synchronization
 
@@ -16,12 +17,12 @@ final class Interrupt: Sendable {
     func end() { isEnded.store(true, ordering: .releasing) }
     var hasEnded: Bool { isEnded.load(ordering: .acquiring) }
     func allow(seconds: Double) {
-        deadline.store(PacketQueue.now() + Int64(seconds * 1e9), ordering: .releasing)
+        deadline.store(MonotonicTime.now() + Int64(seconds * 1e9), ordering: .releasing)
     }
     fileprivate let isClosing = Atomic<Bool>(false)
 
     var mustStop: Bool {
-        (hasEnded && !isClosing.load(ordering: .acquiring)) || PacketQueue.now() > deadline.load(ordering: .acquiring)
+        (hasEnded && !isClosing.load(ordering: .acquiring)) || MonotonicTime.now() > deadline.load(ordering: .acquiring)
             || isLedAway
     }
 

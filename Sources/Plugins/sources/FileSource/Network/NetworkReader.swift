@@ -2,6 +2,7 @@
 
 import CAVFormat
 import FrameCore
+import FrameSupport
 import Glibc
 import LiveInput
 
@@ -84,22 +85,10 @@ final class NetworkReader: @unchecked Sendable {
     /// [control thread, setup thread] - Throws: ``FrameHostError`` `.exhausted`.
     func start() throws {
         state.withLock { $0.isRunning = true }
-        let held = Unmanaged.passRetained(self)
-        var handle = pthread_t()
-        let result = pthread_create(
-            &handle, nil,
-            { argument in
-                let reader = Unmanaged<NetworkReader>.fromOpaque(argument!).takeRetainedValue()
-                reader.run()
-                return nil
-            }, held.toOpaque())
-        guard result == 0 else {
-            held.release()
+        do { try NamedThread.start("net:\(stageID)") { self.run() } } catch {
             throw FrameHostError(
-                .exhausted, what: "the network thread could not be started: \(String(cString: strerror(result)))",
-                remedy: "Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs.")
+                .exhausted, what: "the network thread could not be started: \(error)", remedy: NoThread.remedy)
         }
-        pthread_detach(handle)
     }
 
     /// [control thread] Says what access units and packets of sound the chain is planned for, where no others can be used.
@@ -132,8 +121,7 @@ final class NetworkReader: @unchecked Sendable {
     /// [stage thread] Ends the reader, and waits for that at most 500 ms.
     func stop() {
         end()
-        let limit = PacketQueue.now() + 500_000_000
-        while isRunning, PacketQueue.now() < limit { usleep(2000) }
+        MonotonicTime.wait(milliseconds: 500) { !isRunning }
     }
 
     /// [any thread]
@@ -151,7 +139,6 @@ final class NetworkReader: @unchecked Sendable {
     // MARK: The thread
 
     private func run() {
-        Self.nameThread("net:\(stageID)")
         defer { state.withLock { $0.isRunning = false } }
         fh_av_log_quiet()
         var packet = av_packet_alloc()
@@ -193,7 +180,7 @@ final class NetworkReader: @unchecked Sendable {
                 queue.put(.refused(fault))
                 if isLast { return }
             }
-            queue.sleep(until: PacketQueue.now() + (interrupt.isLoginRefused ? Self.loginPause : backoff.next()))
+            queue.sleep(until: MonotonicTime.now() + (interrupt.isLoginRefused ? Self.loginPause : backoff.next()))
         }
     }
 
@@ -234,7 +221,7 @@ final class NetworkReader: @unchecked Sendable {
             case .packet:
                 backoff.reset()
                 state.withLock { $0.packets += 1 }
-                if late.holds(packet, now: PacketQueue.now(), isOverdue: interrupt.mustStop) {
+                if late.holds(packet, now: MonotonicTime.now(), isOverdue: interrupt.mustStop) {
                     input.beginWait(isOverdue: interrupt.mustStop)
                     continue
                 }
@@ -281,17 +268,8 @@ final class NetworkReader: @unchecked Sendable {
     /// What is paced by its times is not lost for want of room. Pictures that wait go on without this thread.
     private func waitForRoom(in further: PacketQueue, _ input: NetworkInput) {
         while isPacedByStream, !further.hasRoom, queue.packetsWaiting > 0, !interrupt.hasEnded {
-            queue.sleep(until: PacketQueue.now() + 5_000_000)
+            queue.sleep(until: MonotonicTime.now() + 5_000_000)
             input.beginWait()
         }
-    }
-
-    /// For `top -H` and debuggers, by proc(5), since Swift does not import `pthread_setname_np`.
-    private static func nameThread(_ name: String) {
-        let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
-        guard file >= 0 else { return }
-        let bytes = Array(name.utf8.prefix(15))
-        _ = write(file, bytes, bytes.count)
-        close(file)
     }
 }

@@ -2,6 +2,7 @@
 
 import CAVFormat
 import FrameCore
+import FrameSupport
 import Reports
 
 /// The sound of a stream beside its pictures: `"from": "cam.audio"`, where `cam` is a ``NetworkSource``.
@@ -183,7 +184,7 @@ final class NetworkSound: Source {
             }
         }
         if holdsPacket { return try feed(output) }
-        let item = context.waiting { queue.take(into: packet, until: PacketQueue.now() + Self.wait) }
+        let item = context.waiting { queue.take(into: packet, until: MonotonicTime.now() + Self.wait) }
         if queue.dropped > droppedBefore ?? 0 {
             context.post(
                 "packets-dropped", once: &reported, level: .warning,

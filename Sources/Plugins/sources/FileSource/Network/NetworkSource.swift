@@ -3,10 +3,11 @@
 import CAVFormat
 import CodedVideo
 import FrameCore
-import Shared
+import FrameSupport
 import Glibc
 import LiveInput
 import Reports
+import Shared
 
 /// Gives the pictures of a stream from the network, or its access units as they are.
 ///
@@ -210,7 +211,7 @@ final class NetworkSource: Source {
 
     private func firstTerms(of reader: NetworkReader) throws -> StreamTerms {
         // The reader ends within `connectSeconds` unless it looks up a name.
-        let limit = PacketQueue.now() + Int64((options.connectSeconds + 0.5) * 1e9)
+        let limit = MonotonicTime.now() + Int64((options.connectSeconds + 0.5) * 1e9)
         switch reader.queue.look(until: limit, unless: { context.isStopped }) {
         case .opened(let terms): return terms
         case .refused(let fault): throw fault
@@ -343,7 +344,7 @@ final class NetworkSource: Source {
         if live.isStandInDue(now: context.clock.now()) { try showStandIn(output) }
         let item = context.waiting {
             reader.queue.take(
-                into: packet, until: PacketQueue.now() + live.patience(now: context.clock.now(), most: Self.wait))
+                into: packet, until: MonotonicTime.now() + live.patience(now: context.clock.now(), most: Self.wait))
         }
         reportDrops(reader)
         reportMissed(reader)

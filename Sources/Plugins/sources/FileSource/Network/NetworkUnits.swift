@@ -3,6 +3,7 @@
 import CAVFormat
 import CodedVideo
 import FrameCore
+import FrameSupport
 import Reports
 
 /// The access units of a stream beside its decoded pictures: `"from": "door.units"`, where `door` is a ``NetworkSource``.
@@ -123,7 +124,7 @@ final class NetworkUnits: Source {
         case .damaged: noteDamage()
         case .hungry, nil: break
         }
-        let item = context.waiting { queue.take(into: packet, until: PacketQueue.now() + Self.wait) }
+        let item = context.waiting { queue.take(into: packet, until: MonotonicTime.now() + Self.wait) }
         noteDrops(queue.dropped)
         switch item {
         case nil where queue.isOver: return awaitReader()

@@ -2,7 +2,7 @@
 
 import CAVFormat
 import FrameCore
-import Glibc
+import FrameSupport
 
 /// Passes items from the reader's thread to the stage thread, in order. Bounded in packets and bytes.
 ///
@@ -40,8 +40,7 @@ final class PacketQueue: @unchecked Sendable {
     /// Whether only the oldest packets are dropped where there is no room. Packets of sound need no keyframe.
     private let dropsOldest: Bool
 
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private let changed = Condition()
     // Below: under the lock.
     private var entries: [Entry] = []
     /// Packets that are not in use.
@@ -60,12 +59,6 @@ final class PacketQueue: @unchecked Sendable {
         self.dropsOldest = dropsOldest
         entries.reserveCapacity(mostPackets + 16)
         free.reserveCapacity(mostPackets + 16)
-        pthread_mutex_init(mutex, nil)
-        var attributes = pthread_condattr_t()
-        pthread_condattr_init(&attributes)
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        pthread_cond_init(changed, &attributes)
-        pthread_condattr_destroy(&attributes)
     }
 
     deinit {
@@ -73,10 +66,6 @@ final class PacketQueue: @unchecked Sendable {
             var packet: UnsafeMutablePointer<AVPacket>? = packet
             av_packet_free(&packet)
         }
-        pthread_cond_destroy(changed)
-        pthread_mutex_destroy(mutex)
-        changed.deallocate()
-        mutex.deallocate()
     }
 
     // MARK: The reader's side
@@ -86,12 +75,12 @@ final class PacketQueue: @unchecked Sendable {
     ///
     /// - Parameter waits: Whether to wait for room until the queue ends.
     func put(_ packet: UnsafeMutablePointer<AVPacket>, waits: Bool) {
-        locked {
+        changed.locked {
             let size = Int(max(packet.pointee.size, 0))
             let isKey = packet.pointee.flags & AV_PKT_FLAG_KEY != 0
             // A packet that would fill the whole queue cannot be a picture.
             if size > Self.mostBytes / 2 { return drop(packet) }
-            while waits, isFull(size), !isEnding { pthread_cond_wait(changed, mutex) }
+            while waits, isFull(size), !isEnding { changed.wait() }
             if isFull(size) { makeRoom() }
             if isKey { waitsForKey = false }
             guard !isFull(size), !waitsForKey, let own = free.popLast() ?? av_packet_alloc() else {
@@ -100,23 +89,23 @@ final class PacketQueue: @unchecked Sendable {
             }
             av_packet_move_ref(own, packet)
             entries.append(
-                Entry(item: .packet, packet: own, byteCount: size, isKey: isKey, cameAt: Self.now()))
+                Entry(item: .packet, packet: own, byteCount: size, isKey: isKey, cameAt: MonotonicTime.now()))
             packetCount += 1
             byteCount += size
-            pthread_cond_broadcast(changed)
+            changed.broadcast()
         }
     }
 
     /// [reader's thread] Adds an item that is not a packet. It always finds room.
     func put(_ item: Item) {
-        locked {
+        changed.locked {
             if case .opened = item { waitsForKey = false }
             // If the items are not taken for a long time, only the newest is needed.
             if entries.count > mostPackets + 8, let index = entries.firstIndex(where: { $0.packet == nil }) {
                 note(entries.remove(at: index).item)
             }
             entries.append(Entry(item: item))
-            pthread_cond_broadcast(changed)
+            changed.broadcast()
         }
     }
 
@@ -149,7 +138,7 @@ final class PacketQueue: @unchecked Sendable {
 
     /// [reader's thread] Drops the packets that came before `instant` of `CLOCK_MONOTONIC`.
     func drop(before instant: Int64) {
-        locked { remove { $0.cameAt < instant } }
+        changed.locked { remove { $0.cameAt < instant } }
     }
 
     /// Drops the packets of which `goes` says so, asked in their order.
@@ -163,7 +152,7 @@ final class PacketQueue: @unchecked Sendable {
     }
 
     /// [reader's thread] When the first waiting packet came, by `CLOCK_MONOTONIC`; nil if none waits.
-    var begin: Int64? { locked { entries.first { $0.packet != nil }?.cameAt } }
+    var begin: Int64? { changed.locked { entries.first { $0.packet != nil }?.cameAt } }
 
     private func giveBack(_ packet: UnsafeMutablePointer<AVPacket>, _ size: Int) {
         av_packet_unref(packet)
@@ -174,7 +163,7 @@ final class PacketQueue: @unchecked Sendable {
 
     /// [reader's thread] Sleeps until `instant` of `CLOCK_MONOTONIC`, or until the end.
     func sleep(until instant: Int64) {
-        locked { while !isEnding, Self.now() < instant { wait(until: instant) } }
+        changed.locked { while !isEnding, MonotonicTime.now() < instant { changed.wait(until: instant) } }
     }
 
     // MARK: The stage's side
@@ -182,15 +171,15 @@ final class PacketQueue: @unchecked Sendable {
     /// [stage thread] The next item, whose packet is moved into `packet`; nil when there is none until `instant` of
     /// `CLOCK_MONOTONIC`.
     func take(into packet: UnsafeMutablePointer<AVPacket>?, until instant: Int64) -> Item? {
-        locked {
-            while entries.isEmpty, !isEnding, Self.now() < instant { wait(until: instant) }
+        changed.locked {
+            while entries.isEmpty, !isEnding, MonotonicTime.now() < instant { changed.wait(until: instant) }
             guard !entries.isEmpty else { return nil }
             let entry = entries.removeFirst()
             note(entry.item)
             if let own = entry.packet {
                 if let packet { av_packet_move_ref(packet, own) }
                 giveBack(own, entry.byteCount)
-                pthread_cond_broadcast(changed)
+                changed.broadcast()
             }
             return entry.item
         }
@@ -205,13 +194,13 @@ final class PacketQueue: @unchecked Sendable {
     }
 
     /// [stage thread] The connection of what is taken next, where another consumer has taken its beginning.
-    var current: StreamTerms? { locked { terms } }
+    var current: StreamTerms? { changed.locked { terms } }
 
     /// [control thread] Like `take`, but leaves the item in the queue.
     func look(until instant: Int64, unless isStopped: () -> Bool) -> Item? {
-        locked {
-            while entries.isEmpty, !isEnding, Self.now() < instant, !isStopped() {
-                wait(until: min(instant, Self.now() + 20_000_000))
+        changed.locked {
+            while entries.isEmpty, !isEnding, MonotonicTime.now() < instant, !isStopped() {
+                changed.wait(until: min(instant, MonotonicTime.now() + 20_000_000))
             }
             return entries.first?.item
         }
@@ -219,7 +208,7 @@ final class PacketQueue: @unchecked Sendable {
 
     /// [stage thread] Ticks from the first waiting packet to the last one; 0 where they have no times.
     var ticksWaiting: Int64 {
-        locked {
+        changed.locked {
             var (first, last) = (Int64.max, Int64.min)
             for entry in entries {
                 guard let tick = entry.tick else { continue }
@@ -237,7 +226,7 @@ final class PacketQueue: @unchecked Sendable {
     ///
     /// - Returns: When the first one was, and what is to be added to the stream's times of decoding.
     func captured(_ timeBase: TimeBase) -> (first: Int64, offset: Int64)? {
-        locked { () -> (first: Int64, offset: Int64)? in
+        changed.locked { () -> (first: Int64, offset: Int64)? in
             let times = entries.compactMap { entry -> (time: Int64, cameAt: Int64, isExact: Bool)? in
                 guard let tick = entry.tick, let time = timeBase.possibleTime(ofTicks: tick) else { return nil }
                 return (time.nanoseconds, entry.cameAt, entry.packet?.pointee.dts != fh_av_no_pts)
@@ -254,44 +243,29 @@ final class PacketQueue: @unchecked Sendable {
     }
 
     /// [any thread] Whether there is room for another packet of usual size.
-    var hasRoom: Bool { locked { !isFull(1 << 16) } }
+    var hasRoom: Bool { changed.locked { !isFull(1 << 16) } }
 
     /// [any thread] Whether at least a quarter of it is free.
     var hasAmpleRoom: Bool {
-        locked { packetCount <= mostPackets - mostPackets / 4 && byteCount <= Self.mostBytes - Self.mostBytes / 4 }
+        changed.locked {
+            packetCount <= mostPackets - mostPackets / 4 && byteCount <= Self.mostBytes - Self.mostBytes / 4
+        }
     }
 
     /// [any thread] How many packets wait.
-    var packetsWaiting: Int { locked { packetCount } }
+    var packetsWaiting: Int { changed.locked { packetCount } }
 
     /// [any thread] Whether it has ended, and nothing is left.
-    var isOver: Bool { locked { isEnding && entries.isEmpty } }
+    var isOver: Bool { changed.locked { isEnding && entries.isEmpty } }
 
     /// [any thread] Ends every wait.
     func end() {
-        locked {
+        changed.locked {
             isEnding = true
-            pthread_cond_broadcast(changed)
+            changed.broadcast()
         }
     }
 
     /// [any thread] Packets that found no room.
-    var dropped: Int { locked { droppedCount } }
-
-    static func now() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
-    }
-
-    private func wait(until instant: Int64) {
-        var time = timespec(tv_sec: Int(instant / 1_000_000_000), tv_nsec: Int(instant % 1_000_000_000))
-        pthread_cond_timedwait(changed, mutex, &time)
-    }
-
-    private func locked<Result>(_ body: () -> Result) -> Result {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        return body()
-    }
+    var dropped: Int { changed.locked { droppedCount } }
 }

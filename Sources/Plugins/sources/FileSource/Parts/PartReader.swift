@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Reads the file of a part, unit by unit. Nothing in it is trusted. One thread at a time.
@@ -63,12 +64,8 @@ final class PartReader {
 
     /// The bytes of the unit whose head came last.
     func read(into bytes: UnsafeMutableRawBufferPointer) throws {
-        var done = 0
-        while done < bytes.count {
-            let count = pread(file.descriptor, bytes.baseAddress! + done, bytes.count - done, offset + done)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw Self.notWhole(path) }
-            done += count
+        guard Transfer.read(into: bytes, from: file.descriptor, at: Int64(offset)).count == bytes.count else {
+            throw Self.notWhole(path)
         }
         offset += bytes.count
     }

@@ -91,13 +91,7 @@ final class PartSink: Sink {
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer) throws {
-        guard let file, let base = bytes.baseAddress else { return }
-        var done = 0
-        while done < bytes.count {
-            let count = Glibc.write(file.descriptor, base + done, bytes.count - done)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw FileRefusal.failed(count < 0 ? errno : ENOSPC).fault(path) }
-            done += count
-        }
+        let code = file?.write(bytes) ?? 0
+        guard code == 0 else { throw FileRefusal.failed(code).fault(path) }
     }
 }

@@ -2,6 +2,7 @@
 
 import CAVFormat
 import FrameCore
+import FrameSupport
 import Shared
 
 /// RTSP (RFC 2326) over one TCP connection. Reads many packets by one call, and serves for servers that libavformat's
@@ -124,7 +125,7 @@ final class RTSPClient {
         }
         _ = try ask("PLAY", aggregate, ["Range": "npt=0.000-"])
         // The answer to the first sign says which sign keeps the session: none may be lost until then.
-        nextSign = PacketQueue.now()
+        nextSign = MonotonicTime.now()
     }
 
     // MARK: Packets
@@ -138,8 +139,8 @@ final class RTSPClient {
                 target.update(from: report, count: report.count)
                 return Int32(report.count)
             }
-            if PacketQueue.now() >= nextSign {
-                nextSign = PacketQueue.now() + timeout / 2
+            if MonotonicTime.now() >= nextSign {
+                nextSign = MonotonicTime.now() + timeout / 2
                 isSignedAnew = false
                 do { try send(sign, aggregate, [:]) } catch { return (error as? Silent)?.code ?? fh_averror_eof }
             }
