@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Shared
 
 /// From frames to faces: the small copy, the flow, the detector's thread, the tracks. No pixel of the frame is changed
@@ -154,7 +155,7 @@ final class FaceFinder {
     }
 
     /// [stage thread] Chooses how finely the next frame is searched; true where that has changed.
-    func adapt(isLate: Bool) -> Bool { levels.count > 1 && pace.frame(isLate: isLate, now: DetectorThread.now()) }
+    func adapt(isLate: Bool) -> Bool { levels.count > 1 && pace.frame(isLate: isLate, now: MonotonicTime.now()) }
 
     /// Points in a row of each face's grid: fewer when there are many faces, so that the time for all is bounded.
     private static func gridSide(faces: Int) -> Int { faces <= 8 ? 7 : faces <= 16 ? 5 : 3 }
@@ -162,7 +163,7 @@ final class FaceFinder {
     private func detect(
         _ picture: Picture, _ orientation: Orientation, time: Int64, isUrgent: Bool, isStopped: () -> Bool
     ) -> Look {
-        let begin = DetectorThread.now()
+        let begin = MonotonicTime.now()
         let deadline = begin + patience
         takeAnswer(thread.wait(until: 0, unless: isStopped))
         let isDue = schedule.isDue(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Shared
 
 /// Which detector a chain gets, from its options and what is installed.
@@ -86,11 +87,11 @@ struct DetectorChoice {
                     pixels: pixels.baseAddress!, width: size.width, height: size.height, searches: [size])
                 var best = Int64.max
                 for _ in 0..<6 {
-                    let start = DetectorThread.now()
+                    let start = MonotonicTime.now()
                     do { _ = try detector.detect(picture, into: room) } catch {
                         throw unusable(FrameHostError.wrap(error))
                     }
-                    best = min(best, DetectorThread.now() - start)
+                    best = min(best, MonotonicTime.now() - start)
                 }
                 return Double(best) / Double(size.width * size.height)
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
-import Glibc
+import FrameSupport
 
 /// Runs a detector on a thread of its own, one picture at a time.
 ///
@@ -35,8 +35,7 @@ final class DetectorThread: @unchecked Sendable {
     private var size = PictureSize(0, 0)
     private var searches: [PictureSize] = []
     private let faces: UnsafeMutableBufferPointer<Detection>
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private let changed = Condition()
     // Below: under the lock.
     private var state = State.idle
     private var count = 0
@@ -57,19 +56,9 @@ final class DetectorThread: @unchecked Sendable {
         faces = .allocate(capacity: OpenCV.mostFindings)
         faces.initialize(
             repeating: Detection(box: FaceRect(x: 0, y: 0, width: 0, height: 0), confidence: 0, landmarks: nil))
-        pthread_mutex_init(mutex, nil)
-        var attributes = pthread_condattr_t()
-        pthread_condattr_init(&attributes)
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        pthread_cond_init(changed, &attributes)
-        pthread_condattr_destroy(&attributes)
     }
 
     deinit {
-        pthread_cond_destroy(changed)
-        pthread_mutex_destroy(mutex)
-        changed.deallocate()
-        mutex.deallocate()
         faces.deallocate()
         pixels.deallocate()
     }
@@ -78,27 +67,15 @@ final class DetectorThread: @unchecked Sendable {
     ///
     /// - Throws: ``FrameHostError`` `.exhausted`.
     func start() throws {
-        let held = Unmanaged.passRetained(self)
-        var handle = pthread_t()
-        let result = pthread_create(
-            &handle, nil,
-            { argument in
-                let thread = Unmanaged<DetectorThread>.fromOpaque(argument!).takeRetainedValue()
-                thread.run()
-                return nil
-            }, held.toOpaque())
-        guard result == 0 else {
-            held.release()
+        do { try NamedThread.start("faces") { self.run() } } catch {
             throw FrameHostError(
-                .exhausted, what: "the detector's thread could not be started: \(String(cString: strerror(result)))",
-                remedy: "Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs.")
+                .exhausted, what: "the detector's thread could not be started: \(error)", remedy: NoThread.remedy)
         }
-        pthread_detach(handle)
     }
 
     // MARK: The stage thread's side
 
-    var isIdle: Bool { locked { state == .idle } }
+    var isIdle: Bool { changed.locked { state == .idle } }
 
     /// [stage thread] Hands over what the stage thread wrote to `gray` and `pixels`. Only while idle.
     ///
@@ -111,10 +88,10 @@ final class DetectorThread: @unchecked Sendable {
         self.time = time
         self.size = size
         self.searches = searches
-        locked {
+        changed.locked {
             state = .busy
-            busySince = Self.now()
-            pthread_cond_broadcast(changed)
+            busySince = MonotonicTime.now()
+            changed.broadcast()
         }
     }
 
@@ -125,16 +102,14 @@ final class DetectorThread: @unchecked Sendable {
     ///
     /// - Parameter isStopped: Asked every 20 ms; true ends the wait.
     func wait(until deadline: Int64, unless isStopped: () -> Bool) -> State {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        while state == .busy {
-            let now = Self.now()
-            guard now < deadline, !isStopped() else { break }
-            let next = min(deadline, now + 20_000_000)
-            var time = timespec(tv_sec: Int(next / 1_000_000_000), tv_nsec: Int(next % 1_000_000_000))
-            pthread_cond_timedwait(changed, mutex, &time)
+        changed.locked {
+            while state == .busy {
+                let now = MonotonicTime.now()
+                guard now < deadline, !isStopped() else { break }
+                changed.wait(until: min(deadline, now + 20_000_000))
+            }
+            return state
         }
-        return state
     }
 
     /// [stage thread] After `.answered`: gives the faces to `body`, then makes the slot idle. The luma stays until
@@ -142,17 +117,17 @@ final class DetectorThread: @unchecked Sendable {
     ///
     /// - Parameter body: Is told whether there were more faces than the slot has room for.
     func take(_ body: (_ faces: UnsafeMutableBufferPointer<Detection>, _ isFull: Bool) -> Void) {
-        let count = locked { self.count }
+        let count = changed.locked { self.count }
         body(UnsafeMutableBufferPointer(rebasing: faces[..<min(count, faces.count)]), count > faces.count)
-        locked { state = .idle }
+        changed.locked { state = .idle }
     }
 
     /// [stage thread] When the answer was there (`CLOCK_MONOTONIC`, nanoseconds).
-    var lastAnsweredAt: Int64 { locked { answeredAt } }
+    var lastAnsweredAt: Int64 { changed.locked { answeredAt } }
 
     /// [stage thread] After `.failed`: gives what the detector threw, and makes the slot idle.
     func takeFault() -> FrameHostError {
-        locked {
+        changed.locked {
             state = .idle
             defer { fault = nil }
             return fault ?? FrameHostError(.broken, what: "a detector failed and gave no reason")
@@ -160,28 +135,21 @@ final class DetectorThread: @unchecked Sendable {
     }
 
     /// [stage thread] For how long the detector has been busy, in nanoseconds; 0 when it is not.
-    var busyFor: Int64 { locked { state == .busy ? Self.now() - busySince : 0 } }
+    var busyFor: Int64 { changed.locked { state == .busy ? MonotonicTime.now() - busySince : 0 } }
 
     /// [stage thread] Asks the thread to end, and waits for that at most 200 ms. A thread that is inside the
     /// detector ends when the detector returns.
     func stop() {
-        locked {
+        changed.locked {
             isEnding = true
-            pthread_cond_broadcast(changed)
+            changed.broadcast()
         }
-        _ = wait(until: Self.now() + 200_000_000, unless: { false })
-    }
-
-    static func now() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+        _ = wait(until: MonotonicTime.now() + 200_000_000, unless: { false })
     }
 
     // MARK: The detector thread's side
 
     private func run() {
-        Self.nameThread("faces")
         while nextIsThere() {
             var found = 0
             var thrown: FrameHostError?
@@ -192,35 +160,21 @@ final class DetectorThread: @unchecked Sendable {
             } catch {
                 thrown = FrameHostError.wrap(error)
             }
-            locked {
+            changed.locked {
                 count = max(found, 0)
-                answeredAt = Self.now()
+                answeredAt = MonotonicTime.now()
                 fault = thrown
                 state = thrown == nil ? .answered : .failed
-                pthread_cond_broadcast(changed)
+                changed.broadcast()
             }
         }
     }
 
     /// Waits for a picture; false at the end.
     private func nextIsThere() -> Bool {
-        locked {
-            while state != .busy, !isEnding { pthread_cond_wait(changed, mutex) }
+        changed.locked {
+            while state != .busy, !isEnding { changed.wait() }
             return !isEnding
         }
-    }
-
-    private func locked<Result>(_ body: () -> Result) -> Result {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        return body()
-    }
-
-    /// For `top -H` and debuggers, by proc(5), since Swift does not import `pthread_setname_np`.
-    private static func nameThread(_ name: String) {
-        let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
-        guard file >= 0 else { return }
-        _ = write(file, name, name.utf8.count)
-        close(file)
     }
 }
