@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 import Publishing
 import Shared
@@ -54,8 +55,7 @@ final class MQTTConnection: Sendable {
     private let subscription: String?
     private let greeting: [UInt8]
     private let trust: TLSTrust?
-    private let isStopping = Locked(false)
-    private let thread = Locked<PublisherThread?>(nil)
+    private let (isStopping, hasEnded) = (WaitableFlag(), WaitableFlag())
     /// Rings for the connection's own thread.
     private let wake = Doorbell()
 
@@ -82,14 +82,12 @@ final class MQTTConnection: Sendable {
     ///
     /// - Throws: ``FrameHostError`` `.exhausted`.
     func start() throws {
-        let made = try PublisherThread("mqtt/net") { [self] in
+        try ServiceThread.start(name: "mqtt/net") { [self] in
+            defer { hasEnded.raise() }
             // The pause before the next attempt. It is short at first, so that a restarted broker soon has the
             // chain's state.
             var pause = 0
-            while !isStopping.withLock({ $0 }) {
-                let end = SystemMilliseconds.now() + Int64(pause)
-                while SystemMilliseconds.now() < end, !isStopping.withLock({ $0 }) { usleep(20_000) }
-                guard !isStopping.withLock({ $0 }) else { return }
+            while !isStopping.wait(milliseconds: pause) {
                 pause = pause > 5000 ? 1000 : min(pause + 1000, 5000)
                 let before = state.withLock { $0.connections }
                 let fault = converse()
@@ -98,7 +96,6 @@ final class MQTTConnection: Sendable {
                 if fault?.isFlood == true { pause = Int(UnaskedBound.leftAlone) }
             }
         }
-        thread.withLock { $0 = made }
     }
 
     /// [thread of the end] Disconnects, and ends the thread.
@@ -109,9 +106,9 @@ final class MQTTConnection: Sendable {
     /// farewell. Otherwise the socket is closed without it, at the latest with the process, and the broker publishes the
     /// will.
     func stop(within milliseconds: Int) {
-        isStopping.withLock { $0 = true }
+        isStopping.raise()
         wake.ring()
-        thread.withLock { $0 }?.wait(milliseconds: milliseconds)
+        hasEnded.wait(milliseconds: milliseconds)
     }
 
     // MARK: One connection [its thread]
@@ -124,8 +121,8 @@ final class MQTTConnection: Sendable {
         var isConnected = false
         /// Milliseconds of the monotonic clock: when something went out and came in last, and since when an answer to
         /// PINGREQ is due.
-        var lastOut = SystemMilliseconds.now()
-        var lastIn = SystemMilliseconds.now()
+        var lastOut = MonotonicTime.milliseconds()
+        var lastIn = MonotonicTime.milliseconds()
         var pingSince: Int64?
     }
 
@@ -136,14 +133,14 @@ final class MQTTConnection: Sendable {
         var fault: ServerFault?
         do throws(ServerFault) {
             let isStopping = isStopping
-            let patience = Patience(milliseconds: Self.connectPatience) { isStopping.withLock { $0 } }
+            let patience = Patience(milliseconds: Self.connectPatience) { isStopping.isRaised }
             let socket = try ServerSocket.connect(address, patience)
             if let trust { try socket.secure(trust, host: address.host, patience) }
             var talk = Talk()
             talk.unsent = greeting
-            while !isStopping.withLock({ $0 }) {
+            while !isStopping.isRaised {
                 if try !turn(socket, &talk) { UnaskedBound.rest() }
-                guard talk.isConnected || patience.left > 0 || isStopping.withLock({ $0 }) else {
+                guard talk.isConnected || patience.left > 0 || isStopping.isRaised else {
                     throw ServerFault("it does not answer")
                 }
                 wake.wait(milliseconds: 500, beside: socket, writes: !talk.unsent.isEmpty)
@@ -172,7 +169,7 @@ final class MQTTConnection: Sendable {
     private func turn(_ socket: ServerSocket, _ talk: inout Talk) throws(ServerFault) -> Bool {
         var isAsked = false
         let bytes = try socket.read()
-        let now = SystemMilliseconds.now()
+        let now = MonotonicTime.milliseconds()
         if !bytes.isEmpty {
             talk.lastIn = now
             talk.parser.append(bytes)

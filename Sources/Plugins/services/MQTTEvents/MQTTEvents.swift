@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 import Publishing
 import Shared
@@ -19,7 +20,7 @@ final class MQTTEvents: Service {
         var intake: EventIntake
         var sender: MQTTSender
         var connection: MQTTConnection
-        var thread: PublisherThread
+        var hasEnded: WaitableFlag
     }
 
     private let options: MQTTEventsOptions
@@ -74,9 +75,13 @@ final class MQTTEvents: Service {
         try intake.start()
         do {
             try connection.start()
-            let thread = try PublisherThread("mqtt/send") { sender.run() }
+            let hasEnded = WaitableFlag()
+            try ServiceThread.start(name: "mqtt/send") {
+                sender.run()
+                hasEnded.raise()
+            }
             running.withLock {
-                $0 = Running(intake: intake, sender: sender, connection: connection, thread: thread)
+                $0 = Running(intake: intake, sender: sender, connection: connection, hasEnded: hasEnded)
             }
         } catch {
             connection.stop(within: 100)
@@ -87,8 +92,8 @@ final class MQTTEvents: Service {
 
     /// [thread of the end] Sends what it can in time; the rest stays in the spool.
     func stop(within milliseconds: Int) {
-        let end = SystemMilliseconds.now() + Int64(milliseconds)
-        func left(before milliseconds: Int64) -> Int { Int(end - milliseconds - SystemMilliseconds.now()) }
+        let end = MonotonicTime.milliseconds() + Int64(milliseconds)
+        func left(before milliseconds: Int64) -> Int { Int(end - milliseconds - MonotonicTime.milliseconds()) }
         let running = running.withLock { running in
             defer { running = nil }
             return running
@@ -97,7 +102,7 @@ final class MQTTEvents: Service {
         running.intake.stop(within: milliseconds / 2)
         // What is left then is for the farewell, for the connection's end, and for the spool's.
         running.sender.stop(at: end - 200)
-        running.thread.wait(milliseconds: left(before: 80))
+        running.hasEnded.wait(milliseconds: left(before: 80))
         running.connection.stop(within: left(before: 20))
         running.intake.finish()
     }
@@ -166,7 +171,7 @@ final class MQTTSender: Sendable {
         var state = Sending()
         while true {
             let end = deadline.withLock { $0 }
-            let now = SystemMilliseconds.now()
+            let now = MonotonicTime.milliseconds()
             acknowledge(&state)
             if connection.isConnected {
                 keepState(&state, now: now)

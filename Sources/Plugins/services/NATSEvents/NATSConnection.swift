@@ -2,6 +2,7 @@
 
 import COpenSSL
 import FrameCore
+import FrameSupport
 import Glibc
 import Publishing
 import Shared
@@ -78,7 +79,7 @@ final class NATSConnection: @unchecked Sendable {
     }
 
     /// Whether the connection has held for a while: the next one may be made at once.
-    var isSteady: Bool { socket != nil && SystemMilliseconds.now() - since >= Self.steadyAfter }
+    var isSteady: Bool { socket != nil && MonotonicTime.milliseconds() - since >= Self.steadyAfter }
 
     /// The server that answers now.
     var server: String? { entry.map { "\($0.address)" } }
@@ -121,7 +122,7 @@ final class NATSConnection: @unchecked Sendable {
             }
         }
         if let shunned {
-            guard SystemMilliseconds.now() >= shunned.end else { return shunned.fault.reason }
+            guard MonotonicTime.milliseconds() >= shunned.end else { return shunned.fault.reason }
             self.shunned = nil
         }
         var reason = "closed"
@@ -161,7 +162,7 @@ final class NATSConnection: @unchecked Sendable {
             try exchange(patience)
             if let complaint { throw ServerFault("the server says '\(complaint)'") }
         }
-        since = SystemMilliseconds.now()
+        since = MonotonicTime.milliseconds()
         nextPing = since + Self.pingPause
         servers.learn(self.info?.cluster ?? [], from: entry)
     }
@@ -217,7 +218,7 @@ final class NATSConnection: @unchecked Sendable {
         do {
             return try work()
         } catch {
-            if error.isFlood { shunned = (error, SystemMilliseconds.now() + UnaskedBound.leftAlone) }
+            if error.isFlood { shunned = (error, MonotonicTime.milliseconds() + UnaskedBound.leftAlone) }
             lose()
             throw error
         }
@@ -261,7 +262,7 @@ final class NATSConnection: @unchecked Sendable {
         guard !bytes.isEmpty else { return nil }
         parser.append(bytes)
         var found: NATSMessage?
-        let now = SystemMilliseconds.now()
+        let now = MonotonicTime.milliseconds()
         while let piece = try parser.next() {
             switch piece {
             case .message(let message) where message.subject == reply && found == nil:
@@ -291,7 +292,7 @@ final class NATSConnection: @unchecked Sendable {
     /// Takes what has come without a question, and asks now and then whether the server is there.
     private func serve() throws(ServerFault) {
         _ = try orLose { () throws(ServerFault) in try takeWhatCame() }
-        let now = SystemMilliseconds.now()
+        let now = MonotonicTime.milliseconds()
         guard now >= nextPing else { return }
         guard pings < Self.mostPings else { throw ServerFault("it does not answer") }
         (pings, nextPing) = (pings + 1, now + Self.pingPause)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 import Publishing
 import Shared
@@ -16,7 +17,7 @@ final class NATSEvents: Service {
     private struct Running {
         var intake: EventIntake
         var sender: NATSSender
-        var thread: PublisherThread
+        var hasEnded: WaitableFlag
     }
 
     private let options: NATSEventsOptions
@@ -69,8 +70,12 @@ final class NATSEvents: Service {
             control, options: options, host: identity.host, spool: spool, connection: connection, news: news)
         try intake.start()
         do {
-            let thread = try PublisherThread("nats/send") { sender.run() }
-            running.withLock { $0 = Running(intake: intake, sender: sender, thread: thread) }
+            let hasEnded = WaitableFlag()
+            try ServiceThread.start(name: "nats/send") {
+                sender.run()
+                hasEnded.raise()
+            }
+            running.withLock { $0 = Running(intake: intake, sender: sender, hasEnded: hasEnded) }
         } catch {
             intake.stop(within: 100)
             throw error
@@ -79,7 +84,7 @@ final class NATSEvents: Service {
 
     /// [thread of the end] Sends what it can in time; the rest stays in the spool.
     func stop(within milliseconds: Int) {
-        let end = SystemMilliseconds.now() + Int64(milliseconds)
+        let end = MonotonicTime.milliseconds() + Int64(milliseconds)
         let running = running.withLock { running in
             defer { running = nil }
             return running
@@ -88,10 +93,10 @@ final class NATSEvents: Service {
         running.intake.stop(within: milliseconds / 2)
         // What is left then is for the connection's end, and for the spool's.
         running.sender.stop(at: end - 100)
-        if !running.thread.wait(milliseconds: Int(end - SystemMilliseconds.now()) - 80) {
+        if !running.hasEnded.wait(milliseconds: Int(end - MonotonicTime.milliseconds()) - 80) {
             running.sender.connection.close()
             // The thread may be looking up a name.
-            running.thread.wait(milliseconds: 50)
+            running.hasEnded.wait(milliseconds: 50)
         }
         running.intake.finish()
     }
@@ -132,7 +137,7 @@ final class NATSSender: Sendable {
     }
 
     /// Milliseconds until the thread must end; nil while it need not.
-    private var left: Int? { deadline.withLock { $0 }.map { Int(clamping: max($0 - SystemMilliseconds.now(), 0)) } }
+    private var left: Int? { deadline.withLock { $0 }.map { Int(clamping: max($0 - MonotonicTime.milliseconds(), 0)) } }
 
     /// [sending thread]
     func run() {
@@ -176,7 +181,7 @@ final class NATSSender: Sendable {
             rest(&state)
         } else {
             state.hasStream = true
-            if state.lastAnswer == nil { state.lastAnswer = SystemMilliseconds.now() }
+            if state.lastAnswer == nil { state.lastAnswer = MonotonicTime.milliseconds() }
         }
     }
 
@@ -206,12 +211,12 @@ final class NATSSender: Sendable {
 
     /// Reports that the server is away, but not at once: servers of a cluster change places within seconds.
     private func isAway(_ reason: String, _ state: inout Sending) {
-        if let last = state.lastAnswer, SystemMilliseconds.now() - last < Self.patience { return }
+        if let last = state.lastAnswer, MonotonicTime.milliseconds() - last < Self.patience { return }
         say { $0.disconnected(reason, waiting: spool.waitingCount, now: control.clock.now()) }
     }
 
     private func answered(_ state: inout Sending) {
-        state.lastAnswer = SystemMilliseconds.now()
+        state.lastAnswer = MonotonicTime.milliseconds()
         if connection.isSteady { state.pause = 100 }
         say { $0.connected(to: connection.server ?? options.servers[0], waiting: spool.waitingCount) }
     }
@@ -226,10 +231,10 @@ final class NATSSender: Sendable {
 
     /// Waits a tenth of a second, then twice as long each time, two seconds at most.
     private func rest(_ state: inout Sending) {
-        let end = SystemMilliseconds.now() + Int64(left.map { min($0, 50) } ?? state.pause)
+        let end = MonotonicTime.milliseconds() + Int64(left.map { min($0, 50) } ?? state.pause)
         state.pause = min(2 * state.pause, 2000)
         let isEnding = left != nil
-        while SystemMilliseconds.now() < end, (left != nil) == isEnding { usleep(10_000) }
+        while MonotonicTime.milliseconds() < end, (left != nil) == isEnding { usleep(10_000) }
     }
 
     private func say(_ make: (inout OutwardNews) -> OutwardNews.Said?) { news.withLock(make)?.post(control) }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 
 /// Writes a run's events into a spool, on a thread of its own.
 package final class EventIntake: Sendable {
@@ -10,8 +11,7 @@ package final class EventIntake: Sendable {
     private let identity: EventIdentity
     private let spool: Spool
     private let key: String
-    private let isStopping = Locked(false)
-    private let thread = Locked<PublisherThread?>(nil)
+    private let (isStopping, hasEnded) = (WaitableFlag(), WaitableFlag())
     /// Used by the spool thread and by the sending thread.
     private let news: Locked<OutwardNews>
 
@@ -35,22 +35,22 @@ package final class EventIntake: Sendable {
     ///
     /// - Throws: ``FrameHostError`` `.exhausted`.
     package func start() throws {
-        let made = try PublisherThread("\(key)/spool") { [self] in
-            while !isStopping.withLock({ $0 }) {
+        try ServiceThread.start(name: "\(key)/spool") { [self] in
+            while !isStopping.isRaised {
                 if subscription.wait(seconds: 0.2) { takeOnce() }
                 report()
             }
+            hasEnded.raise()
         }
-        thread.withLock { $0 = made }
     }
 
     /// [thread of the end] Writes the last events, with what was lost until now.
     ///
     /// - Parameter milliseconds: How long it may wait for the disk.
     package func stop(within milliseconds: Int) {
-        isStopping.withLock { $0 = true }
+        isStopping.raise()
         subscription.endWaits()
-        guard let thread = thread.withLock({ $0 }), thread.wait(milliseconds: milliseconds) else { return }
+        guard hasEnded.wait(milliseconds: milliseconds) else { return }
         takeOnce()
         report(isLast: true)
         takeOnce()
@@ -60,7 +60,7 @@ package final class EventIntake: Sendable {
     /// [thread of the end, after the sender has ended] Writes down what was acknowledged, and reports every loss that was
     /// not reported.
     package func finish() {
-        guard thread.withLock({ $0 })?.wait(milliseconds: 1) ?? true else {
+        guard hasEnded.wait(milliseconds: 1) else {
             // It waits for the disk, with the spool's lock. What it has not taken is lost.
             let (events, lost) = subscription.take()
             let losses: [Spool.Loss: Int] = [.notWritten: events.count { filter.takes($0) }, .tooFast: lost]

@@ -2,6 +2,7 @@
 
 import COpenSSL
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Why a server cannot be used, as a part of a sentence.
@@ -26,12 +27,12 @@ package struct Patience: Sendable {
 
     /// - Parameter isOver: Whether nobody waits any longer. It is asked every 20 ms.
     package init(milliseconds: Int, isOver: @escaping @Sendable () -> Bool) {
-        end = SystemMilliseconds.now() + Int64(max(milliseconds, 0))
+        end = MonotonicTime.milliseconds() + Int64(max(milliseconds, 0))
         self.isOver = isOver
     }
 
     /// Milliseconds that are left; 0 when the run ends.
-    package var left: Int { isOver() ? 0 : Int(clamping: max(end - SystemMilliseconds.now(), 0)) }
+    package var left: Int { isOver() ? 0 : Int(clamping: max(end - MonotonicTime.milliseconds(), 0)) }
     /// At most this long waits go on without a look at the end of the run.
     package static let look = 20
 }
@@ -90,9 +91,9 @@ package final class ServerSocket {
         setsockopt(file, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
         guard Glibc.connect(file, entry.ai_addr, entry.ai_addrlen) != 0 else { return made }
         guard errno == EINPROGRESS || errno == EINTR else { throw ServerFault(text(errno)) }
-        let end = SystemMilliseconds.now() + Int64(milliseconds)
+        let end = MonotonicTime.milliseconds() + Int64(milliseconds)
         while !made.wait(POLLOUT, milliseconds: Patience.look) {
-            guard SystemMilliseconds.now() < end, patience.left > 0 else { throw ServerFault(text(ETIMEDOUT)) }
+            guard MonotonicTime.milliseconds() < end, patience.left > 0 else { throw ServerFault(text(ETIMEDOUT)) }
         }
         var (fault, size): (Int32, socklen_t) = (0, socklen_t(MemoryLayout<Int32>.size))
         getsockopt(file, SOL_SOCKET, SO_ERROR, &fault, &size)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Events that wait for their server: on disk, bounded in bytes, in the order in which they happened.
@@ -245,24 +246,12 @@ package final class Spool: Sendable {
     }
 
     private func write(_ bytes: [UInt8], at offset: Int, _ state: inout State) -> String? {
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                pwrite(state.writer, $0.baseAddress! + done, bytes.count - done, offset + done)
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                let why = count < 0 ? reason() : "nothing was written"
-                // Half a line would be taken for a damaged one. Where even this fails, it is overwritten next time.
-                ftruncate(state.writer, offset)
-                return why
-            }
-            done += count
-        }
-        guard fdatasync(state.writer) == 0 else {
-            let why = reason()
+        var code = bytes.withUnsafeBytes { Transfer.write($0, to: state.writer, at: Int64(offset)) }
+        if code == 0, fdatasync(state.writer) != 0 { code = errno }
+        guard code == 0 else {
+            // Half a line would be taken for a damaged one. Where even this fails, it is overwritten next time.
             ftruncate(state.writer, offset)
-            return why
+            return reason(code)
         }
         return nil
     }
@@ -536,13 +525,7 @@ package final class Spool: Sendable {
         guard file >= 0 else { return errno == ENOENT ? [] : nil }
         var fault: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
-            while done < count {
-                let got = pread(file, buffer.baseAddress! + done, count - done, offset + done)
-                if got < 0, errno == EINTR { continue }
-                if got < 0 { fault = errno }
-                guard got > 0 else { return }
-                done += got
-            }
+            (done, fault) = Transfer.read(into: UnsafeMutableRawBufferPointer(buffer), from: file, at: Int64(offset))
         }
         close(file)
         guard fault != 0, bytes.isEmpty else { return bytes }
@@ -555,5 +538,5 @@ package final class Spool: Sendable {
         return "\(folder.path)/\(String(repeating: "0", count: 20 - digits.utf8.count))\(digits).events"
     }
 
-    private func reason() -> String { String(cString: strerror(errno)) }
+    private func reason(_ code: Int32 = errno) -> String { String(cString: strerror(code)) }
 }
