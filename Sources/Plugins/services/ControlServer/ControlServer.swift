@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Shows a running chain to people and programs, and lets them change it: an HTTP API with metrics, events and
@@ -17,7 +18,8 @@ final class ControlServer: Service {
         var subscription: EventSubscription
         /// Passes new events on to the clients that read them.
         var relay: @Sendable () -> Void
-        var threads: [OwnThread]
+        /// The ends of its threads.
+        var ends: [WaitableFlag]
     }
 
     private let options: ControlServerOptions
@@ -67,10 +69,10 @@ final class ControlServer: Service {
         let subscription = control.subscribe(capacity: EventSubscription.capacity)
         var made: ControlAPI?
         do {
-            let threads = [
-                try OwnThread("control/events") { Self.relay(subscription, control, to: ring) },
-                try OwnThread("control/pictures") { pictures.run() },
-                try OwnThread("control/units") { units.run() },
+            let ends = [
+                try Self.start("control/events") { Self.relay(subscription, control, to: ring) },
+                try Self.start("control/pictures") { pictures.run() },
+                try Self.start("control/units") { units.run() },
             ]
             let server = try HTTPServer(address) { port in
                 let api = ControlAPI(
@@ -84,7 +86,7 @@ final class ControlServer: Service {
                 $0 = Running(
                     server: server, api: api, subscription: subscription,
                     relay: { Self.relayOnce(subscription, control, to: ring) },
-                    threads: threads)
+                    ends: ends)
             }
             var shown = address
             shown.port = server.port
@@ -100,6 +102,16 @@ final class ControlServer: Service {
         }
     }
 
+    /// Starts a thread. What it returns is raised at the thread's end.
+    private static func start(_ name: String, _ body: @escaping @Sendable () -> Void) throws -> WaitableFlag {
+        let end = WaitableFlag()
+        try ServiceThread.start(name: name) {
+            body()
+            end.raise()
+        }
+        return end
+    }
+
     /// Clients that read events at this moment.
     var viewerCount: Int { running.withLock { $0?.api.viewers.withLock { $0.events } ?? 0 } }
 
@@ -110,7 +122,7 @@ final class ControlServer: Service {
     private static func relay(_ subscription: EventSubscription, _ control: any RunControl, to ring: EventRing) {
         while !ring.isClosed {
             if subscription.wait(seconds: 0.2) { relayOnce(subscription, control, to: ring) }
-            ring.tick(SystemTime.now())
+            ring.tick(MonotonicTime.now())
         }
     }
 
@@ -125,7 +137,7 @@ final class ControlServer: Service {
 
     /// [thread of the end] Closes connections that clients still use by then.
     func stop(within milliseconds: Int) {
-        let end = SystemTime.now() + Int64(milliseconds) * 1_000_000
+        let end = MonotonicTime.now() + Int64(milliseconds) * 1_000_000
         let running = running.withLock { running in
             defer { running = nil }
             return running
@@ -137,8 +149,10 @@ final class ControlServer: Service {
         running.api.pictures.close()
         running.api.units.close()
         // Streams whose clients read end by themselves, with the last events.
-        SystemTime.wait(150, until: end) { running.api.viewers.withLock { $0.events + $0.pictures } == 0 }
+        MonotonicTime.wait(milliseconds: 150, until: end) {
+            running.api.viewers.withLock { $0.events + $0.pictures } == 0
+        }
         running.server.stop(by: end)
-        for thread in running.threads { thread.wait(milliseconds: Int((end - SystemTime.now()) / 1_000_000)) }
+        for one in running.ends { one.wait(until: end) }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import FrameSupport
 import Glibc
 import Testing
 
@@ -416,10 +417,10 @@ final class Client {
         run.state.withLock { $0.padding = 1 << 20 }
         let (server, api) = try Self.server(run, progress: 200, connections: 100)
         defer { server.stop() }
-        let thread = try OwnThread("test") { api.pictures.run() }
+        let thread = try NamedThread("test") { api.pictures.run() }
         defer {
             api.pictures.close()
-            thread.wait(milliseconds: 2000)
+            thread.end.wait(milliseconds: 2000)
         }
         let client = try Client(server.port, receiveBuffer: 4096)
         try client.ask("GET \(path)", port: server.port)
@@ -441,10 +442,10 @@ final class Client {
         run.state.withLock { $0.padding = 24 << 20 }
         let (server, api) = try Self.server(run, progress: 1000, connections: 100)
         defer { server.stop() }
-        let thread = try OwnThread("test") { api.pictures.run() }
+        let thread = try NamedThread("test") { api.pictures.run() }
         defer {
             api.pictures.close()
-            thread.wait(milliseconds: 2000)
+            thread.end.wait(milliseconds: 2000)
         }
         // A busy machine may keep a client from reading for longer than that.
         for _ in 0..<10 {
@@ -522,10 +523,10 @@ final class Client {
         run.state.withLock { $0.padding = 20 << 20 }
         let (server, api) = try Self.server(run, progress: 10_000, connections: 200)
         defer { server.stop() }
-        let thread = try OwnThread("test") { api.pictures.run() }
+        let thread = try NamedThread("test") { api.pictures.run() }
         defer {
             api.pictures.close()
-            thread.wait(milliseconds: 2000)
+            thread.end.wait(milliseconds: 2000)
         }
         var clients: [Client] = []
         for _ in 0..<12 {

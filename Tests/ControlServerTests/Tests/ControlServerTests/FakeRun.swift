@@ -3,6 +3,7 @@
 @testable import ControlServer
 @testable import FrameCore
 import Foundation
+import FrameSupport
 
 /// A run that is none: it notes what it is asked for and answers what a test wants.
 final class FakeRun: RunControl {
@@ -129,7 +130,7 @@ final class FakeRun: RunControl {
 
     func requestKeyframe(of stage: String) -> Bool {
         state.withLock { state in
-            state.keyframeTimes.append(SystemTime.now())
+            state.keyframeTimes.append(MonotonicTime.now())
             return state.makesKeyframes
         }
     }

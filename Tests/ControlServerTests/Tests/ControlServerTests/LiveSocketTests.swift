@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import FrameSupport
 import Glibc
 import Testing
 
@@ -467,7 +468,7 @@ final class LiveClient {
 final class LiveServer {
     let api: ControlAPI
     private let server: HTTPServer
-    private let thread: OwnThread
+    private let thread: NamedThread
     var port: Int { server.port }
 
     init(_ run: FakeRun, progress: Int64, ping: Int64) throws {
@@ -482,12 +483,12 @@ final class LiveServer {
         }
         api = try #require(made)
         let pictures = api.pictures
-        thread = try OwnThread("test") { pictures.run() }
+        thread = try NamedThread("test") { pictures.run() }
     }
 
     deinit {
         api.pictures.close()
         server.stop()
-        thread.wait(milliseconds: 2000)
+        thread.end.wait(milliseconds: 2000)
     }
 }

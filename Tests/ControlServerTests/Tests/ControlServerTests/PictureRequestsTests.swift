@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FrameSupport
 import Testing
 
 @testable import ControlServer
@@ -9,17 +10,17 @@ import Testing
 final class RunningRequests {
     let run = FakeRun()
     let api: ControlAPI
-    private let thread: OwnThread
+    private let thread: NamedThread
 
     init() throws {
         api = .over(run)
         let requests = api.pictures
-        thread = try OwnThread("test") { requests.run() }
+        thread = try NamedThread("test") { requests.run() }
     }
 
     deinit {
         api.pictures.close()
-        thread.wait(milliseconds: 2000)
+        thread.end.wait(milliseconds: 2000)
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import FrameSupport
 import Testing
 
 @testable import ControlServer
@@ -139,7 +140,7 @@ import Testing
 private final class RunningUnits {
     let run = FakeRun()
     let fanOut: UnitFanOut
-    private let thread: OwnThread
+    private let thread: NamedThread
 
     final class Viewer: Sendable {
         let got = Locked<[UInt64]>([])
@@ -161,12 +162,12 @@ private final class RunningUnits {
     init() throws {
         fanOut = try UnitFanOut(run)
         let fanOut = fanOut
-        thread = try OwnThread("test") { fanOut.run() }
+        thread = try NamedThread("test") { fanOut.run() }
     }
 
     deinit {
         fanOut.close()
-        thread.wait(milliseconds: 2000)
+        thread.end.wait(milliseconds: 2000)
     }
 
     func watch(_ stage: String = "h264", _ codec: Codec = .h264) -> Viewer {
@@ -227,7 +228,7 @@ private final class RunningUnits {
     /// However many want one, the encoder is asked once a second.
     @Test func asksForAKeyframeAtMostOnceASecond() throws {
         let units = try RunningUnits()
-        let begin = SystemTime.now()
+        let begin = MonotonicTime.now()
         let first = units.watch()
         try units.wait("asked") { units.asked >= 1 }
         units.run.give(0, isKeyframe: true)

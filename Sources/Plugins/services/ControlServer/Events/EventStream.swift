@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 
 /// Server-sent events (WHATWG HTML, 9.2): `id` and one line of `data` for each event, and a comment where nothing
 /// happens.
@@ -96,7 +97,7 @@ extension ControlAPI {
                 continue
             }
             if ring.isClosed { return }
-            let deadline = SystemTime.now() + EventStream.commentNs
+            let deadline = MonotonicTime.now() + EventStream.commentNs
             await ring.wait(listener, for: next, until: deadline)
             if ring.next <= next, !ring.isClosed, !ring.hasGone(listener) {
                 try await writer.write(Array(": nothing new\n\n".utf8))

@@ -2,6 +2,7 @@
 
 import FrameCore
 import FrameHTTP
+import FrameSupport
 
 /// The WebSocket of one client: frames in and out, time, and what ``LiveSession`` wants done. [network loop]
 ///
@@ -138,7 +139,7 @@ final class LiveSocket: ChannelInboundHandler {
             return act(session.fail(LiveFault("message", "the message must be UTF-8", "Send JSON.")))
         }
         do {
-            act(session.take(try LiveMessage(bytes), now: SystemTime.now()))
+            act(session.take(try LiveMessage(bytes), now: MonotonicTime.now()))
         } catch {
             act(session.fail(error as? LiveFault ?? LiveFault("message", "the message cannot be read", "Send JSON.")))
         }
@@ -285,7 +286,7 @@ final class LiveSocket: ChannelInboundHandler {
     private func take(_ outcome: PictureRequests.Outcome, for key: LiveSession.Key) {
         // After the end of the run, nothing is answered.
         guard !api.events.isClosed else { return act(session.end(1001, "the run has ended")) }
-        act(session.take(outcome, for: key, now: SystemTime.now()))
+        act(session.take(outcome, for: key, now: MonotonicTime.now()))
         countPreviews()
     }
 
@@ -305,7 +306,7 @@ final class LiveSocket: ChannelInboundHandler {
 
     private func take(_ news: UnitFanOut.News, for key: LiveSession.Key) {
         let isCongested = pendingBytes > LiveProtocol.mostPendingBytes
-        act(session.take(news, for: key, isCongested: isCongested, now: SystemTime.now()))
+        act(session.take(news, for: key, isCongested: isCongested, now: MonotonicTime.now()))
         countPreviews()
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 
 /// Gives the access units of stages to viewers, on one thread of its own. Each stage is watched once, and each unit
 /// prepared once, for any number of viewers. A stage without a viewer is not watched.
@@ -120,7 +121,7 @@ final class UnitFanOut: Sendable {
     /// [service thread] Gives units to viewers until ``close()``.
     func run() {
         while !state.withLock({ $0.isClosed }) {
-            let now = SystemTime.now()
+            let now = MonotonicTime.now()
             watchWhatIsDue(now)
             refuse()
             welcome(now)
@@ -131,7 +132,7 @@ final class UnitFanOut: Sendable {
             // Not at once: the replacement may not be there yet.
             case .ended(let stage):
                 state.withLock { state in
-                    state.stages[stage]?.heardAt = SystemTime.now() - Self.silenceNs + 250_000_000
+                    state.stages[stage]?.heardAt = MonotonicTime.now() - Self.silenceNs + 250_000_000
                     state.stages[stage]?.group = []
                 }
             case nil: break
@@ -253,7 +254,7 @@ final class UnitFanOut: Sendable {
             followsGap: followsGap || unit.header.isDiscontinuity && unit.header.isKeyframe)
         let viewers = state.withLock { state -> [Give] in
             guard var stage = state.stages[name] else { return [] }
-            stage.heardAt = SystemTime.now()
+            stage.heardAt = MonotonicTime.now()
             stage.hasLost = false
             if unit.header.isKeyframe {
                 (stage.group, stage.groupBytes, stage.wantsKeyframe) = ([], 0, false)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 
 /// The parameters of pictures.
 enum PictureQuery {
@@ -123,27 +124,27 @@ extension ControlAPI {
         to writer: any StreamWriter, unless isOver: @Sendable (_ isWaiting: Bool) -> Bool
     ) async throws {
         var left = count
-        var due = SystemTime.now()
+        var due = MonotonicTime.now()
         var next = first
         while left > 0, !isOver(false) {
             switch next {
             case .none:
                 // Nothing is being written, so nothing shows whether a client that has closed its side is still there.
                 if isOver(true) { return }
-                due = SystemTime.now()
+                due = MonotonicTime.now()
             // This viewer has lost a picture, as all have.
-            case .crowded: due = SystemTime.now() + interval
+            case .crowded: due = MonotonicTime.now() + interval
             // The stage has gone, or its pictures cannot be encoded: the stream ends.
             case .failed: return
             case .shot(let shot):
                 try await writer.write(Self.head(of: shot, fields(of: shot)), shot.piece, Array("\r\n".utf8))
                 left -= 1
                 // Keeps the interval. A late picture is not made up for.
-                due = max(due + interval, SystemTime.now() - interval)
+                due = max(due + interval, MonotonicTime.now() - interval)
             }
             guard left > 0 else { break }
             next = await pictures.next(
-                of: id, as: form, isPreview: true, after: due - SystemTime.now(), patience: PictureStream.patienceNs)
+                of: id, as: form, isPreview: true, after: due - MonotonicTime.now(), patience: PictureStream.patienceNs)
         }
         if left == 0 { try await writer.write(Array("--framehost--\r\n".utf8)) }
     }

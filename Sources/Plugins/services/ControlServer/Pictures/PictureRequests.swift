@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Asks stages for pictures and encodes them, on one thread of its own, so that neither an event loop nor the chain
@@ -80,7 +81,7 @@ final class PictureRequests: Sendable {
         of stage: String, as form: PictureForm, isPreview: Bool, after delay: Int64, patience: Int64,
         give: @escaping @Sendable (Outcome) -> Void
     ) {
-        let start = SystemTime.now() + max(delay, 0)
+        let start = MonotonicTime.now() + max(delay, 0)
         let request = Request(
             stage: stage, form: form, isPreview: isPreview, notBefore: delay > 0 ? start - Self.slackNs : start,
             deadline: start + patience, give: give)
@@ -122,7 +123,7 @@ final class PictureRequests: Sendable {
         /// System clock of the last unanswered question, by stage.
         var asked: [String: Int64] = [:]
         while !state.withLock({ $0.isClosed }) {
-            let now = SystemTime.now()
+            let now = MonotonicTime.now()
             expire(now)
             var pause = ask(&asked, now)
             pause = min(max(pause, 0), 1_000_000_000)
@@ -130,7 +131,7 @@ final class PictureRequests: Sendable {
             asked[stage] = nil
             // The stage's format has just changed, or the stage has gone: it is asked again a little later.
             guard let picture else {
-                asked[stage] = SystemTime.now() - Self.askAgainNs + 10_000_000
+                asked[stage] = MonotonicTime.now() - Self.askAgainNs + 10_000_000
                 continue
             }
             develop(stage, picture)

@@ -2,6 +2,7 @@
 
 import FrameCore
 import FrameHTTP
+import FrameSupport
 
 /// The memory of what the clients of a server have not read yet: pictures, access units and long answers, of all clients
 /// together.
@@ -65,7 +66,7 @@ final class AnswerMemory: Sendable {
     private let now: @Sendable () -> Int64
     private let state = Locked(State())
 
-    init(most: Int = usual, now: @escaping @Sendable () -> Int64 = { SystemTime.now() }) {
+    init(most: Int = usual, now: @escaping @Sendable () -> Int64 = { MonotonicTime.now() }) {
         (self.most, self.now) = (most, now)
     }
 

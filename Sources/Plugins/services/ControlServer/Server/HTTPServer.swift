@@ -2,6 +2,7 @@
 
 import FrameCore
 import FrameHTTP
+import FrameSupport
 import Glibc
 
 /// Serves a ``ControlAPI`` over HTTP/1.1: hummingbird's channels on a listener of ours.
@@ -123,7 +124,7 @@ final class HTTPServer: Sendable {
             throw Self.cannotListen(address, (error as? IOError)?.errnoCode ?? 0)
         }
         expiry = threads.loop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
-            Self.close(connections) { $0.book.expire(now: SystemTime.now()) }
+            Self.close(connections) { $0.book.expire(now: MonotonicTime.now()) }
         }
     }
 
@@ -149,7 +150,7 @@ final class HTTPServer: Sendable {
             connections.book.beginAnswer(key)
             if isWelcome { connections.book.welcome(key) }
         }
-        defer { connections.withLock { $0.book.endAnswer(key, now: SystemTime.now()) } }
+        defer { connections.withLock { $0.book.endAnswer(key, now: MonotonicTime.now()) } }
         let isBusy = Locked(true)
         func isIdle() {
             if isBusy.withLock({ was in
@@ -358,7 +359,7 @@ final class HTTPServer: Sendable {
         let (address, isShort) = try admit(channel)
         let (entrance, pushedOut) = connections.withLock { connections -> (Entrance, (any Channel)?) in
             guard !connections.isStopping else { return (.refused, nil) }
-            let entrance = connections.book.open(key, address, isShort: isShort, now: SystemTime.now())
+            let entrance = connections.book.open(key, address, isShort: isShort, now: MonotonicTime.now())
             guard case .taken(let other) = entrance else { return (entrance, nil) }
             connections.open[key] = channel
             return (entrance, other.flatMap { connections.open.removeValue(forKey: $0) })
@@ -448,7 +449,7 @@ final class HTTPServer: Sendable {
     /// Waits until no request has come for a moment, and none is being answered.
     private func waitForQuiet(_ end: Int64) {
         var (seen, pause) = (-1, 0)
-        SystemTime.wait(Self.longestRest, until: end) {
+        MonotonicTime.wait(milliseconds: Self.longestRest, until: end) {
             let (requests, busy) = connections.withLock { ($0.requests, $0.busy) }
             pause = requests == seen && busy == 0 ? pause + 1 : 0
             seen = requests
@@ -459,22 +460,22 @@ final class HTTPServer: Sendable {
     /// [thread of the end] Answers the requests that come now, gives answers under way a moment, and closes everything
     /// else, streams too.
     ///
-    /// - Parameter end: When it has ended, by ``SystemTime``.
-    func stop(by end: Int64 = SystemTime.now() + 500_000_000) {
+    /// - Parameter end: When it has ended, by ``MonotonicTime``.
+    func stop(by end: Int64 = MonotonicTime.now() + 500_000_000) {
         refuseConnections()
         connections.withLock { $0.isLeaving = true }
         waitForQuiet(end - Self.closing)
         connections.withLock { $0.isStopping = true }
         expiry.cancel()
         listener.close(promise: nil)
-        SystemTime.wait(200, until: end - Self.closing) { connections.withLock { $0.busy } == 0 }
+        MonotonicTime.wait(milliseconds: 200, until: end - Self.closing) { connections.withLock { $0.busy } == 0 }
         for channel in connections.withLock({ Array($0.open.values) }) {
             channel.pipeline.fireUserInboundEventTriggered(LiveSocket.ServerStops())
             channel.close(promise: nil)
         }
         // A task may still wait for a stage that does not answer.
-        SystemTime.wait(400, until: end) { tasks.now == 0 }
-        SystemTime.wait(200, until: end) { !listener.isActive }
+        MonotonicTime.wait(milliseconds: 400, until: end) { tasks.now == 0 }
+        MonotonicTime.wait(milliseconds: 200, until: end) { !listener.isActive }
     }
 }
 
