@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameNetwork
+import FrameSupport
 
 /// The readers of one stream on one event loop, and the mailbox through which blocks come to them.
 ///
@@ -78,7 +79,7 @@ final class LoopFan: @unchecked Sendable {
             mailbox.blocks.append(block)
             guard !mailbox.isScheduled else { return false }
             if block.medium == .sound, mailbox.isSoundChecked {
-                mailbox.waitsSince = mailbox.waitsSince ?? StreamHub.monotonic()
+                mailbox.waitsSince = mailbox.waitsSince ?? MonotonicTime.now()
                 return false
             }
             mailbox.isScheduled = true
@@ -92,7 +93,7 @@ final class LoopFan: @unchecked Sendable {
         defer { spare.removeAll(keepingCapacity: true) }
         hasDelivered = true
         if soundCheck == nil, spare.contains(where: { $0.medium == .sound }) { checkSound() }
-        let now = StreamHub.monotonic()
+        let now = MonotonicTime.now()
         for reader in tcpReaders {
             for block in spare { reader.offer(block, now: now) }
             reader.pump(now: now)
@@ -127,7 +128,7 @@ final class LoopFan: @unchecked Sendable {
     /// Delivers sound that has waited long enough. False where nothing came since the last look: the check ends, and
     /// the next sound is delivered at once.
     private func deliverLateSound() -> Bool {
-        let latest = StreamHub.monotonic() - Self.longestWaitOfSound
+        let latest = MonotonicTime.now() - Self.longestWaitOfSound
         let (isLate, isWaiting) = mailbox.withLockedValue { mailbox in
             if mailbox.waitsSince == nil, !hasDelivered { mailbox.isSoundChecked = false }
             return (mailbox.waitsSince.map { $0 <= latest } ?? false, mailbox.waitsSince != nil)
@@ -144,7 +145,7 @@ final class LoopFan: @unchecked Sendable {
     /// [network loop] Starts to feed a reader: kept blocks at once, then new ones.
     func add(_ reader: TCPReader, _ entry: StreamHub.Entry) {
         tcpReaders.append(reader)
-        reader.begin(entry, of: hub, now: StreamHub.monotonic())
+        reader.begin(entry, of: hub, now: MonotonicTime.now())
         watch()
     }
 
@@ -230,7 +231,7 @@ final class LoopFan: @unchecked Sendable {
     /// - Returns: What was counted; nil where it was never added.
     @discardableResult
     func remove(_ number: UInt64) -> ReaderFigures? {
-        let now = StreamHub.monotonic()
+        let now = MonotonicTime.now()
         var figures: ReaderFigures?
         if let place = tcpReaders.firstIndex(where: { $0.order.number == number }) {
             figures = tcpReaders.remove(at: place).figures(now: now)
@@ -261,7 +262,7 @@ final class LoopFan: @unchecked Sendable {
 
     /// [network loop] The figures of each reader.
     var figures: [ReaderFigures] {
-        let now = StreamHub.monotonic()
+        let now = MonotonicTime.now()
         return tcpReaders.map { $0.figures(now: now) } + udpReaders.map(\.figures)
     }
 
@@ -273,7 +274,7 @@ final class LoopFan: @unchecked Sendable {
     }
 
     private func findStuck() {
-        let now = StreamHub.monotonic()
+        let now = MonotonicTime.now()
         for reader in tcpReaders where reader.isStuck(now: now) { reportStuck(reader.order) }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameNetwork
+import FrameSupport
 
 /// One client's connection: turns bytes into requests, and answers into bytes. [network loop]
 ///
@@ -112,7 +113,7 @@ final class RTSPConnection: ChannelDuplexHandler {
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         if context.channel.isWritable {
             untakenAnswers = 0
-            let now = StreamHub.monotonic()
+            let now = MonotonicTime.now()
             for reader in readers.values { reader.pump(now: now) }
         }
         context.fireChannelWritabilityChanged()

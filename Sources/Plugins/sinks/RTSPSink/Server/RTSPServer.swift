@@ -2,6 +2,7 @@
 
 import FrameCore
 import FrameNetwork
+import FrameSupport
 import Glibc
 import Synchronization
 
@@ -50,8 +51,8 @@ final class RTSPServer: Sendable {
     /// Takes the lock. All changes go through here: they are short, and timed.
     private func locked<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
         try state.withLockedValue { state in
-            let begin = StreamHub.monotonic()
-            defer { state.longestHold = max(state.longestHold, StreamHub.monotonic() - begin) }
+            let begin = MonotonicTime.now()
+            defer { state.longestHold = max(state.longestHold, MonotonicTime.now() - begin) }
             return try body(&state)
         }
     }
@@ -212,7 +213,7 @@ final class RTSPServer: Sendable {
         let (isLast, stream, news, refusals) = locked { state in
             state.fans[path] = nil
             let stream = state.streams.removeValue(forKey: path)
-            let now = StreamHub.monotonic()
+            let now = MonotonicTime.now()
             let news = state.readership.signalling.failedLogins.takeNews(now: now, endOf: path)
             let isLast = state.streams.isEmpty
             return (isLast, stream, news, isLast ? state.refusals.takeNews(now: now, isLast: true) : nil)
@@ -223,8 +224,9 @@ final class RTSPServer: Sendable {
     }
 
     private func wait(_ milliseconds: Int, _ isHurried: () -> Bool, while condition: () -> Bool) {
-        let end = StreamHub.monotonic() + Int64(milliseconds) * 1_000_000
-        while condition(), !isHurried(), StreamHub.monotonic() < end { usleep(Grace.stepMicroseconds) }
+        MonotonicTime.wait(milliseconds: milliseconds, lookingEvery: Grace.stepMicroseconds) {
+            !condition() || isHurried()
+        }
     }
 
     private func hasReaders(_ path: String, overUDP: Bool = false) -> Bool {
@@ -240,7 +242,7 @@ final class RTSPServer: Sendable {
     func open(_ id: ConnectionID, _ channel: any Channel, peer: IPAddress, local: IPAddress, isSecure: Bool) -> Bool {
         locked { state in
             if state.isClosing { return false }
-            let now = StreamHub.monotonic()
+            let now = MonotonicTime.now()
             if let reason = state.readership.signalling.open(id, peer: peer, local: local, isSecure: isSecure, now: now)
             {
                 state.refusals.add(reason)
@@ -255,7 +257,7 @@ final class RTSPServer: Sendable {
         perform(
             locked { state in
                 state.connections[id] = nil
-                return state.readership.change { $0.closed(id, now: StreamHub.monotonic()) }
+                return state.readership.change { $0.closed(id, now: MonotonicTime.now()) }
             })
     }
 
@@ -276,7 +278,7 @@ final class RTSPServer: Sendable {
             values.prove(demand)
         }
         let outcome = locked { state in
-            state.readership.change { $0.handle(values, from: id, now: StreamHub.monotonic()) }
+            state.readership.change { $0.handle(values, from: id, now: MonotonicTime.now()) }
         }
         dismiss(outcome.stoppedReaders, from: loop)
         return outcome.actions
@@ -291,7 +293,7 @@ final class RTSPServer: Sendable {
     /// [any thread] Called about once a second: ends sessions and connections without a sign of life, and reports
     /// refusals and failed logins. The lock is free between these parts.
     func expire() {
-        let now = StreamHub.monotonic()
+        let now = MonotonicTime.now()
         perform(locked { state in state.readership.change { $0.expireSessions(now: now) } })
         perform(locked { state in state.readership.change { $0.expireConnections(now: now) } })
         let (news, logins, streams) = locked { state in
@@ -314,7 +316,7 @@ final class RTSPServer: Sendable {
     /// Notes that a datagram came from a client. [network loop]
     private func heard(_ endpoint: Signalling.Endpoint, _ data: ByteBuffer) {
         let whose = locked { state -> (String, Medium)? in
-            guard let id = state.readership.signalling.heard(from: endpoint, now: StreamHub.monotonic()),
+            guard let id = state.readership.signalling.heard(from: endpoint, now: MonotonicTime.now()),
                 let medium = state.readership.signalling.sessions[id]?.transports.medium(onPort: endpoint.port)
             else { return nil }
             return (id, medium)
@@ -343,7 +345,7 @@ final class RTSPServer: Sendable {
         guard let fan = fan(of: order.path, on: loop), var entry = fan.hub.join(fan, hasPictures: hasPictures) else {
             return .refused(.notFound)
         }
-        let beginning = locked { $0.readership.begin(order, on: fan, now: StreamHub.monotonic()) }
+        let beginning = locked { $0.readership.begin(order, on: fan, now: MonotonicTime.now()) }
         switch beginning {
         case .joined:
             if hasPictures { fan.hub.countJoin(atOnce: entry.backlog != nil) }
@@ -412,7 +414,7 @@ final class RTSPServer: Sendable {
                 }
             }
         }
-        fan.report(.left(figures, departure, nanoseconds: StreamHub.monotonic() - reader.since))
+        fan.report(.left(figures, departure, nanoseconds: MonotonicTime.now() - reader.since))
     }
 
     private func fail(_ order: PlayOrder, _ departure: Departure) {

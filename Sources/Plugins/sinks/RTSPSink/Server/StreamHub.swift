@@ -73,9 +73,6 @@ final class StreamHub: Sendable {
         shared = NIOLockedValueBox(Shared())
     }
 
-    /// Nanoseconds of the monotonic clock, by which readers' queues are timed. Kept units go by the chain clock.
-    static func monotonic() -> Int64 { Int64(NIODeadline.now().uptimeNanoseconds) }
-
     /// Within ±2^61 ns, whatever a clock says, so that differences do not overflow.
     private var boundedNow: Int64 { MediaTime(nanoseconds: now()).nanoseconds }
 
