@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Writes samples one after the other, without header: the planes of a frame in order, rows without padding; for access
@@ -27,9 +28,13 @@ struct RawDump: ~Copyable {
         for index in 0..<frame.planeCount {
             try frame.withPlane(index) { plane in
                 if plane.strideBytes == plane.rowBytes {
-                    try write(plane.baseAddress, plane.rowBytes * plane.height)
+                    try write(UnsafeRawBufferPointer(start: plane.baseAddress, count: plane.rowBytes * plane.height))
                 } else {
-                    for y in 0..<plane.height { try write(plane.baseAddress + y * plane.strideBytes, plane.rowBytes) }
+                    for y in 0..<plane.height {
+                        try write(
+                            UnsafeRawBufferPointer(
+                                start: plane.baseAddress + y * plane.strideBytes, count: plane.rowBytes))
+                    }
                 }
             }
         }
@@ -49,24 +54,8 @@ struct RawDump: ~Copyable {
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws {
-        guard let base = bytes.baseAddress else { return }
-        try write(base, bytes.count)
-    }
-
-    private func write(_ base: UnsafeRawPointer, _ byteCount: Int) throws {
-        var done = 0
-        while done < byteCount {
-            let count = Glibc.write(descriptor, base + done, byteCount - done)
-            if count < 0, errno == EINTR { continue }
-            if count < 0, errno == EAGAIN {
-                // Another program that shares standard output has made it non-blocking.
-                var output = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                _ = poll(&output, 1, -1)
-                continue
-            }
-            guard count > 0 else { throw fault() }
-            done += count
-        }
+        let code = Transfer.write(bytes, to: descriptor)
+        guard code == 0 else { throw fault(code) }
     }
 
     /// Finishes the file. Must be called only once.
@@ -75,8 +64,7 @@ struct RawDump: ~Copyable {
         guard code == 0 else { throw FileRefusal.failed(code).fault(path) }
     }
 
-    private func fault() -> FrameHostError {
-        let code = errno
+    private func fault(_ code: Int32) -> FrameHostError {
         guard path == "-" else { return FileRefusal.failed(code).fault(path) }
         let remedy =
             switch code {

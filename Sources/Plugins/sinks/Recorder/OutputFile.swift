@@ -2,6 +2,7 @@
 
 import CAVFormat
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// A file being written, through a descriptor of our own. So the exact reason of a failed write is known, and the
@@ -112,16 +113,12 @@ final class OutputFile {
         }
         // After this write the hole could no longer be detected.
         guard !wasShortened else { return fail(ESTALE) }
-        var done = 0
-        while done < bytes.count {
-            let count = Glibc.write(file, bytes.baseAddress! + done, bytes.count - done)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return fail(count == 0 ? EIO : errno) }
-            done += count
-            offset += Int64(count)
+        let begin = offset
+        let code = Transfer.write(bytes, to: file) {
+            offset = begin + Int64($0)
             size = max(size, offset)
         }
-        return Int32(done)
+        return code == 0 ? Int32(bytes.count) : fail(code)
     }
 
     /// As `AVIOContext.seek`: the new offset, the size for `AVSEEK_SIZE`, or an error.
@@ -139,8 +136,7 @@ final class OutputFile {
     func read(_ count: Int, at place: Int64) throws(RecordingErrno) -> [UInt8] {
         guard isRegular else { return [] }
         var bytes = [UInt8](repeating: 0, count: count)
-        var got = 0
-        repeat { got = pread(file, &bytes, count, Int(place)) } while got < 0 && errno == EINTR
+        let got = SystemCall.retrying { pread(file, &bytes, count, Int(place)) }
         guard got >= 0 else { throw RecordingErrno(code: errno) }
         return Array(bytes[..<got])
     }
@@ -150,15 +146,8 @@ final class OutputFile {
     /// - Throws: ``RecordingErrno``.
     func overwrite(_ bytes: [UInt8], at place: Int64) throws(RecordingErrno) {
         guard isRegular else { return }
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                pwrite(file, $0.baseAddress! + done, bytes.count - done, Int(place) + done)
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw RecordingErrno(code: count == 0 ? EIO : errno) }
-            done += count
-        }
+        let code = bytes.withUnsafeBytes { Transfer.write($0, to: file, at: place) }
+        guard code == 0 else { throw RecordingErrno(code: code) }
     }
 
     private func fail(_ code: Int32) -> Int32 {

@@ -2,6 +2,7 @@
 
 import CFreeType
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// A font opened by FreeType at one size: the only file that imports it.
@@ -91,17 +92,11 @@ package final class FontFace {
             (1...mostBytes).contains(Int(status.st_size))
         else { throw fault("must be a regular file of 1 byte to \(mostBytes >> 20) MB") }
         let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(status.st_size), alignment: 16)
-        var filled = 0
-        while filled < bytes.count {
-            let count = read(file, bytes.baseAddress! + filled, bytes.count - filled)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                bytes.deallocate()
-                throw fault(
-                    "cannot be read to its end",
-                    remedy: "Check the disk that it is on, or name another font file with 'font'.")
-            }
-            filled += count
+        guard Transfer.read(into: bytes, from: file).count == bytes.count else {
+            bytes.deallocate()
+            throw fault(
+                "cannot be read to its end",
+                remedy: "Check the disk that it is on, or name another font file with 'font'.")
         }
         return bytes
     }

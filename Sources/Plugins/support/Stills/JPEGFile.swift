@@ -2,6 +2,7 @@
 
 import CTurboJPEG
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// A JPEG file as red, green, blue and an opaque alpha, eight bits each.
@@ -76,14 +77,8 @@ struct JPEGFile {
         guard status.st_mode & S_IFMT == S_IFREG else { throw ReadFault(errno: EINVAL) }
         if most == mostBytes, status.st_size > most { throw ReadFault(errno: EFBIG) }
         var bytes = [UInt8](repeating: 0, count: min(Int(status.st_size), most))
-        var count = 0
-        while count < bytes.count {
-            let got = bytes.withUnsafeMutableBytes { read(file, $0.baseAddress! + count, $0.count - count) }
-            if got < 0, errno == EINTR { continue }
-            if got < 0 { throw ReadFault(errno: errno) }
-            if got == 0 { break }
-            count += got
-        }
+        let (count, code) = bytes.withUnsafeMutableBytes { Transfer.read(into: $0, from: file) }
+        guard code == 0 else { throw ReadFault(errno: code) }
         return Array(bytes.prefix(count))
     }
 }

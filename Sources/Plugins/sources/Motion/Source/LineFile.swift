@@ -77,15 +77,10 @@ final class LineFile {
 
     /// Reads the next chunk; returns an errno where that fails.
     private func fill() -> Int32? {
-        while true {
-            let count = Glibc.read(held.descriptor, &chunk, chunk.count)
-            if count < 0 {
-                if errno == EINTR { continue }
-                return errno
-            }
-            hasEnded = count == 0
-            bytes += chunk[..<count]
-            return nil
-        }
+        let count = SystemCall.retrying { Glibc.read(held.descriptor, &chunk, chunk.count) }
+        guard count >= 0 else { return errno }
+        hasEnded = count == 0
+        bytes += chunk[..<count]
+        return nil
     }
 }
