@@ -37,22 +37,15 @@ final class BatchConnection {
         say(
             [("bytes", .number(chain.plan.memoryBytes)), ("hasIndex", .bool(sources.allSatisfy(\.hasIndex)))]
                 + (length.map { [("length", .number($0))] } ?? []))
-        var answer: UInt8 = 0
-        while true {
-            let count = read(line, &answer, 1)
-            if count < 0, errno == EINTR { continue }
-            guard count == 1, answer == UInt8(ascii: "g") else { _exit(1) }
-            break
-        }
         let line = line
+        var answer: UInt8 = 0
+        let count = SystemCall.retrying { read(line, &answer, 1) }
+        guard count == 1, answer == UInt8(ascii: "g") else { _exit(1) }
         // The batch sends nothing more. Anything but a byte means that the batch has ended.
         try? ServiceThread.start(name: "batch") {
             var byte: UInt8 = 0
-            while true {
-                let count = read(line, &byte, 1)
-                if count > 0 || (count < 0 && errno == EINTR) { continue }
-                kill(getpid(), SIGKILL)
-            }
+            while SystemCall.retrying({ read(line, &byte, 1) }) > 0 {}
+            kill(getpid(), SIGKILL)
         }
     }
 

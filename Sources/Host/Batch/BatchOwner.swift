@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 import Synchronization
 
@@ -49,12 +50,12 @@ final class BatchOwner: Sendable {
             ("host", .string(WorkRecord.hostName)), ("boot", .string(Self.bootID)), ("pid", .number(getpid())),
             ("program", .string(FrameHost.configuration.version)),
         ])
-        guard UnitFolder.writeAll(Array((words.text() + "\n").utf8), to: file) else {
-            let fault = FrameHostError(
-                .unavailable, place: path, what: "cannot be written: \(String(cString: strerror(errno)))",
-                remedy: "Free some space, or name another folder with --out.")
+        let code = Transfer.write(Array((words.text() + "\n").utf8), to: file)
+        guard code == 0 else {
             unlink(path)
-            throw fault
+            throw FrameHostError(
+                .unavailable, place: path, what: "cannot be written: \(String(cString: strerror(code)))",
+                remedy: "Free some space, or name another folder with --out.")
         }
     }
 

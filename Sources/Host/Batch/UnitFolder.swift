@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// The attempts at one unit with one key, on disk: looks, claims, commits, publishes. docs/design/026-batch.md says why
@@ -43,18 +44,7 @@ struct UnitFolder {
     /// - Throws: ``FrameHostError`` if the folder cannot be written.
     func setPartCount(_ count: Int) throws {
         try Self.makeFolders(partsFolder)
-        var random = SystemRandomNumberGenerator()
-        let new = "\(partsFolder)/count-\(String(random.next() as UInt32, radix: 16))"
-        let file = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-        guard file >= 0 else { throw Self.fault(new, "created", errno) }
-        let isWritten = Self.writeAll(Array("\(count)\n".utf8), to: file)
-        let code = errno
-        close(file)
-        guard isWritten, rename(new, "\(partsFolder)/count") == 0 else {
-            let code = isWritten ? errno : code
-            unlink(new)
-            throw Self.fault("\(partsFolder)/count", "written", code)
-        }
+        try Self.put("\(count)\n", at: "\(partsFolder)/count")
     }
 
     /// The number that ``setPartCount(_:)`` has written; nil if the unit is not divided.
@@ -102,17 +92,21 @@ struct UnitFolder {
             [
                 ("time", .string(WallTime.text(WorkRecord.now()))), ("host", .string(WorkRecord.hostName)),
             ] + (input.map { [("input", $0.json(path: path ?? ""))] } ?? []))
+        try Self.put(words.text(pretty: true) + "\n", at: givenUpPath)
+    }
+
+    /// Writes a file under a name that nobody else uses. It gets its own name once it is whole.
+    private static func put(_ text: String, at path: String) throws {
         var random = SystemRandomNumberGenerator()
-        let new = "\(givenUpPath)-\(String(random.next() as UInt32, radix: 16))"
+        let new = "\(path)-\(String(random.next() as UInt32, radix: 16))"
         let file = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-        guard file >= 0 else { throw Self.fault(new, "created", errno) }
-        let isWritten = Self.writeAll(Array((words.text(pretty: true) + "\n").utf8), to: file)
-        let code = errno
+        guard file >= 0 else { throw fault(new, "created", errno) }
+        var code = Transfer.write(Array(text.utf8), to: file)
         close(file)
-        guard isWritten, rename(new, givenUpPath) == 0 else {
-            let code = isWritten ? errno : code
+        if code == 0, rename(new, path) != 0 { code = errno }
+        guard code == 0 else {
             unlink(new)
-            throw Self.fault(givenUpPath, "written", code)
+            throw fault(path, "written", code)
         }
     }
 
@@ -404,7 +398,7 @@ struct UnitFolder {
         let new = "\(folder)/\(attempt.folderName).failed"
         let file = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
         if file >= 0 {
-            let isWritten = Self.writeAll(Array((words.text(pretty: true) + "\n").utf8), to: file)
+            let isWritten = Transfer.write(Array((words.text(pretty: true) + "\n").utf8), to: file) == 0
             close(file)
             // Only this batch counts a failure that cannot be written.
             if isWritten { rename(new, "\(folder)/\(attempt.number).failed") } else { unlink(new) }
@@ -521,8 +515,9 @@ struct UnitFolder {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
         guard file >= 0 else { throw Self.fault(path, "created", errno) }
         defer { close(file) }
-        guard Self.writeAll(Array((record.json.text(pretty: true) + "\n").utf8), to: file), fsync(file) == 0 else {
-            let code = errno
+        var code = Transfer.write(Array((record.json.text(pretty: true) + "\n").utf8), to: file)
+        if code == 0, fsync(file) != 0 { code = errno }
+        guard code == 0 else {
             unlink(path)
             throw Self.fault(path, "written", code)
         }
@@ -680,17 +675,6 @@ struct UnitFolder {
         return FrameHostError(
             .unavailable, place: path, what: "cannot be \(verb): \(String(cString: strerror(code)))",
             remedy: "\(remedy), then run the same command again.")
-    }
-
-    static func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return false }
-            rest = rest.dropFirst(count)
-        }
-        return true
     }
 
     /// The names in a folder without `.` and `..`; nil if the folder cannot be read.

@@ -147,8 +147,7 @@ struct UnitList: Sendable {
         let first = text.count
         var buffer = [UInt8](repeating: 0, count: 1 << 20)
         while true {
-            let count = read(file, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
+            let count = SystemCall.retrying { read(file, &buffer, buffer.count) }
             if count < 0, errno == EAGAIN {
                 // Another program that shares standard input has made it non-blocking.
                 var input = pollfd(fd: file, events: Int16(POLLIN), revents: 0)

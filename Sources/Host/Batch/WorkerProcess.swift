@@ -194,7 +194,7 @@ final class WorkerProcess {
         close(log)
         if isGoing, let planned { gate.giveBack(planned) }
         var status: Int32 = 0
-        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+        _ = SystemCall.retrying { waitpid(pid, &status, 0) }
         judge(status)
         return outcome
     }

@@ -123,8 +123,9 @@ struct ControlClient {
         var bytes = [UInt8](repeating: 0, count: 1024)
         var count = 0
         while count < bytes.count {
-            let more = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress! + count, $0.count - count) }
-            if more < 0, errno == EINTR { continue }
+            let more = bytes.withUnsafeMutableBytes { bytes in
+                SystemCall.retrying { read(descriptor, bytes.baseAddress! + count, bytes.count - count) }
+            }
             guard more >= 0 else { throw unreadable(errno) }
             if more == 0 { break }
             count += more

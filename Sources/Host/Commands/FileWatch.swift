@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import FrameCore
 import Glibc
 
 /// Tells whether a file has changed since the last look, by its identity, size and time, and where only the time of its
@@ -74,8 +75,7 @@ struct FileWatch {
         var (sum, total): (UInt64, Int) = (0xcbf2_9ce4_8422_2325, 0)
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while total <= mostBytes {
-            let count = read(file, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
+            let count = SystemCall.retrying { read(file, &buffer, buffer.count) }
             guard count >= 0 else { return nil }
             if count == 0 { return sum }
             total += count

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// `framehost graph CHAIN|URL`: a chain as a picture.
@@ -160,24 +161,12 @@ struct GraphCommand: ParsableCommand {
 
     /// Writes all bytes, however slowly they are read (`… | less`). A reader that has gone is not a fault.
     private func print(_ bytes: [UInt8]) throws {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(StandardOutput.descriptor, $0.baseAddress, $0.count) }
-            let code = errno
-            if count > 0 { rest = rest.dropFirst(count) }
-            if count < 0, code == EAGAIN {
-                var output = pollfd(fd: StandardOutput.descriptor, events: Int16(POLLOUT), revents: 0)
-                _ = poll(&output, 1, -1)
-            } else if count < 0, code == EPIPE {
-                return
-            } else if count < 0, code != EINTR {
-                throw FrameHostError(
-                    .callFailed, place: "standard output",
-                    what: "cannot be written: \(String(cString: strerror(code)))",
-                    remedy: code == ENOSPC
-                        ? "Free some space, or name a file with --output."
-                        : "Check where standard output goes, or name a file with --output.")
-            }
-        }
+        let code = Transfer.write(bytes, to: StandardOutput.descriptor)
+        guard ![0, EPIPE].contains(code) else { return }
+        throw FrameHostError(
+            .callFailed, place: "standard output", what: "cannot be written: \(String(cString: strerror(code)))",
+            remedy: code == ENOSPC
+                ? "Free some space, or name a file with --output."
+                : "Check where standard output goes, or name a file with --output.")
     }
 }

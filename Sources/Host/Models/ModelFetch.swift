@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Brings one model into a data folder: from its publisher, another server or a folder.
@@ -249,19 +250,14 @@ struct ModelFetch {
         var bytes = [UInt8](repeating: 0, count: 1 << 16)
         var offset = 0
         while offset < model.byteCount {
-            let count = read(source, &bytes, min(bytes.count, model.byteCount - offset))
-            if count < 0, errno == EINTR { continue }
+            let most = min(bytes.count, model.byteCount - offset)
+            let count = SystemCall.retrying { read(source, &bytes, most) }
             guard count >= 0 else { throw cannotRead(errno) }
             if count == 0 { break }
-            var written = 0
-            while written < count {
-                let step = bytes.withUnsafeBytes {
-                    pwrite(part, $0.baseAddress! + written, count - written, off_t(offset + written))
-                }
-                if step < 0, errno == EINTR { continue }
-                guard step > 0 else { throw cannotWrite(partPath, step < 0 ? errno : ENOSPC) }
-                written += step
+            let code = bytes.withUnsafeBytes {
+                Transfer.write(UnsafeRawBufferPointer(rebasing: $0[..<count]), to: part, at: Int64(offset))
             }
+            guard code == 0 else { throw cannotWrite(partPath, code) }
             offset += count
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// A copy of a plugin's file, in a folder that only this program uses.
@@ -163,9 +164,8 @@ struct PluginCopy {
 
     private static var reason: String { String(cString: strerror(errno)) }
 
-    /// The fault of a copy that cannot be made, from `errno`. TMPDIR of a program that runs cannot be changed.
-    private static func fault(_ place: String, _ what: String) -> FrameHostError {
-        let code = errno
+    /// The fault of a copy that cannot be made. TMPDIR of a program that runs cannot be changed.
+    private static func fault(_ place: String, _ what: String, _ code: Int32 = errno) -> FrameHostError {
         let start = code == ENOSPC || code == EDQUOT ? "Free some space there, or start" : "Start"
         return FrameHostError(
             .unavailable, place: place, what: "\(what): \(String(cString: strerror(code)))",
@@ -197,8 +197,7 @@ struct PluginCopy {
         var total: Int64 = 0
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            let count = read(source, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
+            let count = SystemCall.retrying { read(source, &buffer, buffer.count) }
             guard count >= 0 else {
                 throw FrameHostError(
                     .unavailable, place: original, what: "the plugin cannot be read: \(reason)",
@@ -215,13 +214,10 @@ struct PluginCopy {
             }
             for byte in buffer[..<count] { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01b3 }
             guard target >= 0 else { continue }
-            var written = 0
-            while written < count {
-                let more = buffer.withUnsafeBytes { write(target, $0.baseAddress! + written, count - written) }
-                if more < 0, errno == EINTR { continue }
-                guard more > 0 else { throw fault(path ?? "", "the copy of the plugin cannot be written") }
-                written += more
+            let code = buffer.withUnsafeBytes {
+                Transfer.write(UnsafeRawBufferPointer(rebasing: $0[..<count]), to: target)
             }
+            guard code == 0 else { throw fault(path ?? "", "the copy of the plugin cannot be written", code) }
         }
     }
 

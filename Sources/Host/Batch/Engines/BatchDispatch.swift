@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Hands a batch to an engine: freezes the list, writes the job's files, calls the engine. Main thread.
@@ -189,10 +190,10 @@ struct BatchDispatch {
         let path = "\(job.folder)/\(name)"
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
         guard file >= 0 else { throw UnitFolder.fault(path, "created", errno) }
-        let isWhole = UnitFolder.writeAll(bytes, to: file) && fsync(file) == 0
-        let code = errno
+        var code = Transfer.write(bytes, to: file)
+        if code == 0, fsync(file) != 0 { code = errno }
         close(file)
-        guard isWhole else { throw UnitFolder.fault(path, "written", code) }
+        guard code == 0 else { throw UnitFolder.fault(path, "written", code) }
     }
 
     // MARK: Other programs
@@ -223,33 +224,31 @@ struct BatchDispatch {
 
     /// Runs a program to its end. Its standard error is ours.
     private static func output(of program: String, _ arguments: [String]) throws -> (status: Int32, text: String) {
-        var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw notRun(program, errno) }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let ends = PipeEnds()
+        guard ends.isOpen else { throw notRun(program, errno) }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+        posix_spawn_file_actions_adddup2(&actions, ends.write, 1)
         Descriptors.close(from: STDERR_FILENO + 1, in: &actions)
         let words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
         var child = pid_t()
         let result = posix_spawnp(&child, program, &actions, nil, words, environ)
-        close(ends[1])
-        defer { close(ends[0]) }
+        close(ends.write)
+        defer { close(ends.read) }
         guard result == 0 else { throw notRun(program, result) }
         var text: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 4096)
         while true {
-            let count = read(ends[0], &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
+            let count = SystemCall.retrying { read(ends.read, &buffer, buffer.count) }
             guard count > 0 else { break }
             // An id is short; the rest is read so that the program can end.
             if text.count < 1 << 16 { text += buffer[..<count] }
         }
         var status: Int32 = 0
-        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        _ = SystemCall.retrying { waitpid(child, &status, 0) }
         let signal = status & 0x7f
         return (signal == 0 ? (status >> 8) & 0xff : 128 + signal, String(decoding: text, as: UTF8.self))
     }
