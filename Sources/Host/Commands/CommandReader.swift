@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Reads `--commands` from standard input on a thread of its own: one JSON object a line, at most 64 KiB.
@@ -25,18 +26,14 @@ final class CommandReader: Sendable {
     private static let longestEnd: Int64 = 400_000_000
     private static let mostLine = 65536
 
-    private struct State {
-        /// Whether the run is over: lines are answered so, and no longer carried out.
-        var isClosing = false
-        var hasEnded = false
-    }
-
     private let taker: any Taker
     private let replies: CommandReplies
-    private let state = Locked(State())
+    /// Raised when the run is over: lines are answered so, and no longer carried out.
+    private let isClosing = WaitableFlag()
+    private let hasEnded = WaitableFlag()
     private let input: Int32
-    /// The ends of a pipe that ends the wait for input.
-    private let wake: (read: Int32, write: Int32)
+    /// Ends the wait for input.
+    private let wake = PipeEnds(blocks: false)
 
     /// - Parameters:
     ///   - replies: Where the answers go.
@@ -45,16 +42,9 @@ final class CommandReader: Sendable {
         self.taker = taker
         self.replies = replies
         self.input = input
-        var ends: [Int32] = [-1, -1]
-        _ = pipe(&ends)
-        for end in ends where end >= 0 {
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-            _ = fcntl(end, F_SETFL, O_NONBLOCK)
-        }
-        wake = (ends[0], ends[1])
     }
 
-    deinit { for end in [wake.read, wake.write] where end >= 0 { close(end) } }
+    deinit { wake.close() }
 
     /// Begins to read.
     ///
@@ -74,15 +64,13 @@ final class CommandReader: Sendable {
 
     /// [control thread] The run is over. Answers what was sent until now, as far as it is there, and waits for that.
     func finish() {
-        state.withLock { $0.isClosing = true }
+        isClosing.raise()
         var byte: UInt8 = 0
         _ = write(wake.write, &byte, 1)
-        let end = now + Self.longestEnd
-        while !state.withLock({ $0.hasEnded }), now < end { usleep(1_000) }
+        hasEnded.wait(until: now + Self.longestEnd)
     }
 
-    private var isClosing: Bool { state.withLock { $0.isClosing } }
-    private var now: Int64 { ChainClock().now() }
+    private var now: Int64 { MonotonicTime.now() }
 
     // MARK: The thread
 
@@ -91,9 +79,9 @@ final class CommandReader: Sendable {
         var lines = LineBuffer(mostBytes: Self.mostLine)
         var buffer = [UInt8](repeating: 0, count: 4096)
         var end: Int64?
-        defer { state.withLock { $0.hasEnded = true } }
+        defer { hasEnded.raise() }
         while true {
-            if end == nil, isClosing { end = now + min(Self.longestRest, OutputWriter.shared.timeLeft) }
+            if end == nil, isClosing.isRaised { end = now + min(Self.longestRest, OutputWriter.shared.timeLeft) }
             if let end {
                 guard now < end, !replies.isFull, isThere(within: 0) else { return }
             } else if !isThere(within: -1) {
@@ -125,7 +113,7 @@ final class CommandReader: Sendable {
     private func isThere(within patience: Int32) -> Bool {
         var files = [pollfd(fd: input, events: Int16(POLLIN), revents: 0)]
         // Without the pipe, since no descriptor was left, it looks now and then whether the run has ended.
-        let hasWake = wake.read >= 0
+        let hasWake = wake.isOpen
         if patience != 0, hasWake { files.append(pollfd(fd: wake.read, events: Int16(POLLIN), revents: 0)) }
         guard poll(&files, nfds_t(files.count), patience < 0 && !hasWake ? 50 : patience) > 0 else { return false }
         return files[0].revents != 0
@@ -154,14 +142,14 @@ final class CommandReader: Sendable {
     }
 
     /// Waits until answers have been written: who does not read them must not fill the memory.
-    private func waitForRoom() { while replies.isFull, !isClosing { usleep(2_000) } }
+    private func waitForRoom() { while replies.isFull, !isClosing.isRaised { usleep(2_000) } }
 
     private func perform(_ line: [UInt8], _ number: Int) {
         var tag: JSONNode?
         do {
             let node = try JSONReader.read(line, file: "command", remedy: taker.form)
             tag = node["tag"]
-            guard !isClosing else {
+            guard !isClosing.isRaised else {
                 throw FrameHostError(
                     .unavailable, what: "the run has ended",
                     remedy: "Start it again, and send the command while it runs.")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 import Synchronization
 
@@ -110,17 +111,8 @@ final class RunSession: @unchecked Sendable {
     }
 
     private func startControlThread() {
-        var handle = pthread_t()
-        let context = Unmanaged.passRetained(self).toOpaque()
-        let result = pthread_create(
-            &handle, nil,
-            { context in
-                Unmanaged<RunSession>.fromOpaque(context!).takeRetainedValue().control()
-            }, context)
-        guard result == 0 else {
-            RunLog.logger.critical(
-                "no thread could be started: \(String(cString: strerror(result))). Raise the limit of processes (ulimit -u, or TasksMax= of a service), or end other programs."
-            )
+        do { try NamedThread.start("control") { self.control() } } catch {
+            RunLog.logger.critical("no thread could be started: \(error). \(NoThread.remedy)")
             ProgramEnd.afterRun(1)
         }
     }
@@ -352,8 +344,8 @@ final class RunSession: @unchecked Sendable {
         let clock = ChainClock()
         let begin = clock.now()
         var retry = ChainRetry()
-        let isOver = Locked(false)
-        defer { isOver.withLock { $0 = true } }
+        let isOver = WaitableFlag()
+        defer { isOver.raise() }
         while true {
             do {
                 let prepared = try prepare()
@@ -382,10 +374,7 @@ final class RunSession: @unchecked Sendable {
                         problems: [])
                     // A restart would not help. Planning may take longer than the manager waits for a sign of life.
                     _ = Background.start {
-                        while !isOver.withLock({ $0 }) {
-                            service.look(at: status, isFlowing: true)
-                            ChainWatch.sleep(0.25)
-                        }
+                        repeat { service.look(at: status, isFlowing: true) } while !isOver.wait(milliseconds: 250)
                     }
                 }
                 while clock.now() < retry.due {

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import FrameCore
+import FrameSupport
 import Glibc
 import Synchronization
 
@@ -124,18 +125,7 @@ private final class TopScreen {
             var signals: [Int32] = []
         }
         let news = Mutex(News())
-        /// The reading and the writing end.
-        let pipe: (read: Int32, write: Int32)
-
-        init() {
-            var ends: [Int32] = [-1, -1]
-            _ = Glibc.pipe(&ends)
-            for end in ends where end >= 0 {
-                _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-                _ = fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK)
-            }
-            pipe = (ends[0], ends[1])
-        }
+        let pipe = PipeEnds(blocks: false)
 
         func tell(_ change: (inout News) -> Void) {
             news.withLock { change(&$0) }
@@ -159,7 +149,7 @@ private final class TopScreen {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         let shared = shared
         let set = signals
-        guard shared.pipe.read >= 0 else {
+        guard shared.pipe.isOpen else {
             throw FrameHostError(
                 .exhausted, place: "top", what: "no more files can be opened",
                 remedy: "Close other programs, or raise the limit of open files (ulimit -n).")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Graphviz's `dot`, run as a program: it lays out a graph and draws it as SVG.
@@ -12,7 +13,7 @@ enum Graphviz {
 
     /// - Throws: ``FrameHostError``: there is no `dot`, or it does not draw this.
     static func svg(_ dot: String) throws -> [UInt8] {
-        let (input, output, errors) = (try Pipe(), try Pipe(), try Pipe())
+        let (input, output, errors) = (try pipe(), try pipe(), try pipe())
         let child = try start(input, output, errors)
         for file in [input.read, output.write, errors.write] { Glibc.close(file) }
         // Our ends must not block: ``talk(_:_:_:_:)`` waits for all of them at once.
@@ -22,7 +23,7 @@ enum Graphviz {
         let (drawing, words, isCut) = talk(Array(dot.utf8), input.write, output.read, errors.read)
         if isCut { kill(child, SIGKILL) }
         var status: Int32 = 0
-        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        _ = SystemCall.retrying { waitpid(child, &status, 0) }
         if isCut {
             throw FrameHostError(
                 .exhausted, place: "dot",
@@ -48,24 +49,18 @@ enum Graphviz {
 
     // MARK: The program
 
-    private struct Pipe {
-        let read: Int32
-        let write: Int32
-
-        init() throws {
-            var ends: [Int32] = [-1, -1]
-            guard pipe(&ends) == 0 else {
-                throw FrameHostError(
-                    .exhausted, place: "dot",
-                    what: "no pipe to this program can be made: \(String(cString: strerror(errno)))",
-                    remedy: "Close other programs, or raise the limit of open files (ulimit -n).")
-            }
-            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-            (read, write) = (ends[0], ends[1])
+    private static func pipe() throws -> PipeEnds {
+        let ends = PipeEnds()
+        guard ends.isOpen else {
+            throw FrameHostError(
+                .exhausted, place: "dot",
+                what: "no pipe to this program can be made: \(String(cString: strerror(errno)))",
+                remedy: "Close other programs, or raise the limit of open files (ulimit -n).")
         }
+        return ends
     }
 
-    private static func start(_ input: Pipe, _ output: Pipe, _ errors: Pipe) throws -> pid_t {
+    private static func start(_ input: PipeEnds, _ output: PipeEnds, _ errors: PipeEnds) throws -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -86,10 +81,7 @@ enum Graphviz {
         var child = pid_t()
         let result = posix_spawnp(&child, "dot", &actions, &attributes, arguments, environ)
         guard result == 0 else {
-            for pipe in [input, output, errors] {
-                Glibc.close(pipe.read)
-                Glibc.close(pipe.write)
-            }
+            for pipe in [input, output, errors] { pipe.close() }
             throw FrameHostError(
                 .unavailable, place: "dot",
                 what: result == ENOENT

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
-import Synchronization
+import FrameSupport
 
 /// Reports what planning waits for when that takes long: a pipe that nobody writes into, a server that does not answer.
 enum PlanPatience {
@@ -10,27 +10,23 @@ enum PlanPatience {
 
     /// Does `body`, and reports on standard error which stage it waits for.
     static func during<Result>(_ body: () throws -> Result) rethrows -> Result {
-        let isOver = Shared()
+        let isOver = WaitableFlag()
         // Where no thread can be started, nothing is reported.
         _ = Background.start {
             var told: String?
-            while !isOver.value.load(ordering: .relaxed) {
-                ChainWatch.sleep(0.1)
+            while !isOver.wait(milliseconds: 100) {
                 guard let current = CrashNote.current, current.nanoseconds >= limit,
                     "\(current.subject) \(current.doing)" != told
                 else {
                     continue
                 }
-                guard !isOver.value.load(ordering: .relaxed) else { return }
                 told = "\(current.subject) \(current.doing)"
                 RunLog.logger.notice(
                     "\(current.subject) is still \(current.doing). It may be waiting for a file, pipe, device or server. Ctrl-C ends this."
                 )
             }
         }
-        defer { isOver.value.store(true, ordering: .relaxed) }
+        defer { isOver.raise() }
         return try body()
     }
-
-    private final class Shared: Sendable { let value = Atomic<Bool>(false) }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// The services of a run. [control thread]
@@ -43,9 +44,8 @@ final class RunServices {
     /// - Returns: The keys of those that have not ended in time. Their threads are left behind.
     @discardableResult
     func stop(_ work: () -> Void = {}) -> [String] {
-        let clock = ChainClock()
-        let end = clock.now() + Int64(Self.patience) * 1_000_000
-        let left = { @Sendable () -> Int in max(Int((end - clock.now()) / 1_000_000), 0) }
+        let end = MonotonicTime.now() + Int64(Self.patience) * 1_000_000
+        let left = { @Sendable () -> Int in max(Int((end - MonotonicTime.now()) / 1_000_000), 0) }
         var alone: [any Service] = []
         for (key, service) in begun.reversed() {
             ending.withLock { $0.append(key) }
@@ -62,7 +62,7 @@ final class RunServices {
         begun = []
         work()
         for service in alone { service.stop(within: left()) }
-        while !ending.withLock(\.isEmpty), clock.now() < end + Self.grace { usleep(1_000) }
+        MonotonicTime.wait(until: end + Self.grace) { ending.withLock(\.isEmpty) }
         return ending.withLock { $0 }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Tells the service manager (systemd) how the run is: ready, reloading, stopping, alive.
@@ -92,12 +93,8 @@ final class ServiceNotify: Sendable {
     /// [control thread] The run is over.
     func ended(isSuccess: Bool) { tell { $0.ended(isSuccess: isSuccess) } }
 
-    /// CLOCK_MONOTONIC, nanoseconds: the manager's own clock.
-    private static var now: Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-    }
+    /// The manager's own clock.
+    private static var now: Int64 { MonotonicTime.now() }
 
     private func tell(_ datagrams: (inout ServiceNotifyState) -> [String]) {
         let lost = state.withLock { state -> Int32? in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// Pictures of stages as files, by the command `snapshot`.
@@ -103,11 +104,7 @@ final class Snapshots: Sendable {
             return queue.work
         }
         for work in refused { work.refuse(Self.ended) }
-        for _ in 0..<800 {
-            if !queue.withLock(\.hasThread) { return true }
-            usleep(1000)
-        }
-        return !queue.withLock(\.hasThread)
+        return MonotonicTime.wait(milliseconds: 800) { !queue.withLock(\.hasThread) }
     }
 
     private static let ended = ofEnd(
