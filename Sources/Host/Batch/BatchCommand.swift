@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import FrameCore
+import FrameSupport
 import Glibc
 
 struct BatchCommand: ParsableCommand {
@@ -421,7 +422,7 @@ struct BatchCommand: ParsableCommand {
                 break
             }
         }
-        var touched = ChainWatch.now()
+        var touched = MonotonicTime.seconds()
         var stopped: Double?
         while work.tally.slots > 0 {
             var patience = timespec(tv_sec: 0, tv_nsec: 50_000_000)
@@ -435,11 +436,11 @@ struct BatchCommand: ParsableCommand {
             }
             // Workers have ended by then. A slot may still read a large file for its digest, but nothing depends on
             // that.
-            if work.tally.isStopping, stopped == nil { stopped = ChainWatch.now() }
-            if let stopped, ChainWatch.now() - stopped > 3 { break }
-            if ChainWatch.now() - touched >= work.owner.beat {
+            if work.tally.isStopping, stopped == nil { stopped = MonotonicTime.seconds() }
+            if let stopped, MonotonicTime.seconds() - stopped > 3 { break }
+            if MonotonicTime.seconds() - touched >= work.owner.beat {
                 work.owner.touch()
-                touched = ChainWatch.now()
+                touched = MonotonicTime.seconds()
             }
             display.update()
         }

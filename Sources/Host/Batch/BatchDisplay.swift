@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// What a batch shows: one progress line for all units, failures as they happen, and with `--verbose` a row for each
@@ -13,8 +14,8 @@ final class BatchDisplay {
     private let count: Int
     private let tally: BatchTally
     private let isInteractive = Terminal.isInteractive && RunLog.format == .text
-    private let began = ChainWatch.now()
-    private var lastShown = ChainWatch.now()
+    private let began = MonotonicTime.seconds()
+    private var lastShown = MonotonicTime.seconds()
     private var lastFrames = 0
     private var isLineOpen = false
     private var hasHeading = false
@@ -33,7 +34,7 @@ final class BatchDisplay {
         self.isVerbose = isVerbose
     }
 
-    var elapsed: Double { ChainWatch.now() - began }
+    var elapsed: Double { MonotonicTime.seconds() - began }
 
     /// Shows what is new, and now and then how far the batch is.
     func update() {
@@ -47,7 +48,7 @@ final class BatchDisplay {
             case .result(let result): show(result)
             }
         }
-        let now = ChainWatch.now()
+        let now = MonotonicTime.seconds()
         guard !isQuiet, now - lastShown >= (isInteractive ? 0.25 : 5) else { return }
         let figures = tally.figures
         let fps = Double(figures.frames - lastFrames) / (now - lastShown)

@@ -19,7 +19,7 @@ final class BatchOwner: Sendable {
     /// The interval at which the file is touched, in seconds.
     let beat: Double
     /// Files of other owners: when each file was touched last, and since when this batch has known of that touch
-    /// (``ChainWatch/now()``).
+    /// (``MonotonicTime/seconds()``).
     private let seen = Mutex<[FileIdentity: (modified: Int64, since: Double)]>([:])
 
     /// - Parameter lease: Seconds without a touch after which an owner counts as gone.
@@ -95,7 +95,7 @@ final class BatchOwner: Sendable {
             if flock(other, LOCK_SH | LOCK_NB) == 0 { return .gone }
         }
         let modified = WorkRecord.nanoseconds(status.st_mtim)
-        let now = ChainWatch.now()
+        let now = MonotonicTime.seconds()
         let since = seen.withLock { seen in
             if let known = seen[identity], known.modified == modified { return known.since }
             seen[identity] = (modified, now)

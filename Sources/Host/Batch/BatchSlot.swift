@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 
 /// A thread of a batch that does one task at a time.
@@ -254,7 +255,7 @@ final class BatchSlot {
 
     private func run(_ it: Try, _ path: String, _ input: InputIdentity, _ result: inout UnitResult) -> Bool {
         let (task, attempt, folder) = (it.task, it.attempt, it.folder)
-        let (began, start) = (WorkRecord.now(), ChainWatch.now())
+        let (began, start) = (WorkRecord.now(), MonotonicTime.seconds())
         var outcome: WorkerProcess.Outcome
         do {
             outcome = try WorkerProcess(
@@ -324,7 +325,7 @@ final class BatchSlot {
         if fault == nil {
             var record = WorkRecord(
                 inputPath: path, input: input, chainFile: work.chainFile, work.chain, attempt: attempt.number,
-                began: began, seconds: ChainWatch.now() - start, frames: outcome.frames,
+                began: began, seconds: MonotonicTime.seconds() - start, frames: outcome.frames,
                 mediaSeconds: outcome.mediaSeconds, warnings: outcome.warnings, replaced: result.replaced)
             record.damage = lacks
             record.account = outcome.accounts

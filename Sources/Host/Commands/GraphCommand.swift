@@ -129,7 +129,7 @@ struct GraphCommand: ParsableCommand {
         }
         let watch = ChainWatch(client, interval: interval)
         var figures = try watch.look()
-        ChainWatch.sleep(interval)
+        MonotonicTime.sleep(seconds: interval)
         do { figures = try watch.look() } catch {
             switch error {
             case ChainWatch.End.fault(let fault): throw fault

@@ -379,7 +379,7 @@ final class RunSession: @unchecked Sendable {
                 }
                 while clock.now() < retry.due {
                     if let seconds, clock.now() - begin >= MediaTime(seconds: seconds).nanoseconds { throw error }
-                    ChainWatch.sleep(0.05)
+                    MonotonicTime.sleep(seconds: 0.05)
                 }
             }
         }

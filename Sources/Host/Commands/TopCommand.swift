@@ -73,11 +73,11 @@ struct TopCommand: ParsableCommand {
     /// looks.
     private func printTables(_ watch: ChainWatch) throws -> ChainWatch.End? {
         _ = try watch.look()
-        var next = ChainWatch.now()
+        var next = MonotonicTime.seconds()
         var printed = 0
         while count.map({ printed < $0 }) ?? true {
-            next = max(next + interval, ChainWatch.now())
-            ChainWatch.sleep(next - ChainWatch.now())
+            next = max(next + interval, MonotonicTime.seconds())
+            MonotonicTime.sleep(seconds: next - MonotonicTime.seconds())
             let figures: LiveFigures
             do { figures = try watch.look() } catch let end as ChainWatch.End { return end }
             if Self.hasReaderGone || Terminal.outputFault != nil { return nil }
@@ -112,7 +112,7 @@ private final class TopScreen {
     private let screen = TerminalScreen()
     private let shared = Shared()
     private var figures: LiveFigures
-    private var lastLook = ChainWatch.now()
+    private var lastLook = MonotonicTime.seconds()
     private var order = TopTable.Order.chain
     private var offset = 0
     /// How many lines of the table's body were drawn last.
@@ -186,7 +186,7 @@ private final class TopScreen {
             }
             if let newest = news.figures.last {
                 figures = newest
-                lastLook = ChainWatch.now()
+                lastLook = MonotonicTime.seconds()
                 left = left.map { max($0 - news.figures.count, 0) }
             }
             for signal in news.signals where !obey(signal) { return nil }
@@ -212,10 +212,10 @@ private final class TopScreen {
     private func startLooking() {
         let (watch, shared, interval) = (watch, shared, interval)
         let isStarted = Background.start {
-            var next = ChainWatch.now()
+            var next = MonotonicTime.seconds()
             while true {
-                next = max(next + interval, ChainWatch.now())
-                ChainWatch.sleep(next - ChainWatch.now())
+                next = max(next + interval, MonotonicTime.seconds())
+                MonotonicTime.sleep(seconds: next - MonotonicTime.seconds())
                 do {
                     let figures = try watch.look()
                     shared.tell { $0.figures.append(figures) }
@@ -268,7 +268,7 @@ private final class TopScreen {
         let (columns, rows) = screen.size
         let table = TopTable(figures, order: order)
         var head = table.heading(columns: columns)
-        let silence = ChainWatch.now() - lastLook
+        let silence = MonotonicTime.seconds() - lastLook
         if silence > interval + 2 {
             let words = "! \(address) has not answered for \(FigureText.time(silence)); these figures are old."
             head.insert(TopTable.Line(text: words, style: .warn), at: min(1, head.count))

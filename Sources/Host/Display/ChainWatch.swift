@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import FrameSupport
 import Glibc
 import Synchronization
 
@@ -29,11 +30,8 @@ final class ChainWatch: @unchecked Sendable {
 
     /// What the server's events have told. The stream ends with the chain.
     private final class Listener: @unchecked Sendable {
-        struct Heard {
-            var state = ""
-            var hasEnded = false
-        }
-        let heard = Mutex(Heard())
+        let state = Mutex("")
+        let end = WaitableFlag()
     }
 
     /// - Parameter interval: Seconds between looks.
@@ -65,30 +63,13 @@ final class ChainWatch: @unchecked Sendable {
                     remedy: "Check the address and the port.")
             ])
         }
-        let look = ChainLook(status: status, metrics: metrics, figures: figures, now: Self.now())
+        let look = ChainLook(status: status, metrics: metrics, figures: figures, now: MonotonicTime.seconds())
         if plan?.fits(look) != true || looks % Self.looksPerPlan == 0 {
             plan = try PlanLook(client.json("GET", "/api/v1/plan"), from: client.base)
         }
         looks += 1
         state = look.state
         self.figures.take(look, plan: plan)
-    }
-
-    /// Seconds of the system's monotonic clock.
-    static func now() -> Double {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-    }
-
-    /// Sleeps for `seconds`; not at all if they are less than 0.
-    static func sleep(_ seconds: Double) {
-        let end = now() + seconds
-        while case let left = end - now(), left > 0 {
-            var time = timespec(tv_sec: Int(left), tv_nsec: Int((left - left.rounded(.down)) * 1e9))
-            // A signal may wake it early.
-            nanosleep(&time, nil)
-        }
     }
 
     // MARK: The end
@@ -104,20 +85,19 @@ final class ChainWatch: @unchecked Sendable {
                     event["event"]?.asString == "state", event["stage"]?.asString == nil,
                     let state = event["state"]?.asString
                 else { return true }
-                listener.heard.withLock { $0.state = state }
+                listener.state.withLock { $0 = state }
                 return true
             }
-            listener.heard.withLock { $0.hasEnded = true }
+            listener.end.raise()
         }
-        if !isStarted { listener.heard.withLock { $0.hasEnded = true } }
+        if !isStarted { listener.end.raise() }
     }
 
     /// Why a look failed after one that succeeded.
     private func end(_ error: any Error) -> End {
         // The last event may still be on its way.
-        let deadline = Self.now() + 1
-        while !listener.heard.withLock({ $0.hasEnded }), Self.now() < deadline { usleep(10_000) }
-        let heard = listener.heard.withLock { $0.state }
+        listener.end.wait(milliseconds: 1000)
+        let heard = listener.state.withLock { $0 }
         let last = heard.isEmpty ? state : heard
         let errors = (error as? FrameHostErrors)?.errors ?? []
         // A refusal is reported as it is.

@@ -105,7 +105,7 @@ enum Graphviz {
         var files = [input, output, errors]
         var said: [[UInt8]] = [[], [], []]
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
-        let deadline = ChainWatch.now() + patience
+        let deadline = MonotonicTime.seconds() + patience
         func close(_ index: Int) {
             Glibc.close(files[index])
             files[index] = -1
@@ -115,7 +115,7 @@ enum Graphviz {
             var polls = files.enumerated().map {
                 pollfd(fd: $1, events: Int16($0 == 0 ? POLLOUT : POLLIN), revents: 0)
             }
-            let left = deadline - ChainWatch.now()
+            let left = deadline - MonotonicTime.seconds()
             guard left > 0, said[1].count <= mostBytes else { break }
             guard poll(&polls, nfds_t(polls.count), Int32(left * 1000) + 1) > 0 else { continue }
             if polls[0].revents != 0 {
