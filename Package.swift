@@ -85,6 +85,7 @@ let package = Package(
     dependencies: [
         .package(path: "Sources/Core"),
         .package(path: "Sources/Plugins/support/CodedVideo"),
+        .package(path: "Sources/Plugins/support/Rates"),
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
     ] + nestedPlugins.map { .package(path: "Sources/Plugins/\($0)/\($1)") },
@@ -93,7 +94,7 @@ let package = Package(
             name: "framehost",
             dependencies: [
                 core, .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Logging", package: "swift-log"), .product(name: "Rates", package: "Rates"),
             ],
             path: "Sources/Host"),
         // Linked into each plugin that uses it; not a library of its own (docs/design/014-packages.md).

@@ -257,6 +257,51 @@ import Testing
         #expect(stage(1, "enc")["p99Seconds"].double == 0.01 && stage(1, "enc")["p99IsBound"].bool == true)
     }
 
+    /// The counters beside the rates would give other rates.
+    @Test(.needs(.python)) func drawsTheRatesOfTheServer() throws {
+        let stage = """
+            { "id": "cam", "use": "some-source", "kind": "source", "state": "paused", "rate": 12.5, "waitSeconds": 0.25,
+              "busy": 0.5, "busySeconds": 0.75, "latencySeconds": 1.25, "p99Seconds": null, "p99IsBound": false,
+              "p99AboveSeconds": 3, "queues": [{ "depth": 2, "capacity": 4 }], "held": 1, "heldLimit": 3,
+              "heldOldestSeconds": 4.5, "dropRate": 6.5, "drops": 7, "lost": 8, "lostInAll": 9, "replaced": 10,
+              "format": "i420 64x64 30 fps", "problems": ["It is slow."],
+              "notes": [{ "level": "warn", "word": "slow", "text": "It is slow." }] }
+            """
+        let rates = """
+            { "name": "chain", "state": "streaming", "healthy": false, "problems": ["It is hot."], "captured": 11.5,
+              "latency": { "sink": "cam", "seconds": 0.5, "p99Seconds": 1, "p99IsBound": true, "p99AboveSeconds": null },
+              "uptimeSeconds": 100, "processor": 1.5, "residentBytes": 20000000, "stages": [\(stage)],
+              "links": [{ "from": "cam", "to": "cam", "depth": 2, "capacity": 4, "rate": 12.5, "drops": 1, "replaced": 2,
+                "lost": 3, "full": true }],
+              "pools": [{ "name": "cam", "buffers": 4, "free": 1, "starved": 0.25 }] }
+            """
+        let look =
+            #"{ "metrics": { "stages": [{ "id": "cam", "framesOut": 7 }], "links": [], "rates": \#(rates) } }"#
+        let server = try StandIn([look])
+        let told = try Program.framehost.run(["top", server.url, "--interval", "0.1", "--count", "1", "--json"])
+        #expect(told.status == 0, "\(told.error)")
+        func sorted(_ text: String) throws -> String {
+            let value = try JSONSerialization.jsonObject(with: Data(text.utf8))
+            return String(
+                decoding: try JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
+        }
+        #expect(try sorted(told.output) == sorted(rates))
+        let table = try Program.framehost.run(["top", server.url, "--interval", "0.1", "--count", "1"]).output
+        for words in [
+            "captured 11.5/s", "latency 500 ms to cam, p99 ≤ 1 s", "! It is hot.", "12.5", "> 3 s", "2/4",
+            "! cam: It is slow.", "of the pool cam for 25 % of the time",
+        ] { #expect(table.contains(words), "\(words) in \(table)") }
+        for odd in [
+            #"{ "state": "x", "stages": [7, {}, { "id": "\u001b]0;owned\u0007", "rate": -5, "held": 1e300, "notes": [1, { "level": "x", "text": "\u009b31m" }] }] }"#,
+            #"{ "state": "x", "stages": [{ "queues": [[], { "depth": -1 }], "p99AboveSeconds": 1e308, "notes": {} }], "latency": 7, "links": 7 }"#,
+        ] {
+            let server = try StandIn([#"{ "metrics": { "rates": \#(odd) } }"#])
+            let said = try Program.framehost.run(["top", server.url, "--interval", "0.1", "--count", "1"])
+            #expect(
+                said.status == 0 && !said.output.contains("\u{1b}") && !said.output.contains("\u{9b}"), "\(said.error)")
+        }
+    }
+
     @Test(.needs(.python)) func obeysNothingThatAServerSays() throws {
         let evil = "a\u{1b}]0;owned\u{7}\u{9b}31m\n\u{202e}b"
         let long = String(repeating: "x", count: 70_000)

@@ -171,7 +171,39 @@ class Mock(ThreadingHTTPServer):
             links.append({"from": link["from"], "to": link["to"], "capacity": link["queue"], "offered": frame,
                           "depth": link["queue"] if key in self.full else min(1, link["queue"]),
                           "dropped": {}, "replaced": frame // 2 if link["whenFull"] == "latest" else 0})
-        return {"stages": stages, "links": links, "pools": []}
+        return {"stages": stages, "links": links, "pools": [], "process": {}, "rates": self.rates(stages, links)}
+
+    def rates(self, stages, links):
+        """What the control server computes, of a chain that does the same all the time."""
+        status = self.status()
+        states = {stage["id"]: stage["state"] for stage in status["stages"]}
+
+        def notes(stage):
+            name = stage["id"]
+            if states[name] == "failed":
+                yield "bad", "failed", "The stage has failed."
+            if name in self.lost:
+                yield "warn", "lost 100", "100 items were lost in the last 10 s (queue full or no free buffer)."
+            for link in links:
+                if link["to"] == name and f"{link['from']}>{name}" in self.full:
+                    yield "warn", "queue full", f"The queue from {link['from']} was full at the last 3 updates."
+            if name in self.held:
+                yield "warn", "held at limit", "It holds 3 of 3 buffers, the oldest for 4.2 s."
+            if states[name] == "paused":
+                yield "rest", "paused", "The stage is paused."
+        return {
+            **{key: status[key] for key in ("name", "state", "healthy", "problems")}, "captured": 60,
+            "latency": {"sink": "file", "seconds": 0.014},
+            "stages": [{"id": stage["id"], "state": states[stage["id"]], "rate": 0 if stage["id"] in self.paused else 30,
+                        "busySeconds": 0.0004 * (index + 1),
+                        "latencySeconds": 0.002 * (index + 1) if stage["kind"] == "sink" else None,
+                        "lost": 100 if stage["id"] in self.lost else 0,
+                        "lostInAll": sum(stage["dropped"].values()),
+                        "notes": [{"level": level, "word": word, "text": text} for level, word, text in notes(stage)]}
+                       for index, stage in enumerate(stages)],
+            "links": [{"from": link["from"], "to": link["to"], "rate": 30, "lost": 0,
+                       "full": f"{link['from']}>{link['to']}" in self.full} for link in links],
+            "pools": []}
 
     def stage(self, name):
         for stage in self.plan["stages"]:

@@ -4,6 +4,7 @@ import ArgumentParser
 import FrameCore
 import FrameSupport
 import Glibc
+import Rates
 
 /// `framehost graph CHAIN|URL`: a chain as a picture.
 struct GraphCommand: ParsableCommand {
@@ -128,8 +129,9 @@ struct GraphCommand: ParsableCommand {
             throw reportBeforeRun(error)
         }
         let watch = ChainWatch(client, interval: interval)
-        var figures = try watch.look()
+        _ = try watch.look()
         MonotonicTime.sleep(seconds: interval)
+        let figures: LiveFigures
         do { figures = try watch.look() } catch {
             switch error {
             case ChainWatch.End.fault(let fault): throw fault
@@ -139,10 +141,7 @@ struct GraphCommand: ParsableCommand {
                     remedy: "Draw its file instead.")
             }
         }
-        guard let plan = watch.plan else {
-            throw FrameHostError(
-                .broken, place: client.base, what: "the server gave no plan", remedy: "Check the address and the port.")
-        }
+        let plan = try PlanLook(client.json("GET", "/api/v1/plan"), from: client.base)
         return ChainDrawing(plan, name: figures.name.isEmpty ? "chain" : figures.name, figures: figures).dot
     }
 

@@ -198,7 +198,7 @@ private struct StageLatency {
                 .unavailable, place: FaultPlace(client.base), what: "is not a control server",
                 remedy: "Check the address and the port.")
         }
-        return stages.prefix(ChainLook.most).compactMap { stage in
+        return stages.prefix(PlanLook.most).compactMap { stage in
             guard let p50 = stage["latencyP50Us"]?.asDouble, let p99 = stage["latencyP99Us"]?.asDouble else {
                 return nil
             }

@@ -4,6 +4,7 @@ import ArgumentParser
 import FrameCore
 import FrameSupport
 import Glibc
+import Rates
 import Synchronization
 
 /// `framehost top URL`: a live table of a running chain.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameCore
+import Rates
 
 /// A chain as a graph in the DOT language: a box for each stage, a frame around those that share a thread, arrows for
 /// links.
@@ -181,7 +182,7 @@ struct ChainDrawing {
         }
         if let live, live.drops > 0 { words.append("\(live.drops) dropped") }
         if let live, live.replaced > 0 { words.append("\(live.replaced) replaced by newer ones") }
-        let isHurt = live.map { $0.lost > 0 || $0.fullFor >= LiveFigures.fullLooks } ?? false
+        let isHurt = live.map { $0.lost > 0 || $0.isFull } ?? false
         if let live, live.lost > 0 { words.append("! lost \(live.lost)") }
         if let live, live.isFull { words.append("! full") }
         let label = words.map { DotText.markup($0) }.joined(separator: "<br/>")
@@ -190,7 +191,7 @@ struct ChainDrawing {
             "penwidth=\(link.queue > 0 ? 2.4 : 1)",
         ]
         if !label.isEmpty { attributes.append("label=<\(label)>") }
-        if isHurt || live?.isFull == true {
+        if isHurt {
             attributes += ["color=\"\(Colour.warn)\"", "fontcolor=\"\(Colour.warn)\""]
         }
         return "s\(from) -> s\(to) [\(attributes.joined(separator: ", "))];"

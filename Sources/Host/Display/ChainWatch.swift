@@ -3,6 +3,7 @@
 import FrameCore
 import FrameSupport
 import Glibc
+import Rates
 import Synchronization
 
 /// Looks at a running chain through its control server, and finds out whether it ended as it should.
@@ -19,14 +20,12 @@ final class ChainWatch: @unchecked Sendable {
     }
 
     private let client: ControlClient
-    private var figures: LiveFigures
-    private(set) var plan: PlanLook?
-    private var looks = 0
+    private let interval: Double
+    /// Set where the server is of the release before.
+    private var earlier: EarlierServer?
+    private var isFirst = true
     private var state = ""
     private let listener = Listener()
-    /// The plan is read again after this many looks, since a stage may give another format when nothing else has
-    /// changed.
-    private static let looksPerPlan = 10
 
     /// What the server's events have told. The stream ends with the chain.
     private final class Listener: @unchecked Sendable {
@@ -37,39 +36,34 @@ final class ChainWatch: @unchecked Sendable {
     /// - Parameter interval: Seconds between looks.
     init(_ client: ControlClient, interval: Double) {
         self.client = client
-        figures = LiveFigures(interval: interval)
+        self.interval = interval
     }
 
     /// The chain as it is now; the first look has no rates.
     ///
     /// - Throws: of the first look ``FrameHostErrors``, later ``End``.
     func look() throws -> LiveFigures {
-        do { try ask() } catch {
-            guard looks > 0 else { throw error }
+        let figures: LiveFigures
+        do { figures = try ask() } catch {
+            guard !isFirst else { throw error }
             throw end(error)
         }
-        if looks == 1 { listen() }
+        state = figures.state
+        if isFirst { listen() }
+        isFirst = false
         return figures
     }
 
-    private func ask() throws {
-        let status = try client.json("GET", "/api/v1/status")
-        let metrics = try client.json("GET", "/api/v1/metrics")
-        let figures = try client.json("GET", "/api/v1/figures")
-        guard status["state"]?.asString != nil, metrics["stages"]?.asArray != nil else {
-            throw FrameHostErrors([
-                FrameHostError(
-                    .unavailable, place: client.base, what: "is not a control server",
-                    remedy: "Check the address and the port.")
-            ])
+    private func ask() throws -> LiveFigures {
+        func figures(_ query: String) throws -> LiveFigures? {
+            try client.json("GET", "/api/v1/metrics" + query)["rates"].flatMap(LiveFigures.init)
         }
-        let look = ChainLook(status: status, metrics: metrics, figures: figures, now: MonotonicTime.seconds())
-        if plan?.fits(look) != true || looks % Self.looksPerPlan == 0 {
-            plan = try PlanLook(client.json("GET", "/api/v1/plan"), from: client.base)
+        // A server of the release before refuses the parameter.
+        if earlier == nil, let usual = try figures("") {
+            return interval > LiveRates.usualInterval ? try figures("?interval=\(interval)") ?? usual : usual
         }
-        looks += 1
-        state = look.state
-        self.figures.take(look, plan: plan)
+        if earlier == nil { earlier = EarlierServer(client, interval: interval) }
+        return try earlier!.look()
     }
 
     // MARK: The end

@@ -38,6 +38,9 @@ struct PlanLook {
         var format: String
     }
 
+    /// More stages or links than any chain has.
+    static let most = 4000
+
     /// In the order of the plan.
     let ids: [String]
     private(set) var stages: [String: Stage] = [:]
@@ -52,7 +55,7 @@ struct PlanLook {
         func text(_ node: JSONNode?) -> String { String((node?.asString ?? "").prefix(256)) }
         func count(_ node: JSONNode?) -> Int { Swift.min(max(node?.asInt ?? 0, 0), 1 << 53) }
         let (stages, links) = (plan["stages"]?.asArray ?? [], plan["links"]?.asArray ?? [])
-        guard !stages.isEmpty, stages.count <= ChainLook.most, links.count <= ChainLook.most else {
+        guard !stages.isEmpty, stages.count <= Self.most, links.count <= Self.most else {
             throw FrameHostError(
                 .unavailable, place: place,
                 what: "gives a plan of \(stages.count) stages and \(links.count) links, which no chain can have",
@@ -68,13 +71,13 @@ struct PlanLook {
                 output: stage["output"]?.asString.map { String($0.prefix(256)) }, slab: nil, pools: [])
         }
         self.ids = ids
-        for pool in (plan["pools"]?.asArray ?? []).prefix(ChainLook.most) {
+        for pool in (plan["pools"]?.asArray ?? []).prefix(Self.most) {
             self.stages[text(pool["stage"])]?.pools.append(
                 Pool(
                     isForCopies: pool["copies"]?.asBool ?? false, min: count(pool["min"]), need: count(pool["need"]),
                     buffers: count(pool["buffers"]), bytes: count(pool["bytes"])))
         }
-        for slab in (plan["slabs"]?.asArray ?? []).prefix(ChainLook.most) {
+        for slab in (plan["slabs"]?.asArray ?? []).prefix(Self.most) {
             self.stages[text(slab["stage"])]?.slab = (count(slab["bytes"]), count(slab["units"]))
         }
         self.links = links.map {
@@ -98,14 +101,4 @@ struct PlanLook {
 
     /// What a full queue does to items that cannot wait for room.
     static let drops = "drops when full"
-
-    /// The format of a stage's output, or of a sink's input.
-    func format(of id: String) -> String? { stages[id]?.output ?? links.first { $0.to == id }?.format }
-
-    /// Whether a look has the same stages and links as the plan. It has others after something was attached, detached
-    /// or replaced.
-    func fits(_ look: ChainLook) -> Bool {
-        Set(look.stages.map { "\($0.id) \($0.use)" }) == Set(stages.values.map { "\($0.id) \($0.use)" })
-            && Set(look.links.map { "\($0.from) \($0.to)" }) == Set(links.map { "\($0.from) \($0.to)" })
-    }
 }

@@ -2,6 +2,7 @@
 
 import FrameCore
 import Glibc
+import Rates
 import Synchronization
 
 /// Standard output and standard error, whole lines at a time, by the ``OutputWriter``.
@@ -157,15 +158,5 @@ enum Terminal {
     }
 
     /// `value` with `places` decimals.
-    static func decimal(_ value: Double, places: Int = 1) -> String {
-        guard value.isFinite else { return "–" }
-        var scale = 1.0
-        for _ in 0..<places { scale *= 10 }
-        let scaled = Int64((value.magnitude * scale).rounded())
-        let fraction = String(scaled % Int64(scale))
-        let sign = value < 0 && scaled > 0 ? "-" : ""
-        return places == 0
-            ? "\(sign)\(scaled)"
-            : "\(sign)\(scaled / Int64(scale)).\(String(repeating: "0", count: places - fraction.count))\(fraction)"
-    }
+    static func decimal(_ value: Double, places: Int = 1) -> String { FigureText.decimal(value, places: places) }
 }

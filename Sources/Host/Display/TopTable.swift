@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Rates
+
 /// The table of `framehost top`: its columns, their widths, and which are left out first where the terminal is narrow.
 struct TopTable {
     /// The order of its rows.

@@ -66,18 +66,19 @@ final class ControlServer: Service {
         // Each run has an id of its own: the wall clock in base 36.
         let ring = EventRing(
             run: String(UInt64(bitPattern: control.clock.unixTime(at: control.clock.now())), radix: 36))
+        let rates = RateWatch(control)
         let subscription = control.subscribe(capacity: EventSubscription.capacity)
         var made: ControlAPI?
         do {
             let ends = [
-                try Self.start("control/events") { Self.relay(subscription, control, to: ring) },
+                try Self.start("control/events") { Self.relay(subscription, control, rates, to: ring) },
                 try Self.start("control/pictures") { pictures.run() },
                 try Self.start("control/units") { units.run() },
             ]
             let server = try HTTPServer(address) { port in
                 let api = ControlAPI(
                     control: control, gate: Gate(address: address, port: port, hosts: options.hosts, token: token),
-                    pictures: pictures, units: units, events: ring)
+                    pictures: pictures, units: units, events: ring, rates: rates)
                 made = api
                 return api
             }
@@ -118,14 +119,18 @@ final class ControlServer: Service {
     /// WebSockets that are open at this moment.
     var socketCount: Int { running.withLock { $0?.api.viewers.withLock { $0.sockets } ?? 0 } }
 
-    /// [service thread] Puts the run's events into the ring until it is closed.
-    private static func relay(_ subscription: EventSubscription, _ control: any RunControl, to ring: EventRing) {
+    /// [service thread] Puts the run's events into the ring, and keeps the rates up to date, until the ring is closed.
+    private static func relay(
+        _ subscription: EventSubscription, _ control: any RunControl, _ rates: RateWatch, to ring: EventRing
+    ) {
         while !ring.isClosed {
             if subscription.wait(seconds: 0.2) { relayOnce(subscription, control, to: ring) }
             ring.tick(MonotonicTime.now())
+            rates.tick()
         }
     }
 
+    /// Puts the run's newest events into the ring.
     private static func relayOnce(_ subscription: EventSubscription, _ control: any RunControl, to ring: EventRing) {
         let (events, lost) = subscription.take()
         if lost > 0 {

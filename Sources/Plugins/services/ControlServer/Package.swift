@@ -21,7 +21,7 @@ let package = Package(
     products: [.library(name: "ControlServer", type: .dynamic, targets: ["ControlServer"])],
     dependencies: [
         .package(path: "../../../Core"), .package(path: "../../support/CodedVideo"),
-        .package(path: "../../support/Network"),
+        .package(path: "../../support/Network"), .package(path: "../../support/Rates"),
     ],
     targets: [
         .target(
@@ -30,7 +30,7 @@ let package = Package(
                 "ControlPage",
                 .product(name: "CodedVideo", package: "CodedVideo"),
                 .product(name: "FrameCore", package: "Core"),
-                .product(name: "FrameNetwork", package: "Network"),
+                .product(name: "FrameNetwork", package: "Network"), .product(name: "Rates", package: "Rates"),
             ],
             path: ".",
             exclude: ["README.md", "Page"],

@@ -21,8 +21,41 @@ import Testing
         #expect(ill.json["problems"]?.asArray?.first?.asString == "The link cam → text has been full for 12 s.")
     }
 
+    /// Counters of two looks give rates, whoever asked for the first look.
+    @Test func computesRatesForAllWhoWatch() async throws {
+        let api = api
+        let first = await api.ask("GET", "/api/v1/metrics").json
+        #expect(first["stages"]?.asArray?.first?["framesOut"]?.asInt == 10)
+        #expect(first["process"]?["uptimeSeconds"]?.asDouble != nil)
+        #expect(first["rates"]?["name"]?.asString == "demo")
+        func camera(_ metrics: JSONNode) -> JSONNode? { metrics["rates"]?["stages"]?.asArray?.first }
+        #expect(camera(first)?["rate"]?.value == .null)
+        run.state.withLock { state in
+            state.metrics = FakeRun.node(
+                FakeRun.metricsText.replacing(#""framesOut":10"#, with: #""framesOut":40"#)
+                    .replacing(#""dropped":{"queue-full":1}"#, with: #""dropped":{"queue-full":3}"#))
+        }
+        try await Task.sleep(for: .milliseconds(200))
+        let second = await api.ask("GET", "/api/v1/metrics").json
+        let rate = try #require(camera(second)?["rate"]?.asDouble)
+        #expect(rate > 0 && rate <= 30 / 0.2, "\(rate)")
+        let text = second["rates"]?["stages"]?.asArray?.last
+        #expect(text?["lost"]?.asInt == 2 && text?["lostInAll"]?.asInt == 4)
+        #expect(text?["notes"]?.asArray?.first?["word"]?.asString == "lost 2")
+        // Over an interval of its own, the first look has no rates, however many intervals were asked for.
+        for interval in 60..<80 {
+            let asked = await api.ask("GET", "/api/v1/metrics?interval=\(interval)").json
+            #expect(camera(asked)?["rate"]?.value == .null)
+        }
+        let far = await api.ask("GET", "/api/v1/metrics?interval=79").json
+        let near = await api.ask("GET", "/api/v1/metrics").json
+        #expect(camera(near)?["rate"]?.asDouble != nil && camera(far)?["lost"]?.asInt == 0)
+        #expect(await api.ask("GET", "/api/v1/metrics?interval=0").status == 400)
+    }
+
     @Test(arguments: [
-        "/api/v1/status", "/api/v1/chain", "/api/v1/plan", "/api/v1/figures", "/api/v1/kinds", "/api/v1/stages",
+        "/api/v1/metrics", "/api/v1/status", "/api/v1/chain", "/api/v1/plan", "/api/v1/figures", "/api/v1/kinds",
+        "/api/v1/stages",
         "/api/v1/stages/cam", "/openapi.json",
     ]) func showsWhatRuns(path: String) async {
         let asked = await api.ask("GET", path)

@@ -185,7 +185,8 @@ extension ControlAPI {
             control: run,
             gate: Gate(
                 address: address, port: address.port, hosts: hosts, token: token.flatMap { AccessToken($0) }),
-            pictures: PictureRequests(run), units: try! UnitFanOut(run), events: EventRing(run: "run"))
+            pictures: PictureRequests(run), units: try! UnitFanOut(run), events: EventRing(run: "run"),
+            rates: RateWatch(run))
     }
 
     /// The answer with a picture. None within a second is an answer too: then it asks again, for a minute at most.

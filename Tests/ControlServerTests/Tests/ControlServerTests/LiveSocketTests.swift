@@ -477,7 +477,8 @@ final class LiveServer {
         server = try HTTPServer(address, progress: progress, ping: ping) { port in
             let api = ControlAPI(
                 control: run, gate: Gate(address: address, port: port, hosts: [], token: nil),
-                pictures: PictureRequests(run), units: try! UnitFanOut(run), events: EventRing(run: "run"))
+                pictures: PictureRequests(run), units: try! UnitFanOut(run), events: EventRing(run: "run"),
+                rates: RateWatch(run))
             made = api
             return api
         }

@@ -53,11 +53,7 @@ extension ControlAPI {
                 method: .get, path: "/api/v1/status", name: "getStatus",
                 summary: "What the chain and its stages are doing.",
                 answers: ["200": OpenAPI.json("State and health.", "Status")]
-            ) { _ in
-                let status = control.status.json.asObject ?? []
-                return .json(
-                    .object([("name", .string(control.chainName))] + status.map { ($0.key, $0.value) }))
-            },
+            ) { _ in .json(control.namedStatus) },
             Route(
                 method: .get, path: "/api/v1/chain", name: "getChain",
                 summary: "The running chain as a chain file.",
@@ -82,11 +78,18 @@ extension ControlAPI {
             ) { _ in .json(control.figures) },
             Route(
                 method: .get, path: "/api/v1/metrics", name: "getMetricsJSON",
-                summary: "The figures of /metrics as JSON, for the page and `framehost top`.",
-                answers: ["200": OpenAPI.json("Stages, links, pools and the process.", "Object")]
-            ) { _ in
-                let metrics = (control.metrics.asObject ?? []).map { ($0.key, $0.value) }
-                return .json(.object(metrics + [("process", ProcessFigures.now().json)]))
+                summary: "The figures of /metrics as JSON, and rates computed from them.",
+                query: [
+                    QueryParameter(
+                        name: "interval",
+                        help: "Seconds over which rates are wanted, if more than 3: the time between two requests.",
+                        kind: .number(0.1...3600))
+                ],
+                answers: ["200": OpenAPI.json("Stages, links, pools, the process and the rates.", "Metrics")]
+            ) { call in
+                let metrics = control.metricsWithProcess.asObject ?? []
+                let rates = rates.json(over: call.query.double("interval"))
+                return .json(.object(metrics.map { ($0.key, $0.value) } + [("rates", rates)]))
             },
             Route(
                 method: .get, path: "/api/v1/kinds", name: "getKinds",

@@ -13,6 +13,7 @@ struct ControlAPI: Sendable {
     let pictures: PictureRequests
     let units: UnitFanOut
     let events: EventRing
+    let rates: RateWatch
     let viewers = Locked(ViewerCount())
     /// What is on its way to clients.
     var memory: AnswerMemory { pictures.memory }

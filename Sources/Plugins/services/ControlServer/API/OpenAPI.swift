@@ -158,7 +158,8 @@ enum OpenAPI {
 
     private static func components(_ needsToken: Bool) -> [(key: String, value: JSONNode)] {
         let schemas: [(String, JSONNode)] = [
-            ("Object", ["type": "object"]), ("Done", done(of: ["frame"])), ("Error", error), ("Health", health),
+            ("Object", ["type": "object"]), ("Metrics", metrics), ("Rates", rates), ("Done", done(of: ["frame"])),
+            ("Error", error), ("Health", health),
             ("Status", status), ("Chain", chain), ("ChainStage", chainStage), ("StageInShort", stageInShort),
             ("Stages", ["type": "array", "items": ["$ref": "#/components/schemas/StageInShort"]]),
             (
@@ -229,6 +230,72 @@ enum OpenAPI {
                 "items": [
                     "type": "object", "required": ["id", "state"],
                     "properties": ["id": ["type": "string"], "state": states, "reason": ["type": "string"]],
+                ],
+            ],
+        ],
+    ]
+    private static let metrics: JSONNode = [
+        "type": "object", "required": ["stages", "links", "pools", "process", "rates"],
+        "properties": [
+            "stages": objects, "links": objects, "pools": objects, "process": ["type": "object"],
+            "rates": ["$ref": "#/components/schemas/Rates"],
+        ],
+    ]
+    private static let objects: JSONNode = ["type": "array", "items": ["type": "object"]]
+    private static let count: JSONNode = ["type": "integer", "minimum": 0]
+    /// Null for what is not known yet.
+    private static let known: JSONNode = ["type": ["number", "null"]]
+    /// The members that `LiveFigures` writes.
+    private static let rates: JSONNode = [
+        "type": "object",
+        "description":
+            "Times in seconds, shares from 0 to 1, null for what is not known yet. Rates cover the last 3 s, and p99 and losses the last 10 s.",
+        "required": ["name", "state", "healthy", "problems", "captured", "latency", "stages", "links", "pools"],
+        "properties": [
+            "name": ["type": "string"], "state": states, "healthy": ["type": "boolean"], "problems": problems,
+            "captured": known, "uptimeSeconds": known, "processor": known,
+            "residentBytes": ["type": ["integer", "null"]],
+            "latency": ["type": ["object", "null"], "properties": ["sink": ["type": "string"], "seconds": known]],
+            "stages": [
+                "type": "array",
+                "items": [
+                    "type": "object", "required": ["id", "state", "rate", "busy", "lost", "drops", "notes"],
+                    "properties": [
+                        "id": ["type": "string"], "use": ["type": "string"], "kind": ["type": "string"],
+                        "state": states, "rate": known, "waitSeconds": known, "busy": known, "busySeconds": known,
+                        "latencySeconds": known, "p99Seconds": known, "p99IsBound": ["type": "boolean"],
+                        "p99AboveSeconds": known, "queues": objects, "held": count, "heldLimit": count,
+                        "heldOldestSeconds": known, "dropRate": known, "drops": count, "lost": count,
+                        "lostInAll": count, "replaced": count, "format": ["type": "string"], "problems": problems,
+                        "notes": [
+                            "type": "array",
+                            "items": [
+                                "type": "object", "required": ["level", "word", "text"],
+                                "properties": [
+                                    "level": ["enum": ["bad", "warn", "rest"]], "word": ["type": "string"],
+                                    "text": ["type": "string"],
+                                ],
+                            ],
+                        ],
+                    ],
+                ],
+            ],
+            "links": [
+                "type": "array",
+                "items": [
+                    "type": "object", "required": ["from", "to", "rate", "lost", "full"],
+                    "properties": [
+                        "from": ["type": "string"], "to": ["type": "string"], "depth": count, "capacity": count,
+                        "rate": known, "drops": count, "replaced": count, "lost": count,
+                        "full": ["type": "boolean"],
+                    ],
+                ],
+            ],
+            "pools": [
+                "type": "array",
+                "items": [
+                    "type": "object", "required": ["name", "buffers", "free", "starved"],
+                    "properties": ["name": ["type": "string"], "buffers": count, "free": count, "starved": known],
                 ],
             ],
         ],

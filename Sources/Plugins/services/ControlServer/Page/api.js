@@ -113,7 +113,6 @@ async function control(method, address, body) {
 }
 
 export const api = {
-  status: () => read("status"),
   figures: () => read("metrics"),
   chain: () => read("chain"),
   plan: () => read("plan"),

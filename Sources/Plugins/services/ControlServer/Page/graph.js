@@ -85,7 +85,7 @@ export class Graph {
     for (const stage of model.stages) {
       const node = this.nodes.get(stage.id)
       if (!node) continue
-      const worst = stage.hurts[0]
+      const worst = stage.notes[0]
       setAttribute(node.group, "data-level", worst?.level ?? "good")
       node.group.classList.toggle("chosen", stage.id === chosen)
       setText(node.sign, mark(stage.state))
@@ -96,7 +96,7 @@ export class Graph {
       const drawn = this.links.get(link.key)
       if (!drawn) continue
       setText(drawn.label, drawn.queue > 0 ? `${link.depth}/${link.capacity}` : "")
-      setAttribute(drawn.group, "data-level", link.fullFor > 0 || link.lost > 0 ? "warn" : "good")
+      setAttribute(drawn.group, "data-level", link.full || link.lost > 0 ? "warn" : "good")
     }
   }
 }

@@ -50,18 +50,18 @@ export class StageList {
     for (const stage of model.stages) {
       const row = this.rows.get(stage.id)
       if (!row) continue
-      const worst = stage.hurts[0]
+      const worst = stage.notes[0]
       setAttribute(row.element, "data-level", worst?.level ?? "good")
       if (stage.id === chosen) setAttribute(row.button, "aria-current", "true")
       else row.button.removeAttribute("aria-current")
-      const words = stage.hurts.map((hurt) => hurt.word).join(", ")
+      const words = stage.notes.map((note) => note.word).join(", ")
       setText(row.state, words === "" || stage.state === "paused" ? `${mark(stage.state)} ${words || stage.state}` : `▲ ${words}`)
       setText(row.rate, perSecond(stage.rate))
       setText(row.busy, time(stage.busySeconds))
       const queues = stage.into.filter((link) => link.capacity > 0)
       setText(row.queue, queues.length > 0 ? queues.map((link) => `${link.depth}/${link.capacity}`).join(", ") : "–")
       setText(row.held, `${stage.held}/${stage.heldLimit}`)
-      setText(row.lost, count(stage.total))
+      setText(row.lost, count(stage.lostInAll))
     }
   }
 

@@ -65,9 +65,7 @@ class Page {
 
   async look() {
     try {
-      const status = await api.status()
       const figures = await api.figures()
-      const now = performance.now() / 1000
       const key = JSON.stringify([figures.stages.map((stage) => [stage.id, stage.use]), figures.links.map((link) => [link.from, link.to])])
       // Figures that never fit a plan are shown as they are; asking for it every second would help nobody.
       if (this.isStale || (!this.model.fits(figures) && key !== this.lastMisfit)) {
@@ -75,13 +73,13 @@ class Page {
         const [plan, chain, kinds] = [await api.plan(), await api.chain(), await api.kinds()]
         this.model.takeStructure(plan, chain, kinds)
         this.lastMisfit = this.model.fits(figures) ? "" : key
-        this.model.takeFigures(status, figures, now)
+        this.model.takeFigures(figures)
         this.graph.show(this.model.structure)
         this.list.show(this.model.structure)
         this.previews.show(this.model.structure)
         this.panel.show()
       } else {
-        this.model.takeFigures(status, figures, now)
+        this.model.takeFigures(figures)
       }
       this.show()
       this.connected()

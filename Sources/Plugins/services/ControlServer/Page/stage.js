@@ -209,11 +209,11 @@ export class StagePanel {
     if (replaced > 0) rows.push(["replaced by newer ones", count(replaced)])
     rows.push(...ownFigures(live.figures))
     table(this.figures, rows)
-    setAttribute(this.hurts, "data-count", String(live.hurts.length))
-    const texts = live.hurts.map((hurt) => `${hurt.level === "rest" ? "" : "▲ "}${hurt.text}`)
+    setAttribute(this.hurts, "data-count", String(live.notes.length))
+    const texts = live.notes.map((note) => `${note.level === "rest" ? "" : "▲ "}${note.text}`)
     if (this.hurts.dataset.texts !== texts.join("\n")) {
       this.hurts.dataset.texts = texts.join("\n")
-      this.hurts.replaceChildren(...texts.map((text, index) => make("li", { "data-level": live.hurts[index].level }, text)))
+      this.hurts.replaceChildren(...texts.map((text, index) => make("li", { "data-level": live.notes[index].level }, text)))
     }
     for (const { input, button } of this.inputs ?? []) {
       setAttribute(button, "aria-pressed", String(live.figures?.active === input))

@@ -3,33 +3,46 @@
 import FrameCore
 
 /// Figures as people read them, with about three digits.
-enum FigureText {
+public enum FigureText {
+    /// `value` with `places` decimals.
+    public static func decimal(_ value: Double, places: Int = 1) -> String {
+        guard value.isFinite else { return "–" }
+        var scale = 1.0
+        for _ in 0..<places { scale *= 10 }
+        let scaled = Int64((value.magnitude * scale).rounded())
+        let fraction = String(scaled % Int64(scale))
+        let sign = value < 0 && scaled > 0 ? "-" : ""
+        return places == 0
+            ? "\(sign)\(scaled)"
+            : "\(sign)\(scaled / Int64(scale)).\(String(repeating: "0", count: places - fraction.count))\(fraction)"
+    }
+
     /// `29.9`, `1234`; `–` when not known.
-    static func rate(_ value: Double?) -> String {
+    public static func rate(_ value: Double?) -> String {
         guard let value else { return "–" }
-        return Terminal.decimal(min(value, 1e9), places: value < 999.95 ? 1 : 0)
+        return decimal(min(value, 1e9), places: value < 999.95 ? 1 : 0)
     }
 
     /// `12 µs`, `3.4 ms`, `1.2 s`, `75 s`.
-    static func time(_ value: Double?) -> String {
+    public static func time(_ value: Double?) -> String {
         guard let value, value.isFinite else { return "–" }
         let seconds = min(value, 1e9)
-        if seconds < 0.000_999_5 { return "\(Terminal.decimal(seconds * 1e6, places: 0)) µs" }
+        if seconds < 0.000_999_5 { return "\(decimal(seconds * 1e6, places: 0)) µs" }
         if seconds < 0.999_5 {
-            return "\(Terminal.decimal(seconds * 1000, places: seconds < 0.099_95 ? 1 : 0)) ms"
+            return "\(decimal(seconds * 1000, places: seconds < 0.099_95 ? 1 : 0)) ms"
         }
-        return "\(Terminal.decimal(seconds, places: seconds < 9.95 ? 1 : 0)) s"
+        return "\(decimal(seconds, places: seconds < 9.95 ? 1 : 0)) s"
     }
 
     /// `3.4 %`, `120 %`.
-    static func percent(_ share: Double?) -> String {
+    public static func percent(_ share: Double?) -> String {
         guard let share else { return "–" }
         let percent = min(share * 100, 1e7)
-        return "\(Terminal.decimal(percent, places: percent < 9.95 ? 1 : 0)) %"
+        return "\(decimal(percent, places: percent < 9.95 ? 1 : 0)) %"
     }
 
     /// `3.4 ms`, `≤ 10 ms`.
-    static func percentile(_ value: LiveFigures.Percentile?) -> String {
+    public static func percentile(_ value: LiveFigures.Percentile?) -> String {
         switch value {
         case .exact(let seconds): time(seconds)
         case .atMost(let bound): "≤ \(bare(bound))"
@@ -45,7 +58,7 @@ enum FigureText {
     }
 
     /// `0:05`, `2:03:04`, `3 d 2:03:04`.
-    static func duration(_ seconds: Double) -> String {
+    public static func duration(_ seconds: Double) -> String {
         let whole = Int(min(max(seconds, 0), 1e12))
         func two(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
         let (hours, minutes, rest) = (whole / 3600 % 24, whole / 60 % 60, whole % 60)

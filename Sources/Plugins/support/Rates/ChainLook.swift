@@ -2,10 +2,10 @@
 
 import FrameCore
 
-/// One look at a running chain through its control server: counts since the start, and the present state.
+/// One look at a running chain: counts since the start, and the present state.
 ///
-/// Everything in it comes from a server and is bounded here: lists in length, numbers to finite values of 0 or more.
-struct ChainLook {
+/// It may come from a server: everything in it is ``Bounded``.
+public struct ChainLook {
     struct Stage {
         var id: String
         var use: String
@@ -21,6 +21,9 @@ struct ChainLook {
         var drops: Int
         /// 99 of 100 items since the stage started took at most this long; nil without an item.
         var p99Seconds: Double?
+        /// Of the plan: whether it is a live source, and the format of its output, or of a sink's input.
+        var isLive = false
+        var format = ""
     }
 
     struct Link {
@@ -60,55 +63,60 @@ struct ChainLook {
     /// Nil where the server does not report it.
     var process: Process?
 
-    /// More stages, links or pools than any chain has.
-    static let most = 4000
     /// More reasons of drops, or bounds of histograms, than any stage has.
     private static let mostParts = 64
 
     /// - Parameters:
     ///   - status, metrics, figures: The answers of `/api/v1/…` with these names.
     ///   - now: Seconds of the client's clock, for a server that does not report its own.
-    init(status: JSONNode, metrics: JSONNode, figures: JSONNode, now: Double) {
+    public init(status: JSONNode, metrics: JSONNode, figures: JSONNode, now: Double = 0) {
         let process = metrics["process"].flatMap(Process.init)
         self.process = process
         time = process?.uptimeSeconds ?? now
-        name = Self.text(status["name"])
-        state = Self.text(status["state"])
+        name = Bounded.text(status["name"])
+        state = Bounded.text(status["state"])
         isHealthy = status["healthy"]?.asBool ?? false
-        problems = (status["problems"]?.asArray ?? []).prefix(100).compactMap {
-            $0.asString.map { String($0.prefix(1000)) }
-        }
+        problems = Bounded.sentences(status["problems"])
         let states = Self.byID(status["stages"])
         let percentiles = Self.byID(figures["stages"])
-        stages = (metrics["stages"]?.asArray ?? []).prefix(Self.most).map { node in
-            let id = Self.text(node["id"])
+        stages = Bounded.list(metrics["stages"]).map { node in
+            let id = Bounded.text(node["id"])
             return Stage(
                 node, state: states[id]?["state"], reason: states[id]?["reason"], p99Us: percentiles[id]?["p99Us"])
         }
-        links = (metrics["links"]?.asArray ?? []).prefix(Self.most).map(Link.init)
-        pools = (metrics["pools"]?.asArray ?? []).prefix(Self.most).map(Pool.init)
+        links = Bounded.list(metrics["links"]).map(Link.init)
+        pools = Bounded.list(metrics["pools"]).map(Pool.init)
+    }
+
+    /// Which stages and links there are. It changes when something is attached, detached or replaced.
+    var structure: [String] { stages.map { "\($0.id) \($0.use)" } + links.map { "\($0.from) \($0.to)" } }
+
+    /// Adds what only the plan says. If the chain has changed meanwhile, what is missing stays empty.
+    mutating func take(plan: JSONNode) {
+        let planned = Self.byID(plan["stages"])
+        let inputs = Dictionary(
+            Bounded.list(plan["links"]).map { (Bounded.text($0["to"]), $0["format"]) },
+            uniquingKeysWith: { first, _ in first })
+        for index in stages.indices {
+            guard let stage = planned[stages[index].id] else { continue }
+            stages[index].isLive = stage["live"]?.asBool ?? false
+            let output = stage["output"]?.asString == nil ? inputs[stages[index].id] ?? nil : stage["output"]
+            stages[index].format = Bounded.text(output)
+        }
     }
 
     private static func byID(_ list: JSONNode?) -> [String: JSONNode] {
-        var found: [String: JSONNode] = [:]
-        for node in (list?.asArray ?? []).prefix(most) { found[text(node["id"])] = node }
-        return found
+        Dictionary(Bounded.list(list).map { (Bounded.text($0["id"]), $0) }, uniquingKeysWith: { $1 })
     }
 
-    // MARK: Bounds
-
-    fileprivate static func text(_ node: JSONNode?) -> String { String((node?.asString ?? "").prefix(256)) }
-
-    fileprivate static func count(_ node: JSONNode?) -> Int { min(max(node?.asInt ?? 0, 0), 1 << 53) }
-
-    fileprivate static func number(_ node: JSONNode?) -> Double { min(max(node?.asDouble ?? 0, 0), 1e15) }
+    // MARK: Counters
 
     /// `{ "queueFull": 3 }` as `drop.queueFull`; the second is their sum. Earlier versions had `replaced` among them.
     fileprivate static func drops(_ node: JSONNode?) -> (counters: [String: Double], sum: Int) {
         var counters: [String: Double] = [:]
         var sum = 0
         for member in (node?.asObject ?? []).prefix(mostParts) where member.key != "replaced" {
-            let count = count(member.value)
+            let count = Bounded.count(member.value)
             counters["drop.\(member.key)"] = Double(count)
             sum += count
         }
@@ -119,11 +127,11 @@ struct ChainLook {
     fileprivate static func histogram(_ node: JSONNode?, as name: String) -> [String: Double] {
         guard let node else { return [:] }
         var counters = [
-            name: number(node["sumSeconds"]), "\(name).count": Double(count(node["count"])),
+            name: Bounded.number(node["sumSeconds"]), "\(name).count": Double(Bounded.count(node["count"])),
         ]
         for bucket in (node["buckets"]?.asArray ?? []).prefix(mostParts) {
             guard let bound = bucket["le"]?.asDouble else { continue }
-            counters["\(name).le.\(bound)"] = Double(count(bucket["count"]))
+            counters["\(name).le.\(bound)"] = Double(Bounded.count(bucket["count"]))
         }
         return counters
     }
@@ -132,19 +140,19 @@ struct ChainLook {
 extension ChainLook.Stage {
     fileprivate init(_ node: JSONNode, state: JSONNode?, reason: JSONNode?, p99Us: JSONNode?) {
         let drops = ChainLook.drops(node["dropped"])
-        id = ChainLook.text(node["id"])
-        use = ChainLook.text(node["use"])
-        kind = ChainLook.text(node["kind"])
-        self.state = ChainLook.text(state)
-        self.reason = ChainLook.text(reason)
+        id = Bounded.text(node["id"])
+        use = Bounded.text(node["use"])
+        kind = Bounded.text(node["kind"])
+        self.state = Bounded.text(state)
+        self.reason = Bounded.text(reason)
         counters = drops.counters
-        counters["in"] = Double(ChainLook.count(node["framesIn"]))
-        counters["out"] = Double(ChainLook.count(node["framesOut"]))
+        counters["in"] = Double(Bounded.count(node["framesIn"]))
+        counters["out"] = Double(Bounded.count(node["framesOut"]))
         counters.merge(ChainLook.histogram(node["busy"], as: "busy")) { $1 }
         counters.merge(ChainLook.histogram(node["latency"], as: "latency")) { $1 }
-        held = ChainLook.count(node["held"])
-        heldLimit = ChainLook.count(node["heldLimit"])
-        oldestSeconds = ChainLook.number(node["heldOldestSeconds"])
+        held = Bounded.count(node["held"])
+        heldLimit = Bounded.count(node["heldLimit"])
+        oldestSeconds = Bounded.number(node["heldOldestSeconds"])
         self.drops = drops.sum
         p99Seconds = p99Us?.asDouble.map { min(max($0, 0), 1e12) / 1e6 }
     }
@@ -153,31 +161,31 @@ extension ChainLook.Stage {
 extension ChainLook.Link {
     fileprivate init(_ node: JSONNode) {
         let drops = ChainLook.drops(node["dropped"])
-        from = ChainLook.text(node["from"])
-        to = ChainLook.text(node["to"])
-        depth = ChainLook.count(node["depth"])
-        capacity = ChainLook.count(node["capacity"])
+        from = Bounded.text(node["from"])
+        to = Bounded.text(node["to"])
+        depth = Bounded.count(node["depth"])
+        capacity = Bounded.count(node["capacity"])
         counters = drops.counters
-        counters["offered"] = Double(ChainLook.count(node["offered"]))
+        counters["offered"] = Double(Bounded.count(node["offered"]))
         self.drops = drops.sum
-        replaced = ChainLook.count(node["replaced"] ?? node["dropped"]?["replaced"])
+        replaced = Bounded.count(node["replaced"] ?? node["dropped"]?["replaced"])
     }
 }
 
 extension ChainLook.Pool {
     fileprivate init(_ node: JSONNode) {
-        name = ChainLook.text(node["name"])
-        buffers = ChainLook.count(node["buffers"])
-        free = ChainLook.count(node["free"])
-        counters = ["starved": ChainLook.number(node["starvedSeconds"])]
+        name = Bounded.text(node["name"])
+        buffers = Bounded.count(node["buffers"])
+        free = Bounded.count(node["free"])
+        counters = ["starved": Bounded.number(node["starvedSeconds"])]
     }
 }
 
 extension ChainLook.Process {
     fileprivate init?(_ node: JSONNode) {
         guard node["uptimeSeconds"]?.asDouble != nil else { return nil }
-        uptimeSeconds = ChainLook.number(node["uptimeSeconds"])
-        processorSeconds = ChainLook.number(node["processorSeconds"])
-        residentBytes = ChainLook.count(node["residentBytes"])
+        uptimeSeconds = Bounded.number(node["uptimeSeconds"])
+        processorSeconds = Bounded.number(node["processorSeconds"])
+        residentBytes = Bounded.count(node["residentBytes"])
     }
 }

@@ -7,6 +7,8 @@
 struct FigureHistory {
     /// For how long looks are kept, seconds.
     static let seconds = 10.0
+    /// Of looks that follow each other more closely, only the newest is kept, seconds.
+    static let spacing = 0.2
 
     private struct Look {
         var time: Double
@@ -27,6 +29,9 @@ struct FigureHistory {
             looks = []
         }
         self.what = what
+        if looks.count > 2, let last = looks.last, last.time - looks[looks.count - 2].time < Self.spacing {
+            looks.removeLast()
+        }
         looks.append(Look(time: time, counters: counters, gauge: gauge))
         while looks.count > 2, time - looks[1].time >= Self.seconds { looks.removeFirst() }
     }
@@ -46,11 +51,16 @@ struct FigureHistory {
         rise(key, within: seconds).map { $0.by / $0.in }
     }
 
+    /// The counters of the last look whose names begin with `prefix`, without it.
+    func last(_ prefix: String) -> [(key: String, value: Double)] {
+        (looks.last?.counters ?? [:]).filter { $0.key.hasPrefix(prefix) }.map {
+            (String($0.key.dropFirst(prefix.count)), $0.value)
+        }
+    }
+
     /// Keys that begin with `prefix` and have risen within the last `seconds`, sorted, without the prefix.
     func risen(_ prefix: String, within seconds: Double) -> [String] {
-        (looks.last?.counters.keys.filter { $0.hasPrefix(prefix) } ?? []).filter {
-            (rise($0, within: seconds)?.by ?? 0) > 0
-        }.map { String($0.dropFirst(prefix.count)) }.sorted()
+        last(prefix).map(\.key).filter { (rise(prefix + $0, within: seconds)?.by ?? 0) > 0 }.sorted()
     }
 
     /// The mean of the gauge in the looks that are kept.
