@@ -3,7 +3,7 @@
 // A package of its own, as a user's plugin is: what the benchmarks need beside the shipped plugins.
 import PackageDescription
 
-let names = ["PassThroughPlugin", "FrameLoopPlugin", "AccessUnitLoopPlugin", "SnowPlugin"]
+let names = ["PassThroughPlugin", "FrameLoopPlugin", "AccessUnitLoopPlugin", "SnowPlugin", "ChangesPlugin"]
 
 let package = Package(
     name: "Benchmarks",

@@ -152,13 +152,13 @@ class Changer:
 class Run:
     """The program, asked and answered line by line."""
 
-    def __init__(self, program, folder, chain):
+    def __init__(self, program, folder, chain, *arguments):
         self.chain = chain
         self.errors = open(os.path.join(folder, "errors.txt"), "w")
         with open(os.path.join(folder, "chain.json"), "w") as file:
             json.dump(chain, file)
         self.process = subprocess.Popen(
-            [program, "chain.json", "--commands", "--events", "--stats", "stats.json"], cwd=folder, stdin=subprocess.PIPE,
+            [program, "chain.json", "--commands", "--events", "--stats", "stats.json", *arguments], cwd=folder, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=self.errors, text=True, bufsize=1)
         self.answers, self.tag, self.done, self.refused, self.ended = queue.Queue(), 0, 0, [], threading.Event()
         self.streaming, self.late = threading.Event(), 0
