@@ -265,7 +265,9 @@ private func wholeNumber(_ text: Substring) -> Int? {
     text.utf8.allSatisfy { (48...57).contains($0) } ? Int(text) : nil
 }
 
-func greatestCommonDivisor<Number: BinaryInteger>(_ a: Number, _ b: Number) -> Number { b == 0 ? a : greatestCommonDivisor(b, a % b) }
+func greatestCommonDivisor<Number: BinaryInteger>(_ a: Number, _ b: Number) -> Number {
+    b == 0 ? a : greatestCommonDivisor(b, a % b)
+}
 
 /// `'a', 'b' or 'c'`.
 ///

@@ -8,22 +8,22 @@ enum TakenTypeNames {
         AccessUnit Address AnonymousMemory AudioBlock AudioFormat AudioOrigin AudioPacket AudioReader AudioTrackFormat
         AutomaticQueues AvailableMemory BudgetGraph BudgetPlan BudgetRules BufferLender BufferPadding Chain ChainClashes
         ChainClock ChainEvents ChainNeighbours ChainPlan ChainRequest ChainStatus ChannelLayout ClosedCaptions Codec
-        ColorDescription ColorRange CommandAnswer CommandInfo CommandReply CrashNote CrashReport DataFolders
+        ColorDescription ColorRange CommandAnswer CommandInfo CommandReply Condition CrashNote CrashReport DataFolders
         DelayingFilter Descriptors DeviceStage DropPolicy DropReason EncodedFormat Event EventDeclaration
         EventSubscription Faces FaultPlace FileAct FileFacts FileIdentity FileNames FileRefusal FileRule Filter Frame
         FrameHostError FrameHostErrors FrameMemory FrameMetadata FrameRate FrameRing HDRMetadata HeldFile InputAccount
         JSONNode JSONPath JSONReader JobProgress Join JoinEnd JoinInputs JoinMatch JoinRequest JoinRule KeyframeRequest
         Ledger LinkRequest LinkSettings Locked ManualClock MarkedFile MarkedPicture MediaFormat MediaTags MediaTime
-        MemberDeclaration MetadataSlot Motion MotionBlock MotionFormat MotionSample MultiFilter MultiSink MultiTransform
-        MutablePlane NoOptions OnError Option OptionChoice OptionFault OptionFaults OptionField OptionPlace OptionValue
-        Orientation OrientationWatch Output OutputWriter PassedTags PictureEncoder PictureEncoderType PictureForm
-        PictureInbox PictureSize PixelFormat Plane PluginEntry PluginExports PoolSpare Processors Quaternion RGBColor
-        Rational RecordingForm RecordingMark RecordingMoment ResetScope Rule RuleBook RuleCommand RuleCondition
-        RunControl RunFiles Sample Service ServiceInfo ServiceRequest ServiceThread ServiceType Sink SinkVerdict Source
-        SourceProgress Stage StageContext StageDemand StageDevice StageDriver StageInfo StageKind StageOptions
-        StagePicture StageRequest StageTopic StageType StageUnit StandardOutput StandardStream StopSignal Suggestion
-        SystemCall TextPlace ThreadRoom TimeBase TimelinePart Transform UnitInbox Verdict VideoFormat WallTime WarmUp
-        WriteWay
+        MemberDeclaration MetadataSlot MonotonicTime Motion MotionBlock MotionFormat MotionSample MultiFilter MultiSink
+        MultiTransform MutablePlane NamedThread NoOptions NoThread OnError Option OptionChoice OptionFault OptionFaults
+        OptionField OptionPlace OptionValue Orientation OrientationWatch Output OutputWriter PassedTags PictureEncoder
+        PictureEncoderType PictureForm PictureInbox PictureSize PipeEnds PixelFormat Plane PluginEntry PluginExports
+        PoolSpare Processors Quaternion RGBColor Rational RecordingForm RecordingMark RecordingMoment ResetScope Rule
+        RuleBook RuleCommand RuleCondition RunControl RunFiles Sample Service ServiceInfo ServiceRequest ServiceThread
+        ServiceType Sink SinkVerdict Source SourceProgress Stage StageContext StageDemand StageDevice StageDriver
+        StageInfo StageKind StageOptions StagePicture StageRequest StageTopic StageType StageUnit StandardOutput
+        StandardStream StopSignal Suggestion SystemCall TextPlace ThreadRoom TimeBase TimelinePart Transfer Transform
+        UnitInbox Verdict VideoFormat WaitableFlag WallTime WarmUp WriteWay
         """)
 
     /// Names of Swift, of its testing library and of modules that a new package's code has.

@@ -10,7 +10,8 @@ public final class EarlierJoin: Join {
         id: "earlier-join", summary: "Mixes two pictures.", input: .video(.gray8), output: .video(.gray8))
 
     public struct Options: StageOptions {
-        @Option(help: "How much of the second picture: 0 only the first, 1 only the second.", range: 0...1, live: true) public var share = 0.5
+        @Option(help: "How much of the second picture: 0 only the first, 1 only the second.", range: 0...1, live: true)
+        public var share = 0.5
 
         public init() {}
     }
@@ -30,8 +31,11 @@ public final class EarlierJoin: Join {
         guard first.width == second.width, first.height == second.height else {
             throw FrameHostError(
                 .invalidConfiguration,
-                what: "the pictures must have the same size, but are \(first.width)x\(first.height) and \(second.width)x\(second.height)",
-                remedy: "Put a 'crop-orient' with \"size\": \"\(first.width)x\(first.height)\" between the second input and this stage.")
+                what:
+                    "the pictures must have the same size, but are \(first.width)x\(first.height) and \(second.width)x\(second.height)",
+                remedy:
+                    "Put a 'crop-orient' with \"size\": \"\(first.width)x\(first.height)\" between the second input and this stage."
+            )
         }
         return .video(first)
     }
@@ -39,7 +43,9 @@ public final class EarlierJoin: Join {
     /// [stage thread] The frames that belong together, one of each input. Does not allocate.
     public func merge(_ inputs: JoinInputs, _ output: Output) throws {
         // An input has no frame for this time: it was dropped on its way, or none is near enough.
-        guard case .frame(let first) = inputs.take(0), case .frame(let second) = inputs.take(1) else { return output.drop(.byStage) }
+        guard case .frame(let first) = inputs.take(0), case .frame(let second) = inputs.take(1) else {
+            return output.drop(.byStage)
+        }
         guard var result = try output.makeFrame() else { return }
         let share = Int(options.share * 256)
         result.withMutablePlane(0) { target in

@@ -17,7 +17,8 @@ public final class EarlierSink: Sink {
         ])
 
     public struct Options: StageOptions {
-        @Option(help: "Posts an event for each picture darker than this.", range: 0...255, live: true) public var darkerThan = 0
+        @Option(help: "Posts an event for each picture darker than this.", range: 0...255, live: true) public
+            var darkerThan = 0
 
         public init() {}
     }

@@ -6,7 +6,8 @@ import FrameCore
 ///
 /// GRAY8, as fast as they are taken.
 public final class EarlierSource: Source {
-    public static let info = StageInfo(id: "earlier-source", summary: "Gives grey pictures that grow lighter.", output: .video(.gray8))
+    public static let info = StageInfo(
+        id: "earlier-source", summary: "Gives grey pictures that grow lighter.", output: .video(.gray8))
 
     public struct Options: StageOptions {
         @Option(help: "Size of the pictures.", unit: "px") public var size = PictureSize(640, 360)
@@ -31,7 +32,9 @@ public final class EarlierSource: Source {
 
     /// [control thread]
     public func negotiate() -> MediaFormat {
-        .video(VideoFormat(.gray8, width: options.size.width, height: options.size.height, frameRate: options.rate.rational))
+        .video(
+            VideoFormat(
+                .gray8, width: options.size.width, height: options.size.height, frameRate: options.rate.rational))
     }
 
     /// [stage thread] One frame a call. Waits only for a free buffer.
