@@ -24,17 +24,24 @@ import Testing
     /// Counters of two looks give rates, whoever asked for the first look.
     @Test func computesRatesForAllWhoWatch() async throws {
         let api = api
+        func metrics(given: Int, dropped: Int) -> JSONNode {
+            FakeRun.node(
+                """
+                {"stages":[
+                  {"id":"cam","use":"test-source","kind":"source","framesIn":0,"framesOut":\(given),"dropped":{}},
+                  {"id":"text","use":"text","kind":"filter","framesIn":\(given),"framesOut":9,"dropped":{"queueFull":\(dropped)}}],
+                 "links":[{"from":"cam","to":"text","depth":1,"capacity":4,"offered":\(given),"dropped":{"evicted":1}}],
+                 "pools":[]}
+                """)
+        }
+        run.state.withLock { $0.metrics = metrics(given: 10, dropped: 1) }
         let first = await api.ask("GET", "/api/v1/metrics").json
         #expect(first["stages"]?.asArray?.first?["framesOut"]?.asInt == 10)
         #expect(first["process"]?["uptimeSeconds"]?.asDouble != nil)
         #expect(first["rates"]?["name"]?.asString == "demo")
         func camera(_ metrics: JSONNode) -> JSONNode? { metrics["rates"]?["stages"]?.asArray?.first }
         #expect(camera(first)?["rate"]?.value == .null)
-        run.state.withLock { state in
-            state.metrics = FakeRun.node(
-                FakeRun.metricsText.replacing(#""framesOut":10"#, with: #""framesOut":40"#)
-                    .replacing(#""dropped":{"queue-full":1}"#, with: #""dropped":{"queue-full":3}"#))
-        }
+        run.state.withLock { $0.metrics = metrics(given: 40, dropped: 3) }
         try await Task.sleep(for: .milliseconds(200))
         let second = await api.ask("GET", "/api/v1/metrics").json
         let rate = try #require(camera(second)?["rate"]?.asDouble)
