@@ -149,20 +149,24 @@ def main():
         sinks = {name: Arrivals(folder / name) for name in ("changed", "encoded", "other")}
         pauses = {}
         changes = kinds(run, next(plugins.glob("libPassThroughPlugin*.so")))
-        for _ in range(RUNS):
-            for kind, (prepare, change, sink, own) in changes.items():
-                prepare()
-                time.sleep(ROOM + random.random() * PERIOD)
-                begin = time.monotonic()
-                if not change():
-                    raise SystemExit(f"{kind}: refused: {run.refused[-1]}")
-                answered = time.monotonic()
-                time.sleep(ROOM + PERIOD)
-                end = answered + ROOM
-                found = pauses.setdefault(kind, ([], [], []))
-                found[0].append(sinks[sink].pause(begin, end) - own)
-                found[1].append(sinks["other"].pause(begin, end))
-                found[2].append(answered - begin)
+        try:
+            for _ in range(RUNS):
+                for kind, (prepare, change, sink, own) in changes.items():
+                    prepare()
+                    time.sleep(ROOM + random.random() * PERIOD)
+                    begin = time.monotonic()
+                    if not change():
+                        raise SystemExit(f"{kind}: refused: {run.refused[-1]}")
+                    answered = time.monotonic()
+                    time.sleep(ROOM + PERIOD)
+                    end = answered + ROOM
+                    found = pauses.setdefault(kind, ([], [], []))
+                    found[0].append(sinks[sink].pause(begin, end) - own)
+                    found[1].append(sinks["other"].pause(begin, end))
+                    found[2].append(answered - begin)
+        except BaseException:
+            run.process.kill()
+            raise
         run.process.stdin.write('{"command": "drain", "tag": 0}\n')
         status = run.process.wait(60)
     rows = [[kind, f"{1000 * changes[kind][3]:.0f}", *row(way), *row(other), *row(answer)] for kind, (way, other, answer) in pauses.items()]
