@@ -134,7 +134,7 @@ struct BatchCommand: ParsableCommand {
         if inputs.filter({ $0 == "-" }).count + list.filter({ $0 == "-" }).count > 1 {
             throw ValidationError("standard input is named more than once. Write - once.")
         }
-        if wholeEnding.count < 2 || wholeEnding.contains("/") || UnitFolder.safe(wholeEnding) != wholeEnding {
+        if wholeEnding.count < 2 || wholeEnding.contains("/") || BatchFiles.safe(wholeEnding) != wholeEnding {
             throw ValidationError(
                 "--ending \"\(ending)\": must be the ending of a file's name, such as .mp4, without /, %, {, }, $ or control characters. Write for example --ending .mkv."
             )
@@ -253,7 +253,7 @@ struct BatchCommand: ParsableCommand {
             try folder.checkLinks(owner)
             for unit in abandoned {
                 let path = units.path(unit, current: BatchFolder.current)
-                try UnitFolder(out: folder.out, name: units.output(unit), key: "").giveUp(
+                try UnitFolder(out: folder.out, name: units.output(unit), key: "").givenUp.write(
                     path, path.flatMap { try? InputIdentity($0, self.identity, digest) })
             }
             let work = BatchWork(

@@ -87,7 +87,7 @@ struct BatchFolder {
 
     /// Removes the owner files of batches that are gone.
     func sweepOwners(_ owner: BatchOwner) {
-        for name in UnitFolder.list(owners) ?? [] where !name.hasPrefix(".") {
+        for name in BatchFiles.list(owners) ?? [] where !name.hasPrefix(".") {
             let path = "\(owners)/\(name)"
             if owner.life(ofClaim: path) == .gone { unlink(path) }
         }

@@ -28,7 +28,7 @@ final class BatchOwner: Sendable {
         self.lease = lease
         beat = lease / 4
         var number = SystemRandomNumberGenerator()
-        let name = "\(UnitFolder.safe(WorkRecord.hostName))-\(getpid())-\(String(number.next() as UInt32, radix: 16))"
+        let name = "\(BatchFiles.safe(WorkRecord.hostName))-\(getpid())-\(String(number.next() as UInt32, radix: 16))"
         path = "\(folder)/\(name)"
         file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
         guard file >= 0 else {

@@ -59,7 +59,7 @@ final class BatchSlot {
     private func help(_ unit: Int) -> Bool {
         guard work.queue.fault(of: unit) == nil, let (path, input) = try? input(of: unit) else { return false }
         let folder = UnitFolder(out: work.out, name: work.units.output(unit), key: work.chain.key(input, digest))
-        guard !folder.hasRecord, folder.givenUp == nil else { return false }
+        guard !folder.hasRecord, folder.givenUp.contents == nil else { return false }
         var count = folder.partCount
         if count == nil, work.queue.hasMoreShards, !undivided.contains(unit) {
             count = lookForParts(of: path, unit)
@@ -91,13 +91,13 @@ final class BatchSlot {
 
     /// An output name that a recorder accepts. Nothing is written there.
     private func trialOutput(of unit: Int) -> String {
-        "\(work.out)/\(UnitFolder.hidden)/owners/\(UnitFolder.safe(UnitFolder.last(work.units.output(unit))))"
+        "\(work.out)/\(UnitFolder.hidden)/owners/\(BatchFiles.safe(BatchFiles.last(work.units.output(unit))))"
     }
 
     private func variables(_ input: String, _ output: String, _ attempt: String) -> [(String, String)] {
         [
             ("input", input), ("output", attempt),
-            ("name", UnitFolder.withoutEnding(UnitFolder.last(output))),
+            ("name", BatchFiles.withoutEnding(BatchFiles.last(output))),
         ]
     }
 
@@ -112,14 +112,14 @@ final class BatchSlot {
     /// The files that the chain reads for this unit alone, beside its input.
     private func filesBeside(_ path: String, _ unit: Int) -> [String] {
         work.chain.reads.files(
-            ofInput: path, name: UnitFolder.withoutEnding(UnitFolder.last(work.units.output(unit))))
+            ofInput: path, name: BatchFiles.withoutEnding(BatchFiles.last(work.units.output(unit))))
     }
 
     /// Whether somebody has given the unit up, and its input has not changed since. If the input has changed, the note
     /// is removed.
     private func isGivenUp(_ unit: Int, _ result: inout UnitResult) -> Bool {
         let folder = UnitFolder(out: work.out, name: result.output, key: "")
-        guard let mark = folder.givenUp else { return false }
+        guard let mark = folder.givenUp.contents else { return false }
         let now = (try? input(of: unit))?.input
         let isUnchanged: Bool
         switch (mark.input, now) {
@@ -130,12 +130,12 @@ final class BatchSlot {
         case (nil, _?): isUnchanged = false
         }
         guard isUnchanged else {
-            folder.forgetGivenUp()
+            folder.givenUp.remove()
             work.tally.note("\(result.input): has changed since it was given up, so it is tried again.")
             return false
         }
         result.state = .givenUp
-        result.error = "given up by hand at \(mark.time). To try it again, remove \(folder.givenUpFile)."
+        result.error = "given up by hand at \(mark.time). To try it again, remove \(folder.givenUp.path)."
         return true
     }
 

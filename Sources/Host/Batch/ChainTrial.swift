@@ -95,12 +95,12 @@ struct ChainTrial {
 
     private func trial(of named: String, _ output: String) throws -> Answer {
         let input = named.hasPrefix("/") ? named : "\(BatchFolder.current)/\(named)"
-        let name = UnitFolder.safe(UnitFolder.last(output))
+        let name = BatchFiles.safe(BatchFiles.last(output))
         let (words, fault) = try Self.check(
             arguments,
             variables: [
                 ("input", input), ("output", "\(folder.owners)/\(name)"),
-                ("name", UnitFolder.withoutEnding(UnitFolder.last(output))),
+                ("name", BatchFiles.withoutEnding(BatchFiles.last(output))),
             ], in: folder)
         guard fault != nil else { return .plan(words ?? .null) }
         guard let list = words?["faults"]?.asArray else {

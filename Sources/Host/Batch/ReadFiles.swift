@@ -54,7 +54,7 @@ struct ReadFiles: Sendable, Equatable {
     /// - Throws: ``FrameHostError`` if no process or file can be made.
     init(ofChain arguments: [String], _ units: UnitList, in folder: BatchFolder) throws {
         let path = units.input(0) ?? ""
-        let ending = String(path.dropFirst(UnitFolder.withoutEnding(path).count))
+        let ending = String(path.dropFirst(BatchFiles.withoutEnding(path).count))
         let (words, _) = try ChainTrial.check(
             ["--\(CheckCommand.readsOption)"] + arguments,
             variables: Self.variables(inputEnding: ending, outputEnding: units.ending), in: folder)

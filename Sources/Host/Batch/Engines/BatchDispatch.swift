@@ -52,7 +52,7 @@ struct BatchDispatch {
 
     /// Letters and digits of the chain's name, for people.
     private static func word(_ chain: String) -> String {
-        let name = UnitFolder.withoutEnding(UnitFolder.last(chain)).utf8.prefix(40)
+        let name = BatchFiles.withoutEnding(BatchFiles.last(chain)).utf8.prefix(40)
         let isPlain: (UInt8) -> Bool = { byte in
             (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
                 || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
@@ -117,7 +117,7 @@ struct BatchDispatch {
     func start(isQuiet: Bool) throws {
         for folder in [job.folder.split(separator: "/").dropLast().reduce("") { "\($0)/\($1)" }, job.folder] {
             guard mkdir(folder, 0o777) == 0 || errno == EEXIST else {
-                throw UnitFolder.fault(folder, "created", errno)
+                throw BatchFiles.fault(folder, "created", errno)
             }
         }
         try write("list", list, mode: 0o644)
@@ -146,7 +146,7 @@ struct BatchDispatch {
     private func submit() throws -> (String, String) {
         let scripts = SlurmScript(job: job)
         let logs = "\(job.folder)/logs"
-        guard mkdir(logs, 0o777) == 0 else { throw UnitFolder.fault(logs, "created", errno) }
+        guard mkdir(logs, 0o777) == 0 else { throw BatchFiles.fault(logs, "created", errno) }
         try write("job.sh", Array(scripts.array.utf8), mode: 0o700)
         try write("report.sh", Array(scripts.report.utf8), mode: 0o700)
         let common = ["--parsable", "--chdir=\(job.folder)"]
@@ -189,11 +189,11 @@ struct BatchDispatch {
     private func write(_ name: String, _ bytes: [UInt8], mode: mode_t) throws {
         let path = "\(job.folder)/\(name)"
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
-        guard file >= 0 else { throw UnitFolder.fault(path, "created", errno) }
+        guard file >= 0 else { throw BatchFiles.fault(path, "created", errno) }
         var code = Transfer.write(bytes, to: file)
         if code == 0, fsync(file) != 0 { code = errno }
         close(file)
-        guard code == 0 else { throw UnitFolder.fault(path, "written", code) }
+        guard code == 0 else { throw BatchFiles.fault(path, "written", code) }
     }
 
     // MARK: Other programs
