@@ -256,24 +256,7 @@ final class BatchSlot {
     private func run(_ it: Try, _ path: String, _ input: InputIdentity, _ result: inout UnitResult) -> Bool {
         let (task, attempt, folder) = (it.task, it.attempt, it.folder)
         let (began, start) = (WorkRecord.now(), MonotonicTime.seconds())
-        var outcome: WorkerProcess.Outcome
-        do {
-            outcome = try WorkerProcess(
-                arguments: work.arguments + it.arguments(seconds: work.parts ?? 0),
-                variables: variables(path, result.output, attempt.output), owner: work.owner.file
-            ).finish(
-                work.gate, isStopping: { work.tally.isStopping },
-                // The frames of a join were counted when the parts were made.
-                hears: { if !it.isJoin { work.tally.add(frames: $0) } },
-                waits: { bytes in
-                    work.tally.note(
-                        "\(result.input): waits until \(AvailableMemory.text(bytes + MemoryGate.baseBytes)) of memory is free."
-                    )
-                }, divides: { task.kind == .whole && divides($0, hasIndex: $1, result.input) })
-        } catch {
-            outcome = WorkerProcess.Outcome(fault: "\(error)")
-            outcome.isOfMachine = true
-        }
+        var outcome = process(it, path, result)
         if outcome.isStopped {
             folder.drop(attempt)
             return false
@@ -287,6 +270,59 @@ final class BatchSlot {
             return true
         }
         let frames = it.isJoin ? 0 : outcome.frames
+        if let isOver = giveUpWhatChanged(it, path, input, &result, frames: frames) { return isOver }
+        let lacks = outcome.lacks.joined(separator: "; ")
+        let isRefused = outcome.fault == nil && !lacks.isEmpty && !work.acceptsDamaged
+        if outcome.fault == nil, !outcome.drops.isEmpty {
+            outcome.fault =
+                "pictures were lost on the way: \(outcome.drops.joined(separator: "; ")). Look at the worker's warnings."
+        } else if isRefused {
+            outcome.fault =
+                "not all that the file promises could be read: \(lacks). Replace the file, or add --accept-damaged to keep what can be made of it."
+            outcome.isFinal = true
+        }
+        if outcome.fault == nil {
+            var record = WorkRecord(
+                inputPath: path, input: input, chainFile: work.chainFile, work.chain, attempt: attempt.number,
+                began: began, seconds: MonotonicTime.seconds() - start, frames: outcome.frames,
+                mediaSeconds: outcome.mediaSeconds, warnings: outcome.warnings, replaced: result.replaced)
+            record.damage = lacks
+            record.account = outcome.accounts
+            if it.isJoin { add(parts: it, to: &record) }
+            if let isDone = commit(it, record, &outcome, &result, frames: frames) { return isDone }
+        }
+        return fail(it, outcome, isDamaged: isRefused && outcome.drops.isEmpty, &result, frames: frames)
+    }
+
+    /// Lets a worker process the input.
+    private func process(_ it: Try, _ path: String, _ result: UnitResult) -> WorkerProcess.Outcome {
+        do {
+            return try WorkerProcess(
+                arguments: work.arguments + it.arguments(seconds: work.parts ?? 0),
+                variables: variables(path, result.output, it.attempt.output), owner: work.owner.file
+            ).finish(
+                work.gate, isStopping: { work.tally.isStopping },
+                // The frames of a join were counted when the parts were made.
+                hears: { if !it.isJoin { work.tally.add(frames: $0) } },
+                waits: { bytes in
+                    work.tally.note(
+                        "\(result.input): waits until \(AvailableMemory.text(bytes + MemoryGate.baseBytes)) of memory is free."
+                    )
+                }, divides: { it.task.kind == .whole && divides($0, hasIndex: $1, result.input) })
+        } catch {
+            var outcome = WorkerProcess.Outcome(fault: "\(error)")
+            outcome.isOfMachine = true
+            return outcome
+        }
+    }
+
+    /// Gives up an attempt during which its input, the chain or a plugin has changed.
+    ///
+    /// - Returns: Whether the unit is over; nil where nothing has changed.
+    private func giveUpWhatChanged(
+        _ it: Try, _ path: String, _ input: InputIdentity, _ result: inout UnitResult, frames: Int
+    ) -> Bool? {
+        let (task, attempt, folder) = (it.task, it.attempt, it.folder)
         // The input changed during the attempt, so the output may mix old and new content.
         if let now = try? InputIdentity(path, work.identity, beside: filesBeside(path, task.unit), digest), now != input
         {
@@ -311,67 +347,65 @@ final class BatchSlot {
             work.stop(because: changed)
             return false
         }
-        let lacks = outcome.lacks.joined(separator: "; ")
-        let isRefused = outcome.fault == nil && !lacks.isEmpty && !work.acceptsDamaged
-        if outcome.fault == nil, !outcome.drops.isEmpty {
-            outcome.fault =
-                "pictures were lost on the way: \(outcome.drops.joined(separator: "; ")). Look at the worker's warnings."
-        } else if isRefused {
-            outcome.fault =
-                "not all that the file promises could be read: \(lacks). Replace the file, or add --accept-damaged to keep what can be made of it."
-            outcome.isFinal = true
-        }
-        var fault = outcome.fault
-        if fault == nil {
-            var record = WorkRecord(
-                inputPath: path, input: input, chainFile: work.chainFile, work.chain, attempt: attempt.number,
-                began: began, seconds: MonotonicTime.seconds() - start, frames: outcome.frames,
-                mediaSeconds: outcome.mediaSeconds, warnings: outcome.warnings, replaced: result.replaced)
-            record.damage = lacks
-            record.account = outcome.accounts
-            if it.isJoin { add(parts: it, to: &record) }
-            do {
-                switch try folder.commit(attempt, record) {
-                case .committed(let whole):
-                    if it.isPart {
-                        work.queue.addFrames(outcome.frames, of: task.unit)
-                        return true
-                    }
-                    // Frames before and behind a part were processed twice, and are counted once.
-                    if it.isJoin { work.tally.add(frames: outcome.frames - work.queue.frames(of: task.unit)) }
-                    record = whole
-                    fill(&result, record)
-                    result.state = .made
-                    work.tally.add(result)
+        return nil
+    }
+
+    /// Makes what the worker wrote the unit's output.
+    ///
+    /// - Returns: Whether the unit is over; nil where the attempt has failed, and `outcome` says why.
+    private func commit(
+        _ it: Try, _ record: WorkRecord, _ outcome: inout WorkerProcess.Outcome, _ result: inout UnitResult, frames: Int
+    ) -> Bool? {
+        do {
+            switch try it.folder.commit(it.attempt, record) {
+            case .committed(let whole):
+                if it.isPart {
+                    work.queue.addFrames(outcome.frames, of: it.task.unit)
                     return true
-                case .late:
-                    work.tally.add(frames: -frames)
-                    return false
-                case .taken(let text): return setAside(task, &result, text, attempts: attempt.number)
-                case .empty:
-                    fault =
-                        "the chain ended without a fault, but wrote nothing to ${output}. Check that its recorder gets pictures."
-                    outcome.isFinal = true
                 }
-            } catch {
-                let wrapped = FrameHostError.wrap(error)
-                // If a disk does not take the output, that is no fault of the input.
-                outcome.isOfMachine = wrapped.code == .unavailable
-                fault = "\(wrapped)"
+                // Frames before and behind a part were processed twice, and are counted once.
+                if it.isJoin { work.tally.add(frames: outcome.frames - work.queue.frames(of: it.task.unit)) }
+                fill(&result, whole)
+                result.state = .made
+                work.tally.add(result)
+                return true
+            case .late:
+                work.tally.add(frames: -frames)
+                return false
+            case .taken(let text): return setAside(it.task, &result, text, attempts: it.attempt.number)
+            case .empty:
+                outcome.fault =
+                    "the chain ended without a fault, but wrote nothing to ${output}. Check that its recorder gets pictures."
+                outcome.isFinal = true
             }
+        } catch {
+            let wrapped = FrameHostError.wrap(error)
+            // If a disk does not take the output, that is no fault of the input.
+            outcome.isOfMachine = wrapped.code == .unavailable
+            outcome.fault = "\(wrapped)"
         }
+        return nil
+    }
+
+    /// Notes why an attempt failed.
+    ///
+    /// - Returns: Whether the unit is over: it is set aside.
+    private func fail(
+        _ it: Try, _ outcome: WorkerProcess.Outcome, isDamaged: Bool, _ result: inout UnitResult, frames: Int
+    ) -> Bool {
+        let (task, attempt, folder) = (it.task, it.attempt, it.folder)
         // If a batch was frozen for longer than its lease, the work of its workers is removed.
         if folder.isLate(attempt) {
             folder.drop(attempt)
             work.tally.add(frames: -frames)
             return false
         }
-        let text = fault ?? ""
+        let text = outcome.fault ?? ""
         if outcome.isOfMachine {
             folder.drop(attempt)
         } else {
             folder.fail(
-                attempt, text, isFinal: outcome.isFinal, isDamaged: isRefused && outcome.drops.isEmpty,
+                attempt, text, isFinal: outcome.isFinal, isDamaged: isDamaged,
                 host: WorkRecord.hostName)
         }
         let count = work.queue.addFailure(of: task, noted: it.failures)
