@@ -101,16 +101,7 @@ final class WorkerProcess {
         posix_spawnattr_setpgroup(&attributes, 0)
         posix_spawnattr_setflags(
             &attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
-        let names = Set(variables.map(\.0))
-        var environment: [UnsafeMutablePointer<CChar>?] = []
-        var entry = environ
-        while let text = entry.pointee {
-            let name = String(cString: text).prefix { $0 != "=" }
-            if !names.contains(String(name)) { environment.append(strdup(text)) }
-            entry += 1
-        }
-        environment += variables.map { strdup("\($0.0)=\($0.1)") }
-        environment.append(nil)
+        let environment = Self.environment(variables)
         let words: [UnsafeMutablePointer<CChar>?] = (["framehost"] + arguments).map { strdup($0) } + [nil]
         defer { for text in environment + words { free(text) } }
         var pid = pid_t()
@@ -124,6 +115,21 @@ final class WorkerProcess {
         self.pid = pid
         (line, log) = (ends[0], pipes[0])
         for file in [line, log] { _ = fcntl(file, F_SETFL, O_NONBLOCK) }
+    }
+
+    /// This process's environment with these variables, each to be freed.
+    private static func environment(_ variables: [(String, String)]) -> [UnsafeMutablePointer<CChar>?] {
+        let names = Set(variables.map(\.0))
+        var environment: [UnsafeMutablePointer<CChar>?] = []
+        var entry = environ
+        while let text = entry.pointee {
+            let name = String(cString: text).prefix { $0 != "=" }
+            if !names.contains(String(name)) { environment.append(strdup(text)) }
+            entry += 1
+        }
+        environment += variables.map { strdup("\($0.0)=\($0.1)") }
+        environment.append(nil)
+        return environment
     }
 
     /// The worker's descriptor of the connection.
