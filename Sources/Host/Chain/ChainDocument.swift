@@ -79,7 +79,7 @@ final class ChainDocument: @unchecked Sendable {
     func shown(with live: [String: [JSONNode.Member]]) -> JSONNode {
         var shown = present.withoutPlaces
         for key in ChainFile.services.keys where shown[key] != nil { shown = shown.setting(key, [:]) }
-        let given = settings.compactMap(ChainFile.parts)
+        let given = settings.compactMap(SettingReader.parts)
         let stages = (shown["stages"]?.asArray ?? []).enumerated().map { index, stage in
             let id = ChainFile.id(of: stage, index)
             let asStarted = given.filter { $0.stage == id }

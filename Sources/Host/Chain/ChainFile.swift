@@ -20,11 +20,6 @@ struct ChainFile: ChainPartReader {
     /// use, by the recorder that runs.
     private let isChange: Bool
     var faults: [FrameHostError] = []
-    /// Whether a stage's input is unknown, so that the links cannot be checked further.
-    private var hasBrokenFrom = false
-    /// Outputs beside the first that some stage takes. Their indices follow those of the file's stages.
-    private var furtherOutputs: [FurtherOutput] = []
-    private var mostIndex = 0
     /// Options whose text names a variable that the environment does not have, by index of the stage. Their values are
     /// not checked any further.
     private var unknownValues: [Int: Set<String>] = [:]
@@ -110,14 +105,18 @@ struct ChainFile: ChainPartReader {
             throw FrameHostErrors(faults)
         }
         let ids = readIDs(nodes)
-        mostIndex = nodes.count
-        let changes = readSettings(settings, ids: ids)
+        var links = LinkReader(name: name, ids: ids, stageCount: nodes.count)
+        var settingReader = SettingReader(name: name, ids: ids)
+        let changes = settingReader.read(settings)
+        faults += settingReader.faults
         for (index, node) in nodes.enumerated() {
-            if let stage = readStage(node, index, ids: ids, changes: changes[index] ?? []) {
+            if let stage = readStage(node, index, &links, changes: changes[index] ?? []) {
                 request.stages.append(stage)
             }
         }
-        addFurtherOutputs(ids, complete: request.stages.count == nodes.count, &request)
+        let isComplete = request.stages.count == nodes.count
+        links.addFurtherOutputs(complete: isComplete, &request)
+        faults += links.faults
         readBuffers(root["buffers"], ids: ids, &request)
         if let on = root["on"] {
             var rules = RuleReader(name: name, ids: Set(ids.keys), stages: request.stages)
@@ -127,7 +126,7 @@ struct ChainFile: ChainPartReader {
         for (key, id) in Self.services.sorted(by: { $0.key < $1.key }) { readService(key, id, root[key], &request) }
         let registry = UncheckedRegistry(registry: self.registry)
         request.converter = { try registry.registry.stage("convert") }
-        try throwFaults(complete: request.stages.count == nodes.count, request)
+        try throwFaults(isPlannable: request.stages.count == nodes.count && !links.hasBrokenFrom && !isChange, request)
         return request
     }
 
@@ -135,13 +134,13 @@ struct ChainFile: ChainPartReader {
     private struct UncheckedRegistry: @unchecked Sendable { let registry: PluginRegistry }
 
     /// Adds the faults that the plan finds to those of keys and links, so that one `check` shows all.
-    private mutating func throwFaults(complete: Bool, _ request: ChainRequest) throws {
+    private mutating func throwFaults(isPlannable: Bool, _ request: ChainRequest) throws {
         guard !faults.isEmpty else { return }
         var found: [FrameHostError] = []
         func collect(_ body: () throws -> Void) {
             do { try body() } catch { found += (error as? FrameHostErrors)?.errors ?? [.wrap(error)] }
         }
-        if complete, !hasBrokenFrom, !isChange {
+        if isPlannable {
             collect { _ = try Chain.plan(request) }
         } else {
             for stage in request.stages { collect { try stage.checkOptions(file: name) } }
@@ -294,7 +293,7 @@ struct ChainFile: ChainPartReader {
         node["id"]?.asString ?? node["use"]?.asString ?? "stage\(index)"
     }
 
-    private static func isValidID(_ id: String) -> Bool {
+    static func isValidID(_ id: String) -> Bool {
         (1...64).contains(id.utf8.count)
             && id.utf8.allSatisfy {
                 (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || $0 == 45 || $0 == 95
@@ -303,7 +302,9 @@ struct ChainFile: ChainPartReader {
 
     // MARK: One stage
 
-    private mutating func readStage(_ node: JSONNode, _ index: Int, ids: [String: Int], changes: [Setting])
+    private mutating func readStage(
+        _ node: JSONNode, _ index: Int, _ links: inout LinkReader, changes: [SettingReader.Setting]
+    )
         -> StageRequest?
     {
         let path = "stages[\(index)]"
@@ -311,9 +312,11 @@ struct ChainFile: ChainPartReader {
         guard read(node, path, as: ChainKeys.stage, into: &own), let members = node.asObject else { return nil }
         let type = readUse(node["use"], path)
         // Faults of the other keys are listed even where the plugin is unknown.
-        let from = readFrom(node["from"], path, index, isSource: type?.info.input == StageInfo.Media.none, ids: ids)
-        let link = readLink(node["link"], path)
-        let join = readJoin(node["join"], path, from, ids: ids)
+        let from = links.readFrom(node["from"], path, index, isSource: type?.info.input == StageInfo.Media.none)
+        let link = links.readLink(node["link"], path)
+        let join = links.readJoin(node["join"], path, from)
+        faults += links.faults
+        links.faults = []
         guard let type else { return nil }
         var stage = StageRequest(
             id: Self.id(of: node, index), type: type, from: from, link: link, join: join, onError: own.onError,
@@ -339,7 +342,7 @@ struct ChainFile: ChainPartReader {
         for (member, setting) in changes {
             options.removeAll { $0.key == member.key }
             options.append(member)
-            stage.settings[member.key] = "--set \(Self.shown(setting))"
+            stage.settings[member.key] = "--set \(SettingReader.shown(setting))"
         }
         stage.options = options
         return stage
@@ -406,255 +409,5 @@ struct ChainFile: ChainPartReader {
                 .wrap(error, place: FaultPlace(file: name, position: use.place, path: "\(path).use")))
         }
         return nil
-    }
-
-    private func inOrder(_ ids: [String: Int]) -> [String] { ids.sorted { $0.value < $1.value }.map(\.key) }
-
-    private mutating func readFrom(_ node: JSONNode?, _ path: String, _ index: Int, isSource: Bool, ids: [String: Int])
-        -> [Int]
-    {
-        guard let node else { return isSource || index == 0 ? [] : [index - 1] }
-        let names: [(String, TextPlace)]
-        if let one = node.asString {
-            names = [(one, node.place)]
-        } else if let several = node.asArray, !several.isEmpty, several.allSatisfy({ $0.asString != nil }) {
-            names = several.map { ($0.asString!, $0.place) }
-        } else {
-            hasBrokenFrom = true
-            fault(
-                node, "\(path).from", "expected a stage's id or a list of ids, found \(node.text())",
-                "Write \"from\": \"id\".")
-            return []
-        }
-        return names.compactMap { name, place in
-            let parts = name.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            guard let found = ids[parts[0]] else {
-                hasBrokenFrom = true
-                fault(
-                    place, "\(path).from", "no stage '\(Self.isValidID(parts[0]) ? parts[0] : name)'",
-                    remedyOfUnknownStage(parts[0], in: inOrder(ids)))
-                return nil
-            }
-            guard parts.count == 2, parts[1] != "video" else { return found }
-            let output = FurtherOutput(stage: found, name: parts[1], place: place, path: "\(path).from")
-            if let known = furtherOutputs.firstIndex(where: { $0.stage == found && $0.name == parts[1] }) {
-                return mostIndex + known
-            }
-            furtherOutputs.append(output)
-            return mostIndex + furtherOutputs.count - 1
-        }
-    }
-
-    /// Adds a source for each further output that is named (`clip.audio`). It is of the kind that the stage's
-    /// plugin gives, and has the stage's options.
-    private mutating func addFurtherOutputs(_ ids: [String: Int], complete: Bool, _ request: inout ChainRequest) {
-        for output in furtherOutputs {
-            let id = ids.first { $0.value == output.stage }?.key ?? ""
-            guard complete else { continue }
-            let stage = request.stages[output.stage]
-            let all = stage.type.info.furtherOutputs
-            guard let found = all.first(where: { $0.name == output.name }) else {
-                hasBrokenFrom = true
-                let others = all.map { "\"\(id).\($0.name)\"" }
-                fault(
-                    output.place, output.path, "'\(id)' has no output '\(output.name)'",
-                    "Write \"from\": \((["\"\(id)\""] + others).joined(separator: " or ")).")
-                continue
-            }
-            var further = StageRequest(
-                id: "\(id).\(output.name)", type: found.type, options: stage.options, from: [], onError: stage.onError,
-                fileIndex: stage.fileIndex, place: stage.place)
-            (further.ownPlaces, further.settings) = (stage.ownPlaces, stage.settings)
-            request.stages.append(further)
-        }
-        guard hasBrokenFrom else {
-            if complete { leaveOutUnreadSources(&request) }
-            return
-        }
-        for index in request.stages.indices {
-            request.stages[index].from = request.stages[index].from.filter { $0 < request.stages.count }
-        }
-    }
-
-    /// Where nobody takes the first output of a source, but a further one that needs nothing of it, the further one takes
-    /// its place: a file whose sound alone is wanted is not decoded, and need have no pictures.
-    private func leaveOutUnreadSources(_ request: inout ChainRequest) {
-        for (number, output) in furtherOutputs.enumerated().reversed() {
-            let (first, further) = (output.stage, mostIndex + number)
-            let isOnlyOne = furtherOutputs.filter { $0.stage == first }.count == 1
-            let standsAlone = request.stages[first].type.info.furtherOutputs.contains {
-                $0.name == output.name && $0.standsAlone
-            }
-            guard isOnlyOne, standsAlone, !request.stages[first].isUnread,
-                !request.stages.contains(where: { $0.from.contains(first) })
-            else { continue }
-            request.stages[first] = request.stages.remove(at: further)
-            for index in request.stages.indices {
-                request.stages[index].from = request.stages[index].from.map {
-                    $0 == further ? first : $0 > further ? $0 - 1 : $0
-                }
-            }
-        }
-    }
-
-    /// A further output that a `from` names.
-    private struct FurtherOutput {
-        var stage: Int
-        var name: String
-        var place: TextPlace
-        var path: String
-    }
-
-    private mutating func readLink(_ node: JSONNode?, _ path: String) -> LinkRequest {
-        var link = LinkRequest()
-        guard let node else { return link }
-        read(node, "\(path).link", as: ChainKeys.link, into: &link)
-        if link.whenFull == .latest, let queue = link.queue, queue != 1 {
-            fault(
-                node, "\(path).link.queue", "must be 1 with \"whenFull\": \"latest\", but is \(queue)",
-                "Leave 'queue' out, or choose another 'whenFull'.")
-        }
-        if link.queue == 0, link.whenFull != nil {
-            fault(
-                node, "\(path).link", "'whenFull' has no effect with \"queue\": 0",
-                "Leave 'whenFull' out, or set 'queue' to 1 or more.")
-        }
-        return link
-    }
-
-    private mutating func readJoin(_ node: JSONNode?, _ path: String, _ from: [Int], ids: [String: Int]) -> JoinRequest?
-    {
-        guard let node else { return nil }
-        var join = JoinRequest()
-        guard read(node, "\(path).join", as: ChainKeys.join, into: &join) else { return nil }
-        if let lead = node["lead"] { join.lead = readLead(lead, "\(path).join.lead", from, ids: ids) }
-        return join
-    }
-
-    /// The position in `from` of the stage that leads.
-    private mutating func readLead(_ node: JSONNode, _ key: String, _ from: [Int], ids: [String: Int]) -> Int? {
-        guard let id = node.asString else {
-            fault(node, key, "expected a stage's id, found \(node.text())", "Write \"lead\": \"id\".")
-            return nil
-        }
-        if let index = ids[id], let input = from.firstIndex(of: index) { return input }
-        // The fault of `from` says enough.
-        guard !from.isEmpty, !hasBrokenFrom else { return nil }
-        let inputs = ids.filter { from.contains($0.value) }.sorted { $0.value < $1.value }.map(\.key)
-        fault(
-            node, key, "'\(id)' must be one of the inputs",
-            didYouMean(
-                id, in: inputs, else: inputs.isEmpty ? "Leave 'lead' out." : "Name \(quotedList(inputs, "or"))."))
-        return nil
-    }
-
-    // MARK: Environment and --set
-
-    /// `${NAME:-default}` in strings, replaced from the environment; `$$` is a dollar sign.
-    private mutating func expanded(_ node: JSONNode, _ path: String) -> JSONNode {
-        switch node.value {
-        case .string(let text) where text.contains("$"):
-            var changed = node
-            changed.value = .string(expand(text, node.place, path))
-            return changed
-        case .array(let elements):
-            var changed = node
-            changed.value = .array(elements.map { expanded($0, path) })
-            return changed
-        default: return node
-        }
-    }
-
-    private mutating func expand(_ text: String, _ place: TextPlace, _ path: String) -> String {
-        var result = ""
-        var rest = Substring(text)
-        while let dollar = rest.firstIndex(of: "$") {
-            result += rest[..<dollar]
-            rest = rest[rest.index(after: dollar)...]
-            if rest.hasPrefix("$") {
-                result += "$"
-                rest = rest.dropFirst()
-            } else if rest.hasPrefix("{"), let end = rest.firstIndex(of: "}") {
-                let body = rest[rest.index(after: rest.startIndex)..<end]
-                rest = rest[rest.index(after: end)...]
-                var name = String(body)
-                var fallback: String?
-                if let mark = body.firstRange(of: ":-") {
-                    name = String(body[..<mark.lowerBound])
-                    fallback = String(body[mark.upperBound...])
-                }
-                if let value = getenv(name).map({ String(cString: $0) }), !value.isEmpty {
-                    result += value
-                } else if let fallback {
-                    result += fallback
-                } else if name.isEmpty {
-                    fault(
-                        place, path, "'${}' names no environment variable", "Write ${NAME}, or $$ for a dollar sign.")
-                } else {
-                    let how = getenv(name) == nil ? "not set" : "empty"
-                    fault(
-                        place, path, "the environment variable '\(name)' is \(how)",
-                        ChainIdentity.ownVariables.contains(name)
-                            ? "Set it, write ${\(name):-default}, or run the chain with `framehost batch`."
-                            : "Set it, or write ${\(name):-default}.")
-                }
-            } else {
-                result += "$"
-            }
-        }
-        return result + rest
-    }
-
-    /// An option from the command line, and the argument that it came from.
-    private typealias Setting = (member: JSONNode.Member, text: String)
-
-    /// A setting as a fault names it: without a value that is, or may be, a secret.
-    static func shown(_ setting: String) -> String {
-        guard let end = setting.firstIndex(of: "=") else { return setting.contains("@") ? "…" : setting }
-        let option = setting[..<end].lowercased()
-        let isSecret = ["token", "login", "password", "credentials", "key"].contains { option.hasSuffix($0) }
-        return isSecret || setting[end...].contains("@") ? "\(setting[...end])…" : setting
-    }
-
-    /// Reads `--set stage.option=value`, where the value is JSON or else a string. Returns the settings by index of
-    /// the stage.
-    private mutating func readSettings(_ settings: [String], ids: [String: Int]) -> [Int: [Setting]] {
-        var changes: [Int: [Setting]] = [:]
-        for setting in settings {
-            let place = "--set \(Self.shown(setting))"
-            func refuse(_ what: String, _ remedy: String) {
-                faults.append(
-                    FrameHostError(
-                        .invalidConfiguration, place: FaultPlace(argument: place), what: what, remedy: remedy))
-            }
-            guard let (stage, option, value) = Self.parts(of: setting) else {
-                refuse("must have the form stage.option=value", "Write for example --set h264.bitrateKbps=2500.")
-                continue
-            }
-            guard let index = ids[stage] else {
-                refuse("no stage '\(stage)'", remedyOfUnknownStage(stage, in: inOrder(ids)))
-                continue
-            }
-            guard !ChainKeys.stage.names.contains(option) else {
-                refuse(
-                    "'\(option)' is a key of the chain file, and --set changes only the options of a stage",
-                    "Change '\(option)' in the chain file.")
-                continue
-            }
-            let filled = setting.contains("${") ? expanded(value, "stages[\(index)].\(option)") : value
-            changes[index, default: []].append((JSONNode.Member(key: option, value: filled), setting))
-        }
-        return changes
-    }
-
-    /// The parts of `stage.option=value`; nil for a text of another form.
-    static func parts(of setting: String) -> (stage: String, option: String, value: JSONNode)? {
-        guard let equals = setting.firstIndex(of: "="), let dot = setting[..<equals].firstIndex(of: ".") else {
-            return nil
-        }
-        let text = String(setting[setting.index(after: equals)...])
-        var value = (try? JSONReader.read(Array(text.utf8), file: "--set")) ?? .string(text)
-        value.place = TextPlace(line: 0, column: 0)
-        return (String(setting[..<dot]), String(setting[setting.index(after: dot)..<equals]), value)
     }
 }

@@ -36,9 +36,9 @@ final class ChainsPlanning: Sendable {
         self.frameLimit = frameLimit
         self.ownStreams = ownStreams
         self.settings = try list.share(settings, of: "--set", ends: [".", "="])
-        for setting in self.settings.common where ChainFile.parts(of: setting) == nil {
+        for setting in self.settings.common where SettingReader.parts(of: setting) == nil {
             throw FrameHostError(
-                .invalidConfiguration, place: FaultPlace(argument: "--set \(ChainFile.shown(setting))"),
+                .invalidConfiguration, place: FaultPlace(argument: "--set \(SettingReader.shown(setting))"),
                 what: "must have the form stage.option=value or chain:stage.option=value",
                 remedy: "Write for example --set h264.bitrateKbps=2500.")
         }
@@ -91,9 +91,9 @@ final class ChainsPlanning: Sendable {
         let (read, ids) = state.withLock { ($0.read.count, $0.ids) }
         guard read == list.chains.count else { return [] }
         return settings.common.compactMap { setting in
-            guard let stage = ChainFile.parts(of: setting)?.stage, !ids.contains(stage) else { return nil }
+            guard let stage = SettingReader.parts(of: setting)?.stage, !ids.contains(stage) else { return nil }
             return FrameHostError(
-                .invalidConfiguration, place: FaultPlace(argument: "--set \(ChainFile.shown(setting))"),
+                .invalidConfiguration, place: FaultPlace(argument: "--set \(SettingReader.shown(setting))"),
                 what: "no chain has a stage '\(stage)'",
                 remedy: Suggestion.nearest(to: stage, in: ids.sorted()).map { "Did you mean '\($0)'?" }
                     ?? "Name the id of a stage of one of the chains.")
