@@ -61,10 +61,8 @@ final class RunSession: @unchecked Sendable {
     private let chain = Mutex<Chain?>(nil)
     private let snapshots = Mutex<Snapshots?>(nil)
     private let language = Mutex<CommandLanguage?>(nil)
-    /// The last change of the watched chain file.
-    private let fileRetry = Mutex(ChangeRetry())
-    /// The last change of each watched plugin's file, by its path.
-    private let pluginRetries = Mutex<[String: PluginRetry]>([:])
+    private let watchedFile: WatchedChainFile
+    private let watchedPlugins: WatchedPlugins
 
     /// - Parameters:
     ///   - plan: Checks and plans; its faults end the process with status 2.
@@ -98,6 +96,8 @@ final class RunSession: @unchecked Sendable {
         // The batch judges its inputs itself.
         self.acceptsDamaged = acceptsDamaged || connection != nil
         self.service = service
+        watchedFile = WatchedChainFile(replies)
+        watchedPlugins = WatchedPlugins(replies)
     }
 
     /// Runs the chain and ends the process with its exit status.
@@ -215,103 +215,15 @@ final class RunSession: @unchecked Sendable {
         return true
     }
 
-    /// What becomes of an attempt to reload the watched chain file.
-    private enum Attempt {
-        case made
-        /// The chain runs as its file says, since a command or a signal has reloaded it.
-        case isNeedless
-        /// It would undo what came after it.
-        case isOutdated
-    }
-
-    /// [control thread] Reloads the watched chain file where it has changed. A reload that the chain had no time for is
-    /// tried again after a while, unless the chain was changed in another way meanwhile.
-    private func reloadWatched(_ watch: inout FileWatch, _ chain: Chain, _ document: ChainDocument) {
-        let now = chain.clock.now()
-        let attempt: Int?
-        if watch.hasChanged(now: now) {
-            let changes = document.changes
-            attempt = fileRetry.withLock { $0.begin(changes: changes) }
-        } else if fileRetry.withLock({ $0.isDue(now: now) }), watch.isThere {
-            attempt = fileRetry.withLock { $0.beginAgain(now: now) }
-        } else {
-            attempt = nil
-        }
-        guard let change = attempt else { return }
-        let outcome = Locked(Attempt.made)
-        document.reload(
-            chain,
-            check: { [weak self, document] in
-                let changes = document.changes
-                guard self?.fileRetry.withLock({ $0.isOutdated(change, changes: changes) }) == true else { return }
-                let isNeedless = document.isAsItsFile
-                outcome.withLock { $0 = isNeedless ? .isNeedless : .isOutdated }
-                throw FrameHostError(
-                    .unavailable,
-                    what:
-                        "framehost does not try the changed chain file again: a command has changed the chain meanwhile",
-                    remedy: "Save the file again to use it.")
-            },
-            reply: { [replies, clock = chain.clock, weak self, weak chain] answer in
-                let (now, isBusy) = (clock.now(), answer.isBusy)
-                guard self?.fileRetry.withLock({ $0.ended(change, isBusy: isBusy, now: now) }) ?? true else { return }
-                switch outcome.withLock({ $0 }) {
-                case .made:
-                    let said = answer.ofReload("the chain file", chain, whenBusy: CommandAnswer.triesAgain)
-                    replies.add(said, number: 0, tag: nil, time: now)
-                case .isNeedless: break
-                case .isOutdated: replies.add(answer, number: 0, tag: nil, time: now)
-                }
-            })
-    }
-
-    /// [any thread] Loads a watched plugin from its file, which has changed. A reload that the chain had no time for is
-    /// tried again after a while. One that comes before the chain runs is tried as soon as it does.
+    /// [any thread] Loads a watched plugin from its file, which has changed.
     func reloadPlugin(_ path: String) {
-        // Nothing is to be done where the file is again the one that the chain uses.
-        guard !isInUse(path, document.withLock { $0 }) else {
-            return pluginRetries.withLock { _ = $0[path]?.drop() }
-        }
-        reloadPlugin(path, change: pluginRetries.withLock { $0[path, default: PluginRetry(path)].begin() })
+        watchedPlugins.reload(path, chain.withLock { $0 }, document.withLock { $0 })
     }
 
-    private func isInUse(_ path: String, _ document: ChainDocument?) -> Bool {
-        guard let sum = document?.sumInUse(of: path) else { return false }
-        return PluginCopy.sum(of: path) == sum
-    }
-
-    /// [thread of the lookout] Tries those reloads of watched plugins again that are due. Nothing is left to do where the
-    /// file is again the one that the chain uses.
+    /// [thread of the lookout] Tries those reloads of watched plugins again that are due.
     func retryPlugins() {
         guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else { return }
-        let now = chain.clock.now()
-        let due = pluginRetries.withLock { $0 }.filter { $0.value.isDue(now: now) }.keys.sorted()
-        for path in due where access(path, R_OK) == 0 && !PluginCopy.isBeingWritten(path) {
-            if isInUse(path, document) {
-                pluginRetries.withLock { _ = $0[path]?.drop() }
-                continue
-            }
-            guard let change = pluginRetries.withLock({ $0[path]?.beginAgain(now: now) }) else { continue }
-            reloadPlugin(path, change: change)
-        }
-    }
-
-    private func reloadPlugin(_ path: String, change: Int) {
-        guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else {
-            pluginRetries.withLock { _ = $0[path]?.postpone(change) }
-            return
-        }
-        let sum = Locked<UInt64?>(nil)
-        document.reloadPlugin(
-            path, chain, isWatched: true, loaded: { loaded in sum.withLock { $0 = loaded } },
-            reply: { [replies, clock = chain.clock, weak self] answer in
-                let (now, isBusy, tried) = (clock.now(), answer.isBusy, sum.withLock { $0 })
-                let isReported =
-                    self?.pluginRetries.withLock {
-                        $0[path]?.ended(change, isBusy: isBusy, sum: tried, now: now) ?? true
-                    } ?? true
-                if isReported { replies.add(answer, number: 0, tag: nil, time: now) }
-            })
+        watchedPlugins.retry(chain, document)
     }
 
     /// [any thread] The chain; nil before it is prepared and after ``letGo()``.
@@ -429,46 +341,22 @@ final class RunSession: @unchecked Sendable {
     ///
     /// - Parameter keepsFigures: Whether the ending has the figures.
     func perform(_ prepared: Prepared, keepsFigures: Bool = false) -> Ending {
-        let (planned, encoder) = (prepared.planned, prepared.encoder)
+        let planned = prepared.planned
         let (chain, document) = (planned.chain, planned.document)
         connection?.planned(chain)
         var watch = document.watch
-        let snapshots = Snapshots(chain: chain, encoder: encoder)
+        let snapshots = Snapshots(chain: chain, encoder: prepared.encoder)
         self.snapshots.withLock { $0 = snapshots }
         let language = CommandLanguage(chain: chain, document: document, snapshots: snapshots)
         self.language.withLock { $0 = language }
-        if !planned.services.isEmpty {
-            // The first listener gets the events of planning: that must be the display.
-            display.update(chain)
-            do {
-                try planned.services.start(
-                    HostControl(chain: chain, document: document, language: language, encoder: encoder))
-            } catch {
-                display.update(chain)
-                planned.services.stop()
-                chain.discardTrace()
-                return Ending(status: display.refuse(error).rawValue, faults: Self.sentences(error))
-            }
-        }
-        // The first listener gets the events of planning: that must be the display.
-        display.update(chain)
-        do {
-            try prepared.lookout?.start { [weak self] changed in
-                for path in changed { self?.reloadPlugin(path) }
-                self?.retryPlugins()
-            }
-        } catch {
-            planned.services.stop()
-            chain.discardTrace()
-            return Ending(status: display.refuse(error).rawValue, faults: Self.sentences(error))
-        }
+        if let refusal = start(prepared, language) { return refusal }
         let commands = readsCommands ? CommandReader.start(language, replies) : nil
         let rules = RuleRunner(chain: chain, language: language)
         let start = chain.clock.now()
         let limit = seconds.map { start + MediaTime(seconds: $0).nanoseconds }
         var result = chain.run { [self] in
             if let limit, chain.currentState == .streaming, chain.clock.now() >= limit { chain.drain() }
-            if isWatching { reloadWatched(&watch, chain, document) }
+            if isWatching { watchedFile.look(&watch, chain, document) }
             rules.tick()
             language.tick()
             display.update(chain)
@@ -509,6 +397,38 @@ final class RunSession: @unchecked Sendable {
         (ending.captured, ending.dropped) = (progress.captured, progress.dropped)
         if keepsFigures { ending.figures = chain.figuresWithPlugins }
         return ending
+    }
+
+    /// Starts what runs beside the chain. Nil where all of it has started.
+    private func start(_ prepared: Prepared, _ language: CommandLanguage) -> Ending? {
+        let (planned, encoder) = (prepared.planned, prepared.encoder)
+        let (chain, document) = (planned.chain, planned.document)
+        if !planned.services.isEmpty {
+            // The first listener gets the events of planning: that must be the display.
+            display.update(chain)
+            do {
+                try planned.services.start(
+                    HostControl(chain: chain, document: document, language: language, encoder: encoder))
+            } catch {
+                display.update(chain)
+                planned.services.stop()
+                chain.discardTrace()
+                return Ending(status: display.refuse(error).rawValue, faults: Self.sentences(error))
+            }
+        }
+        // The first listener gets the events of planning: that must be the display.
+        display.update(chain)
+        do {
+            try prepared.lookout?.start { [weak self] changed in
+                for path in changed { self?.reloadPlugin(path) }
+                self?.retryPlugins()
+            }
+        } catch {
+            planned.services.stop()
+            chain.discardTrace()
+            return Ending(status: display.refuse(error).rawValue, faults: Self.sentences(error))
+        }
+        return nil
     }
 
     private static func sentences(_ error: any Error) -> [String] {
