@@ -24,31 +24,7 @@ final class ChainsSession: @unchecked Sendable {
         var seconds: Double?
     }
 
-    /// One of the chains.
-    private final class Entry: @unchecked Sendable {
-        let chain: ChainList.Chain
-        let index: Int
-        let run: RunSession
-        /// Set until it is handed to the control thread.
-        var prepared: RunSession.Prepared?
-        /// Set where the chain could not be planned because something is away; for its control thread from then on.
-        var away: ChainAway?
-        /// Why it is still away; empty once it runs.
-        let awayReasons = Mutex<[String]>([])
-        /// Whether the chain was left out.
-        var isWrong = false
-        /// Whether a signal came before the chain's turn.
-        var isUnwanted = false
-        let ending = Mutex<RunSession.Ending?>(nil)
-        /// Whether the control thread has nothing left to do.
-        let isOver = Mutex(false)
-
-        init(_ chain: ChainList.Chain, _ index: Int, _ run: RunSession) {
-            self.chain = chain
-            self.index = index
-            self.run = run
-        }
-    }
+    private typealias Entry = ChainsEntry
 
     /// What signals have asked for.
     private struct Stopping {
@@ -284,39 +260,19 @@ final class ChainsSession: @unchecked Sendable {
         return faults.filter { seen.insert($0.description).inserted }
     }
 
-    /// Starts a chain, unless a signal has come: a signal is for all chains.
+    /// Starts a chain, unless a signal has come.
     private func start(_ entry: Entry) {
         if let away = entry.away { return start(entry, away) }
         guard let prepared = entry.prepared else { return }
         entry.prepared = nil
-        let isWanted = stopping.withLock { stopping in
-            guard stopping.signals == 0 else { return false }
-            entry.run.take(prepared)
-            stopping.started.append(entry)
-            return true
-        }
-        guard isWanted else {
-            prepared.planned.chain.discardTrace()
+        guard takes(prepared, entry) else {
             entry.isUnwanted = true
             entry.ending.withLock { $0 = RunSession.Ending(status: 0) }
             return entry.isOver.withLock { $0 = true }
         }
-        let start = Handover(prepared)
-        do {
-            try ServiceThread.start(name: entry.chain.name) { [keepsFigures = settings.statsPath != nil] in
-                CrashReport.useOwnStack()
-                let ending = entry.run.perform(start.take(), keepsFigures: keepsFigures)
-                entry.ending.withLock { $0 = ending }
-                if ending.mayUnwind { entry.run.letGo() }
-                entry.isOver.withLock { $0 = true }
-            }
-        } catch {
-            prepared.planned.chain.discardTrace()
-            display.say(.error, "\(FrameHostError.wrap(error))", chain: entry.chain.name)
-            entry.ending.withLock { $0 = RunSession.Ending(status: 1, faults: ["\(FrameHostError.wrap(error))"]) }
-            entry.run.letGo()
-            entry.isOver.withLock { $0 = true }
-        }
+        let start = Entry.Handover(prepared)
+        let isStarted = startThread(of: entry) { entry.run.perform(start.take(), keepsFigures: $0) }
+        if !isStarted { prepared.planned.chain.discardTrace() }
     }
 
     /// Starts the control thread of a chain that is away. It plans the chain until it can run, so that no other chain
@@ -326,18 +282,40 @@ final class ChainsSession: @unchecked Sendable {
         var retry = ChainRetry()
         fail(entry, away, &retry)
         let first = retry
+        startThread(of: entry) { self.awaitChain(entry, first, keepsFigures: $0) }
+    }
+
+    /// From here on signals and commands reach the chain. False where a signal has come: a signal is for all chains.
+    private func takes(_ prepared: RunSession.Prepared, _ entry: Entry) -> Bool {
+        let isWanted = stopping.withLock { stopping in
+            guard stopping.signals == 0 else { return false }
+            entry.run.take(prepared)
+            stopping.started.append(entry)
+            return true
+        }
+        if !isWanted { prepared.planned.chain.discardTrace() }
+        return isWanted
+    }
+
+    @discardableResult
+    private func startThread(
+        of entry: Entry, _ run: @escaping @Sendable (_ keepsFigures: Bool) -> RunSession.Ending
+    ) -> Bool {
         do {
             try ServiceThread.start(name: entry.chain.name) { [keepsFigures = settings.statsPath != nil] in
                 CrashReport.useOwnStack()
-                let ending = self.awaitChain(entry, first, keepsFigures: keepsFigures)
+                let ending = run(keepsFigures)
                 entry.ending.withLock { $0 = ending }
                 if ending.mayUnwind { entry.run.letGo() }
                 entry.isOver.withLock { $0 = true }
             }
+            return true
         } catch {
             display.say(.error, "\(FrameHostError.wrap(error))", chain: entry.chain.name)
             entry.ending.withLock { $0 = RunSession.Ending(status: 1, faults: ["\(FrameHostError.wrap(error))"]) }
+            entry.run.letGo()
             entry.isOver.withLock { $0 = true }
+            return false
         }
     }
 
@@ -367,16 +345,7 @@ final class ChainsSession: @unchecked Sendable {
             }
             do {
                 let prepared = try entry.run.prepare()
-                let isWanted = stopping.withLock { stopping in
-                    guard stopping.signals == 0 else { return false }
-                    entry.run.take(prepared)
-                    stopping.started.append(entry)
-                    return true
-                }
-                guard isWanted else {
-                    prepared.planned.chain.discardTrace()
-                    continue
-                }
+                guard takes(prepared, entry) else { continue }
                 entry.awayReasons.withLock { $0 = [] }
                 let waited = (clock.now() - begin) / 1_000_000
                 display.say(
@@ -389,18 +358,6 @@ final class ChainsSession: @unchecked Sendable {
                 let faults = (error as? FrameHostErrors) ?? FrameHostErrors([.wrap(error)])
                 fail(entry, ChainAway(faults: faults), &retry)
             }
-        }
-    }
-
-    /// What a control thread is handed. `@unchecked Sendable`: only that thread uses it from its start on.
-    private final class Handover: @unchecked Sendable {
-        private var prepared: RunSession.Prepared?
-
-        init(_ prepared: RunSession.Prepared) { self.prepared = prepared }
-
-        func take() -> RunSession.Prepared {
-            defer { prepared = nil }
-            return prepared!
         }
     }
 
@@ -478,33 +435,12 @@ final class ChainsSession: @unchecked Sendable {
         service?.ended(isSuccess: isSuccess)
         display.finish(count: entries.count, failed: failed, leftOut: leftOut)
         if let path = settings.statsPath,
-            let fault = StatsFile.write(Self.figures(entries, endings), to: path, RunFiles())
+            let fault = StatsFile.write(
+                .object([("chains", .array(zip(entries, endings).map { $0.figures($1) }))]), to: path, RunFiles())
         {
             RunLog.logger.critical("\(fault)")
             status = 1
         }
         ProgramEnd.afterRun(status, mayUnwind: endings.allSatisfy { $0?.mayUnwind ?? true })
-    }
-
-    private static func figures(_ entries: [Entry], _ endings: [RunSession.Ending?]) -> JSONNode {
-        .object([
-            (
-                "chains",
-                .array(
-                    zip(entries, endings).map { entry, ending in
-                        let word =
-                            entry.isWrong
-                            ? "left-out"
-                            : !entry.awayReasons.withLock({ $0.isEmpty })
-                                ? "away" : entry.isUnwanted ? "not-started" : ending?.status == 0 ? "done" : "failed"
-                        return .object([
-                            ("chain", .string(entry.chain.name)), ("file", .string(entry.chain.path)),
-                            ("status", .string(word)),
-                            ("faults", .array((ending?.faults ?? []).map { .string($0) })),
-                            ("figures", ending?.figures ?? .null),
-                        ])
-                    })
-            )
-        ])
     }
 }
