@@ -24,38 +24,8 @@ struct PluginGate {
         let command = Self.buildCommand(for: path, configuration: configuration)
         let rebuild = "Build it again: \(command)."
         let bytes: [UInt8]
-        do {
-            bytes = try ELFFile.section(named: ".framehost", of: copy ?? path)
-        } catch {
-            switch error {
-            case .unreadable(EACCES):
-                throw refuse("the file cannot be read: Permission denied", "Make it readable: chmod a+r \(path).")
-            case .unreadable(ENOENT):
-                var status = stat()
-                guard lstat(path, &status) == 0 else { throw refuse("the file no longer exists", rebuild) }
-                throw refuse("the link's target does not exist", "Build the target, or remove the link: rm \(path).")
-            case .unreadable(let number):
-                throw refuse(
-                    "the file cannot be read: \(String(cString: strerror(number)))",
-                    number == EMFILE || number == ENFILE ? "Raise the limit of open files (ulimit -n)." : rebuild)
-            case .noRegularFile:
-                throw refuse("must be a regular file", "Remove it from the plugin folder.")
-            case .notELF:
-                throw refuse(
-                    "is not a shared library (it does not start with the ELF magic)",
-                    "Remove it: rm \(path).")
-            case .otherKind:
-                throw refuse("is not a 64-bit little-endian shared library", rebuild)
-            case .otherMachine:
-                throw refuse("was built for another processor", rebuild)
-            case .truncated:
-                throw refuse("is cut short: its section table points past its end", rebuild)
-            case .noSection:
-                throw refuse(
-                    "is a library but not a framehost plugin: it has no section .framehost",
-                    "Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run \(command), or remove it from the plugin folder."
-                )
-            }
+        do { bytes = try ELFFile.section(named: ".framehost", of: copy ?? path) } catch {
+            throw refusal(of: error, path, rebuild, command)
         }
         let manifest: PluginManifest
         do {
@@ -91,6 +61,44 @@ struct PluginGate {
                 "\(rebuild) If it is refused again, \(Self.remedyOfOtherCore(configuration))")
         }
         return manifest
+    }
+
+    /// Why a file has no manifest.
+    private func refusal(of fault: ELFFile.Fault, _ path: String, _ rebuild: String, _ command: String)
+        -> FrameHostError
+    {
+        func refuse(_ what: String, _ remedy: String) -> FrameHostError {
+            FrameHostError(.unusablePlugin, place: path, what: what, remedy: remedy)
+        }
+        switch fault {
+        case .unreadable(EACCES):
+            return refuse("the file cannot be read: Permission denied", "Make it readable: chmod a+r \(path).")
+        case .unreadable(ENOENT):
+            var status = stat()
+            guard lstat(path, &status) == 0 else { return refuse("the file no longer exists", rebuild) }
+            return refuse("the link's target does not exist", "Build the target, or remove the link: rm \(path).")
+        case .unreadable(let number):
+            return refuse(
+                "the file cannot be read: \(String(cString: strerror(number)))",
+                number == EMFILE || number == ENFILE ? "Raise the limit of open files (ulimit -n)." : rebuild)
+        case .noRegularFile:
+            return refuse("must be a regular file", "Remove it from the plugin folder.")
+        case .notELF:
+            return refuse(
+                "is not a shared library (it does not start with the ELF magic)",
+                "Remove it: rm \(path).")
+        case .otherKind:
+            return refuse("is not a 64-bit little-endian shared library", rebuild)
+        case .otherMachine:
+            return refuse("was built for another processor", rebuild)
+        case .truncated:
+            return refuse("is cut short: its section table points past its end", rebuild)
+        case .noSection:
+            return refuse(
+                "is a library but not a framehost plugin: it has no section .framehost",
+                "Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run \(command), or remove it from the plugin folder."
+            )
+        }
     }
 
     private static func remedyOfOtherCore(_ configuration: String) -> String {
