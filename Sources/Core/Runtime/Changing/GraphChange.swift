@@ -83,11 +83,8 @@ final class GraphChange: @unchecked Sendable {
         }
     }
 
-    /// Plans the whole change and makes its parts. Opens nothing.
+    /// Plans the whole change and makes its parts. Opens nothing. Parameters as for ``made(_:to:isDraining:remaking:resetting:)``.
     ///
-    /// - Parameters:
-    ///   - remade: Stages that are made anew although their request has not changed.
-    ///   - resetting: The stages whose live options become those of `request` again.
     /// - Throws: ``FrameHostErrors``; ``FrameHostError`` where the change would move a stage to another thread, or
     ///   where a stage that stays has not yet done its part of an earlier change.
     private init(
@@ -221,7 +218,12 @@ final class GraphChange: @unchecked Sendable {
     /// The change is refused. What it has started ends on the thread that started it.
     private func stopWhatHasBegun() {
         guard let thread = chain.changes.threads.first else { return }
-        for (runner, instance) in begun { try? thread.call(.stop, stage: runner.number) { try instance.stop() } }
+        for (runner, instance) in begun {
+            do { try thread.call(.stop, stage: runner.number) { try instance.stop() } } catch {
+                let fault = FrameHostError.wrap(error, place: runner.title)
+                chain.post("stage-end-failed", runner.id, level: .warning, fault.description)
+            }
+        }
         // Later stages get the same numbers.
         chain.callFigures.withLock { figures in
             for runner in assembly.newRunners { figures[runner.number] = nil }

@@ -124,6 +124,23 @@ import Testing
         #expect(driver.finish().isSuccess)
     }
 
+    /// What a stage that was not needed says at its end is told, and fails nothing.
+    @Test func aNewStageThatStopsBadlyFailsNoRunWhoseChangeIsRefused() throws {
+        let (door, log) = ("end-unneeded", "end-unneeded-log")
+        let before = try LiveOptionTests.twoBranches("end-unneeded-none", door)
+        var after = try before.setting("one", #"{"level": 9}"#).setting("two", #"{"level": 9}"#)
+        try after.add(BadlyStoppingSink.self, "new", options: #"{"log": "\#(log)"}"#, from: ["src"])
+        let driver = try RunningChainDriver(before)
+        driver.waitForFrames(10)
+        Door.shut(door)
+        Door.waitForSomebody(door)
+        #expect(!driver.change(to: after, isRepeating: false).isOK)
+        driver.waitForEvent { $0.name == "stage-end-failed" && $0.stage == "new" && $0.level == .warning }
+        Door.open(door)
+        #expect(driver.finish().isSuccess)
+        #expect(BadlyStoppingSink.stops(log) == [1])
+    }
+
     /// The last one that fails need not be the one that ends the run.
     @Test func theRunEndsWhereNoSinkIsLeft() throws {
         var sketch = ChainSketch()
