@@ -50,11 +50,6 @@ extension StageRunner {
         return old
     }
 
-    /// As a change calls it, which knows the parts of the instance beside it.
-    func exchange(
-        _ other: StageInstance, _ otherContext: StageContext, type: StageType, format: MediaFormat?, isDraining: Bool
-    ) -> StageInstance { exchange(other, isDraining: isDraining) }
-
     /// [stage thread, between two items] Gives the present instance no further item. It answers the items that it
     /// holds, or they are dropped.
     func letGo(isDraining: Bool) {

@@ -26,10 +26,6 @@ struct GraphAssembly {
     struct Exchange {
         var runner: StageRunner
         var instance: StageInstance
-        var context: StageContext
-        var type: StageType
-        /// The format of its output; nil for a sink.
-        var format: MediaFormat?
         /// Whether a filter takes the place of a transform or of a filter that delays, or the reverse. The run is
         /// then rewired in the same step.
         var isOfOtherKind: Bool
@@ -42,7 +38,7 @@ struct GraphAssembly {
 
         /// [worker thread, between two items] Puts the new instance in place and returns the old one.
         func perform(isDraining: Bool) -> StageInstance {
-            let old = runner.exchange(instance, context, type: type, format: format, isDraining: isDraining)
+            let old = runner.exchange(instance, isDraining: isDraining)
             CrashReport.rename(runner, crashTitle)
             if isOfOtherKind {
                 // The old instance's pool goes with the last of its items.
@@ -58,7 +54,7 @@ struct GraphAssembly {
             if let slab { runner.output?.slab = slab }
             if let copyPool { runner.copyPool = copyPool }
             // Behind an encoder the new instance can use nothing before the next keyframe.
-            context.keyframeRequest?.raise()
+            instance.context.keyframeRequest?.raise()
             return old
         }
     }
@@ -117,7 +113,7 @@ struct GraphAssembly {
         {
             exchanges.append(
                 Exchange(
-                    runner: kept, instance: stage.instance, context: stage.context, type: type, format: stage.output,
+                    runner: kept, instance: stage.instance,
                     isOfOtherKind: kept.kind != type.kind
                         || kept.isPlainFilter != (type.kind == .filter && stage.demand.delay == 0),
                     crashTitle: CrashReport.title(of: stage.id, type.info.id, in: kept.crashStages)))

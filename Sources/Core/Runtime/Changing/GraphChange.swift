@@ -135,7 +135,7 @@ final class GraphChange: @unchecked Sendable {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(exchange.runner.id),
                 what:
-                    "'\(exchange.runner.id)' cannot be replaced with '\(exchange.type.info.id)' together with the other parts of this change, which affect other threads",
+                    "'\(exchange.runner.id)' cannot be replaced with '\(exchange.instance.info.id)' together with the other parts of this change, which affect other threads",
                 remedy: "First replace only '\(exchange.runner.id)', then make the other changes.")
         }
         for exchange in exchanges {
@@ -203,7 +203,7 @@ final class GraphChange: @unchecked Sendable {
         guard let thread = chain.changes.threads.first else { return }
         let new = assembly.newRunners.map { (runner: $0, instance: $0.instance) }
         let order = exchanges.map { (runner: $0.runner, instance: $0.instance) } + new
-        chain.starting.withLock { $0 = (assembly.newRunners, exchanges.map(\.context)) }
+        chain.starting.withLock { $0 = (assembly.newRunners, exchanges.map(\.instance.context)) }
         for (runner, instance) in order.reversed() {
             do {
                 if chain.stop.isRaised { throw FrameHostError(.stopped, what: "the run was stopped") }

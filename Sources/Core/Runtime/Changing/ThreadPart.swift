@@ -164,7 +164,7 @@ extension GraphChange {
     private func perform(_ exchange: GraphAssembly.Exchange) {
         let runner = exchange.runner
         let letFramesPass = runner.mode == .passes
-        let isOfOtherType = runner.shown.info.id != exchange.type.info.id
+        let isOfOtherType = runner.shown.info.id != exchange.instance.info.id
         chain.restarts.began(runner.number, now: ChainClock.system.now())
         let replaced = exchange.perform(isDraining: isDraining)
         stop(replaced, of: runner, hasFailed: runner.replacedHadFailed)
