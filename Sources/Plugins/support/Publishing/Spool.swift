@@ -44,27 +44,8 @@ package final class Spool: Sendable {
     package static let mostUnwritten = 1024
     /// Bytes that are read at once: room for several of the longest lines.
     private static let windowBytes = 1 << 20
-    /// More bytes of a segment are not the spool's own, and are not read.
-    private static let mostSegmentBytes = 8 << 20
-
-    private struct Segment {
-        /// The first number that it may hold; its name on disk.
-        var first: UInt64
-        /// Up to the end of its last whole line.
-        var bytes: Int
-    }
-
-    /// A line of a segment.
-    private struct Line {
-        /// Where it begins in the file, and where the next one does.
-        var offset: Int
-        var end: Int
-        /// Nil for one that is damaged, or not the spool's own.
-        var record: SpoolRecord?
-    }
-
     private struct State {
-        var segments: [Segment] = []
+        var segments: [SpoolSegments.Segment] = []
         /// The last segment, open for appending; -1 where there is none yet.
         var writer: Int32 = -1
         /// The file with ``acknowledged``.
@@ -80,7 +61,7 @@ package final class Spool: Sendable {
         /// Where the next take starts: a segment's first number, and an offset in the segment.
         var reading: (segment: UInt64, offset: Int) = (0, 0)
         /// Lines that were read after ``reading`` and not taken yet.
-        var window: ArraySlice<Line> = []
+        var window: ArraySlice<SpoolSegments.Line> = []
         /// The number of the last line of this segment that was taken.
         var lastRead: UInt64 = 0
         /// Damaged lines after the last record that was read.
@@ -95,6 +76,7 @@ package final class Spool: Sendable {
     }
 
     private let folder: SpoolFolder
+    private let disk: SpoolSegments
     private let mostBytes: Int
     private let segmentBytes: Int
     private let state: Locked<State>
@@ -107,6 +89,7 @@ package final class Spool: Sendable {
     /// - Throws: ``FrameHostError`` where the folder cannot be read.
     package init(_ folder: SpoolFolder, mostBytes: Int) throws {
         self.folder = folder
+        disk = SpoolSegments(folder: folder)
         self.mostBytes = max(mostBytes, 65_536)
         segmentBytes = min(max(self.mostBytes / 8, 4096), 4 << 20)
         state = Locked(State())
@@ -225,16 +208,16 @@ package final class Spool: Sendable {
         if state.writer >= 0 { close(state.writer) }
         state.writer = -1
         if let last = state.segments.last, last.bytes < segmentBytes {
-            state.writer = Glibc.open(path(last.first), O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+            state.writer = Glibc.open(disk.path(last.first), O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
             if state.writer >= 0 { return nil }
-            guard errno == ENOENT else { return reason() }
+            guard errno == ENOENT else { return disk.reason() }
             // Somebody has removed it; what was in it is gone.
             state.segments.removeLast()
         }
-        let file = Glibc.open(path(record.number), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else { return reason() }
+        let file = Glibc.open(disk.path(record.number), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { return disk.reason() }
         state.writer = file
-        state.segments.append(Segment(first: record.number, bytes: 0))
+        state.segments.append(SpoolSegments.Segment(first: record.number, bytes: 0))
         // The name must survive a loss of power as the records do.
         let folderFile = Glibc.open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if folderFile >= 0 {
@@ -251,7 +234,7 @@ package final class Spool: Sendable {
         guard code == 0 else {
             // Half a line would be taken for a damaged one. Where even this fails, it is overwritten next time.
             ftruncate(state.writer, offset)
-            return reason(code)
+            return String(cString: strerror(code))
         }
         return nil
     }
@@ -268,7 +251,7 @@ package final class Spool: Sendable {
     private func countLost(_ state: inout State) {
         let (segment, end) = (state.segments[0], state.segments[1].first)
         let known = max(state.acknowledged, state.taken)
-        guard let bytes = read(segment.first, from: 0, count: segment.bytes), bytes.count == segment.bytes else {
+        guard let bytes = disk.read(segment.first, from: 0, count: segment.bytes), bytes.count == segment.bytes else {
             let from = max(segment.first - 1, state.acknowledged, min(state.taken, end - 1))
             if end - 1 > from { state.losses[.spoolFull, default: 0] += Int(clamping: end - 1 - from) }
             return
@@ -278,7 +261,7 @@ package final class Spool: Sendable {
             state.reading.segment == segment.first
             ? state.reading.offset : state.reading.segment > segment.first ? segment.bytes : 0
         if bytes.last != 10, done < bytes.count { state.losses[.damaged, default: 0] += 1 }
-        for line in lines(bytes, at: 0, of: segment.first, below: end) {
+        for line in disk.lines(bytes, at: 0, of: segment.first, below: end) {
             switch line.record?.number {
             case let number? where number > known: state.losses[.spoolFull, default: 0] += 1
             // The sender has it; the server may acknowledge it yet.
@@ -287,36 +270,6 @@ package final class Spool: Sendable {
             default: break
             }
         }
-    }
-
-    /// The lines of a part of a segment that are not empty.
-    ///
-    /// - Parameters:
-    ///   - begin: Where the part begins in the file.
-    ///   - after: Numbers of the part are above this one; nil at the segment's beginning.
-    ///   - end: Numbers of the segment are below this one.
-    private func lines(
-        _ bytes: [UInt8], at begin: Int, of first: UInt64, after: UInt64? = nil, below end: UInt64
-    ) -> [Line] {
-        let least = max(after.map { $0 + 1 } ?? 0, first)
-        var all: [Line] = []
-        var rest = bytes[...]
-        while let stop = rest.firstIndex(of: 10) {
-            if stop > rest.startIndex {
-                let record = SpoolRecord(line: rest[..<stop])
-                let isNear =
-                    record.map { $0.number >= least && $0.number < end && $0.number - first < SpoolOrder.mostSpan }
-                    ?? false
-                all.append(
-                    Line(offset: begin + rest.startIndex, end: begin + stop + 1, record: isNear ? record : nil))
-            }
-            rest = rest[(stop + 1)...]
-        }
-        let known = all.indices.filter { all[$0].record != nil }
-        for (index, isOwn) in zip(known, SpoolOrder.rising(known.map { all[$0].record!.number })) where !isOwn {
-            all[index].record = nil
-        }
-        return all
     }
 
     // MARK: Taking and acknowledging [sending thread]
@@ -391,10 +344,10 @@ package final class Spool: Sendable {
 
     /// Reads lines of a segment from where it was read up to. What is looked at is what is taken, whoever writes into
     /// the file meanwhile.
-    private func fillWindow(_ segment: Segment, below next: UInt64, _ state: inout State) {
+    private func fillWindow(_ segment: SpoolSegments.Segment, below next: UInt64, _ state: inout State) {
         let offset = state.reading.offset
         let wanted = min(Self.windowBytes, segment.bytes - offset)
-        guard let bytes = read(segment.first, from: offset, count: wanted) else {
+        guard let bytes = disk.read(segment.first, from: offset, count: wanted) else {
             // Where no descriptor was free, the next look may have one. What the disk can no longer give is
             // skipped.
             guard errno == EIO else { return }
@@ -408,7 +361,7 @@ package final class Spool: Sendable {
             state.reading.offset = bytes.count < wanted ? segment.bytes : offset + bytes.count
             return
         }
-        let all = lines(bytes, at: offset, of: segment.first, after: state.lastRead, below: next)
+        let all = disk.lines(bytes, at: offset, of: segment.first, after: state.lastRead, below: next)
         // Whether a number is the spool's own, the lines behind it tell.
         let isWhole = offset + wanted == segment.bytes
         let count = isWhole ? all.count : max(all.count { $0.offset < offset + wanted / 2 }, 1)
@@ -436,22 +389,22 @@ package final class Spool: Sendable {
         while state.segments.count > 1, state.segments[1].first - 1 <= state.acknowledged { remove(first: &state) }
     }
 
-    private func remove(first state: inout State) { unlink(path(state.segments.removeFirst().first)) }
+    private func remove(first state: inout State) { unlink(disk.path(state.segments.removeFirst().first)) }
 
     // MARK: Opening
 
     private func open(_ state: inout State) throws {
-        state.segments = try numbers().map { number in
+        state.segments = try disk.numbers().map { number in
             var status = stat()
-            let size = stat(path(number), &status) == 0 ? Int(status.st_size) : 0
-            if size > Self.mostSegmentBytes { state.losses[.damaged, default: 0] += 1 }
-            return Segment(first: number, bytes: min(size, Self.mostSegmentBytes))
+            let size = stat(disk.path(number), &status) == 0 ? Int(status.st_size) : 0
+            if size > SpoolSegments.mostSegmentBytes { state.losses[.damaged, default: 0] += 1 }
+            return SpoolSegments.Segment(first: number, bytes: min(size, SpoolSegments.mostSegmentBytes))
         }
         state.sentFile = Glibc.open("\(folder.path)/sent", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        if state.sentFile >= 0 { state.acknowledged = sent(state.sentFile) }
+        if state.sentFile >= 0 { state.acknowledged = disk.sent(state.sentFile) }
         state.next = state.acknowledged + 1
         if let last = state.segments.last {
-            let (end, number) = try mend(last)
+            let (end, number) = try disk.mend(last)
             state.segments[state.segments.count - 1].bytes = end
             state.next = max(state.next, last.first, number + 1)
         }
@@ -460,83 +413,4 @@ package final class Spool: Sendable {
         state.reading = (state.segments.first?.first ?? 0, 0)
         removeSent(&state)
     }
-
-    /// First numbers of the segments, rising.
-    private func numbers() throws -> [UInt64] {
-        guard let list = opendir(folder.path) else {
-            throw FrameHostError(
-                .unavailable, place: "spool", what: "the folder '\(folder.path)' cannot be read: \(reason())",
-                remedy: "Make the folder readable for this user, or name another folder with 'spool'.")
-        }
-        defer { closedir(list) }
-        var numbers: [UInt64] = []
-        while let entry = readdir(list) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            guard name.hasSuffix(".events"), name.utf8.count == 27, let number = UInt64(name.prefix(20)),
-                number > 0, number < .max / 2
-            else { continue }
-            numbers.append(number)
-        }
-        return numbers.sorted()
-    }
-
-    /// Cuts what follows the last whole line of a segment.
-    ///
-    /// - Returns: Its length, and its last number; 0 for none.
-    /// - Throws: ``FrameHostError`` where it cannot be read: nothing is cut then.
-    private func mend(_ segment: Segment) throws -> (bytes: Int, number: UInt64) {
-        guard let bytes = read(segment.first, from: 0, count: segment.bytes) else {
-            let code = errno
-            // A folder in its place has no lines. Appending finds it, and keeps the events in memory.
-            if code == EISDIR { return (0, 0) }
-            let remedy =
-                switch code {
-                case ELOOP, ESPIPE, ENXIO:
-                    "Remove it, because it must be a regular file, or name another folder with 'spool'."
-                case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
-                case EIO: "Check its disk, or set 'spool' to a folder on another disk."
-                default: "Let this user read and write it, or name another folder with 'spool'."
-                }
-            throw FrameHostError(
-                .unavailable, place: "spool",
-                what: "'\(path(segment.first))' cannot be read: \(String(cString: strerror(code)))", remedy: remedy)
-        }
-        let end = bytes.lastIndex(of: 10).map { $0 + 1 } ?? 0
-        if end < segment.bytes || segment.bytes == Self.mostSegmentBytes { truncate(path(segment.first), end) }
-        let last = lines(bytes, at: 0, of: segment.first, below: .max / 2).last { $0.record != nil }
-        return (end, last?.record?.number ?? 0)
-    }
-
-    private func sent(_ file: Int32) -> UInt64 {
-        var bytes = [UInt8](repeating: 0, count: SpoolRecord.sent(0).count)
-        guard pread(file, &bytes, bytes.count, 0) == bytes.count,
-            let number = UInt64(String(decoding: bytes.prefix(20), as: UTF8.self)), number < .max / 2,
-            bytes == SpoolRecord.sent(number)
-        else { return 0 }
-        return number
-    }
-
-    /// The bytes of a segment that are there; none where the segment is gone. Nil with `errno` where they cannot be
-    /// read.
-    private func read(_ segment: UInt64, from offset: Int, count: Int) -> [UInt8]? {
-        let file = Glibc.open(path(segment), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard file >= 0 else { return errno == ENOENT ? [] : nil }
-        var fault: Int32 = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
-            (done, fault) = Transfer.read(into: UnsafeMutableRawBufferPointer(buffer), from: file, at: Int64(offset))
-        }
-        close(file)
-        guard fault != 0, bytes.isEmpty else { return bytes }
-        errno = fault
-        return nil
-    }
-
-    private func path(_ first: UInt64) -> String {
-        let digits = String(first)
-        return "\(folder.path)/\(String(repeating: "0", count: 20 - digits.utf8.count))\(digits).events"
-    }
-
-    private func reason(_ code: Int32 = errno) -> String { String(cString: strerror(code)) }
 }
