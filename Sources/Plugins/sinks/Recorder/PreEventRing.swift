@@ -156,3 +156,39 @@ final class PreEventRing {
         firstGroup = index < count ? index : nil
     }
 }
+
+// MARK: - How much room
+
+extension PreEventRing {
+    /// How many seconds the ring has room for. At times it keeps one group of pictures more than was asked for.
+    static func seconds(_ options: RecorderOptions) -> Double { options.preEventSeconds + 4 }
+
+    /// Bytes for the ring's payloads, with room for bitrates above the encoder's target.
+    static func bytes(_ format: EncodedFormat, _ options: RecorderOptions) -> Int {
+        let kbps = format.bitrateKbps ?? format.audio.flatMap { $0.bitRate > 0 ? $0.bitRate / 1000 + 1 : nil }
+        let fromRate = kbps.map { Double($0) * 1000 / 8 * seconds(options) * 1.5 }
+        return max(10_000, Int(options.preEventMegabytes.map { $0 * 1_000_000 } ?? fromRate ?? 64_000_000))
+    }
+
+    private static func packetsPerSecond(_ sound: AudioTrackFormat) -> Double {
+        Double(sound.sampleRate) / Double(max(sound.samplesPerPacket, 64))
+    }
+
+    /// Room for the seconds before a recording.
+    static func ofPast(_ format: EncodedFormat, _ options: RecorderOptions) -> PreEventRing {
+        // With more than a thousand pictures a second the ring holds fewer seconds, and the recorder reports that.
+        let rate =
+            format.video.map(\.frameRate.value).map { $0 == 0 ? 120 : min(max(30, $0), 1000) }
+            ?? format.audio.map(packetsPerSecond) ?? 120
+        return PreEventRing(
+            seconds: options.preEventSeconds, byteCapacity: bytes(format, options),
+            unitCapacity: 1024 + Int(rate * seconds(options) * 2))
+    }
+
+    /// Room for half a second of sound that leads.
+    static func leadIn(_ sound: AudioTrackFormat) -> PreEventRing {
+        PreEventRing(
+            seconds: 0.5, byteCapacity: max(min(sound.bitRate, 10_000_000), 640_000) / 8,
+            unitCapacity: 64 + Int(packetsPerSecond(sound)))
+    }
+}

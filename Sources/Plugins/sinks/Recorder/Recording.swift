@@ -13,11 +13,11 @@ struct RecordingSetup {
     /// The format of the pictures that were encoded; nil where a sound leads.
     var pictures: VideoFormat?
     /// Tracks that come on inputs of their own, beside the one that leads.
-    var sounds: [AudioTrackFormat] = []
+    var sounds: [AudioTrackFormat]
     /// What each file says about itself.
-    var tags = RecordedTags()
+    var tags: RecordedTags
     /// Whether each file has a track of motion.
-    var hasMotionTrack = false
+    var hasMotionTrack: Bool
     var container: Container
     var policy: SegmentPolicy
     var finalize: FinalizeWhen
@@ -25,7 +25,21 @@ struct RecordingSetup {
     /// recorded, and data is synced to the disk every second.
     var isLive: Bool
     /// Shared by all files of a recorder.
-    var room = RoomReport()
+    var room: RoomReport
+
+    init(
+        _ inputs: RecorderInputs, _ options: RecorderOptions, _ container: Container, tags: RecordedTags,
+        hasMotion: Bool, isLive: Bool, _ room: RoomReport
+    ) {
+        (format, pictures, sounds) = (inputs.format, inputs.pictures, inputs.sounds)
+        self.tags = tags
+        hasMotionTrack = hasMotion && container != .mkv
+        self.container = container
+        policy = SegmentPolicy(seconds: options.segmentSeconds, megabytes: options.segmentMegabytes)
+        finalize = options.finalize
+        self.isLive = isLive
+        self.room = room
+    }
 }
 
 /// One recording, from its first picture to its last, in one file or several.

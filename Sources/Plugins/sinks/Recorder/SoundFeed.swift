@@ -25,6 +25,19 @@ final class SoundFeed {
         tracks = try origin.tracks.enumerated().map { Track(format: $1, reader: try origin.open(track: $0)) }
     }
 
+    /// [control thread] The sound that comes with the pictures; nil where there is none, which is reported.
+    static func beside(_ context: StageContext) throws -> SoundFeed? {
+        guard let origin = context.audio, !origin.tracks.isEmpty else {
+            context.post(
+                "sound-missing", level: .warning,
+                text:
+                    "There is no sound to copy: no stage before the recorder offers any. To record other sound, name its 'audio-encoder' in 'from' too."
+            )
+            return nil
+        }
+        return try SoundFeed(origin) { [context] in context.post("sound-ended", level: .warning, text: $0) }
+    }
+
     /// The tracks that have packets left, by index.
     func remaining() -> [Int] {
         tracks.indices.filter { index in
