@@ -6,42 +6,6 @@ import Glibc
 import Recordings
 import Reports
 
-/// What all recordings of one recorder have in common.
-struct RecordingSetup {
-    /// Of the track that leads.
-    var format: EncodedFormat
-    /// The format of the pictures that were encoded; nil where a sound leads.
-    var pictures: VideoFormat?
-    /// Tracks that come on inputs of their own, beside the one that leads.
-    var sounds: [AudioTrackFormat]
-    /// What each file says about itself.
-    var tags: RecordedTags
-    /// Whether each file has a track of motion.
-    var hasMotionTrack: Bool
-    var container: Container
-    var policy: SegmentPolicy
-    var finalize: FinalizeWhen
-    /// Whether the input is live. Times are then those of the clock, so files begin at 0 and say when they were
-    /// recorded, and data is synced to the disk every second.
-    var isLive: Bool
-    /// Shared by all files of a recorder.
-    var room: RoomReport
-
-    init(
-        _ inputs: RecorderInputs, _ options: RecorderOptions, _ container: Container, tags: RecordedTags,
-        hasMotion: Bool, isLive: Bool, _ room: RoomReport
-    ) {
-        (format, pictures, sounds) = (inputs.format, inputs.pictures, inputs.sounds)
-        self.tags = tags
-        hasMotionTrack = hasMotion && container != .mkv
-        self.container = container
-        policy = SegmentPolicy(seconds: options.segmentSeconds, megabytes: options.segmentMegabytes)
-        finalize = options.finalize
-        self.isLive = isLive
-        self.room = room
-    }
-}
-
 /// One recording, from its first picture to its last, in one file or several.
 ///
 /// Used on the stage thread. An error leaves the earlier files as they are, and cuts the current one to the part that
@@ -72,6 +36,7 @@ final class Recording {
     /// What came before, where a sound leads; the recorder adds to it.
     private let leadIn: PreEventRing?
     private let context: StageContext
+    private let events: RecordingEvents
     /// Whether the first file keeps the chain's times. Otherwise it starts at 0.
     private let keepsTimes: Bool
     /// Called when a file of the recording has begun or ended, with the file being written.
@@ -116,6 +81,7 @@ final class Recording {
         self.captions = captions
         self.leadIn = leadIn
         self.context = context
+        events = RecordingEvents(context: context, container: setup.container)
         self.keepsTimes = keepsTimes
         self.filesChanged = filesChanged
         policy = setup.policy
@@ -146,7 +112,7 @@ final class Recording {
             if setup.format.parameterSets.isEmpty, let coding = UnitCoding(setup.format.codec) {
                 setup.format.parameterSets = coding.parameterSets(in: bytes)
             }
-            if keepsTimes, isBeforeStart(unit) { return }
+            if keepsTimes, setup.isBeforeStart(unit) { return }
             if !(keepsTimes && finished.files == 0) { sound?.skip(before: unit.pts) }
             try beginFile(unit, at: begin(with: unit))
         } else if unit.isKeyframe, policy.isOn, policy.cuts(beforeKeyframeAt: unit.pts) {
@@ -158,12 +124,14 @@ final class Recording {
             try beginFile(unit, at: origin(at: unit))
         }
         try checkGap(before: unit)
-        if unit.orientation != orientation, reported.isFirst("orientation-not-carried") { reportOrientation(unit) }
+        if unit.orientation != orientation, reported.isFirst("orientation-not-carried") {
+            events.orientationIsNotCarried(unit, orientation, in: path)
+        }
         try sound?.take(decodedBefore: unit.dts, write)
         if tail != nil, unit.dts >= fileBegin { try finishTail() }
         try takeMotion(before: max(end, unit.dts))
         let before = muxer!.savedBytes
-        try muxer!.write(unit, bytes, delay: leadDelay)
+        try muxer!.write(unit, bytes, delay: setup.leadDelay)
         policy.add(bytes: bytes.count)
         end = max(end, unit.pts + unit.duration)
         takeCaptions(with: unit)
@@ -201,8 +169,9 @@ final class Recording {
         guard muxer.reaches(packet, track: index) else { return endSound(at: index) }
         let format = sound!.format(of: track)
         let base = format.timeBase
-        guard isKept(base.time(ofTicks: packet.pts), base.time(ofTicks: packet.duration), format) else { return }
-        try muxer.write(packet, track: index, delay: delay(of: format))
+        guard setup.isKept(base.time(ofTicks: packet.pts), base.time(ofTicks: packet.duration), format, from: origin)
+        else { return }
+        try muxer.write(packet, track: index, delay: setup.delay(of: format))
         policy.add(bytes: packet.bytes.count)
     }
 
@@ -214,32 +183,9 @@ final class Recording {
         guard muxer != nil else { return nil }
         // A first file that keeps the chain's times has the sound from before its first picture, too.
         let begin = keepsTimes && finished.files == 0 ? min(origin, fileBegin) : fileBegin
-        let late = begin - (unit.pts + unit.duration + padding(setup.sounds[index]))
-        return late > Self.rounding ? late : nil
+        let late = begin - (unit.pts + unit.duration + setup.padding(setup.sounds[index]))
+        return late > RecordingSetup.rounding ? late : nil
     }
-
-    /// By how much a time can be wrong that a container counts in milliseconds.
-    private static let rounding = MediaTime(nanoseconds: 1_000_000)
-
-    private func padding(_ format: AudioTrackFormat) -> MediaTime {
-        MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
-    }
-
-    /// What is added to the times of a track's packets. Readers of Matroska subtract Opus' delay, which libavformat
-    /// writes, from its times; those of MP4 do not.
-    private func delay(of format: AudioTrackFormat) -> MediaTime {
-        setup.container == .mkv && format.codec == .opus ? padding(format) : .zero
-    }
-
-    /// Whether a packet belongs into the file although it may begin before its first picture.
-    ///
-    /// MP4 hides such sound with an edit list. Matroska has none, and its times before 0 are those of the first
-    /// cluster: it gets what a decoder needs for the first sound that is heard, which is one packet with most codecs.
-    private func isKept(_ pts: MediaTime, _ duration: MediaTime, _ format: AudioTrackFormat) -> Bool {
-        setup.container != .mkv || pts + duration + padding(format) + Self.rounding >= origin
-    }
-
-    private var leadDelay: MediaTime { setup.format.audio.map(delay) ?? .zero }
 
     /// Writes one access unit of the sound at `index` of ``RecordingSetup/sounds``. Before the first picture there is
     /// no file that could hold it.
@@ -248,12 +194,12 @@ final class Recording {
         let track = soundTracks.count + index
         guard lateness(ofSound: unit, at: index) == nil else { return }
         let format = setup.sounds[index]
-        guard isKept(unit.pts, unit.duration, format) else { return }
+        guard setup.isKept(unit.pts, unit.duration, format, from: origin) else { return }
         guard muxer.reaches(unit, track: track) else {
             endedSounds[index] = true
-            return reportEnd(ofSound: track)
+            return events.soundEnded(track, in: path)
         }
-        try muxer.write(unit, bytes, track: track, delay: delay(of: format))
+        try muxer.write(unit, bytes, track: track, delay: setup.delay(of: format))
         policy.add(bytes: bytes.count)
     }
 
@@ -317,53 +263,17 @@ final class Recording {
 
     private func flush(_ log: SidecarLog) {
         log.flush()
-        report(log)
+        events.report(log)
     }
 
     private func endMotion() {
         motionHasEnded = true
-        context.post(
-            "motion-ended", level: .warning,
-            text:
-                "The motion ends here in '\(path)': its next sample comes too long after the one before it for \(setup.container.name).",
-            details: ["path": .string(path)])
-    }
-
-    private func reportLack(of sidecar: Sidecar, beside file: OutputFile) {
-        let name = sidecar.path(beside: file.path)
-        let text =
-            file.refusals[sidecar].map { "\($0.fault(name).what). The recording goes on without writing that file." }
-            ?? "'\(file.path)' is a device, so '\(name)' is not written. The recording goes on."
-        postEnd(of: sidecar, name, text)
-    }
-
-    private func report(_ log: SidecarLog) {
-        guard log.failure != 0 else { return }
-        postEnd(
-            of: log.kind, log.path,
-            "'\(log.path)' ends here, because it cannot be written any further: \(String(cString: strerror(log.failure))). The recording is not affected."
-        )
-    }
-
-    private func postEnd(of sidecar: Sidecar, _ path: String, _ text: String) {
-        let details: JSONNode = ["path": .string(path)]
-        switch sidecar {
-        case .gyroflow: context.post("motion-ended", level: .warning, text: text, details: details)
-        case .captions: context.post("captions-ended", level: .warning, text: text, details: details)
-        }
+        events.motionEnded(in: path)
     }
 
     private func endSound(at index: Int) {
-        reportEnd(ofSound: soundTracks[index])
+        events.soundEnded(soundTracks[index], in: path)
         soundTracks[index] = -1
-    }
-
-    private func reportEnd(ofSound track: Int) {
-        context.post(
-            "sound-ended", level: .warning,
-            text:
-                "Audio track \(track + 1) ends here in '\(path)': its next packet comes too long after the one before it for \(setup.container.name). Record to .mkv to keep such sound."
-        )
     }
 
     /// Syncs the file once a second. A power cut then costs at most two seconds: the last fragment, and the time
@@ -415,8 +325,10 @@ final class Recording {
             file.sidecars[.gyroflow].map { GyroflowLog($0, motion.format.contents, begin: unit.pts) }
         }
         captionLog = captions.flatMap { _ in file.sidecars[.captions].map { CaptionLog($0, origin: origin) } }
-        for case let log? in [log, captionLog] as [SidecarLog?] { report(log) }
-        for sidecar in files.sidecars where file.sidecars[sidecar] == nil { reportLack(of: sidecar, beside: file) }
+        for case let log? in [log, captionLog] as [SidecarLog?] { events.report(log) }
+        for sidecar in files.sidecars where file.sidecars[sidecar] == nil {
+            events.reportLack(of: sidecar, beside: file)
+        }
         captions?.begin(at: unit.pts)
         motionHasEnded = false
         if tail == nil { motion?.begin(at: unit.pts) }
@@ -436,21 +348,8 @@ final class Recording {
     private func origin(at unit: RecordedUnit) -> MediaTime {
         guard let sound = setup.format.audio, setup.container != .mkv else { return unit.pts }
         var hasLeadIn = false
-        leadIn?.forEach { packet, _ in if isLeadIn(packet, to: unit) { hasLeadIn = true } }
-        return hasLeadIn ? unit.pts : unit.pts + padding(sound)
-    }
-
-    /// Whether a sound that leads lies before 0, where nobody hears it and no decoder needs it. A packet overlaps with the one
-    /// before it, which its decoder needs.
-    private func isBeforeStart(_ unit: RecordedUnit) -> Bool {
-        guard let sound = setup.format.audio else { return false }
-        let overlap = [.aac, .opus, .mp3].contains(sound.codec) ? unit.duration : .zero
-        return unit.pts + max(padding(sound), overlap) + unit.duration <= .zero
-    }
-
-    private func isLeadIn(_ packet: RecordedUnit, to unit: RecordedUnit) -> Bool {
-        guard let sound = setup.format.audio, packet.pts < unit.pts else { return false }
-        return packet.pts + packet.duration + padding(sound) > unit.pts
+        leadIn?.forEach { packet, _ in if setup.isLeadIn(packet, to: unit) { hasLeadIn = true } }
+        return hasLeadIn ? unit.pts : unit.pts + setup.padding(sound)
     }
 
     /// Where a sound leads, begins the file with what its decoder needs before the first sample that is heard. Players of
@@ -458,7 +357,8 @@ final class Recording {
     private func writeLeadIn(before unit: RecordedUnit) throws {
         guard let leadIn, let muxer, setup.container != .mkv else { return }
         try leadIn.forEach { packet, bytes in
-            if isLeadIn(packet, to: unit) { try muxer.write(packet, bytes, isHeard: false, delay: leadDelay) }
+            guard setup.isLeadIn(packet, to: unit) else { return }
+            try muxer.write(packet, bytes, isHeard: false, delay: setup.leadDelay)
         }
     }
 
@@ -477,7 +377,7 @@ final class Recording {
         for case let log? in [part.log, part.captionLog] as [SidecarLog?] {
             let wasWhole = log.failure == 0
             log.finish(syncs: setup.isLive)
-            if wasWhole { report(log) }
+            if wasWhole { events.report(log) }
         }
         finished.frames += muxer.frames
         finished.bytes += muxer.savedBytes
@@ -546,19 +446,5 @@ final class Recording {
             "path": .string(part.path), "frames": .number(muxer.frames), "bytes": .number(muxer.savedBytes),
             "seconds": .number(muxer.span.seconds), "startSeconds": .number(part.begin.seconds),
         ]
-    }
-
-    private func reportOrientation(_ unit: RecordedUnit) {
-        let (reason, remedy) =
-            setup.container.carriesOrientation
-            ? (
-                "'\(path)' declares '\(orientation)'",
-                "Send 'stop' and 'start' to begin a file with the new orientation."
-            ) : ("\(setup.container.name) cannot store it", "Record to .mp4 or .mov.")
-        context.post(
-            "orientation-not-carried", level: .warning,
-            text:
-                "From frame \(unit.sequenceNumber) on the pictures have the orientation '\(unit.orientation)', but \(reason), so players show them turned wrongly. \(remedy)"
-        )
     }
 }
