@@ -106,6 +106,11 @@ final class StreamTerms: @unchecked Sendable {
             video: video(rate: rate), reorderDepth: reorderDepth)
     }
 
+    /// The time of ticks; nil where there is none, or an impossible one.
+    func time(ofTicks ticks: Int64) -> MediaTime? {
+        ticks == fh_av_no_pts ? nil : timeBase.possibleTime(ofTicks: ticks)
+    }
+
     /// When a packet is decoded. libavformat knows no DTS of a connection's first packets where pictures are reordered.
     ///
     /// - Parameter period: From picture to picture.
