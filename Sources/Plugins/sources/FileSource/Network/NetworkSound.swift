@@ -185,13 +185,7 @@ final class NetworkSound: Source {
         }
         if holdsPacket { return try feed(output) }
         let item = context.waiting { queue.take(into: packet, until: MonotonicTime.now() + Self.wait) }
-        if queue.dropped > droppedBefore ?? 0 {
-            context.post(
-                "packets-dropped", once: &reported, level: .warning,
-                text:
-                    "The chain is slower than the sound of the stream. The oldest packets of the sound are dropped. Use faster stages for the sound."
-            )
-        }
+        if queue.dropped > droppedBefore ?? 0 { reportDrops() }
         switch item {
         case nil where queue.isOver: return awaitReader()
         case nil, .refused: break
@@ -209,6 +203,14 @@ final class NetworkSound: Source {
             decoder.flush()
         }
         return .more
+    }
+
+    private func reportDrops() {
+        context.post(
+            "packets-dropped", once: &reported, level: .warning,
+            text:
+                "The chain is slower than the sound of the stream. The oldest packets of the sound are dropped. Use faster stages for the sound."
+        )
     }
 
     private func awaitReader() -> SourceProgress {
