@@ -246,7 +246,7 @@ final class MediaFile {
         let usual = steps.sorted()[steps.count / 2]
         // Tracks lie beside each other, so the times of two places may cross a little.
         let most = MediaTime(nanoseconds: min(usual.nanoseconds, MediaTime.range.upperBound / 32) * 16)
-        return steps.contains { $0 < .zero - MediaTime(seconds: 1) || $0 > InputTimeline.leastStep + most }
+        return steps.contains { $0 < .zero - MediaTime(seconds: 1) || $0 > TimelineTracks.leastStep + most }
     }
 
     /// How many packets the tracks have at the file's begin, as far as it takes to tell a film from a still beside it; made
