@@ -251,6 +251,15 @@ enum FileFault {
             remedy: "Check the file with 'ffprobe': it may be damaged.", option: "path")
     }
 
+    /// Pictures of a part whose times jump.
+    static func timesJump(_ path: String, isWithoutTime: Bool, at pts: MediaTime) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, place: "path",
+            what:
+                "'\(path)' has a picture \(isWithoutTime ? "without a time" : "whose time steps back") at \(pts.seconds) s, so its parts would differ from a run of the whole file",
+            remedy: "Process the file as a whole, without --parts, or copy it into an MP4 file with new times.")
+    }
+
     /// - Parameters:
     ///   - packets: How many were read.
     ///   - isPart: Whether `start` or `duration` name a part of the file.

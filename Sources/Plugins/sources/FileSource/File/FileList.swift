@@ -15,6 +15,7 @@ final class FileList {
     let spans: [FileSpan]
     private let context: StageContext
     private let loops: Bool
+    private let isPaced: Bool
     private var current = 0
     private var passes = 0
     private var account = InputAccount()
@@ -29,6 +30,7 @@ final class FileList {
     init(_ options: FileSourceOptions, _ context: StageContext) throws {
         self.context = context
         loops = options.loop
+        isPaced = options.pace == .realtime
         var faults: [FrameHostError] = []
         var parts: [FileSource] = []
         var formats: [MediaFormat] = []
@@ -70,6 +72,22 @@ final class FileList {
         } else {
             try checkUnits(formats, options)
         }
+    }
+
+    /// What the files demand together, of which one reads at a time.
+    func demand(_ declared: StageDemand) -> StageDemand {
+        var demand = declared
+        let parts = parts.map(\.demand)
+        (demand.floor, demand.padding, demand.cost) = (parts[0].floor, parts[0].padding, parts[0].cost)
+        demand.ownBytes = parts.map(\.ownBytes).max() ?? 0
+        demand.slabBytes = parts.map(\.slabBytes).max() ?? 0
+        demand.isPaced = isPaced
+        guard !loops else { return demand }
+        let lengths = parts.map(\.expectedDuration)
+        if !lengths.contains(nil) { demand.expectedDuration = lengths.reduce(.zero) { $0 + $1! } }
+        let items = parts.map(\.expectedItems)
+        if !items.contains(nil) { demand.expectedItems = items.reduce(0) { $0 + $1! } }
+        return demand
     }
 
     private static func hasSound(_ file: MediaFile) -> Bool {

@@ -90,7 +90,7 @@ extension FileSource {
             let isStep = passesStep(at: reader.pts ?? reader.dts)
             let ownPTS = timeBase.time(ofTicks: pts)
             if growsBeyond(ownPTS) { return try endPass(reader, isRangeDone: true) }
-            let placed = placed(ownPTS, decodedAt: decodeTime)
+            let placed = place.of(ownPTS, decodedAt: decodeTime, isPart)
             guard waits(for: placed.dts) else { return .ended }
             let bytes = reader.bytes
             var unit = try output.makeAccessUnit(byteCount: bytes.count)

@@ -63,16 +63,12 @@ final class FileSource: Source {
     private var list: FileList?
     /// Whether it is one file of a list.
     var isPart = false
-    /// Where this file of a list begins on the chain's timeline, and which of its own times that is; nil: of its first item.
-    private var place: (joint: MediaTime, begin: MediaTime?) = (.zero, .zero)
+    /// Where it lies on the chain's timeline, where it is one file of a list.
+    var place = ListPlace()
     /// Where it ended when the list was opened, in its own time; nil: nothing is left out.
     var measured: FileSpan?
-    /// Added to its own times; found with its first item.
-    private var shift: MediaTime?
     /// What its pictures become.
     private var target: VideoFormat?
-    /// The newest decode time that was given on the chain's timeline, by this file or the one before; nil: none.
-    private(set) var lastDTS: MediaTime?
 
     /// [control thread] Opens nothing.
     init(options: FileSourceOptions, context: StageContext) {
@@ -139,7 +135,7 @@ final class FileSource: Source {
     ///   - again: Whether it was played before: nothing is reported twice.
     ///   - former: The file that played before.
     func begin(again: Bool, after former: FileSource, at place: (joint: MediaTime, begin: MediaTime?)) throws {
-        (self.place, zeroTime, lastDTS, shift) = (place, former.zeroTime, former.lastDTS, nil)
+        (self.place, zeroTime) = (ListPlace(place, after: former.place), former.zeroTime)
         if again, let file, let track {
             reports = nil
             (isRangeGiven, containerWalk, end, reached, shown, shownInPass) = (nil, nil, .zero, .zero, 0, 0)
@@ -159,25 +155,7 @@ final class FileSource: Source {
     }
 
     /// Where what it has given ends on the chain's timeline.
-    var givenEnd: MediaTime { shown > 0 ? end + (shift ?? .zero) : place.joint }
-
-    /// The time of a picture of a file of a list on the chain's timeline; of other files as it is.
-    func placed(_ time: MediaTime) -> MediaTime {
-        guard isPart else { return time }
-        if shift == nil { shift = place.joint - (place.begin ?? time) }
-        return time + shift!
-    }
-
-    /// The times of an access unit in the same way. Decode times rise from file to file too.
-    func placed(_ pts: MediaTime, decodedAt dts: MediaTime) -> (pts: MediaTime, dts: MediaTime) {
-        guard isPart else { return (pts, dts) }
-        if shift == nil {
-            let last = lastDTS.map { $0 + MediaTime(nanoseconds: 1) - dts }
-            shift = max(place.joint - (place.begin ?? pts), last ?? .zero - MediaTime(seconds: 1e6))
-        }
-        lastDTS = dts + shift!
-        return (pts + shift!, dts + shift!)
-    }
+    var givenEnd: MediaTime { shown > 0 ? end + place.shift : place.joint }
 
     /// Whether an item was written after the list was opened, whose sound is played up to there. Reports it.
     func growsBeyond(_ pts: MediaTime) -> Bool {
@@ -220,20 +198,7 @@ final class FileSource: Source {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.readsFiles = options.path.all.map(context.resolve)
-        if let list {
-            // One reads at a time.
-            let parts = list.parts.map(\.demand)
-            (demand.floor, demand.padding, demand.cost) = (parts[0].floor, parts[0].padding, parts[0].cost)
-            demand.ownBytes = parts.map(\.ownBytes).max() ?? 0
-            demand.slabBytes = parts.map(\.slabBytes).max() ?? 0
-            demand.isPaced = options.pace == .realtime
-            guard !options.loop else { return demand }
-            let lengths = parts.map(\.expectedDuration)
-            if !lengths.contains(nil) { demand.expectedDuration = lengths.reduce(.zero) { $0 + $1! } }
-            let items = parts.map(\.expectedItems)
-            if !items.contains(nil) { demand.expectedItems = items.reduce(0) { $0 + $1! } }
-            return demand
-        }
+        if let list { return list.demand(demand) }
         demand.isDivisible = options.decode && !options.loop
         demand.hasIndex = if let file, let track { file.indexedPictures(track.index) != nil } else { false }
         demand.ownBytes = ownBytes
@@ -367,17 +332,20 @@ final class FileSource: Source {
                 damagedBeforeRange = reader.damaged
                 return .more
             }
-            if context.part != nil { try checkTimes(reader.tick, isDiscontinuity, at: pts) }
+            // A part cannot know of the jumps before it.
+            if context.part != nil, reader.tick == nil || isDiscontinuity {
+                throw FileFault.timesJump(path, isWithoutTime: reader.tick == nil, at: pts)
+            }
             if let end = context.part?.end, pts >= end {
                 guard behindPart < context.part?.lookAhead ?? 0 else { return try endPass(reader, isRangeDone: true) }
                 behindPart += 1
             }
             if growsBeyond(pts) { return try endPass(reader, isRangeDone: true) }
-            guard waits(for: placed(pts)) else { return .ended }
+            guard waits(for: place.of(pts, isPart)) else { return .ended }
             guard let frame = try makeFrame(reader, output) else { return .more }
             report(reader)
             if shown == 0 { firstTick = reader.tick }
-            frame.pts = placed(pts)
+            frame.pts = place.of(pts, isPart)
             frame.duration = timeline.timeBase.time(ofTicks: duration)
             frame.orientation = orientation
             frame.isDiscontinuity = isDiscontinuity
@@ -400,16 +368,6 @@ final class FileSource: Source {
         for step in passed { reports?.step(step) }
         stepsPassed += passed.count
         return !passed.isEmpty && shown > 0
-    }
-
-    /// Refuses pictures whose times jump: a part cannot know of the jumps before it.
-    private func checkTimes(_ tick: Int64?, _ isDiscontinuity: Bool, at pts: MediaTime) throws {
-        guard tick == nil || isDiscontinuity else { return }
-        throw FrameHostError(
-            .invalidMedia, place: "path",
-            what:
-                "'\(path)' has a picture \(tick == nil ? "without a time" : "whose time steps back") at \(pts.seconds) s, so its parts would differ from a run of the whole file",
-            remedy: "Process the file as a whole, without --parts, or copy it into an MP4 file with new times.")
     }
 
     /// The picture as a frame of the chain: the one it was decoded into, or else a copied or converted one.
