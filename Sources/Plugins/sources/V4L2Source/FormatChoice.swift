@@ -76,3 +76,14 @@ extension V4L2Device {
         }
     }
 }
+
+extension AskedMode {
+    /// The format for a camera that is not there: the pictures of every camera can be converted to it.
+    var plannedWithout: VideoFormat {
+        let code: UInt8 = 6
+        return VideoFormat(
+            .i420, width: size.width, height: size.height, frameRate: rate,
+            color: ColorDescription(range: .video, matrix: code, primaries: 1, transfer: 13, chromaSiting: 1),
+            sampleAspectRatio: Rational(1))
+    }
+}

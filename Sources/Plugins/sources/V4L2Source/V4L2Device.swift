@@ -362,3 +362,16 @@ final class V4L2Device {
         return (try? self.value(of: control)) ?? Int(value.value)
     }
 }
+
+extension V4L2Device {
+    /// Whether the camera is there. A node may outlive its camera. A node that exists but may not be opened counts as
+    /// there.
+    static func isThere(_ path: String, _ calls: any DeviceCalls) -> Bool {
+        do throws(CallFault) {
+            _ = try V4L2Device(path: path, calls: calls)
+            return true
+        } catch {
+            return !error.isLoss && error.errno != ENOENT
+        }
+    }
+}

@@ -75,7 +75,7 @@ final class V4L2Source: Source, DeviceStage {
     func negotiate() throws -> MediaFormat {
         slate = try Slate(
             color: options.slateColor, picturePath: options.slatePicture.map(context.resolve), text: options.slateText)
-        noteDefaults()
+        if isSpared, let note = CameraNotes.spared(options, asked) { context.note(note) }
         do {
             // A camera's own H.264 needs the camera at the start.
             let mayWait = options.ifMissing == .fail && options.format != .h264
@@ -84,7 +84,7 @@ final class V4L2Source: Source, DeviceStage {
         } catch let fault as FrameHostError {
             guard options.ifMissing == .wait, fault.code == .unavailable else { throw fault }
             missing = fault.what
-            format = Self.plannedWithout(asked)
+            format = asked.plannedWithout
             // A note gets its full stop later.
             let advice = fault.remedy.isEmpty ? "" : ". \(fault.remedy.dropLast())"
             context.note(
@@ -92,16 +92,6 @@ final class V4L2Source: Source, DeviceStage {
                 isWarning: true)
         }
         return units.map { .encoded($0.format) } ?? .video(format!)
-    }
-
-    private func noteDefaults() {
-        guard isSpared else { return }
-        let spared = [
-            options.size == nil ? "\(asked.size) instead of 1280x720" : nil,
-            options.rate == nil ? "15 frames per second instead of 30" : nil,
-        ].compactMap { $0 }
-        guard !spared.isEmpty else { return }
-        context.note("this machine has only one processor, so the stage requests \(spared.joined(separator: " and "))")
     }
 
     private func choose(_ device: V4L2Device) throws {
@@ -138,39 +128,7 @@ final class V4L2Source: Source, DeviceStage {
         // Requesting zero buffers changes nothing, and tells what the driver supports.
         let takesOurs = (try? device.requestBuffers(0, .mapped).takesOurs) ?? nil
         lends = layout.fits(format) && takesOurs != false
-        if layout.pixels == .mjpeg {
-            context.note("JPEG pictures are decoded into the chain's buffers, without another copy")
-        } else if !layout.fits(format) {
-            let plane = layout.planes.indices.first {
-                layout.planes[$0].strideBytes != format.strideBytes(plane: $0)
-            }
-            if let plane {
-                context.note(
-                    "1 copy per frame: in plane \(plane) the driver's stride is \(layout.planes[plane].strideBytes) bytes, the chain's \(format.strideBytes(plane: plane))"
-                )
-            } else {
-                context.note(
-                    "1 copy per frame: the driver's pictures of \(layout.imageBytes) bytes are larger than the chain's buffers"
-                )
-            }
-        } else if takesOurs == false {
-            context.note("1 copy per frame: the driver cannot write into the chain's buffers")
-        } else if takesOurs == nil {
-            context.note(
-                "the driver does not report whether it can write into the chain's buffers: no copy if it can, otherwise 1 copy per frame"
-            )
-        } else {
-            context.note("no copy: the driver writes into the chain's buffers")
-        }
-    }
-
-    /// The format for a camera that is not there: the pictures of every camera can be converted to it.
-    private static func plannedWithout(_ asked: AskedMode) -> VideoFormat {
-        let code: UInt8 = 6
-        return VideoFormat(
-            .i420, width: asked.size.width, height: asked.size.height, frameRate: asked.rate,
-            color: ColorDescription(range: .video, matrix: code, primaries: 1, transfer: 13, chromaSiting: 1),
-            sampleAspectRatio: Rational(1))
+        context.note(CameraNotes.copies(layout, format, takesOurs: takesOurs))
     }
 
     var demand: StageDemand {
@@ -186,18 +144,7 @@ final class V4L2Source: Source, DeviceStage {
         }
         if units == nil { demand.ownBytes += StandIn.bytes(format, keepsPicture: options.whileLost == .hold) }
         if mode?.pixels == .mjpeg { demand.cost = format.cost(nanosecondsPerPixel: 3.5) }
-        if let path {
-            demand.claims = [
-                StageDemand.Claim(
-                    "camera \(calls.realPath(path) ?? path)", option: "device",
-                    what: "uses the camera '\(path)', as does",
-                    remedy:
-                        "Only one source can use a camera. Leave this stage out and name the other one in 'from' of the stages that need its pictures.",
-                    remedyBetweenChains:
-                        "Only one source can use a camera. Put the stages of both chains into one file, or let one chain serve the pictures with 'rtsp-sink' and the other read them with 'network-source'."
-                )
-            ]
-        }
+        if let path { demand.claims = [CameraNotes.claim(path, calls)] }
         return demand
     }
 
@@ -465,7 +412,7 @@ final class V4L2Source: Source, DeviceStage {
     }
 
     private func comeBack(_ now: Int64) {
-        guard let path = try? CameraList.path(of: lookedFor, calls), isThere(path) else {
+        guard let path = try? CameraList.path(of: lookedFor, calls), V4L2Device.isThere(path, calls) else {
             return live.missed(now: context.clock.now())
         }
         do {
@@ -491,16 +438,5 @@ final class V4L2Source: Source, DeviceStage {
             "camera-back",
             text: "The camera is \(isFirst ? "there" : "back") as \(path), after \(after / 1_000_000) ms.",
             details: ["path": .string(path), "awayMs": .number(after / 1_000_000)])
-    }
-
-    /// Whether the camera is there. A node may outlive its camera. A node that exists but may not be opened counts as
-    /// there.
-    private func isThere(_ path: String) -> Bool {
-        do throws(CallFault) {
-            _ = try V4L2Device(path: path, calls: calls)
-            return true
-        } catch {
-            return !error.isLoss && error.errno != ENOENT
-        }
     }
 }
