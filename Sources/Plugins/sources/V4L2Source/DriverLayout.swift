@@ -76,6 +76,18 @@ struct DriverLayout: Equatable {
         guard stride >= rows else {
             throw CameraFault.answered("rows of \(stride) bytes, but \(size) needs \(rows)")
         }
+        let (planes, offset) = try Self.planes(of: format, size, stride)
+        guard Int(answer.sizeimage) >= offset else {
+            throw CameraFault.answered("pictures of \(answer.sizeimage) bytes, but \(offset) are needed")
+        }
+        self.planes = planes
+        imageBytes = Int(answer.sizeimage)
+    }
+
+    /// The planes of a raw picture, and where the last one ends.
+    private static func planes(
+        of format: PixelFormat, _ size: PictureSize, _ stride: Int
+    ) throws -> (planes: [Plane], end: Int) {
         var planes: [Plane] = []
         var offset = 0
         for plane in 0..<format.planeCount {
@@ -90,11 +102,7 @@ struct DriverLayout: Equatable {
             planes.append(Plane(offset: offset, strideBytes: own, rowBytes: bytes, rows: height))
             offset += own * height
         }
-        guard Int(answer.sizeimage) >= offset else {
-            throw CameraFault.answered("pictures of \(answer.sizeimage) bytes, but \(offset) are needed")
-        }
-        self.planes = planes
-        imageBytes = Int(answer.sizeimage)
+        return (planes, offset)
     }
 
     /// The frame format in the chain.
