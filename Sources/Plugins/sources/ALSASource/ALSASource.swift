@@ -3,7 +3,6 @@
 import FrameCore
 import Glibc
 import LiveStates
-import Reports
 
 /// Gives the sound of an ALSA device on the chain's clock.
 ///
@@ -39,9 +38,7 @@ final class ALSASource: Source {
     private var owedSilence = 0
     private var followsGap = false
     private var lastSoundAt: Int64 = 0
-    private var reported = Reported()
-    /// Of what has happened since the last report: how much is missing, milliseconds, and the cause.
-    private var untold: (missing: Int, why: String, isFilled: Bool)?
+    private var reports: GapReports
     private var hasSoundSinceOverrun = true
     /// The name by which the device is opened again, at the start and after a loss: by the card's id as soon as that is
     /// known, since a number may become another card's.
@@ -77,6 +74,7 @@ final class ALSASource: Source {
         blockFrames = options.sampleRate * options.periodMs / 1000
         control = DriftControl(rate: options.sampleRate)
         lookedFor = options.device
+        reports = GapReports(context, figures)
     }
 
     static func topics() throws -> [StageTopic] { CaptureList.topics() }
@@ -151,11 +149,7 @@ final class ALSASource: Source {
     func stop() {
         session?.device.close()
         session = nil
-        if let untold {
-            reported.forget("overrun")
-            self.untold = nil
-            tell(overrun: untold.why, untold.missing, isFilled: untold.isFilled)
-        }
+        reports.tellRest(now: lastSoundAt)
     }
 
     // MARK: One block
@@ -262,44 +256,15 @@ final class ALSASource: Source {
         case .first, .pause, .back: break
         case .overrun, .suspension:
             let why = cause == .overrun ? "The card's buffer has overrun" : "The system had suspended the card"
-            tell(overrun: why, missing, isFilled: meeting.hole == 0)
+            reports.tell(overrun: why, missing, isFilled: meeting.hole == 0, now: lastSoundAt)
         case .jump:
             figures.add(figures.jumps)
-            tell(jumpBy: missing - milliseconds(meeting.excess), isFilled: meeting.hole == 0)
+            let by = missing - milliseconds(meeting.excess)
+            reports.tell(jumpBy: by, isFilled: meeting.hole == 0, now: lastSoundAt)
         }
     }
 
     private func milliseconds(_ frames: Int) -> Int { frames * 1000 / format.sampleRate }
-
-    private func gap(_ missing: Int, isFilled: Bool) -> String {
-        isFilled
-            ? "\(missing > 0 ? "" : "less than ")\(max(missing, 1)) ms of sound is missing and replaced by silence."
-            : "\(missing) ms of sound is missing and not replaced by silence, since it is more than \(SoundTimeline.longestSilence) s: the times jump."
-    }
-
-    private func tell(jumpBy by: Int, isFilled: Bool) {
-        guard reported.isDue("sound-jumped", now: lastSoundAt, every: 1_000_000_000) else { return }
-        context.post(
-            "sound-jumped", level: .warning,
-            text: by < 0
-                ? "The card's time stamps have jumped back: \(-by) ms of sound is left out."
-                : "The card's time stamps have jumped: \(gap(by, isFilled: isFilled))",
-            details: ["byMs": .number(by)])
-    }
-
-    private func tell(overrun why: String, _ missing: Int, isFilled: Bool) {
-        guard reported.isDue("overrun", now: lastSoundAt, every: 1_000_000_000) else {
-            untold = ((untold?.missing ?? 0) + missing, why, (untold?.isFilled ?? true) && isFilled)
-            return
-        }
-        let (missing, isFilled) = (missing + (untold?.missing ?? 0), isFilled && untold?.isFilled ?? true)
-        untold = nil
-        let count = figures.overruns.load(ordering: .relaxed)
-        context.post(
-            "overrun", level: .warning,
-            text: "\(why): \(gap(missing, isFilled: isFilled))",
-            details: ["missingMs": .number(missing), "overruns": .number(count)])
-    }
 
     /// Converts the period that was read, and gives it.
     private func give(_ session: CaptureSession, _ output: Output) throws {
