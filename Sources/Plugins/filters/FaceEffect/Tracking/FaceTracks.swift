@@ -88,27 +88,7 @@ struct FaceTracks {
             detections[detections.index(detections.startIndex, offsetBy: number)]
         }
         let count = min(detections.count, Self.mostDetections)
-        // First those that lie where a track is, the closest pair of each track, so that no face takes the track of one that
-        // was found too.
-        var claims = InlineArray<64, Int>(repeating: -1)
-        var claimed = InlineArray<64, Double>(repeating: 0)
-        for first in 0..<count {
-            var number = first
-            while number >= 0 {
-                var (best, most) = (-1, 0.0)
-                let box = detection(number).box
-                for index in 0..<known {
-                    let overlap = place(of: index, frame, now).overlap(box)
-                    if overlap >= Self.sameFace, overlap > claimed[index], overlap > most {
-                        (best, most) = (index, overlap)
-                    }
-                }
-                guard best >= 0 else { break }
-                // What had claimed the track looks for another one.
-                swap(&claims[best], &number)
-                claimed[best] = most
-            }
-        }
+        let claims = claims(detections, count, among: known, frame: frame, now: now)
         for index in 0..<known where claims[index] >= 0 {
             isTaken[claims[index]] = true
             see(detection(claims[index]), index)
@@ -146,6 +126,33 @@ struct FaceTracks {
             nextID &+= 1
         }
         return hasTakenAll
+    }
+
+    /// The number of the detection that lies where a track is, for each track, and -1 for none: the closest pair of each
+    /// track, so that no face takes the track of one that was found too.
+    private func claims(
+        _ detections: some RandomAccessCollection<Detection>, _ count: Int, among known: Int, frame: Int, now: Int
+    ) -> InlineArray<64, Int> {
+        var claims = InlineArray<64, Int>(repeating: -1)
+        var claimed = InlineArray<64, Double>(repeating: 0)
+        for first in 0..<count {
+            var number = first
+            while number >= 0 {
+                var (best, most) = (-1, 0.0)
+                let box = detections[detections.index(detections.startIndex, offsetBy: number)].box
+                for index in 0..<known {
+                    let overlap = place(of: index, frame, now).overlap(box)
+                    if overlap >= Self.sameFace, overlap > claimed[index], overlap > most {
+                        (best, most) = (index, overlap)
+                    }
+                }
+                guard best >= 0 else { break }
+                // What had claimed the track looks for another one.
+                swap(&claims[best], &number)
+                claimed[best] = most
+            }
+        }
+        return claims
     }
 
     /// Ends a frame of this time: faces that were not seen for too long go, the others settle.
