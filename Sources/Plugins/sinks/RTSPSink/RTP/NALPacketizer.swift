@@ -177,20 +177,12 @@ struct NALPacketizer: Sendable {
     ) {
         packets.removeAll(keepingCapacity: true)
         guard let base = target.baseAddress else { return }
-        var sequenceNumber = sequenceNumber
-        var position = 0
+        var (sequenceNumber, position) = (sequenceNumber, 0)
         /// Writes both headers of the next packet, and returns where its payload goes.
         func begin(payloadBytes: Int, isLast: Bool) -> UnsafeMutableRawPointer {
             let packetBytes = RTPHeader.byteCount + payloadBytes
             let head = base + position
-            head.storeBytes(of: 0x24, as: UInt8.self)
-            head.storeBytes(of: 0, toByteOffset: 1, as: UInt8.self)
-            head.storeBytes(of: UInt16(packetBytes).bigEndian, toByteOffset: 2, as: UInt16.self)
-            RTPHeader(
-                marker: isLast, payloadType: payloadType, sequenceNumber: sequenceNumber, timestamp: timestamp,
-                ssrc: ssrc
-            )
-            .write(to: head + Self.interleavingBytes)
+            writeHeaders(packetBytes, sequenceNumber, timestamp, isLast: isLast, to: head)
             packets.append(Extent(offset: position + Self.interleavingBytes, byteCount: packetBytes))
             sequenceNumber &+= 1
             position += Self.interleavingBytes + packetBytes
@@ -230,15 +222,7 @@ struct NALPacketizer: Sendable {
                         let isEnd = fragment == group.packetCount - 1
                         let payload = begin(payloadBytes: count + fragmentHeaderBytes, isLast: isLast && isEnd)
                         let flags: UInt8 = (fragment == 0 ? 0x80 : 0) | (isEnd ? 0x40 : 0)
-                        switch coding {
-                        case .h264:
-                            payload.storeBytes(of: source[0] & 0xe0 | 28, as: UInt8.self)
-                            payload.storeBytes(of: flags | source[0] & 31, toByteOffset: 1, as: UInt8.self)
-                        case .h265:
-                            payload.storeBytes(of: source[0] & 0x81 | 49 << 1, as: UInt8.self)
-                            payload.storeBytes(of: source[1], toByteOffset: 1, as: UInt8.self)
-                            payload.storeBytes(of: flags | source[0] >> 1 & 63, toByteOffset: 2, as: UInt8.self)
-                        }
+                        writeFragmentHeader(flags, of: source, to: payload)
                         (payload + fragmentHeaderBytes).copyMemory(from: source.baseAddress! + done, byteCount: count)
                         done += count
                     }
@@ -246,6 +230,34 @@ struct NALPacketizer: Sendable {
             }
         }
         self.sequenceNumber = sequenceNumber
+    }
+
+    private func writeHeaders(
+        _ packetBytes: Int, _ sequenceNumber: UInt16, _ timestamp: UInt32, isLast: Bool,
+        to head: UnsafeMutableRawPointer
+    ) {
+        head.storeBytes(of: 0x24, as: UInt8.self)
+        head.storeBytes(of: 0, toByteOffset: 1, as: UInt8.self)
+        head.storeBytes(of: UInt16(packetBytes).bigEndian, toByteOffset: 2, as: UInt16.self)
+        RTPHeader(
+            marker: isLast, payloadType: payloadType, sequenceNumber: sequenceNumber, timestamp: timestamp,
+            ssrc: ssrc
+        )
+        .write(to: head + Self.interleavingBytes)
+    }
+
+    private func writeFragmentHeader(
+        _ flags: UInt8, of source: UnsafeRawBufferPointer, to payload: UnsafeMutableRawPointer
+    ) {
+        switch coding {
+        case .h264:
+            payload.storeBytes(of: source[0] & 0xe0 | 28, as: UInt8.self)
+            payload.storeBytes(of: flags | source[0] & 31, toByteOffset: 1, as: UInt8.self)
+        case .h265:
+            payload.storeBytes(of: source[0] & 0x81 | 49 << 1, as: UInt8.self)
+            payload.storeBytes(of: source[1], toByteOffset: 1, as: UInt8.self)
+            payload.storeBytes(of: flags | source[0] >> 1 & 63, toByteOffset: 2, as: UInt8.self)
+        }
     }
 }
 
