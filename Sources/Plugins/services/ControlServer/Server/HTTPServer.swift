@@ -19,8 +19,6 @@ final class HTTPServer: Sendable {
         static let headerCount = 100
         /// For a connection without a request, or whose request makes no progress.
         static let idle = TimeAmount.seconds(60)
-        /// For a body.
-        static let body = TimeAmount.seconds(30)
     }
 
     /// Connections that may wait to be accepted.
@@ -80,8 +78,46 @@ final class HTTPServer: Sendable {
                 httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
                     maxHeaderFieldSize: Limits.headerField, maxHeaderListSize: Limits.headers,
                     maxHeaderFieldCount: Limits.headerCount)))
-        let bootstrap = ServerBootstrap(group: threads.loop)
-            .serverChannelOption(.backlog, value: Self.backlog)
+        let bootstrap = Self.bootstrap(threads.loop) { channel in
+            do {
+                guard try Self.take(channel, connections) else { return Self.turnAway(channel) }
+            } catch { return channel.eventLoop.makeFailedFuture(error) }
+            return channel.eventLoop.makeCompletedFuture {
+                let key = ObjectIdentifier(channel)
+                try channel.pipeline.syncOperations.addHandler(
+                    FirstRequest(api, timing: timing, tasks: tasks, idle: Limits.idle) {
+                        connections.withLock { $0.book.welcome(key) }
+                    } goOn: { channel in
+                        http.setup(channel: channel, logger: logger).flatMapThrowing { value in
+                            try MessageRules.add(to: channel)
+                            return value
+                        }.map { value in
+                            tasks.begin()
+                            threads.begin {
+                                await http.handle(value: value, logger: logger)
+                                tasks.end()
+                            }
+                        }
+                    })
+            }
+        }
+        do {
+            listener = try bootstrap.withBoundSocket(NIOBSDSocket.Handle(socket)).wait()
+            // NIO listens to a socket that it is handed with a backlog of its own, 128.
+            _ = Glibc.listen(socket, Self.backlog)
+        } catch {
+            throw Self.cannotListen(address, (error as? IOError)?.errnoCode ?? 0)
+        }
+        expiry = threads.loop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
+            Self.close(connections) { $0.book.expire(now: MonotonicTime.now()) }
+        }
+    }
+
+    private static func bootstrap(
+        _ loop: any EventLoopGroup, _ initialise: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
+    ) -> ServerBootstrap {
+        ServerBootstrap(group: loop)
+            .serverChannelOption(.backlog, value: backlog)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(AcceptPause())
@@ -93,39 +129,7 @@ final class HTTPServer: Sendable {
             // old, and the server could not see what the viewer reads.
             .childChannelOption(.socketOption(.so_sndbuf), value: 256 << 10)
             .childChannelOption(.writeBufferWaterMark, value: .init(low: 32 << 10, high: 64 << 10))
-            .childChannelInitializer { channel in
-                do {
-                    guard try Self.take(channel, connections) else { return Self.turnAway(channel) }
-                } catch { return channel.eventLoop.makeFailedFuture(error) }
-                return channel.eventLoop.makeCompletedFuture {
-                    let key = ObjectIdentifier(channel)
-                    try channel.pipeline.syncOperations.addHandler(
-                        FirstRequest(api, timing: timing, tasks: tasks, idle: Limits.idle) {
-                            connections.withLock { $0.book.welcome(key) }
-                        } goOn: { channel in
-                            http.setup(channel: channel, logger: logger).flatMapThrowing { value in
-                                try MessageRules.add(to: channel)
-                                return value
-                            }.map { value in
-                                tasks.begin()
-                                threads.begin {
-                                    await http.handle(value: value, logger: logger)
-                                    tasks.end()
-                                }
-                            }
-                        })
-                }
-            }
-        do {
-            listener = try bootstrap.withBoundSocket(NIOBSDSocket.Handle(socket)).wait()
-            // NIO listens to a socket that it is handed with a backlog of its own, 128.
-            _ = Glibc.listen(socket, Self.backlog)
-        } catch {
-            throw Self.cannotListen(address, (error as? IOError)?.errnoCode ?? 0)
-        }
-        expiry = threads.loop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
-            Self.close(connections) { $0.book.expire(now: MonotonicTime.now()) }
-        }
+            .childChannelInitializer(initialise)
     }
 
     /// The port in use.
@@ -161,6 +165,31 @@ final class HTTPServer: Sendable {
             }
         }
         defer { isIdle() }
+        let answer = await answer(api, head, body, channel)
+        // Unread bytes of a body would be taken for the next request.
+        let isWhole = !head.hasBody || body.isAtEnd
+        var response = HTTPResponse(status: HTTPResponse.Status(code: answer.status))
+        let usual = Self.fields.filter { field in !answer.fields.contains { $0.name == field.name } }
+        // Of a server that leaves, no client should send another request on this connection.
+        let isLast = connections.withLock { $0.isLeaving }
+        for field in answer.fields + usual + (isWhole && !isLast ? [] : [("Connection", "close")]) {
+            if let name = HTTPField.Name(field.name) {
+                response.headerFields.append(HTTPField(name: name, value: field.value))
+            }
+        }
+        try await send(answer, response, isHead: head.method == "HEAD", writer, channel, api.memory, progress) {
+            isIdle()
+        }
+        if !isWhole {
+            await body.drain()
+            throw LastRequest()
+        }
+        if isLast { throw LastRequest() }
+    }
+
+    private static func answer(
+        _ api: ControlAPI, _ head: RequestHead, _ body: BodyReader, _ channel: any Channel
+    ) async -> Answer {
         var answer: Answer
         if let fault = head[MessageRules.malformed] {
             answer = .refused(
@@ -182,18 +211,15 @@ final class HTTPServer: Sendable {
                 answer = .refused(AnswerMemory.full("there is no room for the answer"))
             }
         }
-        // Unread bytes of a body would be taken for the next request.
-        let isWhole = !head.hasBody || body.isAtEnd
-        var response = HTTPResponse(status: HTTPResponse.Status(code: answer.status))
-        let usual = Self.fields.filter { field in !answer.fields.contains { $0.name == field.name } }
-        // Of a server that leaves, no client should send another request on this connection.
-        let isLast = connections.withLock { $0.isLeaving }
-        for field in answer.fields + usual + (isWhole && !isLast ? [] : [("Connection", "close")]) {
-            if let name = HTTPField.Name(field.name) {
-                response.headerFields.append(HTTPField(name: name, value: field.value))
-            }
-        }
-        let isHead = head.method == "HEAD"
+        return answer
+    }
+
+    /// - Parameter onStream: Called where the answer is a stream, which has no end.
+    private static func send(
+        _ answer: Answer, _ head: HTTPResponse, isHead: Bool, _ writer: consuming ResponseWriter,
+        _ channel: any Channel, _ memory: AnswerMemory, _ progress: TimeAmount, onStream: () -> Void
+    ) async throws {
+        var response = head
         // A stream has a time limit of its own for each piece.
         let isStream = if case .stream = answer.body { !isHead } else { false }
         let timer = isStream ? nil : channel.closing(in: Limits.answer)
@@ -212,7 +238,7 @@ final class HTTPServer: Sendable {
                 try await writer.writeResponse(response)
             } else {
                 let rest = try await writer.writeHead(response)
-                try await ChannelWriter(channel, api.memory).write(piece, stalls: Limits.answer)
+                try await ChannelWriter(channel, memory).write(piece, stalls: Limits.answer)
                 try await rest.finish(nil)
             }
         case .none:
@@ -224,17 +250,12 @@ final class HTTPServer: Sendable {
                 response.headerFields[.contentLength] = "0"
                 try await writer.writeResponse(response)
             } else {
-                isIdle()
+                onStream()
                 let rest = try await writer.writeHead(response)
-                try await run(ChannelWriter(channel, api.memory, progress: progress))
+                try await run(ChannelWriter(channel, memory, progress: progress))
                 try await rest.finish(nil)
             }
         }
-        if !isWhole {
-            await body.drain()
-            throw LastRequest()
-        }
-        if isLast { throw LastRequest() }
     }
 
     /// Fields of every answer that does not set others: answers are not stored, not embedded, and not taken for another
@@ -244,108 +265,6 @@ final class HTTPServer: Sendable {
         ("Cross-Origin-Resource-Policy", "same-origin"),
         ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"), ("Server", "framehost"),
     ]
-
-    /// The body of one request. Only the request's task reads it.
-    private final class BodyReader {
-        private static let mostDrained = 4 << 20
-        private var iterator: RequestBody.AsyncIterator?
-        private let body: RequestBody
-        private let channel: any Channel
-        private(set) var isAtEnd = false
-
-        init(_ body: RequestBody, _ channel: any Channel) {
-            self.body = body
-            self.channel = channel
-        }
-
-        private func next() async throws -> ByteBuffer? {
-            var iterator = self.iterator ?? body.makeAsyncIterator()
-            let next = try await iterator.next()
-            self.iterator = iterator
-            if next == nil { isAtEnd = true }
-            return next
-        }
-
-        /// - Throws: ``Refusal`` for a body of more than `most` bytes.
-        func all(_ most: Int) async throws -> [UInt8] {
-            let timer = channel.closing(in: Limits.body)
-            defer { timer.cancel() }
-            var bytes: [UInt8] = []
-            while let part = try await next() {
-                guard bytes.count + part.readableBytes <= most else { throw ControlAPI.tooLarge }
-                bytes += part.readableBytesView
-            }
-            return bytes
-        }
-
-        /// Reads the rest of the body, within limits: a client whose connection is closed while it writes may lose the
-        /// answer.
-        func drain() async {
-            let timer = channel.closing(in: .seconds(2))
-            defer { timer.cancel() }
-            var count = 0
-            while count < Self.mostDrained, let part = try? await next() { count += part.readableBytes }
-        }
-    }
-
-    private struct ChannelWriter: StreamWriter {
-        private let channel: any Channel
-        private let memory: AnswerMemory
-        private let progress: TimeAmount
-
-        /// How much must be read within ``progress``. A large picture is sent in such slices.
-        private static let slice = 64 << 10
-        /// How often a stream looks for memory again, and how long it waits in between.
-        private static let (attempts, pause) = (20, TimeAmount.milliseconds(100))
-
-        init(_ channel: any Channel, _ memory: AnswerMemory, progress: TimeAmount = .seconds(10)) {
-            (self.channel, self.memory, self.progress) = (channel, memory, progress)
-        }
-
-        func write(_ bytes: [UInt8]) async throws {
-            guard bytes.count >= AnswerMemory.leastBytes else {
-                return try await write(AnswerMemory.Piece(bytes), stalls: progress)
-            }
-            for _ in 0..<Self.attempts {
-                if let piece = memory.piece(bytes) { return try await write(piece, stalls: progress) }
-                try await channel.eventLoop.scheduleTask(in: Self.pause) {}.futureResult.get()
-            }
-            throw AnswerMemory.full("there is no room for more of the stream")
-        }
-
-        func write(_ head: [UInt8], _ piece: AnswerMemory.Piece, _ tail: [UInt8]) async throws {
-            channel.write(HTTPResponsePart.body(ByteBuffer(bytes: head)), promise: nil)
-            try await write(piece, stalls: progress, then: tail)
-        }
-
-        /// Slices share the piece's memory.
-        ///
-        /// - Parameter limit: How long the client may take for a slice.
-        func write(_ piece: AnswerMemory.Piece, stalls limit: TimeAmount, then tail: [UInt8] = []) async throws {
-            let channel = channel
-            let reader = memory.reader(holds: piece.count) { channel.close(promise: nil) }
-            var rest = piece.buffer
-            while let slice = rest.readSlice(length: min(rest.readableBytes, Self.slice)), slice.readableBytes > 0 {
-                let timer = channel.closing(in: limit)
-                defer { timer.cancel() }
-                if rest.readableBytes == 0, !tail.isEmpty {
-                    channel.write(HTTPResponsePart.body(slice), promise: nil)
-                    try await channel.writeAndFlush(HTTPResponsePart.body(ByteBuffer(bytes: tail))).get()
-                } else {
-                    try await channel.writeAndFlush(HTTPResponsePart.body(slice)).get()
-                }
-                reader.progressed(holds: rest.readableBytes)
-            }
-        }
-
-        func whenHalfClosed(_ action: @escaping @Sendable () -> Void) {
-            MessageRules.whenHalfClosed(channel, action)
-        }
-
-        func whenClosed(_ action: @escaping @Sendable () -> Void) {
-            channel.closeFuture.whenComplete { _ in action() }
-        }
-    }
 
     // MARK: Connections
 
@@ -476,13 +395,6 @@ final class HTTPServer: Sendable {
         // A task may still wait for a stage that does not answer.
         MonotonicTime.wait(milliseconds: 400, until: end) { tasks.now == 0 }
         MonotonicTime.wait(milliseconds: 200, until: end) { !listener.isActive }
-    }
-}
-
-extension Channel {
-    /// Closes the connection unless it is cancelled in time.
-    fileprivate func closing(in time: TimeAmount) -> Scheduled<Void> {
-        eventLoop.scheduleTask(in: time) { self.close(promise: nil) }
     }
 }
 
