@@ -254,8 +254,9 @@ docc: build ## the reference of FrameCore as a DocC archive, into .build/docc; t
 	SWIFT='$(SWIFT)' scripts/docc --try
 	SWIFT='$(SWIFT)' scripts/docc
 
-lint: ## layout as the formatter has it
+lint: ## layout as the formatter has it, and no file or function that is too long
 	$(SWIFT) format lint --recursive --strict Sources Tests examples Package.swift
+	scripts/long-code.py Sources/Host Sources/Plugins
 
 format: ## let the formatter lay out everything
 	$(SWIFT) format --in-place --recursive Sources Tests examples Package.swift
