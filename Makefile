@@ -256,7 +256,7 @@ docc: build ## the reference of FrameCore as a DocC archive, into .build/docc; t
 
 lint: ## layout as the formatter has it, and no file or function that is too long
 	$(SWIFT) format lint --recursive --strict Sources Tests examples Package.swift
-	scripts/long-code.py Sources/Host Sources/Plugins
+	scripts/long-code.py Sources
 
 format: ## let the formatter lay out everything
 	$(SWIFT) format --in-place --recursive Sources Tests examples Package.swift

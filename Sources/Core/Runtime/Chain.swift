@@ -19,7 +19,7 @@ public final class Chain: @unchecked Sendable {
     let services: ChainServices
     var stop: StopSignal { services.stop }
     var hub: EventHub { services.events }
-    private var jobs: JobQueue { services.jobs }
+    var jobs: JobQueue { services.jobs }
     /// Creates and replaces files in this run.
     public var files: RunFiles { services.files }
     /// How long a drain may take, nanoseconds.
@@ -46,9 +46,9 @@ public final class Chain: @unchecked Sendable {
     /// The last answer of ``HealthWatch``.
     let health: Locked<ChainStatus>
     // Used only by the control thread.
-    private var callWatch = CallWatch()
-    private var healthWatch = HealthWatch()
-    private var dropWatch = DropWatch()
+    var callWatch = CallWatch()
+    var healthWatch = HealthWatch()
+    var dropWatch = DropWatch()
     let changes = ChangeDesk()
     /// [desk's thread]
     let lateParts = LateParts()
@@ -305,59 +305,6 @@ public final class Chain: @unchecked Sendable {
         return finish(abandoned: abandoned, tick)
     }
 
-    /// Starts the threads of `workers`, the last one first: consumers before their producers.
-    ///
-    /// - Parameter reserve: Has a thread for each of them; nil at the start of a run.
-    func begin(workers: [Worker], from reserve: ThreadReserve? = nil) {
-        // Where the work on an item takes much longer than a switch of threads, it is better to wake the waiting thread
-        // at once.
-        let isBatch = !runners.contains {
-            $0.shown.demand.isLive || $0.shown.demand.cost >= AutomaticQueues.leastGain
-        }
-        begin(workers.map { worker in (worker.state, { worker.work() }) }, isBatch: isBatch, from: reserve)
-    }
-
-    /// Starts threads without which the run cannot go on.
-    func begin(
-        _ threads: [(state: ThreadState, body: () -> Void)], isBatch: Bool, from reserve: ThreadReserve? = nil
-    ) {
-        if let tracer { for thread in threads { tracer.follow(thread.state) } }
-        running.add(threads.map(\.state))
-        for (thread, body) in threads.reversed() {
-            do { try start(thread, isBatch: isBatch, from: reserve, body) } catch {
-                failures.withLock { $0.append(.wrap(error)) }
-                stop.raise()
-            }
-        }
-    }
-
-    /// Starts the thread of `thread`, which counts as running already.
-    ///
-    /// - Throws: ``FrameHostError`` `.exhausted`; then it counts as ended.
-    func start(
-        _ thread: ThreadState, isBatch: Bool, from reserve: ThreadReserve? = nil, _ body: @escaping () -> Void
-    ) throws {
-        thread.crashStages = crashStages
-        func main() {
-            thread.kernelNumber.store(KernelThread.currentNumber, ordering: .relaxed)
-            thread.traceRing?.enter()
-            let place = CrashReport.enter(thread)
-            defer { CrashReport.leave(thread, place) }
-            body()
-            thread.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
-            thread.traceRing?.isOver.store(true, ordering: .releasing)
-            thread.finished.store(true, ordering: .releasing)
-        }
-        let ended = { [running] in running.ended(thread) }
-        if reserve?.start(name: thread.name, isBatch: isBatch, body: main, ended: ended) == true { return }
-        do { try startThread(thread.name, isBatch, main, ended) } catch {
-            thread.traceRing?.isOver.store(true, ordering: .releasing)
-            thread.finished.store(true, ordering: .releasing)
-            running.ended(thread)
-            throw error
-        }
-    }
-
     /// Waits for all of `threads` and watches the run meanwhile. Returns the stages that did not return.
     private func watch(_ threadsNow: () -> [ThreadState], _ tick: () -> Void) -> [String] {
         var starvation = StarvationWatch()
@@ -399,17 +346,7 @@ public final class Chain: @unchecked Sendable {
             }
             if drainDeadline != nil { requestEnds() }
             if let drainDeadline, awake >= drainDeadline, !stop.isRaised {
-                let stuck = unfinished(threads)
-                failures.withLock {
-                    $0.append(
-                        FrameHostError(
-                            .exhausted,
-                            what:
-                                "the drain did not finish in \(text(seconds: Double(drainNs) / 1e9)) s: \(stuck.joined(separator: ", ")) \(stuck.count == 1 ? "is" : "are") still at work",
-                            remedy:
-                                "Raise \"drainSeconds\" in the chain file if \(stuck.count == 1 ? "this stage needs" : "these stages need") longer."
-                        ))
-                }
+                failures.withLock { $0.append(unfinishedDrain(threads)) }
                 stop.raise()
             }
             if stop.isRaised {
@@ -444,7 +381,7 @@ public final class Chain: @unchecked Sendable {
     private static let lateLookNs: Int64 = 500_000_000
 
     /// The system's time: deadlines for people hold under a simulated clock too.
-    private func systemNow() -> Int64 { ChainClock.system.now() }
+    func systemNow() -> Int64 { ChainClock.system.now() }
 
     private func isOver(within ns: Int64) -> Bool {
         let deadline = systemNow() + ns
@@ -459,61 +396,7 @@ public final class Chain: @unchecked Sendable {
         }
     }
 
-    private func finish(abandoned: [String], _ tick: () -> Void) -> Result {
-        let wasCancelled = stop.isRaised
-        stop.raise()
-        changes.close()
-        for worker in graph.everyWorker { worker.state.closeMail() }
-        for queue in graph.everyQueue { queue.discardAll(.stopped) }
-        finishJobs(tick)
-        let joins = plan.joins
-        for (index, runner) in runners.enumerated() {
-            runner.reportJoinLosses(joins[index]?.match, followsTimes: joins[index]?.followsTimes ?? false)
-            runner.pictures.close()
-            runner.units.close()
-        }
-        // The thread that would have judged these hangs.
-        let left = judgements.withLock { $0.close().map(\.fault) }
-        failures.withLock { $0 += left + restarts.unfinished(of: runners) }
-        if abandoned.isEmpty {
-            for runner in runners { runner.timeFault.map { fault in failures.withLock { $0.append(fault) } } }
-        }
-        let found = failures.withLock { $0 }
-        let isWhole = abandoned.isEmpty && abandonedBranches.withLock(\.isEmpty)
-        let faults = (isWhole ? ledgerFaults(afterDrain: !wasCancelled && found.isEmpty) : []).map {
-            "\($0) \(FrameHostError.report)"
-        }
-        for pool in pools where pool.leaseGrowths > 0 {
-            hub.post(
-                Event(
-                    name: "leases-grew", level: .warning,
-                    text:
-                        "Stages shared more frames of the pool '\(pool.name)' than their declared 'hold' allows, so memory had to be allocated \(pool.leaseGrowths == 1 ? "once" : "\(pool.leaseGrowths) times") while frames flowed."
-                        + " In your own plugin, raise 'hold' in its StageInfo; otherwise report this, with the chain file.",
-                    time: clock.now()))
-        }
-        for fault in faults {
-            hub.post(Event(name: "ledger-fault", level: .error, text: fault, time: clock.now()))
-        }
-        dropWatch.look(at: self, now: systemNow(), isLast: true)
-        let result = Result(
-            failures: found, abandoned: abandoned + abandonedBranches.withLock { $0 }, ledgerFaults: faults,
-            losses: callWatch.losses, drops: dropWatch.summary)
-        setState(result.isSuccess ? .stopped : .failed, result.isSuccess ? "stopped" : "failed")
-        healthWatch.look(at: self, now: systemNow(), isLast: true) { [] }
-        endTrace()
-        tick()
-        return result
-    }
-
-    /// Waits for the jobs that stages have left.
-    private func finishJobs(_ tick: () -> Void) {
-        guard let job = jobs.current else { return }
-        setState(.finishing, "finishing: \(job.title)")
-        while !jobs.waitUntilIdle(atMost: 50_000_000) { tick() }
-    }
-
-    private func setState(_ next: State, _ text: String) {
+    func setState(_ next: State, _ text: String) {
         state.withLock { $0 = next }
         hub.post(
             Event(

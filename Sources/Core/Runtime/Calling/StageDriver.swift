@@ -82,16 +82,13 @@ public final class StageDriver<S: Stage> {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
         let stop = StopSignal()
         let hub = EventHub()
-        events = hub.subscribe()
-        posted = hub.subscribe()
+        (events, posted) = (hub.subscribe(), hub.subscribe())
         jobs = JobQueue(events: hub, clock: clock)
         context = StageContext(
             stageID: S.info.id, folder: folder, chainName: chainName, clock: clock, stop: stop, events: hub,
             jobs: jobs)
-        context.isLiveChain = isLive
-        context.repeatsParameterSets = replacesRunning
-        context.audio = audio
-        context.inputTags = tags
+        (context.isLiveChain, context.repeatsParameterSets) = (isLive, replacesRunning)
+        (context.audio, context.inputTags) = (audio, tags)
         if (input ?? inputs.first)?.encoded?.video != nil, makesKeyframes {
             context.keyframeRequest = KeyframeRequest()
         }
@@ -101,25 +98,14 @@ public final class StageDriver<S: Stage> {
         let instance = try stageType.make(
             members, { key, text in "options:\(text.line):\(text.column): \(key)" }, context)
         stage = instance.stage as! S
-        let isRaw = input?.video != nil
         let inputs = input.map { [$0] } ?? inputs
         inputFormats = inputs
         context.inputIDs = inputs.indices.map { "\($0)" }
         // Formats that the stage refuses take no memory.
         outputFormat = try instance.negotiate(inputs)
-        inputPools = try inputs.map {
-            guard let format = $0.video else { return nil }
-            return try FramePool(
-                name: "input", format: format, bufferCount: 32, leasesPerBuffer: 8, metadata: layout,
-                stop: stop, clock: clock)
-        }
-        inputSlabs = try inputs.map {
-            $0.liesInSlab
-                ? try Slab(
-                    name: "input", byteCount: slabBytes, unitCount: 256, content: Slab.Content($0), metadata: layout,
-                    stop: stop)
-                : nil
-        }
+        let memory = DriverMemory(layout: layout, stop: stop, clock: clock, slabBytes: slabBytes)
+        inputPools = try inputs.map { try $0.video.map { try memory.pool("input", $0, count: 32) } }
+        inputSlabs = try inputs.map { try memory.slab("input", $0, unitCount: 256) }
         nextSequences = [UInt64](repeating: 0, count: max(inputs.count, 1))
         context.heldHeaders = HeldHeaders(
             stageType.kind, input: input, output: outputFormat, stage.demand, layout)
@@ -129,25 +115,10 @@ public final class StageDriver<S: Stage> {
         queue = ItemQueue(name: "driver", settings: LinkSettings(capacity: 1024), room: output.room, stop: stop)
         output.relink([LinkEnd(queue: queue)])
         let demand = runner.demand
-        if demand.outputBuffers == .own, let video = outputFormat?.video {
-            output.pool = try FramePool(
-                name: "output", format: video, padding: demand.padding, bufferCount: 32, leasesPerBuffer: 8,
-                metadata: layout, stop: stop, clock: clock)
-        }
-        output.lender = output.pool.map { BufferLender(pool: $0, count: demand.floor, holderCode: 0) }
-        if let outputFormat, outputFormat.liesInSlab {
-            output.slab = try Slab(
-                name: "output", byteCount: 2 * slabBytes, unitCount: 1024, content: Slab.Content(outputFormat),
-                metadata: layout,
-                stop: stop)
-        }
+        try memory.equip(output, outputFormat, demand)
         runner.output = stageType.kind == .sink ? nil : output
-        runner.copyPool =
-            isRaw && demand.access == .modify
-            ? try FramePool(
-                name: "copies", format: input!.video!, bufferCount: 8, leasesPerBuffer: 8, metadata: layout, stop: stop,
-                clock: clock)
-            : nil
+        let copied = demand.access == .modify ? input?.video : nil
+        runner.copyPool = try copied.map { try memory.pool("copies", $0, count: 8) }
         let isFilter = stageType.kind == .filter && demand.delay == 0
         run =
             stageType.kind == .source

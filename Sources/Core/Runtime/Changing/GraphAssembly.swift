@@ -94,6 +94,7 @@ struct GraphAssembly {
         graph.nextNumber = running?.nextNumber ?? 0
         for stage in planned.stages { takeRunner(of: stage) }
         try makePools()
+        try makeSlabs()
         for runner in newRunners where runner.kind != .sink && runner.output == nil {
             runner.output = Output(stage: runner, stop: runner.stop)
         }
@@ -196,8 +197,12 @@ struct GraphAssembly {
         for copyPool in copyPools {
             for pool in graph.pools where pool !== copyPool { pool.addUniquenessListener(copyPool) }
         }
+    }
+
+    private mutating func makeSlabs() throws {
+        let plan = graph.plan
         for slab in plan.slabs {
-            let runner = runners[slab.stage]
+            let runner = graph.runners[slab.stage]
             let exchange = exchanges.firstIndex { $0.runner === runner }
             if let kept = runner.output?.slab,
                 kept.content == Slab.Content(plan.stages[slab.stage].output),

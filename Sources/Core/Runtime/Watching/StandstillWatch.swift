@@ -40,7 +40,7 @@ struct StandstillWatch {
         let now = chain.clock.now()
         let keepers = chain.runners.filter { $0.keptNow > $0.shown.demand.hold * max($0.inputs?.count ?? 1, 1) }
         let pools = chain.pools.filter { $0.starvedSinceTime != nil }.map {
-            StarvationWatch.report($0, in: chain.graph, now: now).sentence
+            PoolHolders($0, in: chain.graph).report(now: now).sentence
         }
         // A transform that waits with an item in hand has not answered this item yet.
         let owing = chain.runners.filter {

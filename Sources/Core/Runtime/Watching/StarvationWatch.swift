@@ -21,7 +21,7 @@ struct StarvationWatch {
             guard let since = pool.starvedSinceTime, now - since >= Self.patienceNs,
                 let level = level(of: "pool \(pool.name)", now)
             else { continue }
-            let report = Self.report(pool, in: graph, now: now)
+            let report = PoolHolders(pool, in: graph).report(now: now)
             var event = report.event
             event.level = level
             hub.post(event)
@@ -68,88 +68,5 @@ struct StarvationWatch {
         guard now - last.warnedAt >= Self.warnAgainNs else { return .debug }
         spokenOf[name]!.warnedAt = now
         return .warning
-    }
-
-    /// The event, and the same without a remedy as a part of a sentence: `the pool 'camera' has been empty for 212 ms (7
-    /// of 7 buffers held): recorder 3 (oldest 1.94 s, declared 2), face 2, preview 1, h264 1`
-    static func report(
-        _ pool: FramePool, in graph: RunningGraph, now: Int64
-    ) -> (event: Event, sentence: String, holders: [Int]) {
-        struct Holding {
-            var buffers = Set<Int32>()
-            var oldest = Int64.max
-        }
-        var stages: [Int: Holding] = [:]
-        var queued: [Int: Holding] = [:]
-        var all = Set<Int32>()
-        var runners: [Int: StageRunner] = [:]
-        for lease in pool.holders() {
-            all.insert(lease.buffer)
-            let index = Int(lease.holder) / 2
-            guard lease.holder >= 0, let runner = graph.runner(number: index) else { continue }
-            runners[index] = runner
-            if lease.holder % 2 == 0 {
-                stages[index, default: Holding()].buffers.insert(lease.buffer)
-                if lease.since > 0 { stages[index]!.oldest = min(stages[index]!.oldest, lease.since) }
-            } else {
-                queued[index, default: Holding()].buffers.insert(lease.buffer)
-            }
-        }
-        // Whether a stage has more buffers of this pool than it declares.
-        func isOver(_ number: Int, _ holding: Holding) -> Bool {
-            guard let place = graph.runners.firstIndex(where: { $0.number == number }) else { return false }
-            let most = graph.mostHeld(by: place)
-            let isOwn = graph.budget(of: pool).map { $0.allocator == place && !$0.isCopyPool } ?? false
-            return holding.buffers.count > (isOwn ? most.made : most.taken)
-        }
-        let ms = pool.starvedSinceTime.map { (now - $0) / 1_000_000 } ?? 0
-        var parts: [(count: Int, text: String)] = stages.map { index, holding in
-            let runner = runners[index]!
-            let demand = runner.shown.demand
-            let age = holding.oldest <= now ? "oldest \(hundredths(now - holding.oldest)) s, " : ""
-            return (
-                holding.buffers.count,
-                "\(runner.id) \(holding.buffers.count)"
-                    + (isOver(index, holding) || demand.hold > 0 ? " (\(age)declared \(demand.hold))" : "")
-            )
-        }
-        parts += queued.map {
-            ($0.value.buffers.count, "queue before \(runners[$0.key]!.id) \($0.value.buffers.count)")
-        }
-        parts.sort { ($0.count, $1.text) > ($1.count, $0.text) }
-        let over = stages.filter { isOver($0.key, $0.value) }.keys.sorted().map { runners[$0]!.id }
-        let blame =
-            over.isEmpty
-            ? "Look at what the stages with the most buffers wait for: a disk, a network, or a later stage."
-            : over.count == 1
-                ? "'\(over[0])' holds more buffers than it declares. Report this to the author of its plugin."
-                : "\(quotedList(over, "and")) hold more buffers than they declare. Report this to the authors of their plugins."
-        let figures =
-            "pool '\(pool.name)' has been empty for \(ms) ms (\(all.count) of \(pool.bufferCount) buffers held)"
-            + (parts.isEmpty ? "" : ": " + parts.map(\.text).joined(separator: ", "))
-        let holders = stages.map { index, holding in
-            JSONNode(
-                .object([
-                    JSONNode.Member(key: "stage", value: JSONNode(.string(runners[index]!.id))),
-                    JSONNode.Member(key: "held", value: JSONNode(.number(String(holding.buffers.count)))),
-                    JSONNode.Member(
-                        key: "declared", value: JSONNode(.number(String(runners[index]!.shown.demand.hold)))),
-                ]))
-        }
-        let event = Event(
-            name: "out-of-buffers", stage: pool.name, level: .warning,
-            text: "The \(figures)." + (parts.isEmpty ? "" : " \(blame)"),
-            details: [
-                "pool": JSONNode(.string(pool.name)), "ms": JSONNode(.number(String(ms))),
-                "held": JSONNode(.number(String(all.count))), "buffers": JSONNode(.number(String(pool.bufferCount))),
-                "holders": JSONNode(.array(holders)),
-                "overDeclaration": JSONNode(.array(over.map { JSONNode(.string($0)) })),
-            ], time: now)
-        return (event, "the \(figures)", stages.keys.sorted())
-    }
-
-    private static func hundredths(_ ns: Int64) -> String {
-        let value = ns / 10_000_000
-        return "\(value / 100).\(value % 100 < 10 ? "0" : "")\(value % 100)"
     }
 }

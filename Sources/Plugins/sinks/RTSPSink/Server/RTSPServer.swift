@@ -33,7 +33,7 @@ final class RTSPServer: Sendable {
     }
 
     let endpoint: ServerEndpoint
-    fileprivate let group: MultiThreadedEventLoopGroup
+    private let group: MultiThreadedEventLoopGroup
     private let state: NIOLockedValueBox<State>
     private let nextConnection = Atomic<UInt64>(0)
     /// Set once, before the first stream is added that may go over UDP.
@@ -329,6 +329,10 @@ final class RTSPServer: Sendable {
         }
     }
 
+    func repeatEachSecond(_ body: @escaping @Sendable () -> Void) -> RepeatedTask {
+        group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in body() }
+    }
+
     // MARK: Readers
 
     /// The outcome for a session that was told to play.
@@ -442,10 +446,4 @@ enum ReaderEvent: Sendable {
     case left(ReaderFigures, Departure, nanoseconds: Int64)
     case refused(Refusals.News)
     case failedLogins(FailedLogins.News)
-}
-
-extension RTSPServer {
-    func repeatEachSecond(_ body: @escaping @Sendable () -> Void) -> RepeatedTask {
-        group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in body() }
-    }
 }
