@@ -6,7 +6,8 @@ import Glibc
 /// The record of a unit and what it says of DIR: which outputs are ours, which of them are not in their place yet, and
 /// what former records left there.
 ///
-/// A value without state of its own, as ``UnitFolder`` is. [slot]
+/// A value without state of its own, as ``UnitFolder`` is, whose `look` says what is
+/// done already. [slot]
 struct UnitRecords {
     let out: String
     let name: String

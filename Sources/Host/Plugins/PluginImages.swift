@@ -4,7 +4,8 @@ import FrameCore
 import Synchronization
 
 /// The images of plugins that are mapped. None is ever unloaded, since Swift's runtime keeps pointers into each image
-/// that it has seen. So they are counted. [any thread]
+/// that it has seen. So they are counted. `PluginRegistry.reloading` decides
+/// which one new stages are made from. [any thread]
 final class PluginImages: Sendable {
     /// The images of this process.
     static let here = PluginImages()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Live options that commands have set since the chain file's options were applied, by the stage's number: a later
-/// stage with the same id has options of its own.
+/// stage with the same id has options of its own. They take effect in `StageInstance.set`, between two items.
 struct LiveOptions {
     /// An option, and how many had been set before it. A change knows by that which were set after it was planned, even
     /// where the value is the same.

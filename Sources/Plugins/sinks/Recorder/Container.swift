@@ -2,7 +2,8 @@
 
 import FrameCore
 
-/// The container of a recording, named as libavformat names its writers.
+/// The container of a recording, named as libavformat names its writers. ``MuxerHandle`` writes it so that what is there
+/// plays wherever the program ends.
 enum Container: String, CaseIterable {
     case mp4, mov
     case mkv = "matroska"

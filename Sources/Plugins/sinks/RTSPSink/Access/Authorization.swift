@@ -9,7 +9,7 @@ enum AuthenticationScheme: String, Sendable, CaseIterable {
     case sha256
 }
 
-/// The value of an `Authorization` header (RFC 2617, 2 and 3.2.2).
+/// The value of an `Authorization` header (RFC 2617, 2 and 3.2.2). ``Challenge`` judges it.
 enum Authorization: Sendable, Equatable {
     struct Digest: Sendable, Equatable {
         var username = ""
