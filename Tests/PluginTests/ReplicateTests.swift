@@ -366,7 +366,7 @@ private struct SlowCopy {
             #""9x9" must be a grid of 1 to 64 cells. Write columns and rows, such as "4x4", or leave the key out for "2x2"."#
         ),
         (
-            #"{ "step": { "delay": 300 } }"#, "",
+            #"{ "step": { "delay": 300 } }"#, "step",
             "a copy would be 900 frames late, but a delay must be at most 600 frames. Lower 'delay' in 'first', 'step' or 'each', or set fewer 'copies' in the chain file."
         ),
         (
