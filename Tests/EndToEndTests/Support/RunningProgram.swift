@@ -136,7 +136,10 @@ final class RunningProgram {
         readers[0] = -1
     }
 
-    func send(_ signal: Int32) { kill(pid, signal) }
+    func send(_ signal: Int32) {
+        // Once it was waited for, another program may have its number.
+        if status == nil { kill(pid, signal) }
+    }
 
     /// Collects what it says for a while.
     func listen(seconds: Double) { pump(until: Date() + seconds) { false } }

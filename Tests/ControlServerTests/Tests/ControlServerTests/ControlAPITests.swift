@@ -22,6 +22,16 @@ import Testing
     }
 
     /// Counters of two looks give rates, whoever asked for the first look.
+    /// Requests share looks, but nobody hears that a chain is stopped which has begun meanwhile.
+    @Test func sharesNoLookOfAnotherState() async throws {
+        let api = api
+        for state in [ChainStatus.State.stopped, .streaming, .draining] {
+            run.state.withLock { $0.status.state = state }
+            let rates = await api.ask("GET", "/api/v1/metrics").json["rates"]
+            #expect(rates?["state"]?.asString == state.rawValue)
+        }
+    }
+
     @Test func computesRatesForAllWhoWatch() async throws {
         let api = api
         func metrics(given: Int, dropped: Int) -> JSONNode {

@@ -13,7 +13,7 @@ final class RateWatch: Sendable {
     private struct Looks {
         var interval: Double
         var rates: LiveRates
-        var last: (time: Int64, json: JSONNode)?
+        var last: (time: Int64, state: ChainStatus.State, json: JSONNode)?
 
         init(_ interval: Double) {
             self.interval = interval
@@ -45,11 +45,13 @@ final class RateWatch: Sendable {
             let place = looks.firstIndex { $0.interval == interval }
             var found = place.map { looks[$0] } ?? Looks(interval)
             let now = MonotonicTime.now()
-            if let last = found.last, now - last.time < age { return last.json }
+            // Before the run begins a chain is stopped, as after it: nobody must hear that of one that runs by now.
+            let state = control.status.state
+            if let last = found.last, now - last.time < age, last.state == state { return last.json }
             let look = ChainLook(
                 status: control.namedStatus, metrics: control.metricsWithProcess, figures: control.figures)
             let json = found.rates.take(look) { control.plan }.json
-            found.last = (now, json)
+            found.last = (now, state, json)
             if let place { looks.remove(at: place) }
             looks.insert(found, at: interval == LiveRates.usualInterval ? 0 : looks.count)
             if looks.count > Self.mostIntervals { looks.remove(at: 1) }
