@@ -6,7 +6,7 @@ extension Chain {
         let wasCancelled = stop.isRaised
         stop.raise()
         changes.close()
-        for worker in graph.everyWorker { worker.state.closeMail() }
+        for stageThread in graph.everyStageThread { stageThread.state.closeMail() }
         for queue in graph.everyQueue { queue.discardAll(.stopped) }
         finishJobs(tick)
         let joins = plan.joins

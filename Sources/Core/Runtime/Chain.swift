@@ -291,10 +291,10 @@ public final class Chain: @unchecked Sendable {
 
     private func stream(_ tick: () -> Void) -> Result {
         setState(.streaming, "streaming")
-        begin(workers: graph.workers)
+        begin(stageThreads: graph.stageThreads)
         changes.open { try beginChanges($0, $1) }
         dropWatch.begin(now: systemNow())
-        let threads = { [self] in graph.everyWorker.map(\.state) + changes.threads + endings.withLock { $0 } }
+        let threads = { [self] in graph.everyStageThread.map(\.state) + changes.threads + endings.withLock { $0 } }
         var abandoned = watch(threads, tick)
         changes.close()
         // A change may have begun since the last look: it has as long as a drain.

@@ -200,7 +200,7 @@ struct BatchCommand: ParsableCommand {
     private func prepare() throws -> (BatchWork, BatchFolder, ChainTrial) {
         let root = try ChainFile.read(chain)
         try checkVariables(root)
-        var units = UnitList(ending: wholeEnding, base: base, current: BatchFolder.current)
+        var units = BatchUnits(ending: wholeEnding, base: base, current: BatchFolder.current)
         let folder = try BatchFolder(out)
         do {
             for input in inputs where input != "-" {
@@ -234,7 +234,7 @@ struct BatchCommand: ParsableCommand {
             try folder.checkLinks(owner)
             for unit in abandoned {
                 let path = units.path(unit, current: BatchFolder.current)
-                try UnitFolder(out: folder.out, name: units.output(unit), key: "").givenUp.write(
+                try BatchUnitFolder(out: folder.out, name: units.output(unit), key: "").givenUp.write(
                     path, path.flatMap { try? InputIdentity($0, self.identity, digest) })
             }
             let work = BatchWork(
@@ -283,7 +283,7 @@ struct BatchCommand: ParsableCommand {
     /// The units that `--give-up` names.
     ///
     /// - Throws: ``FrameHostErrors`` if no unit has one of these names.
-    private func givenUp(in units: UnitList) throws -> Set<Int> {
+    private func givenUp(in units: BatchUnits) throws -> Set<Int> {
         var found = Set<Int>()
         var faults: [FrameHostError] = []
         for name in giveUp {

@@ -70,7 +70,7 @@ final class BatchDisplay {
         return parts.joined(separator: "  ")
     }
 
-    private func show(_ result: UnitResult) {
+    private func show(_ result: BatchResult) {
         closeLine()
         if result.state == .setAside {
             let tries = result.attempts > 1 ? " after \(result.attempts) attempts" : ""

@@ -33,7 +33,7 @@ struct BatchFolder {
                 remedy: path.isEmpty ? "Name a folder." : "Name a folder whose path has no %, {, } or $.")
         }
         out = whole
-        owners = "\(whole)/\(UnitFolder.hidden)/owners"
+        owners = "\(whole)/\(BatchUnitFolder.hidden)/owners"
         var missing: [String] = []
         var folder = owners
         while access(folder, F_OK) != 0, let slash = folder.lastIndex(of: "/"), slash > folder.startIndex {

@@ -8,7 +8,7 @@ import Synchronization
 /// A batch as other batches see it: a file that the batch keeps locked, and touches. The claims of the batch are hard
 /// links of that file.
 ///
-/// The lock and the lease only save work. ``UnitFolder`` alone decides what a batch may publish.
+/// The lock and the lease only save work. ``BatchUnitFolder`` alone decides what a batch may publish.
 final class BatchOwner: Sendable {
     /// The path of the file.
     let path: String

@@ -15,12 +15,12 @@ struct BatchReport {
         self.path = path
     }
 
-    func text(_ results: [UnitResult], _ figures: BatchTally.Figures, count: Int, seconds: Double) -> String {
+    func text(_ results: [BatchResult], _ figures: BatchTally.Figures, count: Int, seconds: Double) -> String {
         path.hasSuffix(".csv") ? Self.csv(results) : Self.json(results, figures, count: count, seconds: seconds)
     }
 
     private static func json(
-        _ results: [UnitResult], _ figures: BatchTally.Figures, count: Int, seconds: Double
+        _ results: [BatchResult], _ figures: BatchTally.Figures, count: Int, seconds: Double
     ) -> String {
         let files: [JSONNode] = results.map { result in
             .object([
@@ -44,7 +44,7 @@ struct BatchReport {
         ]).text(pretty: true) + "\n"
     }
 
-    private static func csv(_ results: [UnitResult]) -> String {
+    private static func csv(_ results: [BatchResult]) -> String {
         var text = "input,output,state,attempts,frames,seconds,mediaSeconds,bytes,error,warnings,replaced,damage\r\n"
         for result in results {
             let cells = [

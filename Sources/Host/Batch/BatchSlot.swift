@@ -58,7 +58,7 @@ final class BatchSlot {
     /// - Returns: Whether the unit lacks parts that another process is making, or will give up.
     private func help(_ unit: Int) -> Bool {
         guard work.queue.fault(of: unit) == nil, let (path, input) = try? input(of: unit) else { return false }
-        let folder = UnitFolder(out: work.out, name: work.units.output(unit), key: work.chain.key(input, digest))
+        let folder = BatchUnitFolder(out: work.out, name: work.units.output(unit), key: work.chain.key(input, digest))
         guard !folder.hasRecord, folder.givenUp.contents == nil else { return false }
         var count = folder.partCount
         if count == nil, work.queue.hasMoreShards, !undivided.contains(unit) {
@@ -91,7 +91,7 @@ final class BatchSlot {
 
     /// An output name that a recorder accepts. Nothing is written there.
     private func trialOutput(of unit: Int) -> String {
-        "\(work.out)/\(UnitFolder.hidden)/owners/\(BatchFiles.safe(BatchFiles.last(work.units.output(unit))))"
+        "\(work.out)/\(BatchUnitFolder.hidden)/owners/\(BatchFiles.safe(BatchFiles.last(work.units.output(unit))))"
     }
 
     private func variables(_ input: String, _ output: String, _ attempt: String) -> [(String, String)] {
@@ -117,8 +117,8 @@ final class BatchSlot {
 
     /// Whether somebody has given the unit up, and its input has not changed since. If the input has changed, the note
     /// is removed.
-    private func isGivenUp(_ unit: Int, _ result: inout UnitResult) -> Bool {
-        let folder = UnitFolder(out: work.out, name: result.output, key: "")
+    private func isGivenUp(_ unit: Int, _ result: inout BatchResult) -> Bool {
+        let folder = BatchUnitFolder(out: work.out, name: result.output, key: "")
         guard let mark = folder.givenUp.contents else { return false }
         let now = (try? input(of: unit))?.input
         let isUnchanged: Bool
@@ -142,7 +142,7 @@ final class BatchSlot {
     /// - Returns: False if the task is to be taken again later.
     private func doTask(_ task: BatchTask, isFirstLook: Bool) -> Bool {
         let output = work.units.output(task.unit)
-        var result = UnitResult(
+        var result = BatchResult(
             unit: task.unit, state: .setAside, input: work.units.shownInput(task.unit), output: output)
         if case .whole = task.kind, isGivenUp(task.unit, &result) {
             work.tally.add(result)
@@ -152,7 +152,7 @@ final class BatchSlot {
             guard let (path, input) = try input(of: task.unit) else {
                 return setAside(task, &result, "its name must be valid UTF-8, as chain files are. Rename the file.")
             }
-            let whole = UnitFolder(out: work.out, name: output, key: work.chain.key(input, digest))
+            let whole = BatchUnitFolder(out: work.out, name: output, key: work.chain.key(input, digest))
             var folder = whole
             if case .part(let index, let count) = task.kind {
                 // Another batch has made the whole and removed its parts. Or the input has changed; then the join will
@@ -205,7 +205,7 @@ final class BatchSlot {
     }
 
     /// Gives up a unit. Giving up a part also gives up the unit that waits for that part.
-    private func setAside(_ task: BatchTask, _ result: inout UnitResult, _ error: String, attempts: Int = 0) -> Bool {
+    private func setAside(_ task: BatchTask, _ result: inout BatchResult, _ error: String, attempts: Int = 0) -> Bool {
         if case .part(let index, let count) = task.kind {
             work.queue.fail(task.unit, "part \(index + 1) of \(count): \(error)")
             return true
@@ -219,11 +219,11 @@ final class BatchSlot {
     /// An attempt at a task.
     private struct Try {
         var task: BatchTask
-        var attempt: UnitFolder.Attempt
+        var attempt: BatchUnitFolder.Attempt
         /// The task's folder.
-        var folder: UnitFolder
+        var folder: BatchUnitFolder
         /// The folder of the task's unit.
-        var whole: UnitFolder
+        var whole: BatchUnitFolder
         /// Failed attempts before this one.
         var failures: Int
 
@@ -242,7 +242,7 @@ final class BatchSlot {
         var isPart: Bool { if case .part = task.kind { true } else { false } }
     }
 
-    private func fill(_ result: inout UnitResult, _ record: WorkRecord) {
+    private func fill(_ result: inout BatchResult, _ record: WorkRecord) {
         result.frames = record.frames
         result.seconds = record.seconds
         result.mediaSeconds = record.mediaSeconds
@@ -253,7 +253,7 @@ final class BatchSlot {
         result.account = record.account
     }
 
-    private func run(_ it: Try, _ path: String, _ input: InputIdentity, _ result: inout UnitResult) -> Bool {
+    private func run(_ it: Try, _ path: String, _ input: InputIdentity, _ result: inout BatchResult) -> Bool {
         let (task, attempt, folder) = (it.task, it.attempt, it.folder)
         let (began, start) = (WorkRecord.now(), MonotonicTime.seconds())
         var outcome = process(it, path, result)
@@ -295,7 +295,7 @@ final class BatchSlot {
     }
 
     /// Lets a worker process the input.
-    private func process(_ it: Try, _ path: String, _ result: UnitResult) -> WorkerProcess.Outcome {
+    private func process(_ it: Try, _ path: String, _ result: BatchResult) -> WorkerProcess.Outcome {
         do {
             return try WorkerProcess(
                 arguments: work.arguments + it.arguments(seconds: work.parts ?? 0),
@@ -320,7 +320,7 @@ final class BatchSlot {
     ///
     /// - Returns: Whether the unit is over; nil where nothing has changed.
     private func giveUpWhatChanged(
-        _ it: Try, _ path: String, _ input: InputIdentity, _ result: inout UnitResult, frames: Int
+        _ it: Try, _ path: String, _ input: InputIdentity, _ result: inout BatchResult, frames: Int
     ) -> Bool? {
         let (task, attempt, folder) = (it.task, it.attempt, it.folder)
         // The input changed during the attempt, so the output may mix old and new content.
@@ -354,7 +354,8 @@ final class BatchSlot {
     ///
     /// - Returns: Whether the unit is over; nil where the attempt has failed, and `outcome` says why.
     private func commit(
-        _ it: Try, _ record: WorkRecord, _ outcome: inout WorkerProcess.Outcome, _ result: inout UnitResult, frames: Int
+        _ it: Try, _ record: WorkRecord, _ outcome: inout WorkerProcess.Outcome, _ result: inout BatchResult,
+        frames: Int
     ) -> Bool? {
         do {
             switch try it.folder.commit(it.attempt, record) {
@@ -391,7 +392,7 @@ final class BatchSlot {
     ///
     /// - Returns: Whether the unit is over: it is set aside.
     private func fail(
-        _ it: Try, _ outcome: WorkerProcess.Outcome, isDamaged: Bool, _ result: inout UnitResult, frames: Int
+        _ it: Try, _ outcome: WorkerProcess.Outcome, isDamaged: Bool, _ result: inout BatchResult, frames: Int
     ) -> Bool {
         let (task, attempt, folder) = (it.task, it.attempt, it.folder)
         // If a batch was frozen for longer than its lease, the work of its workers is removed.

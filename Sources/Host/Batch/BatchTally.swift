@@ -5,7 +5,7 @@ import Glibc
 import Synchronization
 
 /// What became of a unit.
-struct UnitResult: Sendable {
+struct BatchResult: Sendable {
     enum State: String, Sendable {
         /// This batch made the unit.
         case made
@@ -63,14 +63,14 @@ final class BatchTally: Sendable {
 
     /// News for people, in the order in which they happened.
     enum News: Sendable {
-        case result(UnitResult)
+        case result(BatchResult)
         case note(String, isWarning: Bool)
     }
 
     private struct State {
         var figures = Figures()
         var news: [News] = []
-        var results: [UnitResult] = []
+        var results: [BatchResult] = []
     }
 
     private let keepsResults: Bool
@@ -91,7 +91,7 @@ final class BatchTally: Sendable {
 
     func add(frames: Int) { state.withLock { $0.figures.frames += frames } }
 
-    func add(_ result: UnitResult) {
+    func add(_ result: BatchResult) {
         state.withLock { state in
             switch result.state {
             case .made: state.figures.made += 1
@@ -132,5 +132,5 @@ final class BatchTally: Sendable {
     }
 
     /// The results, in the order of the list.
-    var results: [UnitResult] { state.withLock { $0.results }.sorted { $0.unit < $1.unit } }
+    var results: [BatchResult] { state.withLock { $0.results }.sorted { $0.unit < $1.unit } }
 }

@@ -5,7 +5,7 @@ import Synchronization
 
 /// What all slots of a batch share. Each member is immutable or has locks of its own.
 final class BatchWork: Sendable {
-    let units: UnitList
+    let units: BatchUnits
     let out: String
     /// The folder at which relative inputs start.
     let current: String
@@ -28,7 +28,7 @@ final class BatchWork: Sendable {
     let parts: Double?
 
     init(
-        units: UnitList, out: String, current: String, chainFile: String, chain: ChainIdentity,
+        units: BatchUnits, out: String, current: String, chainFile: String, chain: ChainIdentity,
         stamps: FileStamps, identity: InputIdentity.Kind, attempts: Int, isRetrying: Bool, acceptsDamaged: Bool,
         arguments: [String],
         owner: BatchOwner,

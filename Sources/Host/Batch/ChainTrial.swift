@@ -15,7 +15,7 @@ struct ChainTrial {
     /// Tries a few inputs until one passes. A fault of an input is not a fault of the chain.
     ///
     /// - Throws: ``FrameHostErrors`` with the faults that do not depend on the input.
-    func check(_ units: UnitList) throws {
+    func check(_ units: BatchUnits) throws {
         var faults: [FrameHostError] = []
         for unit in Set([0, units.count / 2, units.count - 1]).sorted() {
             guard let input = units.input(unit) else { continue }
@@ -53,7 +53,7 @@ struct ChainTrial {
     }
 
     /// What a worker needs of its machine: the maximum over a few inputs; nil if none of these can be planned.
-    func needs(_ units: UnitList) throws -> EngineNeeds? {
+    func needs(_ units: BatchUnits) throws -> EngineNeeds? {
         var needs: EngineNeeds?
         for unit in Set([0, units.count / 2, units.count - 1]) {
             guard let input = units.input(unit), case .plan(let plan) = try trial(of: input, units.output(unit))

@@ -52,7 +52,7 @@ struct ReadFiles: Sendable, Equatable {
     ///   - arguments: The chain and its settings.
     ///   - folder: Where a file for the answer can be made.
     /// - Throws: ``FrameHostError`` if no process or file can be made.
-    init(ofChain arguments: [String], _ units: UnitList, in folder: BatchFolder) throws {
+    init(ofChain arguments: [String], _ units: BatchUnits, in folder: BatchFolder) throws {
         let path = units.input(0) ?? ""
         let ending = String(path.dropFirst(BatchFiles.withoutEnding(path).count))
         let (words, _) = try ChainTrial.check(

@@ -51,7 +51,7 @@ final class ChainsSession: @unchecked Sendable {
     private let make: (ChainsPlanning, Int) -> RunSession
     /// Standard streams that were a terminal when the run began.
     private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
-    private let service = ServiceNotify.ofEnvironment()
+    private let service = SystemdNotify.ofEnvironment()
     private let stopping = Mutex(Stopping())
     private let clock = ChainClock()
     private var nextNotice = Int64.min

@@ -55,7 +55,7 @@ final class RunSession: @unchecked Sendable {
     /// Standard streams that were a terminal when the run began.
     private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
     /// Nil where no service manager asks, and for one of several chains.
-    private let service: ServiceNotify?
+    private let service: SystemdNotify?
     private let document = Mutex<ChainDocument?>(nil)
     /// Nil until it is planned.
     private let chain = Mutex<Chain?>(nil)
@@ -78,7 +78,7 @@ final class RunSession: @unchecked Sendable {
     init(
         display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
         trace: (path: String, mostBytes: Int)?, isWatching: Bool, isWatchingPlugins: Bool,
-        signalSnapshots: SignalSnapshots, service: ServiceNotify? = ServiceNotify.ofEnvironment(),
+        signalSnapshots: SignalSnapshots, service: SystemdNotify? = SystemdNotify.ofEnvironment(),
         connection: BatchConnection? = nil, acceptsDamaged: Bool = false,
         plan: @escaping () throws -> Planned
     ) {

@@ -43,9 +43,9 @@ extension RunningGraph {
     /// turn.
     func setMergeRules() {
         var inlets: [Int: StageInlet] = [:]
-        for worker in workers {
-            guard case .several(let inlet) = worker.input, worker.head.kind != .join else { continue }
-            inlets[runners.firstIndex { $0 === worker.head }!] = inlet
+        for stageThread in stageThreads {
+            guard case .several(let inlet) = stageThread.input, stageThread.head.kind != .join else { continue }
+            inlets[runners.firstIndex { $0 === stageThread.head }!] = inlet
         }
         guard !inlets.isEmpty else { return }
         if planned.isLive {

@@ -20,12 +20,12 @@ extension Chain {
     }
 
     /// [control thread] While the run goes on, stops waiting for the thread of a branch that was removed.
-    func abandon(_ worker: Worker) {
-        let inside = Int(worker.state.inside.load(ordering: .relaxed))
-        let name = (runner(number: inside) ?? worker.head).title
+    func abandon(_ stageThread: StageThread) {
+        let inside = Int(stageThread.state.inside.load(ordering: .relaxed))
+        let name = (runner(number: inside) ?? stageThread.head).title
         abandonedBranches.withLock { $0.append(name) }
         postAbandoned(name)
-        running.abandon(worker.state)
+        running.abandon(stageThread.state)
     }
 
     private func postAbandoned(_ name: String) {
@@ -45,7 +45,7 @@ extension Chain {
         let titles = inside.compactMap { runner(number: $0)?.title }
         guard titles.isEmpty else { return titles }
         let graph = graph
-        return open.map { thread in graph.everyWorker.first { $0.state === thread }?.head.title ?? thread.name }
+        return open.map { thread in graph.everyStageThread.first { $0.state === thread }?.head.title ?? thread.name }
     }
 
     /// [any thread] The stage with this number, in the graph or about to be started.

@@ -167,7 +167,7 @@ extension Chain {
             // Its input has ended, and so it has.
             guard !runner.thread.isClosed else { return judgeAgain(runner, nil) }
             // A call of another stage that does not return is not a failure of this one.
-            guard lateParts.left(among: graph.workers, after: 0, stop: stop).isEmpty else {
+            guard lateParts.left(among: graph.stageThreads, after: 0, stop: stop).isEmpty else {
                 return restarts.waitForMore(number, now: ChainClock.system.now())
             }
             do {

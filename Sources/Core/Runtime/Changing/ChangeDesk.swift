@@ -27,15 +27,15 @@ final class ChangeDesk: @unchecked Sendable {
     // Below: under `condition`.
     private var waiting: [Waiting] = []
     private var state = State.awaitsStart
-    private var worker: ThreadState?
+    private var deskThread: ThreadState?
 
     /// [control thread] Allows changes from here on.
     func open(_ start: (ThreadState, @escaping () -> Void) throws -> Void) {
         let thread = condition.locked { () -> ThreadState? in
             guard state == .awaitsStart else { return nil }
             state = .open
-            if !waiting.isEmpty { worker = ThreadState(name: "changes") }
-            return worker
+            if !waiting.isEmpty { deskThread = ThreadState(name: "changes") }
+            return deskThread
         }
         if let thread { begin(thread, start) }
     }
@@ -44,7 +44,7 @@ final class ChangeDesk: @unchecked Sendable {
     private func begin(_ thread: ThreadState, _ start: (ThreadState, @escaping () -> Void) throws -> Void) {
         do { try start(thread, { [self] in work() }) } catch {
             let refused = condition.locked { () -> [Waiting] in
-                defer { (waiting, worker) = ([], nil) }
+                defer { (waiting, deskThread) = ([], nil) }
                 return waiting
             }
             for one in refused { one.refuse(.noThread(.wrap(error))) }
@@ -64,7 +64,7 @@ final class ChangeDesk: @unchecked Sendable {
     var isClosed: Bool { condition.locked { state == .closed } }
 
     /// [any thread] The thread of the change that is under way.
-    var threads: [ThreadState] { condition.locked { worker.map { [$0] } ?? [] } }
+    var threads: [ThreadState] { condition.locked { deskThread.map { [$0] } ?? [] } }
 
     /// [any thread] Performs `body` once the changes before it are done, or `refuse` when the chain has ended, too many
     /// changes wait, or there is no thread for them.
@@ -78,9 +78,9 @@ final class ChangeDesk: @unchecked Sendable {
             guard state != .closed else { return (.ended, nil) }
             guard waiting.count < Self.mostWaiting else { return (.full, nil) }
             waiting.append(Waiting(body: body, refuse: refuse))
-            guard state == .open, worker == nil else { return (nil, nil) }
-            worker = ThreadState(name: "changes")
-            return (nil, worker)
+            guard state == .open, deskThread == nil else { return (nil, nil) }
+            deskThread = ThreadState(name: "changes")
+            return (nil, deskThread)
         }
         if let thread { begin(thread, start) }
         if let refusal { refuse(refusal) }
@@ -93,7 +93,7 @@ final class ChangeDesk: @unchecked Sendable {
     private func take() -> Waiting? {
         condition.locked {
             guard !waiting.isEmpty else {
-                worker = nil
+                deskThread = nil
                 return nil
             }
             return waiting.removeFirst()
@@ -128,11 +128,11 @@ final class LateParts {
         }
     }
 
-    /// The parts of `workers` that are still late after `patience` nanoseconds, or once `stop` is raised. Forgets those
-    /// of all other threads.
-    func left(among workers: [Worker], after patience: Int64, stop: StopSignal) -> [Part] {
+    /// The parts of `stageThreads` that are still late after `patience` nanoseconds, or once `stop` is raised. Forgets
+    /// those of all other threads.
+    func left(among stageThreads: [StageThread], after patience: Int64, stop: StopSignal) -> [Part] {
         let deadline = ChainClock.system.now() + patience
-        all.removeAll { part in !workers.contains { $0.state === part.thread } }
+        all.removeAll { part in !stageThreads.contains { $0.state === part.thread } }
         while true {
             all.removeAll { $0.errand.isSettled }
             if all.isEmpty || stop.isRaised || ChainClock.system.now() >= deadline { return all }

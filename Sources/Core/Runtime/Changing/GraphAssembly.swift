@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// [control thread] Makes what a plan says: runners, queues, pools, slabs, workers and their links. What runs already
-/// and stays as it is in the plan is used again.
+/// [control thread] Makes what a plan says: runners, queues, pools, slabs, stage threads and their links. What runs
+/// already and stays as it is in the plan is used again.
 ///
 /// It changes nothing that runs: ``rewirings`` say what each thread has to do to itself.
 struct GraphAssembly {
-    /// What a worker does between two items to become part of the new graph.
+    /// What a stage thread does between two items to become part of the new graph.
     struct Rewiring {
-        var worker: Worker
+        var stageThread: StageThread
         var run: InlineRun?
         var members: [StageRunner]
         var outputs: [(output: Output, links: [LinkEnd])]
         /// New copy pools of writers.
         var copyPools: [(runner: StageRunner, pool: FramePool)]
 
-        /// [as ``Worker/rewire(run:members:)``]
+        /// [as ``StageThread/rewire(run:members:)``]
         func perform() {
             for (runner, pool) in copyPools { runner.copyPool = pool }
             for (output, links) in outputs { output.relink(links) }
-            worker.rewire(run: run, members: members)
+            stageThread.rewire(run: run, members: members)
         }
     }
 
@@ -36,7 +36,7 @@ struct GraphAssembly {
         var slab: Slab?
         var copyPool: FramePool?
 
-        /// [worker thread, between two items] Puts the new instance in place and returns the old one.
+        /// [stage thread, between two items] Puts the new instance in place and returns the old one.
         func perform(isDraining: Bool) -> StageInstance {
             let old = runner.exchange(instance, isDraining: isDraining)
             CrashReport.rename(runner, crashTitle)
@@ -61,10 +61,10 @@ struct GraphAssembly {
 
     private(set) var graph: RunningGraph
     private(set) var newRunners: [StageRunner] = []
-    private(set) var newWorkers: [Worker] = []
+    private(set) var newThreads: [StageThread] = []
     private(set) var newQueues: [ItemQueue] = []
     private(set) var exchanges: [Exchange] = []
-    /// For the workers that run and change. New workers have their links already.
+    /// For the stage threads that run and change. New stage threads have their links already.
     private(set) var rewirings: [Rewiring] = []
 
     private let before: RunningGraph?
@@ -244,7 +244,7 @@ struct GraphAssembly {
         let queueOf = makeQueues()
         let (runOf, linksOf) = makeRuns(queueOf)
         markGaps()
-        try makeWorkers(queueOf, runOf, linksOf)
+        try makeThreads(queueOf, runOf, linksOf)
     }
 
     /// The queues by their link in the plan. The inputs of a join share one lock.
@@ -321,7 +321,7 @@ struct GraphAssembly {
         }
     }
 
-    private mutating func makeWorkers(
+    private mutating func makeThreads(
         _ queueOf: [Int: ItemQueue], _ runOf: [Int: InlineRun], _ linksOf: [Int: [LinkEnd]]
     ) throws {
         let (plan, runners) = (graph.plan, graph.runners)
@@ -329,40 +329,40 @@ struct GraphAssembly {
             let places = runners.indices.filter { plan.budget.threads[$0] == thread }
             let members = places.map { runners[$0] }
             let head = members[0]
-            let kept = isNew(head) ? nil : before?.workers.first { $0.head === head }
+            let kept = isNew(head) ? nil : before?.stageThreads.first { $0.head === head }
             let inputs = plan.links.indices.filter { plan.links[$0].to == places[0] }.compactMap { queueOf[$0] }
-            let worker =
-                kept ?? Worker(head: head, input: input(of: head, at: places[0], inputs), frameLimit: frameLimit)
+            let stageThread =
+                kept ?? StageThread(head: head, input: input(of: head, at: places[0], inputs), frameLimit: frameLimit)
             // A stage behind a queue keeps that queue: a new producer in the old one's place would feed another queue.
-            if kept != nil, !worker.input.queues.elementsEqual(inputs, by: { $0 === $1 }) { throw moved(head) }
-            graph.workers.append(worker)
-            for member in members where member.thread !== worker.state {
+            if kept != nil, !stageThread.input.queues.elementsEqual(inputs, by: { $0 === $1 }) { throw moved(head) }
+            graph.stageThreads.append(stageThread)
+            for member in members where member.thread !== stageThread.state {
                 guard isNew(member) else { throw moved(member) }
-                member.thread = worker.state
+                member.thread = stageThread.state
                 member.output?.mayWait = !(head.kind == .source && head.demand.isLive)
             }
             let takesRun =
-                switch worker.input {
+                switch stageThread.input {
                 case .queue: true
                 case .several: head.kind == .filter
                 case .source, .none: false
                 }
             let rewiring = Rewiring(
-                worker: worker, run: takesRun ? runOf[places[0]] : nil, members: members,
+                stageThread: stageThread, run: takesRun ? runOf[places[0]] : nil, members: members,
                 outputs: places.compactMap { place in
                     runners[place].output.map { ($0, linksOf[place] ?? []) }
                 },
                 copyPools: newCopyPools.filter { entry in members.contains { $0 === entry.runner } })
             if kept == nil {
                 rewiring.perform()
-                newWorkers.append(worker)
+                newThreads.append(stageThread)
             } else if Self.differs(rewiring) {
                 rewirings.append(rewiring)
             }
         }
     }
 
-    private func input(of head: StageRunner, at place: Int, _ queues: [ItemQueue]) -> Worker.Input {
+    private func input(of head: StageRunner, at place: Int, _ queues: [ItemQueue]) -> StageThread.Input {
         switch head.kind {
         case .source: .source
         case .join:
@@ -403,16 +403,16 @@ struct GraphAssembly {
             remedy: PlanFaults.restart)
     }
 
-    /// Whether a running worker has anything to change.
+    /// Whether a running stage thread has anything to change.
     private static func differs(_ rewiring: Rewiring) -> Bool {
-        let worker = rewiring.worker
+        let stageThread = rewiring.stageThread
         /// A queue, or the stages of a run and how many of them are filters.
         func shape(_ links: [LinkEnd]) -> [[Int]] {
             links.map { link in link.queue.map { [Int(bitPattern: ObjectIdentifier($0))] } ?? shape(link.inline) ?? [] }
         }
         func shape(_ run: InlineRun?) -> [Int]? { run.map { [-$0.filters.count] + $0.stages.map(\.number) } }
-        return !rewiring.copyPools.isEmpty || worker.members.map(\.number) != rewiring.members.map(\.number)
-            || shape(worker.run) != shape(rewiring.run)
+        return !rewiring.copyPools.isEmpty || stageThread.members.map(\.number) != rewiring.members.map(\.number)
+            || shape(stageThread.run) != shape(rewiring.run)
             || rewiring.outputs.contains { shape($0.output.links) != shape($0.links) }
     }
 }

@@ -16,7 +16,7 @@ import Synchronization
 ///    after the producer's own part, and nobody waits for that: a writer has its copy pool before its input is shared.
 /// 5. A part that is late belongs to its thread (``LateParts``). The next change that keeps this thread waits for it for
 ///    a second, and is then refused. A thread that ends settles its part as its last act.
-/// 6. A branch that leaves has gone when the parts that let go of it are settled and its own workers have finished.
+/// 6. A branch that leaves has gone when the parts that let go of it are settled and its own threads have finished.
 ///
 /// `@unchecked Sendable`: the desk's thread makes it; ``outcome``, ``frames``, ``missed`` and ``held`` are for any thread.
 final class GraphChange: @unchecked Sendable {
@@ -92,7 +92,7 @@ final class GraphChange: @unchecked Sendable {
         optionCount: Int
     ) throws {
         let before = chain.graph
-        let late = chain.lateParts.left(among: before.workers, after: Chain.changePatienceNs, stop: chain.stop)
+        let late = chain.lateParts.left(among: before.stageThreads, after: Chain.changePatienceNs, stop: chain.stop)
         var running = chain.runningChain(before, without: late)
         running.resets = resetting
         for id in remade { running.remake(id) }
@@ -112,12 +112,12 @@ final class GraphChange: @unchecked Sendable {
         let kept = Set(assembly.graph.runners.map(\.number))
         let leaving = LeavingStages(before.runners.filter { !kept.contains($0.number) }, of: before)
         let sets = LiveSet.all(planned, before)
-        let parts = assembly.graph.workers.reversed().compactMap { worker -> ThreadPart? in
-            let rewiring = assembly.rewirings.first { $0.worker === worker }
+        let parts = assembly.graph.stageThreads.reversed().compactMap { stageThread -> ThreadPart? in
+            let rewiring = assembly.rewirings.first { $0.stageThread === stageThread }
             let part = ThreadPart(
-                worker: worker, sets: sets.filter { $0.runner.thread === worker.state },
-                exchanges: assembly.exchanges.filter { $0.runner.thread === worker.state }, rewiring: rewiring,
-                cut: leaving.cuts[worker.head.number])
+                stageThread: stageThread, sets: sets.filter { $0.runner.thread === stageThread.state },
+                exchanges: assembly.exchanges.filter { $0.runner.thread === stageThread.state }, rewiring: rewiring,
+                cut: leaving.cuts[stageThread.head.number])
             return part.hasWork || !part.sets.isEmpty ? part : nil
         }
         (self.leaving, self.sets, self.parts) = (leaving, sets, parts)
@@ -126,7 +126,7 @@ final class GraphChange: @unchecked Sendable {
     }
 
     /// Whether all of it concerns one thread, and no queue must be closed.
-    private var isOnOneThread: Bool { parts.count == 1 && leaving.entrances.isEmpty && leaving.workers.isEmpty }
+    private var isOnOneThread: Bool { parts.count == 1 && leaving.entrances.isEmpty && leaving.stageThreads.isEmpty }
 
     /// Each thread exchanges its stages at its own time, so a stage could get items in a format that it does not know
     /// yet, or does not know any more.
@@ -190,7 +190,7 @@ final class GraphChange: @unchecked Sendable {
     /// - Throws: ``FrameHostError`` `.exhausted`.
     private func reserveThreads() throws {
         let orphans = assembly.rewirings.count { $0.members.contains(where: isNew) }
-        let count = assembly.newWorkers.count + exchanges.count + leaving.ends.count + orphans
+        let count = assembly.newThreads.count + exchanges.count + leaving.ends.count + orphans
         guard count > 0 else { return }
         do { reserve = try ThreadReserve(count, start: chain.startThread) } catch {
             let id = assembly.newRunners.first?.id ?? exchanges.first?.runner.id ?? removed.first?.id ?? ""
@@ -244,7 +244,7 @@ final class GraphChange: @unchecked Sendable {
                 let result = Swift.Result { try take(part.sets) }
                 answer.withLock { $0 = result }
             }
-            errand.post(to: part.worker.state)
+            errand.post(to: part.stageThread.state)
             return (part: part, errand: errand, answer: answer)
         }
         var refusal: (any Error)?
@@ -253,7 +253,7 @@ final class GraphChange: @unchecked Sendable {
             let patience = refusal == nil ? max(deadline - ChainClock.system.now(), 0) : 0
             let outcome = errand.wait(patience, stop: chain.stop)
             do {
-                if let fault = chain.fault(of: outcome, part.worker.state, part.runner) { throw fault }
+                if let fault = chain.fault(of: outcome, part.stageThread.state, part.runner) { throw fault }
                 taken.append((part, try answer.withLock { $0 }.get()))
             } catch {
                 refusal = refusal ?? error
@@ -262,7 +262,7 @@ final class GraphChange: @unchecked Sendable {
         guard let refusal else { return }
         let back = taken.filter { !$0.sets.isEmpty }.map { taken in
             LateParts.Part(
-                errand: Errand { [self] in takeBack(taken.sets) }, thread: taken.part.worker.state,
+                errand: Errand { [self] in takeBack(taken.sets) }, thread: taken.part.stageThread.state,
                 runner: taken.part.runner)
         }
         for part in back { part.errand.post(to: part.thread, isRequired: true) }
@@ -283,10 +283,10 @@ final class GraphChange: @unchecked Sendable {
             }
         }
         errands = [(part, errand)]
-        errand.post(to: part.worker.state)
+        errand.post(to: part.stageThread.state)
         let answer = errand.wait(Chain.changePatienceNs, stop: chain.stop)
         if let refusal = refusal.withLock({ $0 }) { throw refusal }
-        guard let fault = chain.fault(of: answer, part.worker.state, part.runner) else { return }
+        guard let fault = chain.fault(of: answer, part.stageThread.state, part.runner) else { return }
         // Where the run was stopped, the thread may have committed meanwhile.
         if outcome.compareExchange(expected: .open, desired: .refused, ordering: .acquiringAndReleasing).exchanged {
             throw fault
@@ -307,7 +307,7 @@ final class GraphChange: @unchecked Sendable {
         }
         chain.tracer?.follow(assembly.graph)
         let branch = LeavingBranch(
-            runners: removed, queues: leaving.queues, workers: leaving.workers + leaving.ends,
+            runners: removed, queues: leaving.queues, stageThreads: leaving.stageThreads + leaving.ends,
             cuts: errands.filter { $0.part.cut != nil }.map(\.errand))
         chain.graphBox.withLock { present in
             let (leaving, departed) = (present.leaving, present.departed)
@@ -316,7 +316,7 @@ final class GraphChange: @unchecked Sendable {
             present.departed = departed
         }
         assembly.graph.setMergeRules()
-        chain.begin(workers: assembly.newWorkers, from: reserve)
+        chain.begin(stageThreads: assembly.newThreads, from: reserve)
         return true
     }
 
@@ -334,7 +334,9 @@ final class GraphChange: @unchecked Sendable {
     /// Lets each thread do its part, unless the only one has done it. Then closes the links of what leaves, so that no
     /// thread waits there any more: at most the item that a tap has in hand finds the tap stopped.
     private func performParts() {
-        if !isOnOneThread { for (part, errand) in errands { errand.post(to: part.worker.state, isRequired: true) } }
+        if !isOnOneThread {
+            for (part, errand) in errands { errand.post(to: part.stageThread.state, isRequired: true) }
+        }
         settlePart()
         for runner in removed where runner.kind == .source { runner.shown.context.requestEnd() }
         // A tap holds nothing, and a thread that stays must not wait for the branch any more. A thread that leaves with
@@ -342,7 +344,7 @@ final class GraphChange: @unchecked Sendable {
         for tap in leaving.stayingTaps { tap.stop.raise() }
         for queue in leaving.entrances { holds(from: queue.detach().map { $0 + 1 }) }
         let late = chain.lateParts.settled(
-            errands.map { LateParts.Part(errand: $1, thread: $0.worker.state, runner: $0.runner) },
+            errands.map { LateParts.Part(errand: $1, thread: $0.stageThread.state, runner: $0.runner) },
             after: Chain.changePatienceNs, stop: chain.stop)
         for (entry, isLate) in zip(errands, late) where isLate { report(entry.part) }
         guard !removed.isEmpty else { return }
@@ -358,10 +360,10 @@ final class GraphChange: @unchecked Sendable {
                 "replace-waits", exchange.runner.id,
                 "\(exchange.runner.title) has not returned from a call; it is replaced when it does.")
         }
-        let head = part.worker.head
+        let head = part.stageThread.head
         if let cut = part.cut {
             // The thread may be waiting for the very branch that leaves.
-            if part.worker.state.inside.load(ordering: .relaxed) == ThreadState.Place.chainWait {
+            if part.stageThread.state.inside.load(ordering: .relaxed) == ThreadState.Place.chainWait {
                 for queue in cut.behind { _ = queue.detach() }
             }
             chain.post(

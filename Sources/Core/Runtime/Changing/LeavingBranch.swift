@@ -6,7 +6,7 @@ import Synchronization
 struct LeavingBranch {
     var runners: [StageRunner]
     var queues: [ItemQueue]
-    var workers: [Worker]
+    var stageThreads: [StageThread]
     /// What the threads that stay do to let go of it. What they offer to it before that counts.
     let cuts: [Errand]
     /// When it is stopped, or abandoned if it is stopped already, in nanoseconds of the system clock; 0 before the
@@ -17,7 +17,7 @@ struct LeavingBranch {
     var isAbandoned = false
 
     var hasEnded: Bool {
-        cuts.allSatisfy(\.isSettled) && workers.allSatisfy { $0.state.finished.load(ordering: .acquiring) }
+        cuts.allSatisfy(\.isSettled) && stageThreads.allSatisfy { $0.state.finished.load(ordering: .acquiring) }
     }
 }
 
@@ -26,7 +26,7 @@ struct LeavingStages {
     /// What leaves a thread that stays, or the links of that thread.
     struct Cut {
         /// They end what leaves: a run with everything behind it, or stages from the middle of a run.
-        var ends: [Worker] = []
+        var ends: [StageThread] = []
         /// Stages from the middle. What they hold goes on to the stages behind them, which stay.
         var middle: [StageRunner] = []
         /// Queues behind what leaves the thread.
@@ -35,8 +35,8 @@ struct LeavingStages {
 
     let runners: [StageRunner]
     private(set) var queues: [ItemQueue] = []
-    /// Workers that leave with all their stages.
-    private(set) var workers: [Worker] = []
+    /// Stage threads that leave with all their stages.
+    private(set) var stageThreads: [StageThread] = []
     /// Queues between what stays and what leaves.
     private(set) var entrances: [ItemQueue] = []
     /// Taps on threads that stay.
@@ -44,49 +44,50 @@ struct LeavingStages {
     /// By the number of the head of the thread that stays.
     private(set) var cuts: [Int: Cut] = [:]
 
-    var ends: [Worker] { cuts.values.flatMap(\.ends) }
+    var ends: [StageThread] { cuts.values.flatMap(\.ends) }
 
     init(_ runners: [StageRunner], of graph: RunningGraph) {
         self.runners = runners
         let numbers = Set(runners.map(\.number))
         stayingTaps = runners.filter { runner in
-            runner.isTap && !graph.workers.contains { $0.state === runner.thread && numbers.contains($0.head.number) }
+            runner.isTap
+                && !graph.stageThreads.contains { $0.state === runner.thread && numbers.contains($0.head.number) }
         }
         for entry in graph.queues where numbers.contains(graph.runners[entry.link.to].number) {
             queues.append(entry.queue)
             let from = graph.runners[entry.link.from]
             guard !numbers.contains(from.number) else { continue }
             entrances.append(entry.queue)
-            if let worker = graph.workers.first(where: { $0.state === from.thread }) {
-                cuts[worker.head.number] = Cut()
+            if let stageThread = graph.stageThreads.first(where: { $0.state === from.thread }) {
+                cuts[stageThread.head.number] = Cut()
             }
         }
-        for worker in graph.workers {
-            guard !numbers.contains(worker.head.number) else {
-                workers.append(worker)
+        for stageThread in graph.stageThreads {
+            guard !numbers.contains(stageThread.head.number) else {
+                stageThreads.append(stageThread)
                 continue
             }
-            let members = worker.members.filter { numbers.contains($0.number) }
-            if !members.isEmpty { cuts[worker.head.number] = Self.cut(members, from: worker, of: graph) }
+            let members = stageThread.members.filter { numbers.contains($0.number) }
+            if !members.isEmpty { cuts[stageThread.head.number] = Self.cut(members, from: stageThread, of: graph) }
         }
     }
 
     /// - Parameter members: What leaves the thread.
-    private static func cut(_ members: [StageRunner], from worker: Worker, of graph: RunningGraph) -> Cut {
+    private static func cut(_ members: [StageRunner], from stageThread: StageThread, of graph: RunningGraph) -> Cut {
         func leaves(_ runner: StageRunner) -> Bool { members.contains { $0 === runner } }
         var cut = Cut()
         cut.behind = graph.queues.filter { leaves(graph.runners[$0.link.from]) }.map(\.queue)
-        let links = graph.runners.filter { $0.thread === worker.state && !leaves($0) }.flatMap {
+        let links = graph.runners.filter { $0.thread === stageThread.state && !leaves($0) }.flatMap {
             $0.output?.links ?? []
         }
         cut.middle = members
         for run in links.compactMap(\.inline) where leaves(run.stages[0]) {
             let whole = stages(of: run)
             guard whole.allSatisfy(leaves) else { continue }
-            cut.ends.append(Worker(ending: run, members: whole))
+            cut.ends.append(StageThread(ending: run, members: whole))
             cut.middle.removeAll { stage in whole.contains { $0 === stage } }
         }
-        if !cut.middle.isEmpty { cut.ends.append(Worker(ending: nil, members: cut.middle)) }
+        if !cut.middle.isEmpty { cut.ends.append(StageThread(ending: nil, members: cut.middle)) }
         return cut
     }
 
@@ -105,7 +106,7 @@ extension Chain {
         // Another instance may have come into a source since.
         for runner in leaving.flatMap(\.runners) where runner.kind == .source { runner.shown.context.requestEnd() }
         var ended: [LeavingBranch] = []
-        var late: [Worker] = []
+        var late: [StageThread] = []
         var cut: [FrameHostError] = []
         // Read before the graph is locked, since `drainNs` locks it itself.
         let drainNs = drainNs
@@ -115,7 +116,7 @@ extension Chain {
                 if branch.isAbandoned { continue }
                 // A stage may end on a thread of its own once another thread has let go of it. Before that it is
                 // not late.
-                let atWork = branch.workers.filter { running.has($0.state) }
+                let atWork = branch.stageThreads.filter { running.has($0.state) }
                 if atWork.isEmpty {
                     (present.leaving[index].stopDeadline, present.leaving[index].isStopped) = (0, false)
                     continue
@@ -150,13 +151,17 @@ extension Chain {
             hub.post(Event(name: "branch-stopped", level: .error, text: fault.description, time: clock.now()))
         }
         for branch in ended { settle(branch) }
-        let abandoned = graph.leaving.filter(\.isAbandoned).flatMap(\.workers)
-        for worker in late {
-            if abandoned.contains(where: { $0 === worker }) { abandon(worker) } else { worker.raiseStop() }
+        let abandoned = graph.leaving.filter(\.isAbandoned).flatMap(\.stageThreads)
+        for stageThread in late {
+            if abandoned.contains(where: { $0 === stageThread }) {
+                abandon(stageThread)
+            } else {
+                stageThread.raiseStop()
+            }
         }
     }
 
-    private func lateFault(_ branch: LeavingBranch, _ atWork: [Worker], _ drainNs: Int64) -> FrameHostError {
+    private func lateFault(_ branch: LeavingBranch, _ atWork: [StageThread], _ drainNs: Int64) -> FrameHostError {
         FrameHostError(
             .exhausted, place: FaultPlace(stage: atWork[0].head.id, title: atWork[0].head.title),
             what:

@@ -19,7 +19,7 @@ struct RunningGraph: @unchecked Sendable {
     var queues: [Queued] = []
     var pools: [FramePool] = []
     var slabs: [Slab] = []
-    var workers: [Worker] = []
+    var stageThreads: [StageThread] = []
     /// Branches that were removed and have not ended yet.
     var leaving: [LeavingBranch] = []
     /// The account of removed stages and links.
@@ -32,7 +32,7 @@ struct RunningGraph: @unchecked Sendable {
     /// The stages of the plan, and those that leave.
     var everyRunner: [StageRunner] { runners + leaving.flatMap(\.runners) }
     var everyQueue: [ItemQueue] { queues.map(\.queue) + leaving.flatMap(\.queues) }
-    var everyWorker: [Worker] { workers + leaving.flatMap(\.workers) }
+    var everyStageThread: [StageThread] { stageThreads + leaving.flatMap(\.stageThreads) }
 
     /// The stage with this number; nil when it has gone.
     func runner(number: Int) -> StageRunner? {

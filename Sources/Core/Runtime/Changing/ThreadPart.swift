@@ -2,8 +2,8 @@
 
 /// All that one thread which stays does for a change, between the same two items.
 struct ThreadPart {
-    /// The worker whose thread it is.
-    let worker: Worker
+    /// The stage thread whose thread it is.
+    let stageThread: StageThread
     /// Live options that its stages take when they are asked.
     let sets: [LiveSet]
     /// Instances that take the place of others.
@@ -21,7 +21,7 @@ struct ThreadPart {
     var hasWork: Bool { rewiring != nil || !exchanges.isEmpty }
 
     /// The stage that is named where the thread does not answer.
-    var runner: StageRunner { sets.first?.runner ?? exchanges.first?.runner ?? worker.head }
+    var runner: StageRunner { sets.first?.runner ?? exchanges.first?.runner ?? stageThread.head }
 }
 
 /// The live options in which a stage of the new request differs.
@@ -151,12 +151,12 @@ extension GraphChange {
             rewiring.perform()
             // A queue that was closed has reported its own frame.
             let isToldByQueue = part.cut.map { $0.ends.isEmpty && assembly.newRunners.isEmpty } ?? false
-            let first = rewiring.members.last { $0.output != nil && !isNew($0) } ?? part.worker.head
+            let first = rewiring.members.last { $0.output != nil && !isNew($0) } ?? part.stageThread.head
             if !isToldByQueue { holds(from: first.nextFrame) }
         }
         for end in part.cut?.ends ?? [] {
             end.adoptMembers()
-            chain.begin(workers: [end], from: reserve)
+            chain.begin(stageThreads: [end], from: reserve)
         }
         settlePart()
     }
@@ -206,7 +206,7 @@ extension GraphChange {
                 "\(exchange.runner.title) ended before it could be replaced.")
         }
         // At the end of a run in which the thread hangs everything stays as it is.
-        if part.worker.state.hasLetGo.load(ordering: .acquiring) {
+        if part.stageThread.state.hasLetGo.load(ordering: .acquiring) {
             for end in part.cut?.ends ?? [] { end.state.finished.store(true, ordering: .releasing) }
             if let rewiring = part.rewiring { endWithoutItems(rewiring) }
         }

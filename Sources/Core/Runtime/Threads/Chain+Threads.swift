@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Chain {
-    /// Starts the threads of `workers`, the last one first: consumers before their producers.
+    /// Starts the threads of `stageThreads`, the last one first: consumers before their producers.
     ///
     /// - Parameter reserve: Has a thread for each of them; nil at the start of a run.
-    func begin(workers: [Worker], from reserve: ThreadReserve? = nil) {
+    func begin(stageThreads: [StageThread], from reserve: ThreadReserve? = nil) {
         // Where the work on an item takes much longer than a switch of threads, it is better to wake the waiting thread
         // at once.
         let isBatch = !runners.contains {
             $0.shown.demand.isLive || $0.shown.demand.cost >= AutomaticQueues.leastGain
         }
-        begin(workers.map { worker in (worker.state, { worker.work() }) }, isBatch: isBatch, from: reserve)
+        begin(
+            stageThreads.map { stageThread in (stageThread.state, { stageThread.work() }) }, isBatch: isBatch,
+            from: reserve)
     }
 
     /// Starts threads without which the run cannot go on.

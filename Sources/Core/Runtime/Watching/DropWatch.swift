@@ -166,8 +166,8 @@ struct DropWatch {
 
     private mutating func sample(_ graph: RunningGraph) {
         looks += 1
-        for worker in graph.workers {
-            let number = Int(worker.state.inside.load(ordering: .relaxed))
+        for stageThread in graph.stageThreads {
+            let number = Int(stageThread.state.inside.load(ordering: .relaxed))
             if number >= 0 { busy[number, default: 0] += 1 }
         }
     }
@@ -185,8 +185,8 @@ struct DropWatch {
         }
         let behind = Set(reached.map { graph.runners[$0].number })
         func count(_ runner: StageRunner) -> Int { busy[runner.number] ?? 0 }
-        let found = graph.workers.compactMap { worker -> Culprit? in
-            let members = worker.members.filter { $0.kind != .source }
+        let found = graph.stageThreads.compactMap { stageThread -> Culprit? in
+            let members = stageThread.members.filter { $0.kind != .source }
             let sum = members.reduce(0) { $0 + count($1) }
             guard sum * 100 >= looks * Self.leastPercent,
                 let worst = members.filter({ behind.contains($0.number) }).max(by: { count($0) < count($1) }),
@@ -194,7 +194,7 @@ struct DropWatch {
             else { return nil }
             return Culprit(
                 runner: worst, percent: sum * 100 / looks, ownPercent: count(worst) * 100 / looks,
-                stages: members.map(\.id), divider: divider(of: worker.members, before: worst, in: graph))
+                stages: members.map(\.id), divider: divider(of: stageThread.members, before: worst, in: graph))
         }
         return found.max { $0.percent < $1.percent }.map { .tooSlow($0) } ?? .nobody
     }

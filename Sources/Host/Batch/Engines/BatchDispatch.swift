@@ -29,7 +29,7 @@ struct BatchDispatch {
         var number = SystemRandomNumberGenerator()
         let digits = String(number.next() as UInt32, radix: 16)
         let mark = String(repeating: "0", count: 8 - digits.count) + digits
-        let folder = "\(work.out)/\(UnitFolder.hidden)/jobs/\(Self.word(chain))-\(mark)"
+        let folder = "\(work.out)/\(BatchUnitFolder.hidden)/jobs/\(Self.word(chain))-\(mark)"
         job = BatchJob(
             name: "framehost-\(mark)", folder: folder,
             // A container has a program of its own.

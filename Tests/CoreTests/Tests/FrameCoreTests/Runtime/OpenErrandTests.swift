@@ -293,7 +293,7 @@ import Testing
         try plain.add(DoorSink.self, "c", options: #"{"log": "\#(log)-c"}"#, from: ["long"])
         let driver = try RunningChainDriver(plain)
         driver.waitForFrames(200)
-        let short = try #require(driver.chain.graph.workers.first { $0.head.id == "short" })
+        let short = try #require(driver.chain.graph.stageThreads.first { $0.head.id == "short" })
         let hasEnded = short.state.finished.load(ordering: .acquiring)
         #expect(hasEnded)
         var other = plain.without("b")

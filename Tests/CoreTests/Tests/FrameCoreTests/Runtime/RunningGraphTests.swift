@@ -30,7 +30,7 @@ import Testing
         try sketch.add(ProbeFilter.self, "mark")
         try sketch.add(CountSink.self, "sink")
         let driver = try RunningChainDriver(sketch)
-        #expect(driver.chain.graph.workers.count == 1)
+        #expect(driver.chain.graph.stageThreads.count == 1)
         for turn in 0..<5000 {
             let answer = driver.answer {
                 turn % 2 == 0

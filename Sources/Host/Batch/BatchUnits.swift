@@ -6,7 +6,7 @@ import Glibc
 /// The inputs of a batch, and the name in DIR of each input's output.
 ///
 /// 16 bytes for each unit beside the text of its path, so that a million units fit into memory. Immutable once made.
-struct UnitList: Sendable {
+struct BatchUnits: Sendable {
     private struct Entry {
         var start: Int
         var length: UInt32

@@ -5,7 +5,7 @@ import Glibc
 /// The socket through which this process reports to the service manager: datagrams with lines `NAME=value`.
 ///
 /// - SeeAlso: sd_notify(3), which states the protocol and that programs may speak it without libsystemd; unix(7).
-final class ServiceNotifySocket: Sendable {
+final class SystemdNotifySocket: Sendable {
     enum Outcome: Equatable {
         case sent
         /// Earlier datagrams have not been read yet. The same datagram may be sent again later.

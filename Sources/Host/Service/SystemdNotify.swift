@@ -8,48 +8,48 @@ import Glibc
 ///
 /// The environment variables `NOTIFY_SOCKET` and `WATCHDOG_USEC` ask for it. A sign of life is sent only while the
 /// chain is healthy, so that the manager restarts a chain that has stalled.
-final class ServiceNotify: Sendable {
+final class SystemdNotify: Sendable {
     /// The longest accepted time between two signs of life, µs: a day.
     private static let longestWatchdog: Int64 = 86_400_000_000
     /// The most datagrams that wait for room. The oldest are dropped first.
     private static let mostWaiting = 16
 
     private struct State {
-        var notices: ServiceNotifyState
+        var notices: SystemdNotifyState
         /// Datagrams for which there was no room.
         var waiting: [String] = []
         /// Whether the manager no longer listens.
         var isLost = false
     }
 
-    private let socket: ServiceNotifySocket
+    private let socket: SystemdNotifySocket
     private let name: String
     private let state: Locked<State>
 
-    private init(_ socket: ServiceNotifySocket, name: String, watchdog: Int64?) {
+    private init(_ socket: SystemdNotifySocket, name: String, watchdog: Int64?) {
         self.socket = socket
         self.name = name
-        state = Locked(State(notices: ServiceNotifyState(watchdog: watchdog)))
+        state = Locked(State(notices: SystemdNotifyState(watchdog: watchdog)))
     }
 
     /// [main thread] Must be called before there are other threads, since it removes the variables from the
     /// environment: programs that plugins start are not services.
     ///
     /// - Returns: nil where `NOTIFY_SOCKET` is missing or not usable.
-    static func ofEnvironment() -> ServiceNotify? {
+    static func ofEnvironment() -> SystemdNotify? {
         func take(_ name: String) -> String? {
             defer { unsetenv(name) }
             return getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
         }
         let (name, time, process) = (take("NOTIFY_SOCKET"), take("WATCHDOG_USEC"), take("WATCHDOG_PID"))
         guard let name else { return nil }
-        guard let socket = ServiceNotifySocket(name) else {
+        guard let socket = SystemdNotifySocket(name) else {
             RunLog.logger.warning(
                 "NOTIFY_SOCKET '\(name)': is not a usable socket. It must be an absolute path or start with '@', and have 2 to 107 bytes. The service manager is not notified. Unset the variable if no service manager runs framehost."
             )
             return nil
         }
-        return ServiceNotify(socket, name: name, watchdog: time.flatMap { watchdog($0, of: process) })
+        return SystemdNotify(socket, name: name, watchdog: time.flatMap { watchdog($0, of: process) })
     }
 
     /// How long the manager waits for a sign of life of this process, µs; nil where it does not, or where a variable
@@ -78,7 +78,7 @@ final class ServiceNotify: Sendable {
 
     /// [control thread] The same for several chains together.
     func look(at status: ChainStatus, isFlowing: Bool) {
-        let look = ServiceNotifyState.Look(status: status, isFlowing: isFlowing, now: Self.now)
+        let look = SystemdNotifyState.Look(status: status, isFlowing: isFlowing, now: Self.now)
         tell { $0.datagrams(look) }
     }
 
@@ -96,7 +96,7 @@ final class ServiceNotify: Sendable {
     /// The manager's own clock.
     private static var now: Int64 { MonotonicTime.now() }
 
-    private func tell(_ datagrams: (inout ServiceNotifyState) -> [String]) {
+    private func tell(_ datagrams: (inout SystemdNotifyState) -> [String]) {
         let lost = state.withLock { state -> Int32? in
             guard !state.isLost else { return nil }
             state.waiting += datagrams(&state.notices)

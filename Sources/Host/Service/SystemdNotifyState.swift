@@ -5,7 +5,7 @@ import FrameCore
 /// Decides what the service manager is told about a run, and when. Pure: looks in, datagrams out.
 ///
 /// - SeeAlso: sd_notify(3), systemd.service(5), docs/design/024-installing.md.
-struct ServiceNotifyState {
+struct SystemdNotifyState {
     /// What is known of the chain at one moment.
     struct Look {
         var status: ChainStatus

@@ -6,9 +6,9 @@ import Glibc
 /// The record of a unit and what it says of DIR: which outputs are ours, which of them are not in their place yet, and
 /// what former records left there.
 ///
-/// A value without state of its own, as ``UnitFolder`` is, whose `look` says what is
+/// A value without state of its own, as ``BatchUnitFolder`` is, whose `look` says what is
 /// done already. [slot]
-struct UnitRecords {
+struct BatchUnitRecords {
     let out: String
     let name: String
     let key: String

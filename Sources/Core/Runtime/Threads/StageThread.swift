@@ -2,14 +2,14 @@
 
 /// One thread of a running chain: where its items come from, the run it takes them through, its mailbox.
 ///
-/// `@unchecked Sendable`: from its start on only the thread itself changes it, between two items ([worker thread]).
-final class Worker: @unchecked Sendable {
+/// `@unchecked Sendable`: from its start on only the thread itself changes it, between two items ([stage thread]).
+final class StageThread: @unchecked Sendable {
     /// Where the items come from.
     enum Input {
         case source
         case queue(ItemQueue)
         case several(StageInlet)
-        /// None: the run was on a thread that stays, and this worker only ends it.
+        /// None: the run was on a thread that stays, and this stage thread only ends it.
         case none
 
         var queues: [ItemQueue] {
@@ -53,7 +53,7 @@ final class Worker: @unchecked Sendable {
         if case .several(let inlet) = input, head.kind == .join { head.inputs = inlet.inputs }
     }
 
-    /// A worker that ends stages that leave another thread.
+    /// A stage thread that ends stages that leave another thread.
     ///
     /// - Parameter run: The run that is ended first; nil where the members hold nothing any more.
     init(ending run: InlineRun?, members: [StageRunner]) {
@@ -65,12 +65,12 @@ final class Worker: @unchecked Sendable {
         state = ThreadState(name: "end:\(head.id)")
     }
 
-    /// [once the thread that the members leave has let go of them] Makes them members of this worker.
+    /// [once the thread that the members leave has let go of them] Makes them members of this stage thread.
     func adoptMembers() {
         for member in members { member.thread = state }
     }
 
-    /// [worker thread, between two items; any thread before it runs or after it has let go] Takes over another run and
+    /// [stage thread, between two items; any thread before it runs or after it has let go] Takes over another run and
     /// other members.
     func rewire(run: InlineRun?, members: [StageRunner]) {
         self.run = run
@@ -85,7 +85,7 @@ final class Worker: @unchecked Sendable {
         }
     }
 
-    /// [worker thread] Runs from the first item to the end.
+    /// [stage thread] Runs from the first item to the end.
     func work() {
         switch input {
         case .source: runSource()
@@ -125,7 +125,7 @@ final class Worker: @unchecked Sendable {
         return head.produce()
     }
 
-    /// [worker thread] Sets the priority that the present source asks for. Its replacement may ask for another.
+    /// [stage thread] Sets the priority that the present source asks for. Its replacement may ask for another.
     private func setPriority(_ priority: inout ThreadPriority) {
         guard head.demand.isUrgent else { return priority.restore() }
         priority.raise()

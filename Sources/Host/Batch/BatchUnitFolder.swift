@@ -8,7 +8,7 @@ import Glibc
 /// the order of the steps is safe, between whichever two steps a process ends.
 ///
 /// A value without state of its own: all state is in the folder. [slot]
-struct UnitFolder {
+struct BatchUnitFolder {
     /// DIR.
     let out: String
     /// The output's name in DIR: `2024/clip.mp4`.
@@ -17,7 +17,7 @@ struct UnitFolder {
     /// `DIR/.framehost/2024/clip.mp4`.
     private let unit: String
     private let folder: String
-    private let records: UnitRecords
+    private let records: BatchUnitRecords
 
     static let hidden = ".framehost"
 
@@ -27,7 +27,7 @@ struct UnitFolder {
         self.key = key
         unit = "\(out)/\(Self.hidden)/\(BatchFiles.safe(name))"
         folder = "\(unit)/\(key)"
-        records = UnitRecords(
+        records = BatchUnitRecords(
             out: out, name: name, key: key, unit: unit, folder: folder,
             workName: BatchFiles.safe(BatchFiles.last(name)))
     }
@@ -38,7 +38,9 @@ struct UnitFolder {
     var partsFolder: String { "\(folder)/parts" }
 
     /// The attempts at one part.
-    func part(_ index: Int) -> UnitFolder { UnitFolder(out: partsFolder, name: PartRequest.name(index), key: key) }
+    func part(_ index: Int) -> BatchUnitFolder {
+        BatchUnitFolder(out: partsFolder, name: PartRequest.name(index), key: key)
+    }
 
     /// Writes down how many parts there are. Every process that divides the unit writes the same number.
     ///
@@ -113,7 +115,7 @@ struct UnitFolder {
         let done = "\(folder)/done"
         let seen = FileIdentity(path: done)
         if let record = records.record {
-            if let other = UnitRecords.otherInput(record, than: path, input) {
+            if let other = BatchUnitRecords.otherInput(record, than: path, input) {
                 return .setAside(records.otherInputText(other, path), attempts: 0)
             }
             switch try records.publish(record) {
@@ -122,7 +124,7 @@ struct UnitFolder {
             case .changed(let name):
                 // The output may be that of another chain. A batch may have published that output, and may have been
                 // ended before it could remove this record.
-                guard records.oldRecords().contains(where: { UnitRecords.fits($0, 0, in: out) == .same }) else {
+                guard records.oldRecords().contains(where: { BatchUnitRecords.fits($0, 0, in: out) == .same }) else {
                     return .setAside(
                         "\(out)/\(name) has been changed since it was made. Remove the file to have it made again.",
                         attempts: record.attempt)
@@ -132,8 +134,8 @@ struct UnitFolder {
             // Somebody removed an output, so that the batch makes that output again. The former record says that the
             // other outputs are ours.
             if FileIdentity(path: done) == seen {
-                unlink("\(folder)/\(UnitRecords.formerRecord)")
-                rename(done, "\(folder)/\(UnitRecords.formerRecord)")
+                unlink("\(folder)/\(BatchUnitRecords.formerRecord)")
+                rename(done, "\(folder)/\(BatchUnitRecords.formerRecord)")
             }
         } else if seen != nil {
             let file = open(done, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -186,7 +188,7 @@ struct UnitFolder {
         // Another batch may have another chain, or may have seen the input before the input changed. The output of that
         // batch comes first.
         for other in BatchFiles.list(unit) ?? []
-        where other != key && UnitRecords.isKey(other) && access("\(unit)/\(other)/done", F_OK) != 0 {
+        where other != key && BatchUnitRecords.isKey(other) && access("\(unit)/\(other)/done", F_OK) != 0 {
             let claims = Self.marks(in: "\(unit)/\(other)").claims
             if let newest = claims.last,
                 case .lives(let who) = owner.life(ofClaim: "\(unit)/\(other)/\(newest).claim")
