@@ -311,6 +311,17 @@ class Chain:
                 stage["queueSeconds"] = dice.choice([0.1, 0.2, 1])
             self.servers.append({"port": port, "path": stage["path"], "tls": "certificate" in stage})
 
+    def recorders_of_sound(self):
+        """The ids of the recorders that get no pictures."""
+        sounds = {stage["id"] for stage in self.stages if stage["use"] == "audio-encoder"}
+        found = set()
+        for stage in self.recorders:
+            given = stage.get("from")
+            given = given if isinstance(given, list) else [given]
+            if given and all(isinstance(one, str) and one in sounds for one in given):
+                found.add(stage["id"])
+        return found
+
     def take(self, open_ends, keeps=False):
         """An end to go on from; one that was gone on from already makes a fork."""
         dice = self.dice

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens a finished recording with libavformat, in a process of its own: what ffprobe does, forty times as fast.
 
-    python3 probe.py      reads paths, a line each; answers with `video-packets other-packets` or `error TEXT`
+    python3 probe.py      reads paths, a line each; answers with `video-packets other-packets` (the first -1 without a video stream) or `error TEXT`
 """
 
 import ctypes
@@ -16,8 +16,8 @@ class Prober:
     def __init__(self, script):
         self.script, self.child = script, None
 
-    def ask(self, path):
-        """(video packets, None) or (0, what is wrong)."""
+    def ask(self, path, of_sound=False):
+        """(video packets, None) or (0, what is wrong); of a recording of sound alone its packets."""
         if self.child is None or self.child.poll() is not None:
             self.child = subprocess.Popen([sys.executable, self.script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.child.stdin.write(path + "\n")
@@ -25,7 +25,10 @@ class Prober:
         answer = self.child.stdout.readline().strip()
         if not answer or answer.startswith("error"):
             return 0, answer or "the prober died"
-        return int(answer.split()[0]), None
+        video, other = map(int, answer.split())
+        if of_sound:
+            return (other, None) if video < 0 and other > 0 else (0, f"of sound alone, and it has {video} pictures and {other} blocks")
+        return (video, None) if video >= 0 else (0, "error it has no video stream")
 
 
 def main():
@@ -48,14 +51,12 @@ def main():
             if result < 0:
                 return "error its streams are not known: " + text(result)
             video = format.av_find_best_stream(context, 0, -1, -1, None, 0)
-            if video < 0:
-                return "error it has no video stream"
-            counts = [0, 0]
+            counts = [0 if video >= 0 else -1, 0]
             while True:
                 result = format.av_read_frame(context, packet)
                 if result < 0:
                     break
-                counts[0 if stream_of[0] == video else 1] += 1
+                counts[0 if video >= 0 and stream_of[0] == video else 1] += 1
                 codec.av_packet_unref(packet)
             if result != -541478725:
                 return "error reading ends with: " + text(result)
