@@ -44,6 +44,8 @@ public struct FrameHostError: Error, Sendable, Equatable {
         case noServer = "no-server"
         /// The machine has no more space, quota, memory or file descriptors at present: not a fault of the input.
         case outOfResources = "out-of-resources"
+        /// Pictures in which a privacy stage hides something would go where nobody may see them uncovered.
+        case showsOriginals = "shows-originals"
     }
 
     /// The broad class.

@@ -20,6 +20,9 @@ public struct ChainPlan: Sendable {
         public var isTap: Bool
         /// What it asks of the plan.
         public var demand: StageDemand
+        /// The privacy stage that hides something in the pictures that the stage gives, or gets as a sink, and has not
+        /// covered it there; nil where nothing is hidden, or all of it is covered.
+        public var hiddenBy: String?
     }
 
     /// A link of the plan.

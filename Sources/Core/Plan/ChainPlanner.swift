@@ -36,12 +36,15 @@ struct ChainPlanner {
         let layout = running?.layout ?? MetadataLayout(stages.flatMap(\.request.type.info.metadata))
         try checkWhatStays(stages, layout)
         for stage in stages where !stage.isKept { stage.context.layout = layout }
+        let originals = try proveOriginals(stages)
         var plan = try plan(stages, layout, isLive: negotiation.isLive)
         plan.part = part
+        for index in stages.indices { plan.stages[index].hiddenBy = originals.way(to: index)?.hider }
+        plan.notes += originals.notes(stages)
         return PlannedChain(
             plan: plan, stages: stages, services: services,
             layout: layout,
-            isLive: negotiation.isLive, spare: request.spare, changes: changes(stages))
+            isLive: negotiation.isLive, spare: request.spare, hidden: originals.hidden, changes: changes(stages))
     }
 
     private func planPart(_ stages: [PlannedStage]) throws -> TimelinePart? {
@@ -51,6 +54,15 @@ struct ChainPlanner {
         planner.check(&faults)
         try faults.throwAll()
         return planner.whole
+    }
+
+    private func proveOriginals(_ stages: [PlannedStage]) throws -> OriginalsProof {
+        let proof = OriginalsProof(stages, after: running)
+        var faults = PlanFaults(request)
+        faults.addOriginals(stages, proof)
+        faults.addOriginals(request.rules, stages, proof)
+        try faults.throwAll()
+        return proof
     }
 
     /// Metadata slots and the sizes of pools cannot change during a run.

@@ -31,7 +31,7 @@ public struct ChainRequest: Sendable {
     public var processors: Int?
     /// Services that run beside the chain. The planner looks only at what they claim.
     public var services: [ServiceRequest] = []
-    /// What the chain does when something happens. The planner does not look at it.
+    /// What the chain does when something happens. The planner looks only at the pictures that are taken.
     public var rules: [Rule] = []
     /// The part of the timeline that is made; nil means the whole timeline.
     public var part: TimelinePart?

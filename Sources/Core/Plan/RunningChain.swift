@@ -58,6 +58,8 @@ struct RunningChain {
     let services: ChainServices
     let layout: MetadataLayout
     let isLive: Bool
+    /// As ``PlannedChain/hidden``.
+    let hidden: [String: String]
     /// The pool sizes and the spare buffers that the chain file asks for. Both hold as long as the chain runs.
     let buffers: [String: Int]
     let spare: Int?
@@ -74,6 +76,7 @@ struct RunningChain {
         layout = planned.layout
         isLive = planned.isLive
         spare = planned.spare
+        hidden = planned.hidden
         var buffers: [String: Int] = [:]
         for stage in planned.stages {
             stages[stage.id] = stage

@@ -19,6 +19,8 @@ public struct StageRequest: Sendable {
     public var onError: OnError?
     /// Whether no stage takes its output, on purpose.
     public var isUnread: Bool
+    /// Sinks: whether the stage may have pictures in which a privacy stage hides something.
+    public var isOriginal = false
     /// Index in the chain file; the same for a converter and the stage it was inserted before.
     public var fileIndex: Int
     /// Where the stage begins in the file.

@@ -36,6 +36,13 @@ public protocol RunControl: AnyObject, Sendable {
     /// Posts an event of the service itself, which belongs to no stage.
     func post(_ event: String, level: Event.Level, text: String, details: JSONNode)
 
+    /// Whether pictures of this stage are original: a privacy stage behind it, or behind what feeds it, has not covered
+    /// them (docs/design/047-originals.md).
+    func showsOriginals(_ stage: String) -> Bool
+    /// Whether a command shows or records originals, or changes what is hidden, so that its sender needs the right
+    /// `originals`.
+    func needsOriginals(_ command: JSONNode) -> Bool
+
     /// Carries out a command, one of those that `--commands` reads (docs/chain-file.md).
     ///
     /// - Parameters:

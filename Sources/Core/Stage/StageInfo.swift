@@ -254,6 +254,11 @@ public struct StageDemand: Sendable, Equatable {
     /// Filters: no frame may go on without the stage's work, such as hiding faces. While the stage is paused, frames end
     /// there, and `"onError": "bypass"` is refused.
     public var mustNotBePassed = false
+    /// Sinks: nothing of a picture leaves the stage, neither to a file nor to a screen or a network. Such a sink may have
+    /// pictures in which a privacy stage hides something.
+    public var showsNothing = false
+    /// Filters and transforms: the stage writes pictures of what it gives into files of its own, beside its output.
+    public var writesPictures = false
     /// Where the buffers of the output come from.
     public var outputBuffers = OutputBuffers.own
     /// Encoders and readers of files: memory for access units, in bytes.

@@ -322,6 +322,7 @@ struct ChainFile: ChainPartReader {
             id: Self.id(of: node, index), type: type, from: from, link: link, join: join, onError: own.onError,
             isUnread: own.isUnread, fileIndex: index, place: node.place)
         stage.ownPlaces = ownPlaces(node)
+        stage.isOriginal = own.isOriginal
         var options = members.filter { !ChainKeys.stage.names.contains($0.key) }
         options.removeAll { member in
             guard let meant = Self.keyMeant(by: member.key, of: type) else { return false }

@@ -44,6 +44,7 @@ enum ChainKeys {
     struct Stage {
         var onError: OnError?
         var isUnread = false
+        var isOriginal = false
     }
 
     static let stage = ChainObject<Stage>(
@@ -68,6 +69,12 @@ enum ChainKeys {
                 "unread", help: "True if no stage takes its output, on purpose. Otherwise that is a fault.",
                 ChainValue(default: Stage().isUnread)
             ) { $0.isUnread = $1 },
+            ChainKey(
+                "original",
+                help:
+                    "True if the sink may have pictures in which a privacy stage hides something. Otherwise that is a fault.",
+                ChainValue(default: Stage().isOriginal)
+            ) { $0.isOriginal = $1 },
             ChainKey(
                 "onError",
                 help:

@@ -43,7 +43,7 @@ enum CommandForm {
         "replace": ["with": .object, "drop": .bool], "resume": [:],
         "snapshot": [
             "path": .string, "overwrite": .bool, "width": .number, "height": .number, "fit": .string,
-            "rotate": .number, "mirror": .bool, "quality": .number,
+            "rotate": .number, "mirror": .bool, "quality": .number, "original": .bool,
         ], "status": [:],
     ]
     private static let ofOwnCommand: [String: Kind] = ["arguments": .object]

@@ -135,6 +135,7 @@ struct PlanText {
             ("output", stage.output.map { .string($0.description) } ?? .null), ("hold", .number(stage.demand.hold)),
             ("delay", .number(stage.demand.delay)), ("live", .bool(stage.demand.isLive)),
             ("ownBytes", .number(stage.demand.ownBytes)),
+            ("hiddenBy", stage.hiddenBy.map { .string($0) } ?? .null),
         ])
     }
 

@@ -34,6 +34,9 @@ final class HostControl: RunControl {
             Event(name: event, level: level, text: text, details: details, time: running.clock.now()))
     }
 
+    func showsOriginals(_ stage: String) -> Bool { running.showsOriginals(stage) }
+    func needsOriginals(_ command: JSONNode) -> Bool { OriginalsNeed.isNeeded(by: command, in: running) }
+
     func perform(_ command: JSONNode, reply: @escaping CommandReply) { language.perform(command, reply: reply) }
 
     func askPicture(of stage: String, for inbox: PictureInbox) throws {

@@ -72,6 +72,14 @@ final class SignalSnapshots: Sendable {
                     .invalidConfiguration, place: place, what: "'\(request.stage)' gives no pictures",
                     remedy: "Name a stage that gives raw video.")
             }
+            if let hider = stage.hiddenBy {
+                return FrameHostError(
+                    .invalidConfiguration, place: place,
+                    what: "'\(hider)' hides something in the pictures of '\(request.stage)'",
+                    remedy:
+                        "Name '\(hider)' or a stage behind it. For originals, use the command 'snapshot' with \"original\": true.",
+                    reason: .showsOriginals)
+            }
         }
         return faultOfFiles()
     }

@@ -55,10 +55,14 @@ final class Snapshots: Sendable {
             let form = try PictureForm(command, path: path)
             let target = path.hasPrefix("/") ? path : "\(chain.folder)/\(path)"
             let isReplacing = command["overwrite"]?.asBool ?? false
+            let mayBeOriginal = command["original"]?.asBool ?? false
             try start(
                 Work(
-                    stage: stage, body: { [self] in try made(stage, form, target, isReplacing: isReplacing) },
-                    reply: reply))
+                    stage: stage,
+                    body: { [self] in
+                        if !mayBeOriginal, let fault = chain.faultOfOriginals(stage) { throw fault }
+                        return try made(stage, form, target, isReplacing: isReplacing)
+                    }, reply: reply))
         } catch {
             reply(CommandAnswer(stage: stage, error: error))
         }

@@ -61,6 +61,7 @@ final class NullSink: Sink {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.isDivisible = options.dump == nil && options.report == .none
+        demand.showsNothing = options.dump == nil
         if let path = options.dump, !options.isOutput { demand.writesFiles = [context.resolve(path)] }
         if options.isOutput || options.report == .latency {
             // Several stages may write lines to one output, but samples cannot be mixed with lines.

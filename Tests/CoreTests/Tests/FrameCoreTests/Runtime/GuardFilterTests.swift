@@ -5,7 +5,7 @@ import Testing
 @testable import FrameCore
 
 /// Hides something in each frame, as a stand-in writes a mark.
-private final class Cover: Filter {
+final class Cover: Filter {
     static let info = StageInfo(
         id: "cover", summary: "Hides.", input: .anyVideo, output: .sameAsInput, access: .modify)
 
@@ -34,7 +34,7 @@ private final class Cover: Filter {
 }
 
 /// Counts frames with and without the mark.
-private final class CoverCheck: Sink {
+final class CoverCheck: Sink {
     static let info = StageInfo(id: "cover-check", summary: "Looks.", input: .anyVideo)
     struct Options: StageOptions { @Option(help: "Name under which the counts are found.") var log = "" }
     private static let counts = Locked<[String: (covered: Int, bare: Int)]>([:])
@@ -45,13 +45,16 @@ private final class CoverCheck: Sink {
 
     func consume(_ input: consuming Sample) throws -> SinkVerdict {
         guard case .frame(let frame) = consume input else { return .dropped(.byStage) }
-        let isCovered = frame.withPlane(0) { $0.row(0)[0] == 255 }
-        Self.counts.withLock {
-            var count = $0[options.log] ?? (0, 0)
-            if isCovered { count.covered += 1 } else { count.bare += 1 }
-            $0[options.log] = count
-        }
+        Self.count(options.log, isCovered: frame.withPlane(0) { $0.row(0)[0] == 255 })
         return .delivered
+    }
+
+    static func count(_ log: String, isCovered: Bool) {
+        counts.withLock {
+            var count = $0[log] ?? (0, 0)
+            if isCovered { count.covered += 1 } else { count.bare += 1 }
+            $0[log] = count
+        }
     }
 }
 
