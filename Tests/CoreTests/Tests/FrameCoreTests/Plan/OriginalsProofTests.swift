@@ -38,7 +38,7 @@ import Testing
         #expect(found.map(\.reason) == [.showsOriginals])
         #expect(
             found.map(\.description) == [
-                "test.json: stages[4]: 'raw' would get pictures in which 'hide' hides something, and they do not pass it: 'cam' → 'crop' → 'raw'. Let it take from 'hide' or a stage behind it. If it is meant to have the originals, set its \"original\": true."
+                "test.json: stages[4].from: 'raw' would get pictures in which 'hide' hides something, and they do not pass it: 'cam' → 'crop' → 'raw'. Let it take from 'hide' or a stage behind it. If it is meant to have the originals, set its \"original\": true."
             ])
     }
 
@@ -94,7 +94,7 @@ import Testing
         try sketch.add(PageFilter.self, "page")
         try sketch.add(Cover.self, "hide")
         try sketch.add(CoverCheck.self, "rec")
-        #expect(faults(sketch.request).map(\.place.description) == ["test.json: stages[1]"])
+        #expect(faults(sketch.request).map(\.place.description) == ["test.json: stages[1].from"])
         sketch.request.stages[1].isOriginal = true
         #expect(faults(sketch.request).isEmpty)
         sketch.request.stages.swapAt(1, 2)
