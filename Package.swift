@@ -86,6 +86,7 @@ let package = Package(
         .package(path: "Sources/Core"),
         .package(path: "Sources/Plugins/support/CodedVideo"),
         .package(path: "Sources/Plugins/support/Rates"),
+        .package(path: "Sources/Plugins/support/ServerAccess"),
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
     ] + nestedPlugins.map { .package(path: "Sources/Plugins/\($0)/\($1)") },
@@ -218,7 +219,10 @@ let package = Package(
             // Also in a package of its own, which the thread sanitizer builds.
             .testTarget(
                 name: "RTSPSinkTests",
-                dependencies: [core, .product(name: "RTSPSink", package: "RTSPSink")],
+                dependencies: [
+                    core, .product(name: "RTSPSink", package: "RTSPSink"),
+                    .product(name: "ServerAccess", package: "ServerAccess"),
+                ],
                 path: "Tests/RTSPSinkTests/Tests/RTSPSinkTests", swiftSettings: unoptimised),
             .testTarget(
                 name: "ControlServerTests",

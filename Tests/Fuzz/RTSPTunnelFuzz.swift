@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// RTSP in Base64, as it comes through HTTP. Any bytes decode alike however they are cut; what was coded piece by piece
 /// comes back whole; a tunnel reads the same requests as a connection of its own.
 func fuzzRTSPTunnel(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

@@ -13,7 +13,7 @@ compile_media_chain() {
   for module in "$built"/*.build/module.modulemap; do flags+=(-Xcc "-fmodule-map-file=$module"); done
   for module in .build/checkouts/*/Sources/*/include; do flags+=(-Xcc "-I$module"); done
   local objects=()
-  for module in CodedVideo Shared PictureStamp Lettering Stills LiveStates LiveInput Recordings Reports FileSource X264Encoder Rate Recorder RTSPSink; do
+  for module in CodedVideo Shared PictureStamp Lettering Stills LiveStates LiveInput Recordings Reports FileSource X264Encoder Rate Recorder ServerAccess RTSPSink; do
     # Each plugin's entry has the same symbol.
     mapfile -t sources < <(find Sources/Plugins/*/"$module" -name .build -prune -o -name '*.swift' ! -name "${module}Plugin.swift" ! -name Package.swift -print | sort)
     swiftc "${flags[@]}" -wmo -module-name "$module" -emit-module -emit-module-path "$work/$module.swiftmodule" -emit-object \

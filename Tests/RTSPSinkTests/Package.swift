@@ -6,12 +6,16 @@ import PackageDescription
 
 let package = Package(
     name: "RTSPSinkTests",
-    dependencies: [.package(path: "../../Sources/Core"), .package(path: "../../Sources/Plugins/sinks/RTSPSink")],
+    dependencies: [
+        .package(path: "../../Sources/Core"), .package(path: "../../Sources/Plugins/sinks/RTSPSink"),
+        .package(path: "../../Sources/Plugins/support/ServerAccess"),
+    ],
     targets: [
         .testTarget(
             name: "RTSPSinkTests",
             dependencies: [
                 .product(name: "FrameCore", package: "Core"), .product(name: "RTSPSink", package: "RTSPSink"),
+                .product(name: "ServerAccess", package: "ServerAccess"),
             ])
     ],
     swiftLanguageModes: [.v6]

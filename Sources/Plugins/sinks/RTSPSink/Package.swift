@@ -14,7 +14,7 @@ let package = Package(
     products: [.library(name: "RTSPSink", type: .dynamic, targets: ["RTSPSink"])],
     dependencies: [
         .package(path: "../../../Core"), .package(path: "../../support/CodedVideo"),
-        .package(path: "../../support/Network"),
+        .package(path: "../../support/Network"), .package(path: "../../support/ServerAccess"),
     ],
     targets: [
         .target(
@@ -24,6 +24,7 @@ let package = Package(
                 .product(name: "CodedVideo", package: "CodedVideo"),
                 .product(name: "FrameCore", package: "Core"),
                 .product(name: "FrameNetwork", package: "Network"),
+                .product(name: "ServerAccess", package: "ServerAccess"),
             ],
             path: ".",
             exclude: ["README.md", "Shims"],

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// Asks a client who it is, and checks its answer.
 struct Challenge: Sendable {
     static let realm = "framehost"
@@ -29,7 +31,7 @@ struct Challenge: Sendable {
         guard let header else { return .missing }
         switch Authorization(header) {
         case .basic(let name, let password):
-            guard scheme == .basic, let right = credentials.password(of: name), Self.isEqual(right, password) else {
+            guard scheme == .basic, let right = credentials.password(of: name), Secrets.isEqual(right, password) else {
                 return .wrong
             }
             return .granted(user: name)
@@ -48,20 +50,12 @@ struct Challenge: Sendable {
         let right = Authorization.digestResponse(
             scheme, name: digest.username, password: password, realm: digest.realm, nonce: digest.nonce, method: method,
             uri: digest.uri)
-        guard Self.isEqual(right, digest.response.lowercased()) else { return .wrong }
+        guard Secrets.isEqual(right, digest.response.lowercased()) else { return .wrong }
         return digest.nonce == nonce ? .granted(user: digest.username) : .stale
     }
 
     private func refers(_ uri: String, to url: RTSPURL) -> Bool {
         guard let signed = RTSPURL(uri) ?? RTSPURL("/" + uri) else { return false }
         return signed.path == url.path
-    }
-
-    /// Compares in a time that does not depend on where two texts differ.
-    private static func isEqual(_ a: String, _ b: String) -> Bool {
-        let (a, b) = (Array(a.utf8), Array(b.utf8))
-        var difference = UInt8(a.count == b.count ? 0 : 1)
-        for index in a.indices { difference |= a[index] ^ (index < b.count ? b[index] : 0) }
-        return difference == 0
     }
 }

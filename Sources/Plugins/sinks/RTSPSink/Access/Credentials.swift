@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ServerAccess
+
 /// Who may play: names and passwords. Never printed: its description says how many there are.
 struct Credentials: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
     private var passwords: [String: String] = [:]
@@ -11,11 +13,9 @@ struct Credentials: Sendable, Equatable, CustomStringConvertible, CustomDebugStr
     /// - Returns: nil where a line has no colon or no name, with the line's number in `faultyLine`.
     static func parse(_ text: String) -> (credentials: Credentials?, faultyLine: Int) {
         var result = Credentials()
-        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
-            let line = ASCII.trimmed(line)
-            if line.isEmpty || line.hasPrefix("#") { continue }
-            guard let colon = line.utf8.firstIndex(of: 58), colon != line.startIndex else { return (nil, index + 1) }
-            result.passwords[String(line[..<colon])] = String(line[line.utf8.index(after: colon)...])
+        for (number, line) in UserLines.of(text) {
+            guard let (name, password) = UserLines.split(line[...]), !name.isEmpty else { return (nil, number) }
+            result.passwords[String(name)] = String(password)
         }
         return (result, 0)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FrameNetwork
+import ServerAccess
 import FrameSupport
 
 /// One client's connection: turns bytes into requests, and answers into bytes. [network loop]

@@ -2,6 +2,7 @@
 
 import FrameCore
 import FrameNetwork
+import ServerAccess
 
 /// Where and how a server listens. All stages of one port must agree on it.
 struct ServerEndpoint: Sendable, Equatable {
@@ -17,38 +18,7 @@ struct ServerEndpoint: Sendable, Equatable {
     /// - Throws: ``FrameHostError`` for files that cannot be read or do not fit.
     func tlsContext() throws -> NIOSSLContext? {
         guard let certificatePath, let keyPath else { return nil }
-        for (option, path) in [("certificate", certificatePath), ("key", keyPath)] {
-            try RunFiles.checkReadable(path, option: option)
-        }
-        do {
-            let chain = try NIOSSLCertificate.fromPEMFile(certificatePath).map {
-                NIOSSLCertificateSource.certificate($0)
-            }
-            let key = try NIOSSLPrivateKey(file: keyPath, format: .pem)
-            var configuration = TLSConfiguration.makeServerConfiguration(
-                certificateChain: chain, privateKey: .privateKey(key))
-            configuration.minimumTLSVersion = .tlsv12
-            // A client that does not answer the end of TLS must not hold up anything.
-            configuration.shutdownTimeout = .milliseconds(250)
-            return try NIOSSLContext(configuration: configuration)
-        } catch {
-            throw FrameHostError(
-                .unavailable, place: "certificate",
-                what: "the certificate '\(certificatePath)' with the key '\(keyPath)' cannot be used",
-                remedy:
-                    "Set 'certificate' to a PEM file with the certificate chain, and 'key' to a PEM file with its private key, without a password.",
-                cause: Self.reason(error))
-        }
-    }
-
-    /// Sentences for NIO's errors that are only names, such as `failedToLoadCertificate`.
-    private static func reason(_ error: any Error) -> String {
-        switch error as? NIOSSLError {
-        case .failedToLoadCertificate: "The file of 'certificate' has no certificate in PEM format."
-        case .failedToLoadPrivateKey:
-            "The file of 'key' has no private key in PEM format that can be read without a password."
-        default: String(describing: error)
-        }
+        return try ServerCertificate.context(certificate: certificatePath, key: keyPath)
     }
 
     /// The addresses under which clients reach it, best first: loopback, then IPv4 of each interface, then IPv6.

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decodes Base64 that comes in pieces of any size, as clients write it into RTSP's tunnel through HTTP.
+/// Decodes Base64 that comes in pieces of any size, as clients write it into RTSP's tunnel through HTTP, or whole.
 ///
 /// Each request is encoded separately, so there may be padding between requests. Blanks and line breaks are ignored.
-struct Base64Stream: Sendable {
+public struct Base64Stream: Sendable {
     /// The digits of the incomplete group of four, and their number.
     private var bits: UInt32 = 0
     private var digits = 0
     private var padding = 0
 
+    /// Begins before the first byte.
+    public init() {}
+
     /// True between groups of four.
-    var isIdle: Bool { digits == 0 && padding == 0 }
+    public var isIdle: Bool { digits == 0 && padding == 0 }
 
     /// Decodes `input` and appends it to `output`.
     ///
     /// - Returns: false for a byte that does not belong there; nothing can be decoded after it.
-    mutating func decode(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) -> Bool {
+    public mutating func decode(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) -> Bool {
         output.reserveCapacity(output.count + input.count / 4 * 3 + 3)
         for byte in input {
             switch byte {

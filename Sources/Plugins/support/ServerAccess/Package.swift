@@ -1,0 +1,20 @@
+// swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
+// A package of its own, since the RTSP sink and the control server, which are packages of their own, use it
+// (docs/design/014-packages.md).
+import PackageDescription
+
+let package = Package(
+    name: "ServerAccess",
+    products: [.library(name: "ServerAccess", type: .static, targets: ["ServerAccess"])],
+    dependencies: [.package(path: "../../../Core"), .package(path: "../Network")],
+    targets: [
+        .target(
+            name: "ServerAccess",
+            dependencies: [
+                .product(name: "FrameCore", package: "Core"), .product(name: "FrameNetwork", package: "Network"),
+            ],
+            path: ".", exclude: ["README.md"])
+    ],
+    swiftLanguageModes: [.v6]
+)
